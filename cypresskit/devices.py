@@ -124,6 +124,7 @@ class Device:
     """
 
     fetches_in_order = True  # whether their data come back in the order of asking; assumed
+    dram_lines = 1  # that memory sends at a time; a power of two
 
     # as the data sheet has it
     name: str

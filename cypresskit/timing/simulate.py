@@ -312,7 +312,7 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> d
 
 def bytes_moved(counts: Mapping[str, float], device: Device) -> dict[str, float]:
     """Bytes that L1, L2 and DRAM gave, and bytes written."""
-    read = counts["l2_missed"] + counts["l2_passed"]
+    read = device.dram_lines * (counts["l2_missed"] + counts["l2_passed"])
     lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
     return {"L1": counts["delivered"]} | {
         level: count * device.line_bytes for level, count in lines.items()

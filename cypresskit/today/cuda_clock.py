@@ -5,12 +5,12 @@ machine code (``cuda_code``), and runs the warps that the chip holds at once for
 loop, twice as many for the second time: the rest of the launch goes on like the difference. The
 last round of workgroups, which fills the chip in part, has a run of its own.
 
-- A scheduler issues an instruction in ``issue_clocks``, whole-number ones at half the rate, and a
-  warp waits for its own results (the dots of ``cuda_code``).
+- A scheduler needs so many clocks for an instruction of each kind (``gpus``), and a warp stalls for
+  its own results, as its code says (the dots of ``cuda_code``).
 - An access takes the load unit a clock for each word that the busiest of 32 banks has to give, or
-  four lines of 128 bytes, and ``access_clocks`` at least. Shared memory is the same unit.
+  four lines of 128 bytes, and ``access_clocks`` at least; half a warp's at once if the source
+  asks for 8 bytes, a quarter's if for 16. Shared memory is the same unit.
 - Sectors of 32 bytes that L1 hasn't got come from slices of L2, in which they queue.
-- Multiply-adds and whole-number products share a pipe, in which the latter take twice as long.
 - What is stored takes the load unit ``stored_sector_clocks``, behind all else.
 
 Left out: tensor cores, copies that run by themselves, turns that a loop leaves over, and L2 kept
@@ -36,10 +36,11 @@ from cypresskit.timing.launch_time import use_of
 from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.simulate import busy_shares, bytes_moved
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
-from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, read_listing
+from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, places_of, read_listing
 from cypresskit.today.cuda_trace import (
     PRODUCT,
     SUM,
+    WARP,
     Action,
     Section,
     Untraceable,
@@ -48,7 +49,6 @@ from cypresskit.today.cuda_trace import (
 )
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
-WARP = 32
 BANKS = 32
 PERIOD = 8  # turns after which places of numbers have moved by whole sectors
 EFFORT = 1_000_000  # sectors and clauses of a run
@@ -108,6 +108,17 @@ def accesses(
     """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
     unit, the sectors that each warp asks for, each once, and their bounds.
     """
+    at_once = np.split(np.arange(places.shape[1]), max(size // 4, 1))
+    clocks = sum(_wavefronts(places[:, some], on[:, some], size) for some in at_once)
+    sectors = np.where(on, places // board.line_bytes, -1)
+    sectors.sort(axis=1)
+    new = np.diff(sectors, axis=1, prepend=-1) != 0
+    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
+    return np.maximum(clocks, board.access_clocks), sectors[new], bounds
+
+
+def _wavefronts(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
+    """Clocks of the load unit for what it serves at once of each warp."""
     each = max(size // 4, 1)
     words = (places[:, :, np.newaxis] // 4 + np.arange(each)).reshape(len(places), -1)
     words = np.where(np.repeat(on, each, axis=1), words, -1)
@@ -116,12 +127,7 @@ def accesses(
     warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
     banks = np.bincount((warp * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
     lines = new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
-    busiest = np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
-    sectors = words // (board.line_bytes // 4)
-    new &= np.diff(sectors, axis=1, prepend=-1) != 0
-    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
-    least = board.eight_byte_clocks if size == 8 else board.access_clocks
-    return np.maximum(busiest, least), sectors[new], bounds
+    return np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,29 +230,28 @@ class _CudaLaunch:
         unroll = 1 if inner else max(round(_count(text) / own), 1)
         share = 1 - computing.count(free) / max(len(computing), 1)
         weight = share * len(computing) * unroll / max(_count(text), 1)
+        issue_clocks = self.board.issue_clocks
         queues = {letter: iter(self._slots(events, text, unroll, letter)) for letter in LETTERS}
         clauses: list[Clause] = []
-        issued: Counter = Counter()
+        clocks = alone = 0.0  # of a scheduler, and of a warp that has one for itself
         waiting: list[Stream] = []
         lines: list[int] = []
         for letter in text + "w":
             if letter in "wB":
-                fmas = weight * (issued["f"] + issued["d"])
-                wholes = self.board.whole_clocks * issued["a"]
-                wholes = max(wholes, fmas + self.board.whole_clocks * issued["m"])
-                slots = round(self.board.issue_clocks * max(issued["all"], wholes))
+                slots = round(clocks)
                 if slots:
-                    clauses.append(Clause(ALU, slots, pause=SCHEDULERS * issued["."]))
+                    pause = max(round(SCHEDULERS * (alone - slots)), 0)
+                    clauses.append(Clause(ALU, slots, pause=pause))
+                    clocks, alone = clocks - slots, 0.0
                 if waiting:
                     clauses.append(Clause(TEX, 0, tuple(waiting), sources=tuple(lines)))
                 clauses += [Clause(BARRIER)] * (letter == "B")
-                issued = Counter()
                 waiting = []
                 lines = []
                 continue
-            issued[letter] += 1
-            each = weight if letter in MULTIPLY_ADDS else 1.0 - (letter == ".")
-            issued["all"] += each / (self.board.double_fmas if letter == "d" else 1)  # type: ignore[assignment]
+            each = weight if letter in MULTIPLY_ADDS else 1.0
+            alone += each
+            clocks += each * issue_clocks.get(letter, 0.0)
             for access in next(queues[letter], ()) if letter in LETTERS else ():
                 if access.events[0].what != free:
                     waiting.append(access.stream(unroll, self.group, self.board))
@@ -402,7 +407,7 @@ def simulate(
     """How long a launch of a ``cuda.jit`` kernel takes on ``board``, and why: modelled, without a
     GPU. ``arguments`` are its own: arrays, of which only shape and dtype count, and numbers.
 
-    ``listing`` is its machine code, as nvdisasm or ``kernel.inspect_sass()`` prints it, with the
+    ``listing`` is its machine code, as ``nvdisasm -hex -c`` prints it, with the
     ``registers`` of a thread; without it, that of the most similar kernel known is assumed,
     and for what computes in no loop over a size, loads before arithmetic before stores.
     ``shared`` bytes of shared memory are asked for at the launch.
@@ -435,8 +440,8 @@ def simulate(
     if listing:
         loop = listing
     elif part.kind and fmas:
-        loads = max(kinds["load"] + kinds["shared load"], 1)
-        loop = nearest(fmas, loads, item, part.kind, bool(kinds["shared load"]))
+        counts = fmas, *places_of(part.turns)
+        loop = nearest(counts, item, part.kind, bool(kinds["shared load"]))
         assumed = "that of the most similar kernel known, "
     else:
         text = straight(actions)

@@ -1,36 +1,45 @@
 """The machine code of a loop on a GPU of today, as far as time hangs on it.
 
 NVIDIA's compiler decides how many turns of a loop it does at once, in which order loads leave,
-and where they are waited for. ``read_listing`` finds that in a listing of `nvdisasm`, or of
-`kernel.inspect_sass()`. ``nearest`` is for a kernel without one: the code of that kernel in
+and where they are waited for. ``read_listing`` finds that in a listing of `nvdisasm -hex -c`.
+``nearest`` is for a kernel without one: the code of that kernel in
 ``loops.json`` (``tools.cuda.loops`` makes it, without a GPU) whose turn is most like this one's.
 
-A loop is a text of letters: f and d multiply-adds in single and double, a an integer instruction
-of the arithmetic unit, m one of the multipliers, o any other; L a load, S and T a load and a store
-of shared memory, B a barrier; w waits for all that was loaded, a dot is a
-clock in which a warp waits for a result. An inner loop stands in brackets.
+A loop is a text of letters: f and d multiply-adds in single and double, a an instruction of the
+arithmetic unit, m IMAD or VIADD and p a product of 64 bits, u one for the whole warp, o any
+other; L a load, S and T a load and a store of shared memory, B a barrier; w waits for all that was
+loaded, a dot is a clock for which the warp stalls. An inner loop stands in brackets. Stalls and
+waits are the control codes that stand in each instruction: stall in bits 105 to 108, the barrier
+that it sets in bits 110 to 112, and those that it waits for in bits 116 to 121 (Z. Jia and
+colleagues, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018).
 """
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from math import log2
 from pathlib import Path
 
+import numpy as np
+
+from cypresskit.today.cuda_trace import Action
+
 LETTERS = {"FFMA": "f", "DFMA": "d", "FMUL": "f", "FADD": "f", "DMUL": "d", "DADD": "d"} | {
-    "LDG": "L", "LD": "L", "LDS": "S", "STS": "T", "BAR": "B", "IMAD": "m"
+    "LDG": "L", "LD": "L", "LDS": "S", "STS": "T", "BAR": "B", "IMAD": "m", "VIADD": "m"
 }  # fmt: skip
-ARITHMETIC = "IADD3 VIADD LOP3 LEA SHF SEL ISETP PRMT MOV IABS IMNMX FSETP FSEL".split()
+ARITHMETIC = "IADD3 LOP3 LEA SHF SEL ISETP PRMT MOV IABS IMNMX FSETP FSEL PLOP3".split()
 LETTERS |= dict.fromkeys(ARITHMETIC, "a")
 MULTIPLY_ADDS = "fd"
-LATENCY, DOUBLE_LATENCY = 4, 8  # clocks until another instruction has the result
+CONTROL = 41  # bits of an instruction's second word below its control code
+BRANCH = 15  # clocks of a warp until it goes on at a label: calibrated on warps that are alone
 
 
 @dataclass(frozen=True)
 class Loop:
     """The loop that computes, of a kernel whose threads have so many ``registers``. ``fmas``,
-    ``loads`` (of the card's memory and of shared) and ``kind`` are those of a turn of the source.
+    what ``places_of`` tells of its loads, and ``kind`` are those of a turn of the source.
     """
 
     name: str
@@ -38,26 +47,29 @@ class Loop:
     text: str
     fmas: float = 0
     loads: float = 0
+    first: float = 0
+    places: float = 0
+    leaving: float = 0
     item: int = 4
     kind: str = "while"
 
 
 def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
     """The innermost loop with the most multiply-adds, and what is around it if that is a loop."""
-    code: list[str] = []
-    guards: list[list[str]] = []  # predicates that an instruction waits for
+    code: list[tuple[str, int]] = []  # operation, control code
     labels: dict[str, int] = {}
     jumps: list[tuple[int, int]] = []
     for line in listing.splitlines():
         if label := re.match(r"\s*(\.L_\w+):", line):
             labels[label[1]] = len(code)
-        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(@!?U?P\w+\s+)?([^;]+)", line):
-            code.append(found[2].strip())
-            guards.append(re.findall(r"U?P\d", found[1] or ""))
+        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)", line):
+            code.append((found[1], -1))
             target = re.search(r"BRA.*\((\.L_\w+)\)", line)
             if target and labels.get(target[1], len(code)) < len(code):
                 jumps.append((labels[target[1]], len(code)))
-    letters = [LETTERS.get(one.split()[0].split(".")[0], "o") for one in code]
+        elif found := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", line):
+            code[-1] = code[-1][0], int(found[1], 16) >> CONTROL
+    letters = [_letter(operation) for operation, _ in code]
 
     def fmas(loop: tuple[int, int]) -> int:
         return sum(letter in MULTIPLY_ADDS for letter in letters[slice(*loop)])
@@ -68,43 +80,54 @@ def read_listing(listing: str, name: str = "this kernel", registers: int = 0) ->
     inner = max(loops, key=lambda loop: (fmas(loop), loop[0] - loop[1]))
     around = [loop for loop in loops if loop[0] <= inner[0] and inner[1] < loop[1]]
     outer = min(around, key=lambda loop: loop[1] - loop[0], default=inner)
+    if any(control < 0 for _, control in code[slice(*outer)]):
+        raise ValueError(
+            f"the listing of {name} lacks control codes: `nvdisasm -hex -c` prints them"
+        )
     text = ""
-    loaded: set[str] = set()
-    ready: dict[str, int] = {}
-    clock = 0
+    loaded = 0  # barriers that data on their way will set
     for n in range(*outer):
-        text += "[" * (n == inner[0] != outer[0])
-        operation, _, rest = code[n].partition(" ")
-        made, *asked = [_registers(one) for one in rest.split(",")]
-        while asked and re.fullmatch(
-            r" *U?P\d", rest.split(",")[len(rest.split(",")) - len(asked)]
-        ):
-            made = [*made, *asked.pop(0)]
-        if re.search(r"WIDE|^D|\.64", operation):
-            made += [f"R{int(name[1:]) + 1}" for name in made if name[0] == "R"]
-        if ".128" in operation:
-            made += [f"R{int(made[0][1:]) + more}" for more in (1, 2, 3)]
-        reads = {name for names in asked for name in names} | set(guards[n])
-        if letters[n] not in "LS" and (
-            loaded & (reads | set(made)) or (letters[n] == "B" and loaded)
-        ):
+        control = code[n][1]
+        letter = letters[n]
+        if loaded & control >> 11 & 63 or (letter == "B" and loaded):
             text += "w"
-            loaded.clear()
-            ready.clear()
-        begin = max([clock, *(ready.get(name, 0) for name in reads)])
-        text += "." * (begin - clock) + letters[n] + "]" * (n == inner[1] - 1 and inner != outer)
-        clock = begin + 1
-        if letters[n] in "LS":
-            loaded |= set(made)
-        else:
-            ready |= dict.fromkeys(made, begin + (DOUBLE_LATENCY if letters[n] == "d" else LATENCY))
+            loaded = 0
+        if letter in "LS":
+            loaded |= 1 << (control >> 5 & 7)
+        if n == inner[0] != outer[0]:
+            text += "["
+        text += letter + "." * max((control & 15) - 1, 0)
+        if n in (inner[1] - 1, outer[1] - 1):
+            text += "." * BRANCH
+        if n == inner[1] - 1 and inner != outer:
+            text += "]"
     return Loop(name, registers, text)
 
 
-def _registers(operand: str) -> list[str]:
-    """The registers and predicates that an operand names."""
-    names = re.findall(r"\bU?[RP]\d+", operand)
-    return names + [f"R{int(name) + 1}" for name in re.findall(r"\bR(\d+)\.64", operand)]
+def _letter(operation: str) -> str:
+    name = operation.split(".")[0]
+    if name == "IMAD" and "WIDE" in operation:
+        return "p"
+    return LETTERS.get(name, "u" if name[0] == "U" and name != "ULDC" else "o")
+
+
+def places_of(turns: list[list[Action]]) -> tuple[int, int, int, int]:
+    """How many loads a turn has, how many of the array that it asks first, in how many places they
+    lie, but for those beside the load before, and how many of these the next turn leaves for others
+    than those beside them.
+    """
+    last: dict[str, Action] = {}
+    loads: Counter = Counter()
+    count = leaving = 0
+    for action, then in zip(turns[0], turns[:2][-1]):
+        if "load" in action.kind:
+            before = last.get(action.array)
+            beside = before is not None and np.all(action.place == before.place + before.size)
+            count += not beside
+            leaving += not beside and bool(np.any(then.place != action.place + action.size))
+            last[action.array] = action
+            loads[action.array] += 1
+    return loads.total(), next(iter(loads.values()), 0), count, leaving
 
 
 @cache
@@ -114,14 +137,17 @@ def known() -> tuple[Loop, ...]:
     return tuple(Loop(**row) for row in json.loads(text))
 
 
-def nearest(fmas: float, loads: float, item: int, kind: str, shared: bool = False) -> Loop:
-    """The known loop whose turn is most like one with so many multiply-adds and loads, of
-    ``shared`` memory, too, or not.
+def nearest(
+    counts: tuple[float, float, float, float, float], item: int, kind: str, shared: bool = False
+) -> Loop:
+    """The known loop whose turn is most like one with these ``counts``: multiply-adds, and what
+    ``places_of`` tells of its loads; of ``shared`` memory, too, or not.
     """
 
     def far(loop: Loop) -> float:
-        counts = abs(log2(loop.fmas / fmas)) + abs(log2(loop.loads / loads))
+        both = zip(counts, (loop.fmas, loop.loads, loop.first, loop.places, loop.leaving))
         other = shared != ("S" in loop.text)
-        return counts + 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
+        differ = 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
+        return sum(abs(log2((1 + has) / (1 + wants))) for wants, has in both) + differ
 
     return min(known(), key=far)

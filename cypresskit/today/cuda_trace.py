@@ -25,6 +25,9 @@ import numpy as np
 UNROLLED = 64  # turns of a loop that is straight code
 WAYS = 16  # through the kernel
 MOST = 200_000  # operations that are followed
+WARP = 32
+MANY = 1 << 20  # no warp has this number
+SHARED = 1 << 18  # bytes of shared memory that are watched
 PRODUCT, SUM = "product", "sum"
 CONVERSIONS = "float16", "float32", "float64", "int8", "int16", "int32", "int64", "int", "float"
 COMPARISONS = np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal
@@ -323,6 +326,8 @@ class Tracer:
             self.loop: Any = None
             self.first = 0
             self.loaded: set = set()
+            self.stored = np.full(SHARED, -1)  # the warp that last stored there, since a barrier
+            self.fetched = np.full(SHARED, -1)
             self.shared = 0
             given: list[Any] = []
             begin = 0
@@ -430,7 +435,27 @@ class Tracer:
         if self.noted > MOST:
             raise self.refused(f"over {MOST:,} operations in a few turns: does a loop never end?")
         self.parts[-1].turns[-1].append(event)
+        if kind == "barrier":
+            self.stored[:] = self.fetched[:] = -1
+        if kind.startswith("shared") and self.total == self.threads[0] * self.threads[1]:
+            self.watch(event)
         return event
+
+    def watch(self, event: Action) -> None:
+        """Refuse what one warp loads and another stores with no barrier between the two. What ways
+        apart do, and two stores, aren't seen.
+        """
+        warps = np.arange(self.total)[event.on] // WARP
+        places = event.place[event.on] % SHARED
+        storing = event.kind == "shared store"
+        before = (self.fetched if storing else self.stored)[places]
+        if np.any((before >= 0) & (before != warps)):
+            raise self.refused("`cuda.syncthreads()` is missing before it: another warp was here")
+        if storing:
+            self.stored[places] = warps
+        else:
+            alone = (self.fetched[places] < 0) | (self.fetched[places] == warps)
+            self.fetched[places] = np.where(alone, warps, MANY)
 
     def load(self, array: Array, place: Any, size: int) -> Number:
         """A load; a number that a thread has loaded in this turn stays in its register."""

@@ -12,18 +12,23 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from cypresskit.today import cuda_kernels
-from cypresskit.today.cuda_code import Loop, read_listing
+from cypresskit.today.cuda_code import Loop, places_of, read_listing
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
+from cypresskit.today.cuda_trace import traced
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
-SIDES = 1, 2, 4, 8
+SIDES = 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16
+FEW = 1, 2, 4, 8
+MOST = 64  # of C for a thread
 
 
 def ranged(rows: int, columns: int, kept: bool, dtype: type = np.float32) -> Any:
@@ -57,8 +62,74 @@ def ranged(rows: int, columns: int, kept: bool, dtype: type = np.float32) -> Any
     return kernel
 
 
-def strided(rows: int, columns: int, across: int = 8, down: int = 8) -> Any:
-    """C = A^T B whose threads' rows and columns lie a workgroup apart."""
+def written(rows: int, columns: int, turned: bool) -> Any:
+    """C = A B, or with B ``turned`` A B^T, as a reader writes it, with `range` over k."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        block = cuda.local.array((rows, columns), np.float32)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for k in range(c.shape[0]):
+            for i in range(rows):
+                for j in range(columns):
+                    right = b[columns * x + j, k] if turned else b[k, columns * x + j]
+                    block[i, j] += a[rows * y + i, k] * right
+        for i in range(rows):
+            for j in range(columns):
+                c[rows * y + i, columns * x + j] = block[i, j]
+
+    return kernel
+
+
+def swapped(rows: int, columns: int) -> Any:
+    """C = A^T B whose threads lie side by side along rows of C."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        block = cuda.local.array((rows, columns), np.float32)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for k in range(a.shape[0]):
+            for i in range(rows):
+                for j in range(columns):
+                    block[i, j] += a[k, rows * x + i] * b[k, columns * y + j]
+        for i in range(rows):
+            for j in range(columns):
+                c[rows * x + i, columns * y + j] = block[i, j]
+
+    return kernel
+
+
+def two_steps(rows: int, columns: int) -> Any:
+    """C = A^T B with two steps of k in a turn."""
+
+    @cuda.jit
+    def kernel(a, b, c):
+        x, y = cuda.grid(2)
+        block = cuda.local.array((rows, columns), np.float32)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for k in range(0, b.shape[0], 2):
+            for i in range(rows):
+                for j in range(columns):
+                    block[i, j] += a[k, rows * y + i] * b[k, columns * x + j]
+                    block[i, j] += a[k + 1, rows * y + i] * b[k + 1, columns * x + j]
+        for i in range(rows):
+            for j in range(columns):
+                c[rows * y + i, columns * x + j] = block[i, j]
+
+    return kernel
+
+
+def strided(rows: int, columns: int) -> Any:
+    """C = A^T B whose threads' rows and columns lie a workgroup of 8 x 8 apart."""
+    across = down = 8
 
     @cuda.jit
     def kernel(a, b, c):
@@ -120,25 +191,40 @@ def shared(tile: int) -> Any:
     return kernel
 
 
-def kernels() -> Iterator[tuple[str, Any, str, float, float, str]]:
-    """Name, kernel, precision, and a turn of the source: multiply-adds, loads, kind of loop."""
-    pairs = [(rows, columns) for rows in SIDES for columns in SIDES]
-    for r, c in pairs:
-        counts = r * c, r + c
-        yield f"block {r} x {c}", blocked(r, c), "float32", *counts, "while"
-        yield f"double {r} x {c}", blocked(r, c, np.float64), "float64", *counts, "while"
-        yield f"NN {r} x {c}", blocked(r, c, transposed=False), "float32", *counts, "while"
-        yield f"block {r} x {c}, range", ranged(r, c, kept=True), "float32", *counts, "range"
-        yield f"as written {r} x {c}", ranged(r, c, kept=False), "float32", *counts, "range"
-    for r, c in ((4, 4), (4, 8), (8, 4), (8, 8)):
-        yield f"wide {r} x {c}", blocked(r, c, wide=True), "float32", r * c, (r + c) / 4, "while"
-        yield f"apart {r} x {c}", strided(r, c), "float32", r * c, r + c, "while"
-    yield "an element, range", naive, "float32", 1, 2, "range"
+def kernels() -> Iterator[tuple[str, Any, str, int]]:
+    """Name, kernel, precision, and the side of a workgroup."""
+    for r, c in product(SIDES, SIDES):
+        if r * c <= MOST:
+            yield f"block {r} x {c}", blocked(r, c), "float32", 8
+            yield f"NN {r} x {c}", blocked(r, c, transposed=False), "float32", 8
+            yield f"block {r} x {c}, range", ranged(r, c, kept=True), "float32", 8
+            yield f"NN written {r} x {c}", written(r, c, turned=False), "float32", 8
+            yield f"NT written {r} x {c}", written(r, c, turned=True), "float32", 8
+            yield f"two steps {r} x {c}", two_steps(r, c), "float32", 8
+        if 2 * r * c <= MOST:
+            yield f"double {r} x {c}, range", ranged(r, c, True, np.float64), "float64", 8
+        if 2 * r * c <= MOST or r == c == 8:
+            yield f"double {r} x {c}", blocked(r, c, np.float64), "float64", 8
+    for r, c in product(FEW, FEW):
+        yield f"as written {r} x {c}", ranged(r, c, kept=False), "float32", 8
+        if r * c >= 16 and min(r, c) >= 4:
+            yield f"wide {r} x {c}", blocked(r, c, wide=True), "float32", 8
+            yield f"apart {r} x {c}", strided(r, c), "float32", 8
+    yield "an element, range", naive, "float32", 8
     for side in (8, 16):
-        loads = 2 * 8 * 8 * side / side**2 + 8 * 4
-        yield f"tile of {8 * side}", tiled(side), "float32", 8 * 64, loads, "while"
+        yield f"tile of {8 * side}", tiled(side), "float32", side
     for side in (16, 32):
-        yield f"tile of {side}, an element", shared(side), "float32", side, 2 + 2 * side, "range"
+        yield f"tile of {side}, an element", shared(side), "float32", side
+
+
+def of_a_turn(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
+    """A turn of the source: multiply-adds, what ``places_of`` tells, and the kind of the loop."""
+    matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
+    parts, _ = traced(kernel, (2, 2), (side, side), matrices, 1, 2)
+    part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.turns[0]))
+    turn = part.turns[0]
+    fmas = sum(one.kind == "multiply-add" for one in turn)
+    return fmas, *places_of(part.turns), part.kind
 
 
 def compiled(kernel: Any, precision: str, folder: str) -> tuple[str, int]:
@@ -151,7 +237,7 @@ def compiled(kernel: Any, precision: str, folder: str) -> tuple[str, int]:
     source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
     source.write_text(ptx, encoding="utf-8")
     about = _said(tools / "ptxas", "-v", "-arch=sm_90", source, "-o", made)
-    code = _said(tools / "nvdisasm", "-c", made)
+    code = _said(tools / "nvdisasm", "-hex", "-c", made)
     return code, int(re.findall(r"Used (\d+) registers", about)[0])
 
 
@@ -163,11 +249,14 @@ def _said(*command: str | Path) -> str:
 def main() -> None:
     rows = []
     with TemporaryDirectory() as folder:
-        for name, kernel, precision, fmas, loads, kind in kernels():
+        for name, kernel, precision, side in kernels():
             listing, registers = compiled(kernel, precision, folder)
             item = np.dtype(precision).itemsize
+            *counts, kind = of_a_turn(kernel, precision, side)
             text = read_listing(listing).text
-            rows.append(vars(Loop(name, registers, text, fmas, loads, item, kind)))
+            fmas, loads, first, places, leaving = counts
+            loop = Loop(name, registers, text, fmas, loads, first, places, leaving, item, kind)
+            rows.append(vars(loop))
     INTO.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
 
 

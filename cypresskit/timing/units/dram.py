@@ -83,5 +83,7 @@ def geometry(device: Device) -> Geometry:
 
 
 def line_clocks(device: Device) -> float:
-    """Clocks for which a line keeps its channel."""
-    return device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)
+    """Clocks for which what is sent at a time keeps its channel."""
+    return (
+        device.dram_lines * device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)
+    )

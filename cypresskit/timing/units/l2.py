@@ -2,8 +2,8 @@
 them.
 
 An address belongs to the slice of its memory channel; where there are more slices than channels,
-the next address bits choose among them. Lines of global memory pass
-through a slice, which takes its clocks, but are not kept there.
+the next address bits choose among them. Lines that DRAM sends together are kept together. Lines of
+global memory pass through a slice, which takes its clocks, but are not kept there.
 """
 
 from cypresskit.devices import Device
@@ -37,8 +37,9 @@ def read_l2(chip, stream, line, clock):
         tally.l2_passed[slice_] += 1
     way = -1
     used = memory.lines[0]
+    tag = line >> memory.sent_bits
     if l2.size > 0 and of_texture:
-        way = find(l2.line, l2.used, fold(line, l2.bits) * l2.ways, l2.ways, line, used)
+        way = find(l2.line, l2.used, fold(tag, l2.bits) * l2.ways, l2.ways, tag, used)
     if way >= 0:
         return max(begin + clocks.l2, l2.ready[way])
     if of_texture:
@@ -47,7 +48,7 @@ def read_l2(chip, stream, line, clock):
     come = clocks.dram + read_dram(chip, begin, channel, bank, row)
     if l2.size > 0 and of_texture:
         way = -1 - way
-        l2.line[way], l2.used[way], l2.ready[way] = line, used, come
+        l2.line[way], l2.used[way], l2.ready[way] = tag, used, come
     return come
 
 

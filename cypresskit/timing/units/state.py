@@ -115,6 +115,7 @@ class MemorySystem(NamedTuple):
     l1: Tags
     l2: Tags
     lines: Numbers  # asked for so far: the caches' idea of time
+    sent_bits: int  # logarithm of the lines that DRAM sends at a time, and L2 keeps
     geometry: Geometry
     spread: Geometry  # the same, with a channel for each L2 slice
     slice_free: Moments
@@ -272,7 +273,11 @@ def make_memory(device: Device) -> MemorySystem:
             device.l1_ways,
             device.simd_engines,
         ),
-        l2=make_tags(device.l2_bytes // device.line_bytes // device.l2_ways, device.l2_ways),
+        l2=make_tags(
+            device.l2_bytes // (device.line_bytes * device.dram_lines) // device.l2_ways,
+            device.l2_ways,
+        ),
+        sent_bits=device.dram_lines.bit_length() - 1,
         lines=np.full(1, 0),
         geometry=memory_geometry,
         spread=memory_geometry._replace(
