@@ -107,6 +107,37 @@ def test_a_missing_barrier_is_named_unless_a_warp_is_alone(missing, side):
         assert launch().clocks > 0
 
 
+def test_workgroups_without_work_are_no_work():
+    """A guard may leave threads of a workgroup idle, but not whole workgroups."""
+
+    def copy(a, out):
+        x = cuda.grid(1)
+        if x < out.shape[0]:
+            out[x] = a[x]
+
+    arrays = [np.empty(1000, np.float32)] * 2
+    assert simulate(copy, 8, 128, *arrays).clocks > 0
+    with pytest.raises(Untraceable, match="copy: 2 of the first 10 workgroups have no thread"):
+        simulate(copy, 10, 128, *arrays)
+
+
+def test_arithmetic_without_loads_takes_no_code_that_loads():
+    def powers(a, out):
+        x = cuda.grid(1)
+        value = a[x]
+        total = value
+        for _ in range(10_000):
+            total = total * value + value
+        out[x] = total
+
+    report = simulate(
+        powers, 10_560, 256, np.empty(10_560 * 256, np.float32), np.empty(10_560 * 256)
+    )
+    assert report.assumed
+    assert "most similar" not in str(report)
+    assert report.gflops > 0.6 * report.peak_gflops
+
+
 def test_a_scheduler_takes_the_clocks_that_were_measured():
     """Compiled loops without their loads, as many warps as registers allow."""
     counts, clocks = turns()

@@ -439,7 +439,7 @@ def simulate(
     assumed = ""
     if listing:
         loop = listing
-    elif part.kind and fmas:
+    elif part.kind and fmas and kinds["load"] + kinds["shared load"]:
         counts = fmas, *places_of(part.turns)
         loop = nearest(counts, item, part.kind, bool(kinds["shared load"]))
         assumed = "that of the most similar kernel known, "
@@ -458,6 +458,13 @@ def simulate(
         seen = traced(kernel, grid, threads, arguments, blocks, 1, shared)[0][main].turns[0]
         if len(seen) != len(part.turns[0]):
             raise Untraceable(f"{_name(kernel)}: its workgroups differ in what they do")
+        working = np.any([a.on for a in seen if a.kind != "barrier"], axis=0)
+        idle = blocks - int(np.any(working.reshape(blocks, -1), axis=1).sum())
+        if idle:
+            raise Untraceable(
+                f"{_name(kernel)}: {idle:,} of the first {blocks:,} workgroups have no thread that"
+                " does anything: launch fewer"
+            )
         return seen
 
     launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
