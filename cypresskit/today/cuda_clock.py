@@ -108,8 +108,9 @@ def accesses(
     """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
     unit, the sectors that each warp asks for, each once, and their bounds.
     """
-    at_once = np.split(np.arange(places.shape[1]), max(size // 4, 1))
-    clocks = sum(_wavefronts(places[:, some], on[:, some], size) for some in at_once)
+    parts = max(size // 4, 1)  # of a warp: what the load unit serves at once
+    at_once = zip(np.split(places, parts, axis=1), np.split(on, parts, axis=1))
+    clocks = sum(_wavefronts(some, asking, size) for some, asking in at_once)
     sectors = np.where(on, places // board.line_bytes, -1)
     sectors.sort(axis=1)
     new = np.diff(sectors, axis=1, prepend=-1) != 0

@@ -119,6 +119,14 @@ def compile_all(folder: Path) -> None:
     (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
 
 
+def device_at_work(cupy: Any) -> str:
+    """The GPU's name, once its clock is up."""
+    big = cupy.random.default_rng(1).standard_normal((8192, 8192), dtype="float32")
+    for _ in range(50):
+        big @ big
+    return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+
+
 def launched(cupy: Any, kernel: Any, arrays: Any, n: int, grid: tuple, threads: tuple) -> float:
     """Microseconds between two events around a launch on ``arrays`` as n x n numbers."""
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -138,9 +146,7 @@ def measure_all(folder: Path) -> dict:
 
     rows = []
     rng = cupy.random.default_rng(1)
-    big = rng.standard_normal((8192, 8192), dtype="float32")
-    for _ in range(50):  # until the clock is up
-        big @ big
+    device = device_at_work(cupy)
     for row in json.loads((folder / "cases.json").read_text(encoding="utf-8")):
         n, precision = row["n"], row.pop("precision")
         module = cupy.RawModule(path=str(folder / row.pop("code")))
@@ -157,7 +163,6 @@ def measure_all(folder: Path) -> dict:
         took = statistics.median(launch(n, row["grid"], threads) for _ in range(RUNS))
         lag = statistics.median(launch(0, (1, 1), (1, 1)) for _ in range(RUNS))
         rows.append(row | {"us": round(took - lag, 2)})
-    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     how = f"median of {RUNS} launches less the lag, that of one thread for N = 0; CuPy events"
     return {"device": device, "date": str(date.today()), "how": how, "rows": rows}
 
