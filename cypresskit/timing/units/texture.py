@@ -2,8 +2,8 @@
 
 It works on one TEX clause at a time, in the order of coming, and takes a quad in as many clocks as
 its fullest bank has different words. A line in L1 comes after ``l1_clocks``, others come through
-L2. Data come back in order; the wavefront goes on when its last datum is there. Global memory goes
-past both caches. Left out: a limit on the misses under way.
+L2. Cypress's data come back in order, CUDA's as they arrive; a wavefront continues when the latest
+is there. Global memory goes past both caches. Left out: a limit on the misses under way.
 """
 
 from cypresskit.timing.native import part
@@ -37,7 +37,8 @@ def run_texture_clause(chip, e, s, now):
             break  # what others ask for meanwhile comes first
         l1_asked = l1_asked or asks
         uncached = work.streams[stream].uncached != 0
-        slots.data[e, s] = fetch(chip, e, stream, pattern, moved, now, uncached)
+        come = fetch(chip, e, stream, pattern, moved, now, uncached)
+        slots.data[e, s] = max(slots.data[e, s], come)
         slots.fetch[e, s] += 1
         now += work.patterns[pattern].cost
     slots.served[e, s] = now
