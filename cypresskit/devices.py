@@ -7,21 +7,22 @@ come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
 
 Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
 programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about
-power, and boards of other architectures.
+power.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from cypresskit.il.errors import shortened
 from cypresskit.tables import table
 
 MOST = 1024  # parts of a kind that a simulated chip may have
+BEYOND = 1e30  # no number of a board is as large
+REGISTER_BYTES = 16  # of a work-item: four words
 #: Double instructions per double-double operation: half additions of 21, half multiplications of 8,
 #: which fused multiply-adds make so short (Nakasato, appendix A).
 DOUBLE_DOUBLE = (21 + 8) / 2
@@ -50,34 +51,68 @@ def check_device(device: object) -> None:
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
 
 
-def _n(
-    holds: Callable[..., Any],
-    message: str,
-    unit: str,
-    source: str,
-    default: Any,
-    calibrated: str = "",
-) -> Any:
-    """A device's field, and what it was ``calibrated`` on, if it was."""
-    metadata = {
-        "unit": unit,
-        "source": source,
-        "calibrated": calibrated,
-        "holds": holds,
-        "what": message,
-    }
-    return field(default=default, metadata=metadata)
+@dataclass(frozen=True)
+class Range:
+    """The values that a number of a board may have: those of ``among``, if there are any; else
+    numbers above ``above``, or of ``least`` or more; powers of two alone where ``power`` is set.
+    """
+
+    above: float = -math.inf
+    least: float = 0
+    most: float = math.inf
+    among: tuple[float, ...] = ()
+    power: bool = False
+
+    def has(self, value: Any, whole: bool) -> bool:
+        """Whether a value is a number, of Python or numpy, in this range; ``whole``, an integer."""
+        kinds: Any = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+        if not isinstance(value, kinds) or isinstance(value, bool) or not abs(value) < BEYOND:
+            return False
+        if self.among:
+            return value in self.among
+        if self.power and int(value).bit_count() != 1:
+            return False
+        return bool(self.above < value and self.least <= value <= self.most)
+
+    def words(self, whole: bool) -> str:
+        """What a value has to be, such as "a whole number of at least 1"."""
+        if self.among:
+            return " or ".join(map(str, self.among))
+        kind = "a power of two" if self.power else "a whole number" if whole else "a number"
+        lowest = f"of at least {self.least}" if self.above < 0 else f"above {self.above}"
+        return kind + " " + lowest + (f", at most {self.most:,}" if self.most < math.inf else "")
 
 
-def _is_power(value: Any) -> bool:
-    return is_whole(value) and int(value).bit_count() == 1
+def _number(unit: str, source: str, default: Any, calibrated: str = "", **allowed: Any) -> Any:
+    """A number of a board, as a dataclass's field: its unit and source, what it was
+    ``calibrated`` on, if it was, and its ``Range``. One annotated as an int is whole.
+    """
+    metadata = {"unit": unit, "source": source, "calibrated": calibrated}
+    return field(default=default, metadata=metadata | {"allowed": Range(**allowed)})
 
 
-_number = partial(_n, lambda value: True, "")
-_count = partial(_n, is_whole, "has to be a whole number of at least 1")
-_positive = partial(_n, lambda value: value > 0, "has to be above 0")
-_amount = partial(_n, lambda value: value >= 0, "has to be 0 or more")
-_power = partial(_n, _is_power, "has to be a power of two")
+_amount = _number
+_count = partial(_number, least=1)
+_positive = partial(_number, above=0)
+_power = partial(_number, least=1, power=True)
+_share = partial(_number, above=0, most=1)
+
+
+def check_numbers(board: Any) -> None:
+    """``ValueError`` for a number of a board that is of another kind or out of its range, with its
+    name and unit. Numbers of numpy are replaced by Python's.
+    """
+    if not isinstance(board.name, str):
+        raise ValueError(f"name = {shortened(board.name)} has to be a string, the board's name")
+    for f in fields(board):
+        if "allowed" not in f.metadata:
+            continue
+        value = getattr(board, f.name)
+        allowed, whole = f.metadata["allowed"], f.type is int
+        wanted = f"has to be {allowed.words(whole)} ({f.metadata['unit']})"
+        _check(board, f.name, allowed.has(value, whole), wanted)
+        if isinstance(value, np.generic):
+            object.__setattr__(board, f.name, value.item())
 
 
 @dataclass(frozen=True)
@@ -128,35 +163,49 @@ class Device:
 
     # as the data sheet has it
     name: str
-    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20)
+    simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    lanes: int = _count(
-        "single-precision multiply-adds per thread processor and clock", "Table 1", 5
+    lanes: int = _number(
+        "single-precision multiply-adds per thread processor and clock, in slots x, y, z, w and t",
+        "Table 1",
+        5,
+        among=(5,),
     )
-    double_fmas: float = _amount(
-        "double multiply-adds per thread processor and clock", "ISA 4, Table 1's peak", 1.0
+    double_fmas: float = _number(
+        "double multiply-adds per thread processor and clock, 0 on a chip without doubles",
+        "ISA 4, Table 1's peak",
+        1.0,
+        among=(0, 1),
     )
     clock_ghz: float = _positive("GHz", "Table 1", 0.85)
     memory_gb_s: float = _positive("GB/s, peak", "Table 1, APP table D.4", 153.6)
-    memory_channels: int = _count("32-bit GDDR5 channels", "APP table D.4", 8)
-    memory_bytes: int = _positive("bytes", "Table 1", 1 << 30)
+    memory_channels: int = _power("32-bit GDDR5 channels", "APP table D.4", 8, most=MOST)
+    memory_bytes: int = _count("bytes", "Table 1", 1 << 30)
     chips: int = _count("chips on the board; every other number is of one chip", "APP table D.4", 1)
-    register_bytes: int = _number("bytes per SIMD engine", "Table 1", 256 << 10)
     lds_bytes: int = _amount("bytes per SIMD engine", "Table 1, APP table D.4", 32 << 10)
     l1_bytes: int = _amount(
-        "bytes of texture cache per SIMD engine; 0 for none", "Table 1, APP table D.4", 8 << 10
+        "bytes of texture cache per SIMD engine; 0 for none",
+        "Table 1, APP table D.4",
+        8 << 10,
+        most=1 << 24,
     )
-    l2_bytes: int = _amount("bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10)
+    l2_bytes: int = _amount(
+        "bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10, most=1 << 30
+    )
     # threads
-    wavefront: int = _count("work-items", "Table 1: 16 thread processors x 4 clocks", 64)
-    max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32)
+    wavefront: int = _number(
+        "work-items", "Table 1: 16 thread processors x 4 clocks", 64, among=(64,)
+    )
+    max_wavefronts: int = _count("per SIMD engine", "APP 4.11.2.1", 32, most=MOST)
     max_wavefronts_chip: int = _count("per chip", "APP table D.4", 496)
     max_workgroups: int = _count("workgroups per SIMD engine", "APP 4.11.2.3", 8)
     register_pool: int = _count(
         "registers of all wavefronts on an engine", "Nakasato, equation 2; AMD: 248", 256
     )
     gpr_limit: int = _count("registers per work-item", "ISA 2.4", 128)
-    clause_temporaries: int = _number("registers T0-T3, alive within a clause", "ISA 2.4", 4)
+    clause_temporaries: int = _amount(
+        "registers T0-T3, alive within a clause", "ISA 2.4", 4, most=4
+    )
     # instruction stream
     alu_clause_slots: int = _count(
         "64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128
@@ -166,7 +215,7 @@ class Device:
     result_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
     # texture unit and caches
     line_bytes: int = _power(
-        "bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes"
+        "bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes", least=16
     )
     texture_banks: int = _power(
         "banks of L1, each of which gives 16 bytes a clock",
@@ -178,13 +227,18 @@ class Device:
         "texels in a row of a texture, and rows", "Direct3D 11, which the chip was made for", 16384
     )
     quads_per_clock: int = _count(
-        "quads begun per clock by a texture unit", "APP 4.9: four addresses per clock", 1
+        "of a wavefront's 16 quads, begun per clock by a texture unit",
+        "APP 4.9: four addresses per clock",
+        1,
+        most=16,
     )
     l1_ways: int = _count(
-        "ways", "none", 8, "assumed; the published rates don't depend on it above 4"
+        "ways", "none", 8, "assumed; the published rates don't depend on it above 4", most=MOST
     )
-    l2_ways: int = _count("ways", "none", 16, "assumed; the published rates hardly depend on it")
-    l2_slices: int = _count("slices", "APP 4.9", 8)
+    l2_ways: int = _count(
+        "ways", "none", 16, "assumed; the published rates hardly depend on it", most=MOST
+    )
+    l2_slices: int = _count("slices", "APP 4.9", 8, most=MOST)
     l2_slice_bytes_clock: float = _positive("bytes per clock and slice", "APP 4.9", 64.0)
     l1_clocks: int = _amount(
         "clocks from fetch to data, L1 hit", "none", 120, "a public pointer chase: over a hundred"
@@ -211,19 +265,19 @@ class Device:
     channel_bytes: int = _power(
         "bytes in a row on one channel (address bits 10:8)", "APP 4.6.2", 256
     )
-    memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16)
+    memory_banks: int = _power("banks per channel (address bits 14:11)", "APP 4.6.2", 16, most=MOST)
     dram_row_bytes: int = _power(
         "bytes of a bank's open row", "none", 2048, "usual for GDDR5 chips of 1 Gbit"
     )
     dram_row_clocks: int = _amount(
         "clocks a bank needs to change its row", "none", 34, "40 ns, usual for GDDR5"
     )
-    dram_efficiency: float = _number(
+    dram_efficiency: float = _share(
         "share of the peak that back-to-back bursts reach", "APP table 4.7", 0.84
     )
     store_clocks: int = _amount("clocks per store of a wavefront, two per quarter", "APP 4.6.4", 8)
     # LDS
-    lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32)
+    lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32, most=MOST)
     lds_items_clock: int = _count(
         "work-items that may ask in one clock, two words each", "APP 4.7", 16
     )
@@ -236,88 +290,39 @@ class Device:
     )
 
     def __post_init__(self) -> None:
-        for f in fields(self)[1:]:
-            _check(self, f.name, f.metadata["holds"](_number_of(self, f.name)), f.metadata["what"])
-        for name in ("simd_engines", "memory_channels", "l2_slices", "max_wavefronts", "lds_banks"):
-            _check(
-                self,
-                name,
-                getattr(self, name) <= MOST,
-                f"is more than can be timed: at most {MOST}",
-            )
-        _check(self, "memory_channels", _is_power(self.memory_channels), "has to be a power of two")
-        _check(
-            self, "line_bytes", self.line_bytes >= 16, "has to hold at least one texel of 16 bytes"
-        )
-        _check(
-            self,
-            "channel_bytes",
-            self.channel_bytes >= self.line_bytes,
-            "has to hold at least one cache line",
-        )
+        check_numbers(self)
+        line, burst = self.line_bytes, self.channel_bytes
+        _check(self, "channel_bytes", burst >= line, "has to hold at least one cache line")
         _check(
             self,
             "dram_row_bytes",
-            self.dram_row_bytes >= self.channel_bytes,
+            self.dram_row_bytes >= burst,
             "has to be at least channel_bytes",
-        )
-        _check(
-            self,
-            "quads_per_clock",
-            self.quads_per_clock <= 16,
-            "can't be more than a wavefront's 16 quads",
         )
         for level in ("l1", "l2"):
             size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
-            sets, remainder = divmod(size, ways * self.line_bytes)
-            message = (
-                f"has to be 0, or a set of {ways} ways x {self.line_bytes} bytes times a power"
-                " of two"
-            )
-            _check(
-                self,
-                f"{level}_bytes",
-                size == 0 or (remainder == 0 and sets.bit_count() == 1),
-                message,
-            )
-        _check(self, "dram_efficiency", 0 < self.dram_efficiency <= 1, "has to lie in 0 to 1")
-        _check(
-            self, "wavefront", self.wavefront == 64, "has to be 64, of which the engines are built"
-        )
-        together = self.thread_processors * self.bundle_clocks
+            sets, remainder = divmod(size, ways * line)
+            good = size == 0 or (remainder == 0 and sets.bit_count() == 1)
+            set_bytes = f"a set of {ways} ways x {line} bytes"
+            message = f"has to be 0, or {set_bytes} times a power of two"
+            _check(self, f"{level}_bytes", good, message)
         _check(
             self,
             "thread_processors",
-            together == 64,
-            f"x bundle_clocks {self.bundle_clocks} has to be a wavefront",
+            self.thread_processors * self.bundle_clocks == self.wavefront,
+            f"x bundle_clocks {self.bundle_clocks} has to be {self.wavefront}, a wavefront",
         )
-        _check(
-            self,
-            "lanes",
-            self.lanes == 5,
-            "has to be 5: the compiler fills the slots x, y, z, w and t",
-        )
-        _check(
-            self, "clause_temporaries", self.clause_temporaries <= 4, "has to be at most 4: T0-T3"
-        )
-        _check(
-            self,
-            "double_fmas",
-            self.double_fmas in (0, 1),
-            "has to be 1, or 0 on a chip without doubles",
-        )
-        ordered = self.l1_clocks <= self.l2_clocks <= self.dram_clocks
         _check(
             self,
             "l2_clocks",
-            ordered,
-            f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks",
+            self.l1_clocks <= self.l2_clocks <= self.dram_clocks,
+            f"has to lie between l1_clocks {self.l1_clocks} and dram_clocks {self.dram_clocks}",
         )
         _check(
             self,
             "result_clocks",
             self.result_clocks >= self.bundle_clocks,
-            "can't be below bundle_clocks",
+            f"can't be below bundle_clocks {self.bundle_clocks}",
         )
 
     def __repr__(self) -> str:
@@ -332,6 +337,11 @@ class Device:
 
     def _repr_html_(self) -> str:
         return table(("", "value", "unit", "source"), _numbers(self), self.name)
+
+    @property
+    def register_bytes(self) -> int:
+        """Bytes of all registers of a SIMD engine: 256 KB in Table 1."""
+        return self.register_pool * self.wavefront * REGISTER_BYTES
 
     @property
     def single_gflops(self) -> float:
@@ -454,23 +464,9 @@ def _numbers(board: Device) -> list[tuple[Any, ...]]:
     return [(name, value, row["unit"], source) for (name, value, row), source in zip(rows, sources)]
 
 
-def _number_of(board: "Device | Host", name: str) -> int | float:
-    """A field's number, stored back as Python's if it was numpy's. Raises ``ValueError`` for
-    anything else.
-    """
-    value: Any = getattr(board, name)
-    good = not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
-    _check(board, name, good, "has to be a number")
-    if isinstance(value, np.generic):
-        value = value.item()
-        object.__setattr__(board, name, value)
-    number: int | float = value
-    return number
-
-
-def _check(board: "Device | Host", name: str, good: bool, message: str) -> None:
+def _check(board: Any, name: str, good: bool, message: str) -> None:
     if not good:
-        raise ValueError(f"{board.name}: {name} = {getattr(board, name)!r} {message}")
+        raise ValueError(f"{board.name}: {name} = {shortened(getattr(board, name))} {message}")
 
 
 HD5870 = Device(name="HD 5870")
@@ -488,37 +484,34 @@ class Host:
     """
 
     name: str
-    memory_gb_s: float = _number(
+    memory_gb_s: float = _positive(
         "GB/s, host memory, reads and writes together", "Li, platform", 31.2
     )
-    cpu_gflops: float = _number(
+    cpu_gflops: float = _positive(
         "Gflop/s in double precision, peak of all cores", "Li, platform", 128.0
     )
     cores: int = _count(
         "cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12
     )
-    cpu_efficiency: float = _number(
+    cpu_efficiency: float = _share(
         "share of its cores' peak, the CPU's GEMM", "none", 0.95, "assumed: a good BLAS"
     )
-    cpu_bytes_flop: float = _number(
+    cpu_bytes_flop: float = _positive(
         "bytes of memory per flop of it", "none", 0.05, "assumed: C once per 320 of k"
     )
-    pcie_gb_s: float = _number(
+    pcie_gb_s: float = _positive(
         "GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0
     )
-    dma_gb_s: float = _number(
+    dma_gb_s: float = _positive(
         "GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0
     )
-    naive_gb_s: float = _number("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
-    remote_store_gb_s: float = _number(
+    naive_gb_s: float = _positive("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
+    remote_store_gb_s: float = _positive(
         "GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
     )
 
     def __post_init__(self) -> None:
-        for f in fields(self)[1:]:
-            _check(self, f.name, _number_of(self, f.name) > 0, "has to be above 0")
-        _check(self, "cores", is_whole(self.cores), "has to be a whole number")
-        _check(self, "cpu_efficiency", self.cpu_efficiency <= 1, "has to be at most 1")
+        check_numbers(self)
         most = f"dma_gb_s {self.dma_gb_s}, which can't be above pcie_gb_s {self.pcie_gb_s}"
         _check(
             self,

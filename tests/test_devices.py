@@ -1,5 +1,6 @@
 """The boards' numbers against the papers' tables, and the errors of impossible boards."""
 
+import random
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cypresskit.devices import DEVICES, HD5850, HD5870, HD5970, XEON, calibratio
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import simulate
+from cypresskit.today import gpus
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,61 @@ def test_a_board_takes_the_numbers_of_numpy_and_keeps_pythons():
     assert boards[1] == replace(HD5870, register_pool=300, clock_ghz=0.5)
     assert {type(boards[0].register_pool), type(boards[0].clock_ghz)} == {int, float}
     assert replace(XEON, cores=np.int64(6)).cores == 6
+
+
+BOARDS = [*DEVICES.values(), XEON, *(v for v in vars(gpus).values() if isinstance(v, gpus.CudaGpu))]
+NUMBERS = [
+    pytest.param(board, each, id=f"{board.name} {each.name}")
+    for board in BOARDS
+    for each in fields(board)[1:]
+    if each.metadata
+]
+
+
+def wrong_values(each, rng):
+    """Values that no number of a board may have; of a whole number also fractions and floats."""
+    yield from (True, False, None, "3", [3], 3j, np.nan, np.inf, -np.inf, np.array(3), 10**400)
+    yield from (-1, -rng.random(), -(2 ** rng.randint(1, 40)), np.float32(-0.5), np.int64(-3))
+    if each.type is int:
+        fraction = rng.randint(0, 99) + rng.uniform(0.01, 0.99)
+        yield from (fraction, np.float32(2.5), float(each.default), np.float64(each.default), 0.0)
+
+
+@pytest.mark.parametrize("board, each", NUMBERS)
+def test_a_number_of_another_kind_is_refused_with_its_name_and_unit(board, each):
+    for value in wrong_values(each, random.Random(each.name)):
+        with pytest.raises(ValueError) as refused:
+            replace(board, **{each.name: value})
+        said = str(refused.value)
+        assert said.startswith(f"{board.name}: {each.name} = "), value
+        assert f"({each.metadata['unit']})" in said and len(said) < 300, value
+
+
+@pytest.mark.parametrize("each", fields(HD5870)[1:], ids=lambda each: each.name)
+@pytest.mark.parametrize("kernel", ["sgemm_64x64_lds", "dgemm_nn_buffer"])
+def test_where_nothing_may_be_0_it_is_refused_and_elsewhere_can_be_timed(kernel, each):
+    try:
+        board = replace(HD5870, **{each.name: 0})
+    except ValueError as refused:
+        assert each.name in str(refused)
+        return
+    try:
+        report = simulate(kernel, 64, k=16, device=board)
+    except ValueError as refused:  # such as a kernel that needs the LDS, of a chip without
+        assert board.name in str(refused)
+    else:
+        assert 0 < report.seconds < 1
+
+
+def test_a_boards_name_is_a_string():
+    for name in (5, None, b"HD", ["HD"]):
+        with pytest.raises(ValueError, match=r"name = .* has to be a string"):
+            replace(HD5870, name=name)
+
+
+def test_a_boards_bytes_of_registers_are_those_of_its_pool():
+    assert HD5870.register_bytes == 256 << 10  # Table 1
+    assert replace(HD5870, register_pool=300).register_bytes == 300 * 64 * 16
 
 
 FAMILY = {  # other chips of it, as their data sheets have them

@@ -9,7 +9,7 @@ every kernel. Of the RTX A6000 nothing was measured: its slices, channels and ne
 
 from dataclasses import dataclass, replace
 
-from cypresskit.devices import Device, _amount, _count, _positive, _power
+from cypresskit.devices import Device, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
 #: What a scheduler's clocks were calibrated on (``tools.cuda.issue``).
@@ -82,7 +82,8 @@ class CudaGpu(Device):
     )
 
     def __post_init__(self) -> None:
-        """What a Cypress chip has to keep to doesn't bind a GPU."""
+        """Only a Cypress chip's numbers have to fit together as its units do."""
+        check_numbers(self)
 
     @property
     def issue_clocks(self) -> dict[str, float]:
