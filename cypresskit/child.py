@@ -3,8 +3,8 @@
 Each is a new Python that runs the ``main`` of a module, in a session of its own, with a stream to
 whoever started it; it ends when that one is gone. A message is four bytes of length, then JSON; one
 that is malformed or too large raises ``ValueError``, and runs no code of its writer's. The
-workbench's answers come from such processes (``editing.answering``), and a student's code runs in
-one (``isolated``).
+workbench's answers come from such processes (``editing.answer_process``), and a student's code
+runs in one (``isolated``).
 """
 
 import json

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined
 from cypresskit.editing import measured_answers, page_files, pure_answers
-from cypresskit.editing.answering import FORGET, JobMemory, answer_job
-from cypresskit.editing.conversation import Conversation, State
+from cypresskit.editing.answering import FORGET, AnswerHere, JobMemory, OtherJobs, answer_job
+from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
@@ -34,8 +35,8 @@ SETTINGS = {"like": "sgemm_tn", "n": 128}
 class Silent:
     """In a process's place: notes what it is asked, and answers when a test says so."""
 
-    def __init__(self, hear, ended, idly):
-        self.hear, self.ended, self.idly = hear, ended, idly
+    def __init__(self, hear, ended):
+        self.hear, self.ended = hear, ended
         self.jobs, self.stopped = [], False
 
     def ask(self, job):
@@ -144,7 +145,7 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
 def test_a_known_kernel_has_its_card_on_the_workbench(name):
     said = []
     job = {"edit": "1", "text": ck.kernels[name].text, "name": "my.il", "like": name}
-    answer_job(job | {"parts": ["code"]}, JobMemory(), said.append, lambda _: False)
+    answer_job(job | {"parts": ["code"]}, JobMemory(), said.append)
     (code,) = (message for message in said if message.get("card"))
     del code["card"]["nominal_gflops"]  # which pages without a clock show
     assert code["card"].items() <= vars(ck.card(name)).items()
@@ -324,20 +325,48 @@ def test_faults_are_answered_at_once_and_nothing_else_is_asked(talk):
     assert not talk.processes
 
 
-def test_idle_parts_wait_for_a_pause_and_end_when_somebody_types(talk):
-    talk.type("a-1", TEXT)
-    talk.clocks("a-1")
-    talk.processes[0].hear({"type": "done", "edit": "a-1", "parts": ["code", "clocks"]})
-    turn = talk.talk.turn
-    talk.talk._due(turn, talk.talk._begin_idle)
-    quick, idle = talk.processes
-    assert idle.idly and not quick.idly
-    assert idle.jobs[0]["parts"] == ["prices"]
-    talk.type("a-2", TEXT + ";")
-    assert idle.stopped and not quick.stopped
-    talk.talk._due(turn, talk.talk._begin_idle)  # the pause after an older text
-    assert len(talk.processes) == 2
-    assert talk.talk.state is State.SENT
+def test_costs_give_way_to_any_other_job():
+    """They wait for a pause, end between two experiments, and are asked for again."""
+    said = []
+    job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
+    job["parts"] = ["code", "verdict", "clocks", "prices"]
+    for comes in ([True], [False] * 2 + [True] * 9):
+        others = OtherJobs()
+        others.comes = partial(next, iter(comes))
+        left = answer_job(job, JobMemory(), said.append, others)
+        assert left == ["prices"] and "done" not in [message["type"] for message in said]
+    left = answer_job(job | {"parts": left}, JobMemory(), said.append)
+    assert not left and [m.get("part", m["type"]) for m in said[-2:]] == ["prices", "done"]
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn"])
+def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, monkeypatch):
+    """As where there are none: in the calling process, all parts, and to the end."""
+
+    def refuse(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    path = tmp_path / "my.il"
+    path.write_text(
+        NAIVE.replace("mad r10", "add r10") if name == "stopped" else ck.kernels[name].text
+    )
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr("subprocess.Popen.__init__", refuse)
+    monkeypatch.setattr("cypresskit.threads.processors", lambda: 1)
+    settings = {"like": None, "n": 128}
+    talk = Conversation(KernelFile(path), Edits(), settings, AnswerHere, lambda *_: NoTimer())
+    said = []
+    talk.pages.append(said.append)
+    talk.hear({"type": "shown", "edit": talk.edit})
+    assert said[-1]["type"] == "done" and not [m for m in said if m["type"] == "trouble"]
+    parts = {message["part"] for message in said if message["type"] == "answer"}
+    assert parts >= {"text", "code", "verdict", "clocks", "prices"}
+    talk.close()
+
+
+class NoTimer:
+    def cancel(self):
+        pass
 
 
 @pytest.mark.parametrize("parts", [[], ["code"], ["code", "verdict"]])
@@ -348,16 +377,6 @@ def test_a_page_hears_when_nothing_more_comes(talk, parts):
         hear({"type": "answer", "edit": "a-1", "part": part, "right": False})
     hear({"type": "done", "edit": "a-1", "parts": ["code", "verdict", "clocks", "replay"]})
     assert talk.said[-1] == {"type": "done", "edit": "a-1"}
-
-
-def test_a_page_hears_of_the_end_once_lines_are_priced(talk):
-    talk.type("a-1", TEXT)
-    talk.clocks("a-1")
-    talk.processes[0].hear({"type": "done", "edit": "a-1", "parts": ["code", "clocks"]})
-    assert "done" not in talk.kinds()
-    talk.talk._begin_idle()
-    talk.processes[1].hear({"type": "done", "edit": "a-1", "parts": ["prices"]})
-    assert talk.kinds()[-1] == "done"
 
 
 def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
@@ -416,14 +435,16 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
 def test_a_right_kernel_isnt_said_to_be_replayed(text, replays):
     said = []
     job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict", "replay"]}
-    answer_job(job | SETTINGS, JobMemory(), said.append, lambda _: False)
+    answer_job(job | SETTINGS, JobMemory(), said.append)
     assert ("replay" in [message.get("part") for message in said]) == replays
 
 
 def test_a_job_that_is_overtaken_stops_between_two_parts():
     said = []
     job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}
-    answer_job(job, JobMemory(), said.append, lambda _: any(m["type"] == "answer" for m in said))
+    others = OtherJobs()
+    others.overtaken = lambda _: any(m["type"] == "answer" for m in said)
+    answer_job(job, JobMemory(), said.append, others)
     assert [m["part"] for m in said if m["type"] == "answer"] == ["code"]
 
 
@@ -466,7 +487,7 @@ def test_random_edits_are_all_answered_and_none_raises():
         pure_answers.text_answer(text, name)
         job = {"edit": str(number), "text": text, "name": "my.il", "n": 128, "like": name}
         job |= {"parts": ["code", "verdict", "clocks", "replay"]}
-        answer_job(job, memory, said.append, lambda _: False)
+        answer_job(job, memory, said.append)
         json.dumps(said, allow_nan=False)
         assert said[-1]["type"] == "done"
         assert not [message for message in said if message["type"] == "trouble"], text
@@ -494,7 +515,7 @@ def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
     for number in range(FORGET + 1):
         text = NAIVE + f"; {number}\n"
         job = {"edit": str(number), "text": text, "name": "my.il", "parts": ["code", "verdict"]}
-        answer_job(job | SETTINGS, memory, lambda message: None, lambda _: False)
+        answer_job(job | SETTINGS, memory, lambda message: None)
         kept.append(sum(cache.cache_info().currsize for cache in caches))
     assert kept[-3] > kept[0]
     assert kept[FORGET - 1] == 0 < kept[-1]
@@ -701,7 +722,7 @@ def test_a_text_that_multiplies_nothing_is_told_what_runs_it():
     said = []
     text = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\nmov o0, l0\nend\n"
     job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict"]}
-    answer_job(job | SETTINGS | {"like": None}, JobMemory(), said.append, lambda _: False)
+    answer_job(job | SETTINGS | {"like": None}, JobMemory(), said.append)
     (finding,) = said[-2]["findings"]
     assert "ck.workbench(..., like=)" in finding["message"]
     assert "ck.launch" in finding["advice"]

@@ -1,22 +1,15 @@
-"""The process that answers texts, beside the kernel: what takes time, and what might never end.
+"""Answers to a kernel's text, part by part.
 
-It hears jobs and says the parts of their answers as they come, messages as those of a student's
-bare process (``isolated``). A job that was overtaken by a newer one is dropped between two parts.
-Whoever started it may end it at any time: ``AnswerProcess`` is that side.
+``answer_job`` passes the parts on as they come. A job that a newer text has overtaken is dropped
+between two parts. Costs come last, after a pause, and give way to any other job. Nothing here
+starts a thread or a process: ``AnswerHere`` answers in the calling process, ``AnswerProcess``
+(``answer_process``) in one of its own, which may be ended at any time.
 """
 
-import os
-import socket
-import sys
-import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from queue import SimpleQueue
-from typing import Any, BinaryIO
+from typing import Any
 
-from cypresskit.child import begin, end, python, read, write
 from cypresskit.compiler import forget_code
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
@@ -27,11 +20,24 @@ from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import forget_kernels
 from cypresskit.kernels.verification import Verification
+from cypresskit.timing.prices import Interrupted
 from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
 FORGET = 20  # jobs after which what is kept of programs is forgotten
-IDLY = 10  # the niceness of what works while nobody types
+PAUSE = 1.0  # seconds without another job before lines are priced
+
+
+class OtherJobs:
+    """The jobs that wait beside the one that is being answered: here, none."""
+
+    def overtaken(self, edit: str) -> bool:
+        """Return whether a job of another text than ``edit`` waits."""
+        return False
+
+    def comes(self, seconds: float = 0.0) -> bool:
+        """Return whether a job waits, or arrives within so many seconds."""
+        return False
 
 
 class Case:
@@ -40,14 +46,15 @@ class Case:
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
     None; ``n``, at which it is timed; a ``step`` of the climb, or None; and the ``parts`` that are
-    wanted. ``memory`` is kept from job to job.
+    wanted. ``memory`` is kept from job to job. ``others`` interrupt the pricing of lines.
     """
 
-    def __init__(self, job: Message, memory: "JobMemory") -> None:
-        self.job, self.memory = job, memory
+    def __init__(self, job: Message, memory: "JobMemory", others: OtherJobs) -> None:
+        self.job, self.memory, self.others = job, memory, others
         self.program: Program | None = None
         self.mine: Kernel | None = None
         self.seen: Verification | None = None
+        self.untimed = False
 
     def text(self) -> Answer:
         """Of a long text: a short one is answered by whoever asks."""
@@ -94,7 +101,9 @@ class Case:
     def clocks(self) -> Answer | None:
         if self.mine is None:
             return None
-        return measured_answers.clocks_answer(self.mine, self.job["n"])
+        answer = measured_answers.clocks_answer(self.mine, self.job["n"])
+        self.untimed = "problem" in answer
+        return answer
 
     def replay_place(self) -> Sequence[int] | None:
         """The element of which the terms are asked, or the first wrong one, or None."""
@@ -120,8 +129,10 @@ class Case:
             last = (str(error).splitlines() or [type(error).__name__])[-1].strip()
             return {"view": view, "problem": f"It can't be played: {last}"}
 
-    def prices(self) -> Answer:
-        return measured_answers.prices_answer(self._judge(), self.job["n"])
+    def prices(self) -> Answer | None:
+        if self.untimed:
+            return None
+        return measured_answers.prices_answer(self._judge(), self.job["n"], self.others.comes)
 
 
 def assembled(text: str, name: str) -> Program | None:
@@ -169,56 +180,19 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
 
 
-class Jobs:
-    """The jobs that arrive, of which only those of the newest text count."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self.waiting: list[Message] = []
-        self.arrived = threading.Condition()
-        threading.Thread(target=self._read, args=(stream,), daemon=True).start()
-
-    def _read(self, stream: BinaryIO) -> None:
-        with suppress(OSError, ValueError):
-            while job := read(stream):
-                with self.arrived:
-                    self.waiting.append(job)
-                    self.arrived.notify()
-        os._exit(0)  # whoever asked is gone
-
-    def overtaken(self, edit: str) -> bool:
-        """Whether a job of another text waits."""
-        with self.arrived:
-            return any(job["edit"] != edit for job in self.waiting)
-
-    def next(self) -> Message:
-        """The next job of the newest text, waiting for one; those of older texts are dropped."""
-        with self.arrived:
-            self.arrived.wait_for(lambda: self.waiting)
-            newest = self.waiting[-1]["edit"]
-            self.waiting = [job for job in self.waiting if job["edit"] == newest]
-            return self.waiting.pop(0)
-
-
-def main() -> None:
-    """Answer jobs from the socket whose number is the last argument, until it ends."""
-    channel = socket.socket(fileno=int(sys.argv[-1]))
-    say = partial(write, channel.makefile("wb"))
-    jobs = Jobs(channel.makefile("rb"))
-    memory = JobMemory()
-    say({"type": "ready"})
-    while True:
-        answer_job(jobs.next(), memory, say, jobs.overtaken)
-
-
 def answer_job(
     job: Message,
     memory: JobMemory,
     say: Callable[[Message], None],
-    overtaken: Callable[[str], bool],
-) -> None:
-    """Say each part of a job's answer, then that it is done, until it is overtaken."""
+    others: OtherJobs | None = None,
+) -> list[str]:
+    """Say each part of a job's answer, then that it is done, unless a newer text overtakes it.
+
+    Returns the parts that gave way to other jobs and are still to be made.
+    """
+    others = others or OtherJobs()
     edit = job["edit"]
-    case = Case(job, memory)
+    case = Case(job, memory, others)
     makers: dict[str, Callable[[], Answer | None]] = {
         "text": case.text,
         "code": case.code,
@@ -230,8 +204,10 @@ def answer_job(
     }
     try:
         for part in job["parts"]:
-            if overtaken(edit):
-                return
+            if others.overtaken(edit):
+                return []
+            if part == "prices" and not case.untimed and others.comes(PAUSE):
+                return [part]
             if part not in makers or (part == "replay" and not case.replay_place()):
                 continue
             say({"type": "working", "edit": edit, "part": part})
@@ -239,10 +215,13 @@ def answer_job(
             if answer is None:
                 break
             say({"type": "answer", "edit": edit, "part": part, **answer})
+    except Interrupted:
+        return ["prices"]
     except Exception as error:  # a fault of the package: the page says so, and goes on
         say({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
     say({"type": "done", "edit": edit, "parts": job["parts"]})
     memory.count_job()
+    return []
 
 
 def fault_in_words(error: Exception) -> str:
@@ -250,52 +229,20 @@ def fault_in_words(error: Exception) -> str:
     return f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
 
 
-class AnswerProcess:
-    """A process that answers, from outside.
+class AnswerHere:
+    """Answers each job at once, in the calling process, without threads or child processes.
 
-    ``hear`` is called with each message, in a thread of its own; ``ended``, when the process ends
-    although nobody ended it. ``idly``: at a low priority.
+    ``hear`` is called with each message before ``ask`` returns. A text that never ends is not
+    given up: hosts with processes take ``AnswerProcess``.
     """
 
-    def __init__(
-        self,
-        hear: Callable[[Message], None],
-        ended: Callable[[], None],
-        idly: bool = False,
-    ) -> None:
-        self.hear, self.ended = hear, ended
-        self.stopped = False
-        self.process, self.channel = begin(python(sys.path, __name__))
-        if idly:
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self.process.pid, IDLY)
-        self.jobs: SimpleQueue[Message | None] = SimpleQueue()
-        threading.Thread(target=self._listen, daemon=True).start()
-        threading.Thread(target=self._write, daemon=True).start()
-
-    def _listen(self) -> None:
-        with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
-            while message := read(stream):
-                with suppress(Exception):  # what one answer meets doesn't end all others
-                    self.hear(message)
-        self.process.wait()
-        self.channel.close()
-        self.jobs.put(None)
-        if not self.stopped:
-            self.ended()
-
-    def _write(self) -> None:
-        """Send the jobs, in a thread of its own: a process that is busy may not read for long."""
-        with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
-            while (job := self.jobs.get()) is not None:
-                write(stream, job)
+    def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
+        self.hear = hear
+        self.memory = JobMemory()
 
     def ask(self, job: Message) -> None:
-        """Send a job, without waiting; a process that is gone says so by ``ended``."""
-        self.jobs.put(job)
+        """Answer a job."""
+        answer_job(job, self.memory, self.hear)
 
     def stop(self) -> None:
-        """End the process at once."""
-        self.stopped = True
-        end(self.process)
-        self.jobs.put(None)
+        """Nothing runs beside the caller."""

@@ -1,9 +1,9 @@
 """The conversation between pages and answers: which text counts, who works on it, what is kept.
 
 Each text has a name, ``edit``, that its page chose. The newest counts: answers to older ones are
-dropped here, and again by the page. What takes time is done by other processes (``answering``), so
-that the notebook's kernel stays free, and stays at all, whatever a text does. One of them answers;
-the other prices lines when nobody types, and is ended as soon as somebody does.
+dropped here, and again by the page. What takes time is done by another process
+(``answer_process``), so that the notebook's kernel stays free, and stays at all, whatever a text
+does.
 
 Nothing waits for ever. A process that is still busy with an older text is ended, one that ends by
 itself is begun anew and asked again, and a text that takes too long is given up: whatever happens,
@@ -18,7 +18,8 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from cypresskit.editing.answering import AnswerProcess, Message, fault_in_words
+from cypresskit.editing.answer_process import AnswerProcess
+from cypresskit.editing.answering import Message, fault_in_words
 from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, at_step
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
@@ -28,13 +29,11 @@ from cypresskit.editing.steps import STEPS, WITHIN, StepText
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
-QUICK = ("code", "verdict", "clocks", "replay")  # "text" is answered here
-IDLE = ("prices",)
-PAUSE = 1.0  # seconds without a new text before the idle parts begin
+ASKED = ("code", "verdict", "clocks", "replay", "prices")  # "text" is answered here
 HANDOVER = 5.0  # seconds after which a process that is busy with an older text is ended
 LONGEST = 60.0  # seconds after which a text is given up
 FIRST = 240.0  # the same where a process has just begun: it may have to compile the engine
-IDLE_LONGEST = 180.0  # seconds after which the idle parts are given up
+LONGEST_PRICES = 180.0  # seconds after which prices are given up
 MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
 MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
 LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
@@ -48,7 +47,7 @@ PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
 OVER = "The process that answers ended at this text, and was started anew."
 SLOW = "This text of {lines:,} lines had no answer for too long; it was given up."
-IDLE_SLOW = "Prices take too long for this text; they were given up."
+SLOW_PRICES = "Prices take too long for this text; they were given up."
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
     " its cell again."
@@ -61,18 +60,14 @@ class State(Enum):
     UNASKED = "no page has asked for them"
     SENT = "the process that answers was given the text"
     ANSWERING = "it works on the text"
-    ANSWERED = "the quick parts are there, and the idle ones follow when nobody types"
-    PRICING = "the idle process works on the text"
     RESTED = "nothing more comes"
 
 
 #: What may follow. Another text leads back to UNASKED from anywhere.
 FOLLOWS = {
     State.UNASKED: {State.SENT, State.RESTED},
-    State.SENT: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
-    State.ANSWERING: {State.SENT, State.ANSWERING, State.ANSWERED, State.RESTED},
-    State.ANSWERED: {State.PRICING},
-    State.PRICING: {State.RESTED},
+    State.SENT: {State.SENT, State.ANSWERING, State.RESTED},
+    State.ANSWERING: {State.SENT, State.ANSWERING, State.RESTED},
     State.RESTED: set(),
 }
 OWED = (State.SENT, State.ANSWERING)  # the process owes parts of the text
@@ -92,7 +87,7 @@ class Timer(Protocol):
     def cancel(self) -> None: ...
 
 
-Start = Callable[[Callable[[Message], None], Callable[[], None], bool], Answerer]
+Start = Callable[[Callable[[Message], None], Callable[[], None]], Answerer]
 Send = Callable[[Message], None]
 Act = Callable[[], None]
 Later = Callable[[float, Act], Timer]
@@ -112,8 +107,7 @@ class Conversation:
     file : the kernel's text. Several conversations may be about one file.
     edits : its history.
     settings : ``like``, ``n`` and ``step`` of every job.
-    start : begins a process that answers, given who hears it, who hears of its end, and whether it
-        works idly.
+    start : begins a process that answers, given who hears it, and who hears of its end.
     later : does something after some seconds.
     """
 
@@ -139,19 +133,16 @@ class Conversation:
         self.state = State.UNASKED
         self.timer: Timer | None = None  # of what is due in this state
         self.turn = 0  # of timers: those of older ones come too late
-        self.parts: tuple[str, ...] = QUICK
+        self.parts: tuple[str, ...] = ASKED
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.history_fails = False
-        self.processes = 0  # that were begun
         self.quick: Answerer | None = None
-        self.quick_number = 0
+        self.number = 0  # of processes that were begun
         self.early_ends = 0  # of processes that ended before they were ready, in a row
         self.settled = False  # whether the quick process has answered a text
         self.tries = 0  # how many processes were given the current text
         self.more: Timer | None = None  # until a part that a reader asked for besides is given up
-        self.idle: Answerer | None = None
-        self.idle_number = 0
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
         with self.lock:
@@ -177,10 +168,7 @@ class Conversation:
             self.pages.clear()
             self._cancel_more()
             self._set_timer()
-            for process in (self.quick, self.idle):
-                if process is not None:
-                    process.stop()
-            self.quick = self.idle = None
+            self._end_process()
 
     def say(self, message: Message) -> None:
         """Say something to all pages. One that can't hear any more is forgotten."""
@@ -391,8 +379,6 @@ class Conversation:
         self.answers = {}
         self.tries = 0
         self._cancel_more()
-        if self.state is State.PRICING:
-            self._end_process(idly=True)
         self._go(State.UNASKED)
 
     def _answer_text(self) -> None:
@@ -400,7 +386,7 @@ class Conversation:
         edit, text = self.edit, self.text
         self.say(self._heard_message(edit))
         if len(text) > LONG_TEXT:
-            self._ask(("text", *QUICK))
+            self._ask(("text", *ASKED))
             return
         try:
             answer, program = text_answer(text, self.name)
@@ -412,7 +398,7 @@ class Conversation:
         if program is None:
             self._rest()
         else:
-            self._ask(QUICK)
+            self._ask(ASKED)
 
     def _heard_message(self, edit: str) -> Message:
         problem = self._problem()
@@ -487,22 +473,16 @@ class Conversation:
         with self.lock:
             if self.quick is None and not self.closed.is_set():
                 self.settled = False
-                self.quick_number = self.processes + 1
-                self.quick = self._begin_process(idly=False)
+                self.number += 1
+                known = self.number
+                self.quick = self.start(
+                    partial(self._heard_from, known), partial(self._ended, known)
+                )
 
-    def _begin_process(self, idly: bool) -> Answerer:
-        self.processes += 1
-        number = self.processes
-        return self.start(partial(self._heard_from, number), partial(self._ended, number), idly)
-
-    def _end_process(self, idly: bool = False) -> None:
-        process = self.idle if idly else self.quick
-        if process is not None:
-            process.stop()
-        if idly:
-            self.idle = None
-        else:
-            self.quick = None
+    def _end_process(self) -> None:
+        if self.quick is not None:
+            self.quick.stop()
+        self.quick = None
 
     def _ended(self, number: int) -> None:
         """A process ended by itself. A text that was owed is asked again, unless it may be what the
@@ -511,11 +491,7 @@ class Conversation:
         with self.lock:
             if self.closed.is_set():
                 return
-            if number == self.idle_number and self.idle is not None:
-                self.idle = None
-                if self.state is State.PRICING:
-                    self._say_done()
-            if number != self.quick_number or self.quick is None:
+            if number != self.number or self.quick is None:
                 return
             self.quick = None
             self.early_ends += 1
@@ -528,13 +504,13 @@ class Conversation:
                 self.prepare()
 
     def _ask(self, parts: tuple[str, ...]) -> None:
-        """Ask for the quick parts of the current text."""
+        """Ask for parts of the answer to the current text."""
         self.parts = parts
         self.tries += 1
         self.prepare()
         assert self.quick is not None
-        self.quick.ask(self._job(parts))
         self._go(State.SENT, HANDOVER if self.settled else FIRST, self._hand_over)
+        self.quick.ask(self._job(parts))
 
     def _job(self, parts: tuple[str, ...]) -> Message:
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": list(parts)}
@@ -548,6 +524,8 @@ class Conversation:
             self._go(State.ANSWERING, LONGEST, self._give_up)
         elif part == "clocks" and not self.settled:
             self._go(State.ANSWERING, FIRST, self._give_up)
+        elif part == "prices":
+            self._go(State.ANSWERING, LONGEST_PRICES, partial(self._give_up, SLOW_PRICES))
 
     def _hand_over(self) -> None:
         """The process hasn't begun with a text, since it is still busy with an older one: another
@@ -559,17 +537,16 @@ class Conversation:
             self._end_process()
             self._ask(self.parts)
 
-    def _give_up(self) -> None:
+    def _give_up(self, why: str = SLOW) -> None:
         """A text takes too long: nothing more comes for it."""
         self._end_process()
-        self._end_with(SLOW.format(lines=self.text.count("\n") + 1))
+        self._end_with(why.format(lines=self.text.count("\n") + 1))
 
     def _heard_from(self, number: int, message: Message) -> None:
         """A process says something; one that was replaced counts no longer."""
         with self.lock:
-            if number in (self.quick_number, self.idle_number):
-                if number == self.quick_number:
-                    self.early_ends = 0
+            if number == self.number:
+                self.early_ends = 0
                 self._heard(message)
 
     def _heard(self, message: Message) -> None:
@@ -589,34 +566,15 @@ class Conversation:
             if kind == "answer" and message["part"] != "view":
                 self.answers[message["part"]] = message
                 if message["part"] == "clocks":
+                    self.settled = True
                     self._note_edit()
             self.say(message)
 
     def _done(self) -> None:
-        """All that was asked for is there: the idle parts follow, when nobody types."""
-        if self.state is State.PRICING:
+        """All that was asked for is there."""
+        if self.state in OWED:
+            self.settled = True
             self._say_done()
-        if self.state not in OWED:
-            return
-        self.settled = True
-        if "problem" in self.answers.get("clocks", {"problem": ""}):
-            self._say_done()
-        else:
-            self._go(State.ANSWERED, PAUSE, self._begin_idle)
-
-    # -- the process that works when nobody types
-
-    def _begin_idle(self) -> None:
-        if self.idle is None:
-            self.idle_number = self.processes + 1
-            self.idle = self._begin_process(idly=True)
-        self._go(State.PRICING, IDLE_LONGEST, self._give_up_idle)
-        self.idle.ask(self._job(IDLE))
-
-    def _give_up_idle(self) -> None:
-        self._end_process(idly=True)
-        self.say({"type": "trouble", "edit": self.edit, "message": IDLE_SLOW})
-        self._say_done()
 
     # -- history
 
@@ -725,10 +683,10 @@ class Conversation:
             return
         self.prepare()
         assert self.quick is not None
-        self.quick.ask(self._job((part,)) | more)
         self._cancel_more()
         if self.state not in OWED:
             self.more = self.later(LONGEST, partial(self._give_up_more, self.edit))
+        self.quick.ask(self._job((part,)) | more)
 
     def _give_up_more(self, edit: str) -> None:
         with self.lock:

@@ -8,12 +8,9 @@ that are both wrong, within seconds, are one. A text that was changed outside, o
 file, is kept without being judged. A text that a step of the climb keeps bears the step's name, and
 stays. All workbenches on a file share its history, those of other processes, too: the file is read
 anew before it is written.
-
-A history that can't be written beside its kernel is written into the user's cache until it can.
 """
 
 import fcntl
-import hashlib
 import json
 import math
 import os
@@ -24,7 +21,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cypresskit.kept_files import home_cache
 from cypresskit.saving import file_stamp, read_plain, save_file
 from cypresskit.tables import quantity
 
@@ -83,7 +79,6 @@ class Edits(Sequence[Edit]):
         self.path = path
         self.rows: list[Edit] = []
         self._stamp: object = ...  # of the file when it was last read or written
-        self._unwritten: list[Edit] = []
         self._read_anew()
 
     def __len__(self) -> int:
@@ -154,8 +149,8 @@ class Edits(Sequence[Edit]):
                 self._append(Edit(0, text, note=UNWRITTEN))
 
     def add(self, edit: Edit) -> Edit:
-        """Keep an edit, with the next number. Raises ``OSError`` if it can be written neither
-        beside the kernel nor into the cache; it is kept in memory all the same.
+        """Keep an edit, with the next number. Raises ``OSError`` if it can't be written; it is kept
+        in memory all the same, and written with the next one.
         """
         with self._change():
             return self._append(edit)
@@ -197,47 +192,19 @@ class Edits(Sequence[Edit]):
             self.save()
 
     def _read_anew(self) -> None:
-        """Read the file, if another process has written it. Edits that it lacks, since they
-        couldn't be written there, stay.
-        """
+        """Read the file, if another process has written it."""
         if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
             return
-        if self._stamp is ...:
-            self._unwritten = _read(self.spare)
         self._stamp = stamp
-        rows = _read(self.path)
-        known = {(edit.text, edit.time) for edit in rows}
-        for edit in self._unwritten:
-            if (edit.text, edit.time) not in known:
-                last = rows[-1].number if rows else 0
-                rows.append(replace(edit, number=max(last + 1, edit.number)))
-        self.rows = rows
+        self.rows = _read(self.path)
 
     def save(self) -> None:
-        """Write the file, or what stands for it in the cache."""
+        """Write the file. Raises ``OSError``."""
         if self.path is None:
             return
         rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
-        text = f'{{"edits": [\n{rows}\n]}}\n'
-        try:
-            save_file(self.path, text)
-        except OSError:
-            self._unwritten = list(self.rows)
-            self.spare.parent.mkdir(parents=True, exist_ok=True)
-            save_file(self.spare, text)
-            return
+        save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
         self._stamp = file_stamp(self.path)
-        self._unwritten = []
-        with suppress(OSError):
-            self.spare.unlink(missing_ok=True)
-
-    @property
-    def spare(self) -> Path:
-        """Where the history is while it can't be written beside its kernel."""
-        assert self.path is not None
-        place = str(self.path.absolute()).encode("utf-8", "replace")
-        name = f"{hashlib.sha256(place).hexdigest()[:16]}.json"
-        return Path(home_cache(), "cypresskit", "histories", name)
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]

@@ -8,7 +8,7 @@ or timed says why.
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
@@ -26,7 +26,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, percent, price
+from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, never, percent, price
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -309,7 +309,7 @@ def report_answer(report: Report, mine: Kernel) -> Answer:
     }
 
 
-def prices_answer(mine: Kernel, n: int) -> Answer:
+def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> Answer:
     """The part "prices".
 
     The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
@@ -317,7 +317,7 @@ def prices_answer(mine: Kernel, n: int) -> Answer:
     ``text`` that says both; ``dearest``, the line with the highest price, 0 if no line alone is
     dear; and a ``message`` on all that are as dear.
     """
-    return priced_answer(price(report_at(mine, n)))
+    return priced_answer(price(report_at(mine, n), unless=unless))
 
 
 def priced_answer(prices: Prices) -> Answer:

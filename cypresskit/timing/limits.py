@@ -11,13 +11,12 @@ be noise.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cypresskit.devices import Device
 from cypresskit.tables import table
-from cypresskit.threads import processors
+from cypresskit.threads import map_in_threads
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.report import Report, kept_with_report
 from cypresskit.timing.simulate import ask
@@ -138,8 +137,7 @@ def what_if(report: Report) -> WhatIf:
         ONE_FEWER: _with_room(device, launch, launch.active_with(max(launch.code.gprs - 1, 1))),
     }
     boards = dict.fromkeys(board for board in asked.values() if board != device)
-    with ThreadPoolExecutor(processors()) as pool:
-        reports = [*pool.map(lambda board: ask(replace(question, device=board)), boards)]
+    reports = map_in_threads(lambda board: ask(replace(question, device=board)), boards)
     times = {device: report} | dict(zip(boards, reports))
     runs = {name: times[board] for name, board in asked.items()}
 

@@ -17,8 +17,7 @@ each other, neither has one. They are modelled, and move with what the calibrati
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
@@ -27,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.tables import quantity, table
-from cypresskit.threads import processors
+from cypresskit.threads import map_in_threads
 from cypresskit.timing import stored
 from cypresskit.timing.account import UNITS, LineId, LineWork, TimedLaunch
 from cypresskit.timing.engine import run
@@ -187,18 +186,27 @@ class Prices:
         yield f"modelled on {amount}{loops}{once}; prices don't add up"
 
 
+class Interrupted(Exception):
+    """Lines are not priced, since something else is to be done."""
+
+
+def never() -> bool:
+    return False
+
+
 @kept_with_report
-def price(report: Report) -> Prices:
+def price(report: Report, *, unless: Callable[[], bool] = never) -> Prices:
     """The price of each line of the launch that ``report`` is on.
 
     Returns ``Prices``: a table of the kernel's lines, each with its work, and with the share of the
-    launch that would be saved if it took no time. It takes some seconds the first time.
+    launch that would be saved if it took no time. It takes some seconds the first time; raises
+    ``Interrupted`` as soon as ``unless()`` holds.
 
         ck.price(ck.simulate("sgemm_nn", 2048)).dearest
     """
     asked = report.question, report.launch
     again = partial(_from_plain, report)
-    return stored.kept("prices", *asked, partial(_priced, report), _as_plain, again)
+    return stored.kept("prices", *asked, partial(_priced, report, unless), _as_plain, again)
 
 
 def _as_plain(prices: Prices) -> dict[str, Any]:
@@ -215,13 +223,13 @@ def _from_plain(report: Report, plain: dict[str, Any]) -> Prices:
     return Prices(tuple(lines), report, plain["wavefronts"], tuple(plain["turns"]))
 
 
-def _priced(report: Report) -> Prices:
+def _priced(report: Report, unless: Callable[[], bool]) -> Prices:
     launch = report.launch
     whole = launch.walk(min(launch.round, launch.shape.wavefronts))
     shares, sizes = _sizes(whole)
     groups = _groups(demands_of(launch.code, whole, launch.device))
     experiments = [Experiment(), *(group.experiment for group in groups)]
-    clocks, *freed_ones = _measured(launch, sizes, experiments)
+    clocks, *freed_ones = _measured(launch, sizes, experiments, unless)
     end = _end_of_whole(shares, clocks)
     saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes)))
     together: dict[LineId, tuple[int, ...]] = {}
@@ -295,18 +303,22 @@ def _groups(demands: list[Demand]) -> list[_Group]:
 
 
 def _measured(
-    launch: TimedLaunch, sizes: Sequence[list[Path]], experiments: Sequence[Experiment]
+    launch: TimedLaunch,
+    sizes: Sequence[list[Path]],
+    experiments: Sequence[Experiment],
+    unless: Callable[[], bool],
 ) -> np.ndarray:
     """The clocks of each experiment (rows) with each size of the launch."""
 
     def clocks(job: tuple[Experiment, list[Path]]) -> float:
+        if unless():
+            raise Interrupted
         experiment, paths = job
         work = pack(freed(paths, experiment), launch.shape.group_wavefronts)
         return run(work, launch.device, launch.active, parts=_at_once).end_clock
 
     jobs = [(experiment, paths) for experiment in experiments for paths in sizes]
-    with ThreadPoolExecutor(processors()) as pool:
-        return np.array([*pool.map(clocks, jobs)]).reshape(len(experiments), len(sizes))
+    return np.array(map_in_threads(clocks, jobs)).reshape(len(experiments), len(sizes))
 
 
 def _at_once(parts: range) -> range:

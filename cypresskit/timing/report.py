@@ -308,20 +308,20 @@ class Report:
         )
 
 
-def kept_with_report(explain: Callable[[Report], T]) -> Callable[[Report], T]:
+def kept_with_report(explain: Callable[..., T]) -> Callable[..., T]:
     """A function that explains a report; what it says is kept with the report. Raises ``TypeError``
     for anything else.
     """
 
     @wraps(explain)
-    def explained(report: Report) -> T:
+    def explained(report: Report, **how: Any) -> T:
         if not isinstance(report, Report):
             raise TypeError(
                 f"{explain.__name__} takes a report: ck.{explain.__name__}(ck.simulate(...)), not"
                 f" {shortened(report)}"
             )
         if explain.__name__ not in report.explanations:
-            report.explanations[explain.__name__] = explain(report)
+            report.explanations[explain.__name__] = explain(report, **how)
         kept: T = report.explanations[explain.__name__]
         return kept
 

@@ -3,7 +3,6 @@ exercises.
 """
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from cypresskit.devices import HD5850, HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
@@ -13,6 +12,7 @@ from cypresskit.kernels.samples import run
 from cypresskit.published import kernel as published
 from cypresskit.teach.climb import climb_exercise, of_turn
 from cypresskit.teach.formula import formula_exercise
+from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -39,8 +39,7 @@ def pace(size: int, n: int = 2048, device: Device = HD5870) -> Report:
 
 def paces(sizes: Sequence[int]) -> dict[int, Report]:
     """``pace`` of several blocks, side by side on all cores."""
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(sizes, pool.map(pace, sizes), strict=True))
+    return dict(zip(sizes, map_in_threads(pace, sizes), strict=True))
 
 
 def words_table() -> str:
