@@ -356,5 +356,4 @@ OTHERS: dict[str, Maker] = {
     "archive": archive,
 }
 #: Under these names they stand in the table, where it isn't their own.
-SHOWN = {"archive": "archive.zip"}
 CLASS = HONEST | LATE | CHEATS | OTHERS

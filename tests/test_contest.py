@@ -38,6 +38,23 @@ def test_what_is_saved_is_read_again(tmp_path):
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
 
+@pytest.mark.parametrize("mine", [b"", b"il_ps_2_0\nend\n", b"<!DOCTYPE html><p>notes", b"\xff"])
+def test_no_file_of_the_readers_is_written_over(tmp_path, capsys, mine):
+    """By an entry or by a leaderboard; an earlier one of these is."""
+    file = tmp_path / "mine.html"
+    file.write_bytes(mine)
+    with pytest.raises(ValueError, match=r"mine\.html is no entry"):
+        contest.save(contest.write(8, 4, 3), file, "Ada")
+    (tmp_path / "in").mkdir()
+    assert cli.main(["contest", str(tmp_path / "in"), "--html", str(file)]) == 1
+    assert "isn't a leaderboard" in capsys.readouterr().err and file.read_bytes() == mine
+    for _ in range(2):
+        contest.save(contest.write(8, 4, 3), tmp_path / "a.il", "Ada")
+        page = leaderboard.page([leaderboard.Row("x", "x", 1.0)], 256)
+        file.write_text(page, encoding="utf-8")
+        assert leaderboard.MADE_BY in page
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

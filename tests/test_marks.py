@@ -7,8 +7,11 @@ import json
 import os
 import random
 import re
+import shutil
+import stat
 import subprocess
 import sys
+import zipfile
 from copy import deepcopy
 from dataclasses import fields
 from pathlib import Path
@@ -23,7 +26,7 @@ from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.isolated import process
 from cypresskit.isolated.process import Family, walls
-from cypresskit.marks import course, gradebook, judging, submissions
+from cypresskit.marks import archives, course, gradebook, judging, submissions
 from cypresskit.saving import shown_name
 from cypresskit.teach import check, sentences
 from cypresskit.teach.check import Verdict
@@ -419,8 +422,8 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert marked == {
         "'=bob": ("0", "100"),
         "4711": ("1", "100"),
-        "cyd": ("", ""),
-        "dan": ("", ""),
+        "cyd": ("", "100"),
+        "dan": ("", "100"),
         "eve": ("0", "100"),
     }
     pages = {page.name: page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()}
@@ -440,13 +443,15 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
         writer.writeheader()
         writer.writerows(row | {gradebook.RUBRIC: "1,5" * bool(row["key"])} for row in wrote)
     before = (out / "marks.csv").read_bytes()
-    (out / "feedback/left.html").write_text("of one who has left the class")
+    (out / "feedback/notes.html").write_text("the teacher's")
+    shutil.move(submitted / "dan", tmp_path / "dan")
     assert cli.main(command) == 0
     assert (out / "marks.csv").read_bytes() != before
     ada = next(row for row in rows(out / "marks.csv") if row["id"] == "4711")
     assert ada[f"{FIRST}, explanation"] == "1.5"
     assert "1.5 of 2 points" in (out / "feedback/Ada L_4711.html").read_text(encoding="utf-8")
-    assert not (out / "feedback/left.html").exists()
+    assert (out / "feedback/notes.html").read_text() == "the teacher's"
+    assert not (out / "feedback/dan.html").exists(), "of one who has left the class"
     once_more = (out / "marks.csv").read_bytes()
     assert cli.main(command) == 0 and (out / "marks.csv").read_bytes() == once_more
 
@@ -619,7 +624,7 @@ def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
     class_ = gradebook.Class(lessons, [(student, works)])
     (row,) = gradebook.marks(class_)
     page = gradebook.feedback(class_, student)
-    assert not works and row["maximum"] == row["total"] == ""
+    assert not works and row["maximum"] == row["total"] == 0
     for file in files:
         reason = f"not judged: {file.name} is no notebook: "
         assert row["account"].count(reason) == page.count(reason) == 1
@@ -813,6 +818,283 @@ def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys
         line.isprintable() for line in told.out.splitlines()
     )
     assert len(list((out / "feedback").iterdir())) == 7
+
+
+# -- archives and encodings
+
+
+def packed(path: Path, files: dict[str, bytes], chance: random.Random) -> None:
+    """Write an archive, as one program or another would."""
+    method = chance.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+
+
+def linked(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+PARTS = "week3", "a b", "..", "", "C:", "J\u00f6rg", "new\nline", "x\\y"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_notebook_in_an_archive_is_found_wherever_it_lies(seed, tmp_path):
+    """Under any path, and nothing is written anywhere."""
+    chance = random.Random(seed)
+    whole = (course.folder() / "09_bus.ipynb").read_bytes()
+    names = {
+        "/".join([*chance.choices(PARTS, k=chance.randrange(4)), f"{n}.ipynb"]) for n in range(3)
+    }
+    files = dict.fromkeys(names, whole) | {"__MACOSX/a.ipynb": b"x", "week3/.DS_Store": b"x"}
+    flat = chance.random() < 0.5
+    place = tmp_path / "in" / ("ada_4711_81_week3.ZIP" if flat else "ada/homework.zip")
+    packed(place, files, chance)
+    before = sorted(tmp_path.rglob("*"))
+    (student,), _ = submissions.students(tmp_path / "in")
+    assert student.id == ("4711" if flat else "ada") and not student.notes
+    assert len(student.notebooks) == 3 and sorted(tmp_path.rglob("*")) == before
+    for notebook in student.notebooks:
+        cells, remark = submissions.read_cells(notebook)
+        assert course.lesson_of(notebook.name, cells, course.lessons()) == "09_bus" and not remark
+        assert shown_name(notebook).isprintable() and notebook.name.startswith(place.name)
+
+
+def bomb(folder: Path, chance: random.Random) -> None:
+    """Gigabytes of zeros in a few kB, in one file or in many, or with a size that is a lie."""
+    count = chance.choice([1, 40])
+    with zipfile.ZipFile(folder / "09_bus.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        for n in range(count):
+            with archive.open(f"{n}.ipynb", "w") as file:
+                for _ in range(chance.choice([3, 31])):
+                    file.write(bytes(1_000_000))
+    if chance.random() < 0.5:
+        data = (folder / "09_bus.zip").read_bytes()
+        real = [n * 1_000_000 for n in (3, 31)]
+        for size in real:
+            data = data.replace(size.to_bytes(4, "little"), (900).to_bytes(4, "little"))
+        (folder / "09_bus.zip").write_bytes(data)
+
+
+def countless(folder: Path, chance: random.Random) -> None:
+    packed(folder / "a.zip", {f"{n}.ipynb": b"" for n in range(3_000)}, chance)
+
+
+def link_in_an_archive(folder: Path, chance: random.Random) -> None:
+    with zipfile.ZipFile(folder / "a.zip", "w") as archive:
+        archive.writestr(linked("09_bus.ipynb"), "/etc/passwd")
+
+
+def nested(folder: Path, chance: random.Random) -> None:
+    packed(folder / "b.zip", {"09_bus.ipynb": b"{}"}, chance)
+    packed(folder / "a.zip", {"b.zip": (folder / "b.zip").read_bytes()}, chance)
+    (folder / "b.zip").unlink()
+
+
+def locked(folder: Path, chance: random.Random) -> None:
+    packed(folder / "a.zip", {"09_bus.ipynb": b"{}"}, chance)
+    data = bytearray((folder / "a.zip").read_bytes())
+    for head, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        data[data.index(head) + flags] |= 1
+    (folder / "a.zip").write_bytes(data)
+
+
+def otherwise_compressed(folder: Path, chance: random.Random) -> None:
+    method = chance.choice([zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+    with zipfile.ZipFile(folder / "a.zip", "w", method) as archive:
+        archive.writestr("09_bus.ipynb", bytes(10_000_000))
+
+
+def damaged(folder: Path, chance: random.Random) -> None:
+    whole = (course.folder() / "09_bus.ipynb").read_bytes()
+    packed(folder / "a.zip", {"09_bus.ipynb": whole, "é.ipynb": whole}, chance)
+    data = bytearray((folder / "a.zip").read_bytes())
+    for _ in range(chance.randrange(1, 40)):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    end = chance.choice([len(data), chance.randrange(len(data))])
+    (folder / "a.zip").write_bytes(data[:end])
+
+
+def no_archive(folder: Path, chance: random.Random) -> None:
+    (folder / "a.zip").write_bytes(chance.choice([b"", b"PK", b"PK\3\4", chance.randbytes(500)]))
+
+
+def other_archive(folder: Path, chance: random.Random) -> None:
+    (folder / chance.choice(["a.rar", "a.7z", "a.tar.gz"])).write_bytes(chance.randbytes(500))
+
+
+ARCHIVES = [
+    bomb,
+    countless,
+    link_in_an_archive,
+    nested,
+    locked,
+    otherwise_compressed,
+    damaged,
+    no_archive,
+    other_archive,
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("make", ARCHIVES, ids=lambda make: make.__name__)
+def test_no_archive_does_harm_and_each_is_accounted_for(make, seed, tmp_path):
+    """Whatever is in it: it is read within the limits, or its student is told why not."""
+    chance = random.Random(seed)
+    (tmp_path / "ada").mkdir()
+    make(tmp_path / "ada", chance)
+    (student,), _ = submissions.students(tmp_path)
+    for notebook in student.notebooks:
+        try:
+            submissions.read_cells(notebook)
+        except ValueError as error:
+            student.notes.append(str(error))
+    assert student.notes or make is damaged, "there is a reason"
+    assert all(note.isprintable() for note in student.notes)
+    if make not in (bomb, damaged):
+        assert not student.notebooks, student.notes
+
+
+def test_an_archive_that_unpacks_to_too_much_is_read_as_far_as_is_allowed(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "LARGEST", 1000)
+    packed(tmp_path / "a.zip", {f"{n}.ipynb": bytes(300) for n in range(5)}, random.Random(1))
+    found = archives.members((tmp_path / "a.zip").read_bytes(), tmp_path / "a.zip")
+    assert [bool(why) for _, why in found] == [False] * 3 + [True] * 2
+
+
+CODINGS = "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "damaged"
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_notebook_is_read_in_any_encoding(coding, seed, tmp_path):
+    """With any letters; and what isn't Unicode is noted."""
+    chance = random.Random(seed)
+    latin = coding == "latin-1"
+    letters = "".join(chr(chance.randrange(0xA1, 0x100 if latin else 0xD000)) for _ in range(40))
+    notebook = cells("09", book.student)
+    notebook.cells[0].source += f"\n{letters}"
+    text = json.dumps(notebook, ensure_ascii=False)
+    if latin:
+        text = text.encode("latin-1", "replace").decode("latin-1")
+    data = text.encode("utf-8" if coding == "damaged" else coding)
+    expected = {"latin-1": course.LATIN, "damaged": course.DAMAGED}.get(coding, "")
+    if coding == "damaged":
+        data = data.replace(b"# 09 The bus", b"# 09 The bus\xff")
+    (tmp_path / "09_bus.ipynb").write_bytes(data)
+    read, remark = submissions.read_cells(tmp_path / "09_bus.ipynb")
+    assert read[0]["source"].endswith(letters) and remark == expected
+    student = submissions.Student("ada", "Ada", [tmp_path / "09_bus.ipynb"])
+    lesson = course.lessons()["09_bus"]._replace(exercises=())
+    student_work({"09_bus": lesson}, None, student, None)
+    assert [note for note in student.notes if "letters" in note] == [
+        f"09_bus.ipynb: {remark}" for remark in [expected] if remark
+    ]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\xff\xfe", b" \n", bytes(1000)])
+def test_an_empty_file_is_called_empty(data, tmp_path):
+    (tmp_path / "09_bus.ipynb").write_bytes(data)
+    with pytest.raises(ValueError, match="it is empty"):
+        submissions.read_cells(tmp_path / "09_bus.ipynb")
+
+
+# -- the same maximum for everybody
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
+    chance = random.Random(seed)
+    lessons = course.lessons()
+    stems = chance.sample(sorted(lessons), 4)
+    due = tuple(stems[:3]) if chance.random() < 0.5 else ()
+    right = gradebook.Graded(Verdict(True, "Right."))
+    class_ = gradebook.Class({stem: lessons[stem] for stem in due or stems}, due=due)
+    for name in range(6):
+        handed = chance.sample(due or stems, chance.randrange(len(due or stems)))
+        works = {stem: dict.fromkeys(lessons[stem].exercises, right) for stem in handed}
+        class_.works.append((submissions.Student(str(name), str(name)), works))
+    rows = list(gradebook.marks(class_))
+    (maximum,) = {row["maximum"] for row in rows}
+    all_handed = {stem for _, works in class_.works for stem in works}
+    assert maximum == 100 * len(due or all_handed)
+    for (student, works), row in zip(class_.works, rows):
+        most = 60 * len(works)  # without sentences
+        assert row["total"] == most <= maximum
+        page = gradebook.feedback(class_, student)
+        assert f"{most} of {maximum} points</h1>" in page
+        missing = [lessons[stem].name for stem in class_.counted if stem not in works]
+        assert not works or all(name in row["account"] for name in missing)
+
+
+# -- no file of the reader's is written over
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.usefixtures("sandbox")
+def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
+    """Whichever file is changed, or was there before: it is refused by name and left; and whatever
+    else lies there stays.
+    """
+    chance = random.Random(seed)
+    submitted, out = tmp_path / "in", tmp_path / "out"
+    for name in ("ada", "bob"):
+        put(submitted / name, "hello.ipynb", cells("09", book.student) if seed < 1 else "{}")
+    (out / "feedback").mkdir(parents=True)
+    first = seed % 2 == 0
+    command = ["marks", str(submitted), str(out)]
+    if not first:
+        assert cli.main(command) == 0
+    mine = chance.choice(["marks.csv", "feedback/ada.html"])
+    others = ["notes.txt", "feedback/notes.html", "feedback/adab.html", "feedback/x/ada.html"]
+    for name in [mine, *others]:
+        (out / name).parent.mkdir(exist_ok=True)
+        with (out / name).open("a") as file:
+            file.write("mine")
+    held = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert cli.main(command) == 1 and mine in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == held
+    (out / mine).unlink()
+    shutil.rmtree(submitted / "bob")
+    assert cli.main(command) == 0, capsys.readouterr().err
+    assert not (out / "feedback/bob.html").exists()
+    assert all((out / name).read_text().endswith("mine") for name in others)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_what_the_teacher_adds_to_the_questions_is_kept(submitted, tmp_path):
+    out = tmp_path / "out"
+    command = ["marks", str(submitted), str(out)]
+    assert cli.main(command) == 0
+    wrote = rows(out / "questions.csv")
+    with (out / "questions.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["note", *wrote[0]])
+        writer.writeheader()
+        writer.writerows(row | {"note": f"of {n}"} for n, row in enumerate(wrote))
+    assert cli.main(command) == 0
+    assert {row["note"] for row in rows(out / "questions.csv")} == {
+        f"of {n}" for n in range(len(wrote))
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_handout_writes_over_no_other_file(seed, tmp_path, capsys):
+    chance = random.Random(seed)
+    numbers = chance.sample(["05", "07", "09", "13"], 3)
+    command = ["handout", *numbers[:2], "--to", str(tmp_path / "week")]
+    assert cli.main(command) == 0
+    assert cli.main(command) == 0, "again: nothing is lost"
+    assert cli.main(["handout", numbers[2], "--to", str(tmp_path / "week")]) == 0, "one more"
+    file = chance.choice(sorted((tmp_path / "week").glob(f"[g{numbers[0][0]}]*.ipynb")))
+    worked = file.read_text(encoding="utf-8").replace("# ", "# my own ", 1)
+    file.write_text(worked, encoding="utf-8")
+    kept = {path: path.read_bytes() for path in (tmp_path / "week").iterdir()}
+    status = cli.main(["handout", *numbers, "--to", str(tmp_path / "week")])
+    assert status == 1 and file.name in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in (tmp_path / "week").iterdir()} == kept
 
 
 # -- lessons to hand out

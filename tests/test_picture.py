@@ -3,7 +3,9 @@ stays when it can't play, which keys it takes, and that text is never an element
 """
 
 import base64
+import importlib
 import json
+import pkgutil
 import re
 import zlib
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +20,10 @@ import pytest
 from conftest import ROOT
 from pages import view
 
+import cypresskit
 import cypresskit as ck
 from cypresskit.draw import pipelines, shown, theme
+from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.scripts import joined, packaged
 from tools import gallery
@@ -186,6 +190,40 @@ def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     assert html.encode() and repr(picture).encode()
     for tag in ("class=hostile", "onerror=", "<!--"):
         assert tag not in re.sub(r'alt="[^"]*"', "", html)
+
+
+KINDS = {name: lambda name=name: view(name) for name in ("register_block", "timeline")} | {
+    "climb": ck.draw.climb,
+    "a reader's climb": lambda: Climb("none", ()),
+    "explore": lambda: ck.draw.explore("sgemm_tn", 64),
+    "curves": lambda: ck.draw.curves({"a": {1: 2, 2: 3}}, "x", "y"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
+    """And the path is returned, also of a text, whatever kind of picture it is."""
+    picture = KINDS[kind]()
+    begins = {"a.svg": "<svg", "b.html": "<!DOCTYPE html>", "c.d.htm": "<!DOCTYPE html>"}
+    for name, begin in begins.items():
+        path = picture.save(str(tmp_path / name))
+        assert path == tmp_path / name and path.read_text("utf-8").startswith(begin)
+    for name in ("climb.png", "a.jpg", "a.pdf", "svg", "a.svg.gz", "a.SVGZ", "a.", "html"):
+        with pytest.raises(ValueError, match=r"is saved as \.html or \.svg"):
+            picture.save(tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == begins.keys()
+
+
+def test_what_has_a_still_and_can_be_saved_is_saved_by_one_method():
+    own = [
+        f"{kind.__module__}.{kind.__name__}"
+        for module in pkgutil.walk_packages(cypresskit.__path__, "cypresskit.")
+        if module.name.split(".")[1] in ("draw", "editing", "teach")
+        for kind in vars(importlib.import_module(module.name)).values()
+        if isinstance(kind, type) and hasattr(kind, "still") and hasattr(kind, "save")
+        if kind.save is not shown.Shown.save
+    ]
+    assert not own
 
 
 def test_every_view_is_fed_hostile_texts_or_takes_none():

@@ -59,7 +59,20 @@ def named(text: str) -> Path:
 def contest(args: argparse.Namespace) -> None:
     """Judge, and write the leaderboard."""
     from cypresskit.isolated.process import Family, in_families
-    from cypresskit.teach.l12_contest.leaderboard import Row, cannot, line, page, ranked, row
+    from cypresskit.teach.l12_contest.leaderboard import (
+        MADE_BY,
+        Row,
+        cannot,
+        line,
+        page,
+        ranked,
+        row,
+    )
+
+    if args.html.is_file() and MADE_BY.encode() not in args.html.read_bytes():
+        raise CommandError(
+            f"{args.html} isn't a leaderboard, and would be written over: name another file"
+        )
 
     def judged(entry: tuple[Path, str], family: Family) -> "Row":
         file, why = entry

@@ -10,7 +10,7 @@ from cypresskit.cli.command import CommandError, command, option
     "handout",
     "write lessons for a class, without solutions",
     "Writes the lessons whose numbers are given, without their folded solutions, and a glossary,"
-    " into FOLDER.",
+    " into FOLDER. Nothing that is there is written over.",
     option("lessons", metavar="NN", nargs="+", help="numbers of lessons, such as 07 09 11"),
     option("--to", type=Path, required=True, metavar="FOLDER", help="where they are written"),
     example="cypresskit handout 07 09 11 --to week3",
@@ -20,11 +20,9 @@ def handout(args: argparse.Namespace) -> None:
     from cypresskit.marks import course
     from cypresskit.marks.handout import hand_out
 
-    chosen = []
-    for number in args.lessons:
-        notebooks = sorted(course.folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
-        if not notebooks:
-            raise CommandError(f"there is no lesson {number}: give numbers such as 07")
-        chosen += notebooks
-    hand_out(chosen, args.to)
+    try:
+        chosen = course.numbered(args.lessons)
+        hand_out(chosen, args.to)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
     print(f"{len(chosen)} lessons and the glossary are in {args.to}")

@@ -23,8 +23,8 @@ NO_SANDBOX = (
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. MARKS"
     " gets marks.csv, in which everybody and everything handed in is accounted for, questions.csv,"
     " with all sentences, and a page of feedback for each student. Enter points for"
-    " sentences into questions.csv, and run it again. Answers run in bare processes under"
-    " bubblewrap (bwrap).",
+    " sentences into questions.csv, and run it again: files that you have changed otherwise aren't"
+    " written over. Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="a folder with what was handed in"),
     option("marks", metavar="MARKS", type=Path, help="the folder for tables and feedback"),
     option(
@@ -32,6 +32,13 @@ NO_SANDBOX = (
         type=Path,
         metavar="FILE",
         help="a CSV file of the class, with a column `id` and perhaps `name`",
+    ),
+    option(
+        "--lessons",
+        nargs="+",
+        default=(),
+        metavar="NN",
+        help="numbers of the lessons that count; without it, all that anybody handed in",
     ),
     option(
         "--without-sandbox",
@@ -46,9 +53,12 @@ def marks(args: argparse.Namespace) -> None:
     from cypresskit.marks import course, gradebook, judging, submissions
 
     try:
+        due = tuple(path.stem for path in course.numbered(args.lessons))
         students, left_out = submissions.students(args.submitted)
         if args.roster:
             students = submissions.with_roster(students, submissions.roster(args.roster))
+    except NotADirectoryError:
+        raise CommandError(f"{args.submitted} is a file: unpack it into a folder") from None
     except OSError as error:
         raise CommandError(f"can't read {args.submitted}: {error.strerror or error}") from None
     except ValueError as error:
@@ -58,23 +68,29 @@ def marks(args: argparse.Namespace) -> None:
     sandbox = None if args.without_sandbox else walls()
     if not sandbox and not args.without_sandbox:
         raise CommandError(NO_SANDBOX)
+    if theirs := gradebook.in_the_way(args.marks, students):
+        shown = ", ".join(theirs[:5]) + ", ..." * (len(theirs) > 5)
+        raise CommandError(
+            f"{args.marks} has files that this command didn't write, or that were changed since,"
+            f" and would write over: {shown}. Move them away, or name another folder"
+        )
     (args.marks / "feedback").mkdir(parents=True, exist_ok=True)
-    sheet = args.marks / "questions.csv"
+    sheet = args.marks / gradebook.QUESTIONS
     try:
         stored = gradebook.stored_rows(sheet)
     except ValueError as error:
         raise CommandError(str(error)) from None
     read = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
     points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
-    class_ = gradebook.Class(course.lessons(), points=points, sandboxed=bool(sandbox))
+    lessons = course.lessons()
+    asked = {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}
+    class_ = gradebook.Class(asked, points=points, sandboxed=bool(sandbox), due=due)
     judge = partial(student_work, class_.asked, sandbox)
     for student, works in zip(students, in_families(judge, students, judging.MODULES)):
         class_.works.append((student, works))
         parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
         print(f"{student.name}; {gradebook.became_of(student, parts)}", flush=True)
-    handed = {row[gradebook.KEY] for row in gradebook.explanations(class_)}
-    lost = [row for row in read if row[gradebook.KEY] not in handed]
-    faults = gradebook.write_all(class_, args.marks, lost)
+    faults = gradebook.write_all(class_, args.marks, stored)
     report(class_, sheet, left_out, faults)
 
 
@@ -107,13 +123,15 @@ def student_work(lessons: dict, sandbox, student, family) -> dict:
     for notebook in student.notebooks:
         shown = shown_name(notebook)
         try:
-            cells = submissions.read_cells(notebook)
+            cells, remark = submissions.read_cells(notebook)
         except ValueError as error:
             student.notes.append(f"not judged: {shown} is no notebook: {error}")
             continue
+        if remark:
+            student.notes.append(f"{shown}: {remark}")
         stem = course.lesson_of(notebook.name, cells, lessons)
         if stem is None:
-            student.notes.append(f"not judged: {shown} is none of the lessons")
+            student.notes.append(f"not judged: {shown} is none of the lessons that count")
             continue
         exercises = lessons[stem].exercises
         handed.append((stem, cells, len(attempts)))

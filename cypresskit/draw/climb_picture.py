@@ -15,15 +15,14 @@ import json
 from collections.abc import Iterator, Sequence
 from html import escape
 from math import log
-from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import svg
 from cypresskit.draw.scripts import packaged
+from cypresskit.draw.shown import Shown
 from cypresskit.draw.theme import elided
 from cypresskit.published import kernel as published
-from cypresskit.saving import save_file
 
 WIDTH, LEFT, WIDE = 1040, 64, 960  # of the picture; where bars begin, and the length of the peak's
 TOP, ROW, BAR = 74, 34, 10  # the y of the first row; the heights of a row and of its bar
@@ -171,13 +170,15 @@ def _than(idea: Idea) -> str:
     return f": {times} {idea.before.kernel}{size}, {old:,.0f}"
 
 
-class Climb:
+class Climb(Shown):
     """A picture of a climb: its ``sentence``, the ``bars`` of its steps from the first one on, and
     of ideas ``beside`` it.
     """
 
+    plays = False
+
     def __init__(self, sentence: str, bars: Sequence[Bar], beside: Sequence[Bar] = ()) -> None:
-        self.sentence = sentence
+        self.sentence = self.title = sentence
         self.bars = tuple(bars)
         self.beside = tuple(beside)
 
@@ -211,22 +212,22 @@ class Climb:
         size = WIDTH, high
         return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
 
-    def save(self, path: str | Path) -> None:
-        """Write the picture as an SVG file for light pages. Raises ``OSError``."""
-        save_file(Path(path), self.still(on_paper=True))
+    def still_on_paper(self) -> str:
+        """The picture as SVG for light pages."""
+        return self.still(on_paper=True)
 
     def __repr__(self) -> str:
         bars = (*self.bars[::-1], *self.beside)
         rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.said}" for bar in bars if bar.gflops]
         return "\n".join([self.sentence, *rows])
 
-    def _repr_html_(self) -> str:
+    def embedded(self, *, links: bool = True, still: bool = True) -> str:
         """The picture for a page, with a link that saves it as it is on light ones, and a button
         that saves what is shown.
         """
         return (
             f'<div><img src="{_address(self.still())}" alt="{escape(repr(self))}"'
-            f' style="max-width: 100%"><p><a href="{_address(self.still(on_paper=True))}"'
+            f' style="max-width: 100%"><p><a href="{_address(self.still_on_paper())}"'
             ' download="climb.svg">Save as SVG</a> &nbsp;'
             f'<button onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )

@@ -13,8 +13,6 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from bokeh.resources import Resources
-
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined, packaged
 from cypresskit.saving import save_file
@@ -59,6 +57,8 @@ def scripts() -> str:
     """Bokeh's scripts and the pictures' as one that unpacks them, once on a page: 0.5 MB instead of
     1.4.
     """
+    from bokeh.resources import Resources  # here, since a picture may do without
+
     bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
     own = joined(*MODULES).replace("$format", FORMAT).replace('"$look"', json.dumps(look()))
     text = "\n".join([*bokeh, f"(() => {{\n{own}\n}})()"])
@@ -97,10 +97,11 @@ def still_image(svg: str, text: str) -> str:
 
 class Shown:
     """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and
-    HTML.
+    HTML, which ``plays`` if scripts bring it to life.
     """
 
     title: str
+    plays = True
     framed = False  # each output has a frame of its own; see load()
 
     def still(self) -> str:
@@ -142,13 +143,17 @@ class Shown:
     def save(self, path: str | Path) -> Path:
         """Write a page (.html) that plays from disk, without network, or a still (.svg), and return
         its path. A page begins where its address says (page.html#frame=120&at=7). Raises
-        ``ValueError`` for other endings.
+        ``ValueError`` for other endings, ``OSError`` if the file can't be written.
         """
         path = Path(path)
         if path.suffix == ".svg":
-            save_file(path, self.still())
+            save_file(path, self.still_on_paper())
         elif path.suffix in (".html", ".htm"):
-            save_file(path, self.page(f"<script>{scripts()}</script>"))
+            save_file(path, self.page(f"<script>{scripts()}</script>" if self.plays else ""))
         else:
-            raise ValueError(f"{path.name}: a player is saved as .html or .svg")
+            raise ValueError(f"{path.name}: a picture is saved as .html or .svg")
         return path
+
+    def still_on_paper(self) -> str:
+        """The still for light pages, in any program."""
+        return self.still()

@@ -671,7 +671,7 @@ class Conversation:
         """A view of the kernel is wanted, or the picture of the climb."""
         view = str(message["view"])
         if view == CLIMB:
-            picture = own_climb(self.edits)._repr_html_()
+            picture = own_climb(self.edits).embedded()
             answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
             self.say(answer | {"picture": picture})
             return

@@ -8,7 +8,7 @@ called.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ MOST = 2_000  # cells of a notebook; a lesson has less than two hundred
 LETTERS = 200_000  # of a cell, that are looked at
 SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
 TITLE = re.compile(r"# (\d\d .+)")
+LATIN = "its letters are read as Latin-1, since they aren't UTF-8"
+DAMAGED = "letters that aren't UTF-8 are lost"
 
 Cell = dict[str, Any]
 
@@ -64,6 +66,19 @@ def folder() -> Path:
 def lessons() -> dict[str, Lesson]:
     """All lessons, by their files' names without ending."""
     return {path.stem: read(path) for path in sorted(folder().glob("[0-9]*.ipynb"))}
+
+
+def numbered(numbers: Sequence[str]) -> list[Path]:
+    """The notebooks of the lessons with these numbers. Raises ``ValueError`` for a number that no
+    lesson has.
+    """
+    chosen = []
+    for number in numbers:
+        notebooks = sorted(folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
+        if not notebooks:
+            raise ValueError(f"there is no lesson {number}: give numbers such as 07")
+        chosen += notebooks
+    return chosen
 
 
 def read(path: Path) -> Lesson:
@@ -109,13 +124,35 @@ def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -
     return next(named, next((stem for stem in lessons if stem in file), None))
 
 
-def cells_of(data: bytes) -> list[Cell]:
-    """The cells of a notebook's file, each with its ``id``, ``cell_type``, ``source``, ``metadata``
-    and ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for what is no
-    notebook, or has more than ``MOST`` cells.
+def text_of(data: bytes) -> tuple[str, str]:
+    """Decode a notebook's file: UTF-8, UTF-16 or UTF-32, with a byte-order mark or without, or
+    Latin-1. Returns the text, and ``LATIN``, ``DAMAGED`` or "". Raises ``ValueError`` for an empty
+    file.
     """
+    coding = json.detect_encoding(data)
+    remark = ""
     try:
-        content = json.loads(data.decode("utf-8-sig", "replace"))
+        text = data.decode(coding)
+    except UnicodeDecodeError:
+        text = data.decode(coding, "replace")
+        remark = DAMAGED
+        letters = sum(letter > "\x7f" for letter in text)
+        if text.count("\ufffd") > letters / 2:  # a damaged file has more letters that are whole
+            text = data.decode("latin-1")
+            remark = LATIN
+    if not text.strip("\0\ufeff \t\r\n"):
+        raise ValueError("it is empty")
+    return text, remark
+
+
+def cells_of(data: bytes | str) -> list[Cell]:
+    """The cells of a notebook's file or text, each with its ``id``, ``cell_type``, ``source``,
+    ``metadata`` and ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for
+    what is no notebook, or has more than ``MOST`` cells.
+    """
+    text = data if isinstance(data, str) else text_of(data)[0]
+    try:
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):

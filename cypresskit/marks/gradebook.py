@@ -1,9 +1,10 @@
 """Marks added up, and what is written of them: ``marks.csv``, ``questions.csv``, and a page of
 feedback for each student.
 
-Tables are written before pages, and a page that can't be written stops nothing else. Sentences are
-read by the teacher: equal ones stand in one row of ``questions.csv``, whose points count for all
-who wrote it.
+Tables are written before pages, and a page that can't be written stops nothing else. What was
+written is listed in ``written.sha256``, as ``sha256sum`` does: only a file that is as it was listed
+is written over or deleted. Sentences are read by the teacher: equal ones stand in one row of
+``questions.csv``, whose points count for all who wrote it, and whose other columns are kept.
 """
 
 import csv
@@ -34,6 +35,8 @@ NOTHING = "nothing was handed in"
 UNLISTED = "not on the roster"
 UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
+MARKS, QUESTIONS, LIST = "marks.csv", "questions.csv", "written.sha256"
+Listed = set[tuple[str, str]]  # digests and names of files, from the folder of marks
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
@@ -62,12 +65,24 @@ class Class:
     """The work of all students, by lesson, and the points given by hand, by sentence.
 
     sandboxed : whether answers were judged in a sandbox; if not, everything written says so.
+    due : the lessons that count; if there are none, all that anybody handed in.
     """
 
     asked: dict[str, Lesson]
     works: list[tuple[Student, dict[str, dict[Exercise, Graded]]]] = field(default_factory=list)
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
+    due: tuple[str, ...] = ()
+
+    @property
+    def counted(self) -> list[str]:
+        """The lessons that count, the same for everybody."""
+        return sorted(self.due or {stem for _, works in self.works for stem in works})
+
+    @property
+    def maximum(self) -> int:
+        """The points that everybody could have."""
+        return 100 * len(self.counted)
 
     def parts(self, student: Student | None = None) -> Iterator[Handed]:
         """All that was handed in, or one student's, by lesson."""
@@ -103,7 +118,13 @@ class Class:
     def account(self, student: Student) -> str:
         """What became of all that a student handed in, in words."""
         judged = [part.lesson.name for part in self.parts(student)]
-        return became_of(student, [f"judged: {', '.join(judged)}"] if judged else [])
+        if not judged:
+            return became_of(student, [])
+        words = [f"judged: {', '.join(judged)}"]
+        names = [self.asked[stem].name for stem in self.counted]
+        if missing := [name for name in names if name not in judged]:
+            words.append(f"not handed in: {', '.join(missing)}")
+        return became_of(student, words)
 
 
 def became_of(student: Student, judged: list[str]) -> str:
@@ -127,8 +148,8 @@ def marks(class_: Class) -> Iterator[dict]:
     for student, _ in class_.works:
         parts = list(class_.parts(student))
         row: dict = {"id": student.id, "student": student.name}
-        row["total"] = round(sum(class_.mark(part)[0] for part in parts), 1) if parts else ""
-        row["maximum"] = 100 * len(parts) if parts else ""
+        row["total"] = round(sum(class_.mark(part)[0] for part in parts), 1)
+        row["maximum"] = class_.maximum
         row["account"] = class_.account(student)
         if not class_.sandboxed:
             row["how"] = UNSAFE
@@ -205,7 +226,6 @@ def feedback(class_: Class, student: Student) -> str:
     """A student's page: for each lesson the total, and a verdict on each exercise."""
     texts = []
     total = 0.0
-    most = 0
     for part in class_.parts(student):
         points, words = class_.mark(part)
         texts.append(
@@ -218,7 +238,6 @@ def feedback(class_: Class, student: Student) -> str:
         for exercise, answer in part.answers.items():
             texts.append(_exercise(class_, exercise, answer))
         total = total + points
-        most = most + 100
     account = class_.account(student)
     if not class_.sandboxed:
         account += f"; {UNSAFE}"
@@ -226,7 +245,7 @@ def feedback(class_: Class, student: Student) -> str:
         name=escape(student.name),
         account=escape(account),
         total=total,
-        most=most,
+        most=class_.maximum,
         lessons="".join(texts),
     )
 
@@ -246,24 +265,73 @@ def _exercise(class_: Class, exercise: Exercise, answer: Graded) -> str:
     )
 
 
-def write_all(class_: Class, folder: Path, lost: list[dict]) -> list[str]:
-    """Write tables, then pages, into ``folder``. Returns what could not be written, and why.
+def earlier(folder: Path) -> Listed:
+    """What earlier runs listed in ``folder``."""
+    try:
+        lines = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
 
-    lost : rows of ``questions.csv`` with points for what nobody has handed in any more; they are
-        kept at its end.
+
+def in_the_way(folder: Path, students: Iterable[Student]) -> list[str]:
+    """The files in ``folder`` that would be written over though no earlier run left them so."""
+    listed = earlier(folder)
+    names = [MARKS, *(page_of(student) for student in students)]
+    return [name for name in names if (folder / name).is_file() and not _is(folder, name, listed)]
+
+
+def page_of(student: Student) -> str:
+    """The name of a student's page, from the folder of marks."""
+    return f"feedback/{student.page}"
+
+
+def _is(folder: Path, name: str, listed: Listed) -> bool:
+    """Whether a file is as it was listed."""
+    try:
+        return (digest_of((folder / name).read_bytes()), name) in listed
+    except OSError:
+        return False
+
+
+def digest_of(data: bytes) -> str:
+    """The SHA-256 of a file, as a list has it."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _save_list(folder: Path, listed: Listed) -> list[str]:
+    lines = sorted(f"{digest}  {name}\n" for digest, name in listed)
+    return try_to_save(folder / LIST, "".join(lines))
+
+
+def write_all(class_: Class, folder: Path, stored: list[dict]) -> list[str]:
+    """Write tables, then pages, into ``folder``, and delete the pages of students who have left.
+    Returns what could not be written, and why.
+
+    stored : the rows of ``questions.csv`` as it was. Columns that aren't ours are kept; and, at its
+        end, points for sentences that nobody has handed in any more.
     """
-    questions = [*explanations(class_), *lost]
-    faults = try_to_save(folder / "marks.csv", table(marks(class_)))
-    faults += try_to_save(folder / "questions.csv", table(questions))
-    place = folder / "feedback"
+    by_key = {row[KEY]: row for row in stored if row[KEY]}
+    questions = [by_key.pop(row[KEY], {}) | row for row in explanations(class_)]
+    questions += [row for row in by_key.values() if row[RUBRIC] is not None]
+    files = {MARKS: table(marks(class_))}
     for student, _ in class_.works:
         page = feedback(class_, student)
-        faults += try_to_save(place / student.page, page.encode("utf-8", "replace"))
-    names = {student.page for student, _ in class_.works}
-    for other in place.glob("*.html"):
-        if other.name not in names:
-            other.unlink(missing_ok=True)  # of who has been taken out of the class
-    return faults
+        files[page_of(student)] = page.encode("utf-8", "replace")
+    before = earlier(folder)
+    now = {(digest_of(data), name) for name, data in files.items()}
+    faults = _save_list(folder, before | now)  # of either, should this be stopped halfway
+    faults += try_to_save(folder / QUESTIONS, table(questions))
+    for name, data in files.items():
+        faults += try_to_save(folder / name, data)
+    for _, name in before:
+        if (
+            name not in files
+            and name == f"feedback/{Path(name).name}"
+            and _is(folder, name, before)
+        ):
+            (folder / name).unlink(missing_ok=True)
+    return faults + _save_list(folder, now)
 
 
 # -- from a student's cells to the work on a lesson

@@ -14,8 +14,26 @@ GLOSSARY = "glossary.ipynb"
 
 
 def hand_out(lessons: Sequence[Path], target: Path) -> None:
-    """Write ``lessons`` and the glossary into ``target``. Raises ``OSError`` if that fails."""
+    """Write ``lessons`` and the glossary into ``target``.
+
+    Raises ``ValueError`` if that would write over other files than these, and writes nothing then;
+    ``OSError`` if it fails.
+    """
+    texts = handouts(lessons)
+    theirs = [name for name, text in texts.items() if _is_another(target / name, text)]
+    if theirs:
+        raise ValueError(
+            f"{target} has other files of these names: {', '.join(theirs)}. Move them away, or name"
+            " another folder"
+        )
     target.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        save_file(target / name, text)
+
+
+def handouts(lessons: Sequence[Path]) -> dict[str, str]:
+    """Make the files to hand out, by name."""
+    texts = {}
     names = {lesson.name for lesson in lessons}
     for lesson in lessons:
         notebook = _read(lesson)
@@ -24,21 +42,32 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
             for cell in notebook["cells"]
             if course.entry_of(cell).get("part") not in course.NOT_FOR_STUDENTS
         ]
-        _save(target / lesson.name, notebook | {"cells": [_linked(cell, names) for cell in given]})
+        linked = [_linked(cell, names) for cell in given]
+        texts[lesson.name] = _text(notebook | {"cells": linked})
     first = _read(lessons[0].parent / "00_start_here.ipynb")
     words = next(c for c in first["cells"] if course.entry_of(c).get("part") == "glossary")
     unfolded = _source(words).replace("<details>", "<details open>", 1)
     title = words | {"id": "glossary-title", "source": "# Glossary"}
-    glossary = [title, _linked(words | {"source": unfolded}, names)]
-    _save(target / GLOSSARY, first | {"cells": glossary})
+    glossary = [title, _linked(words | {"source": unfolded}, set())]  # whichever lessons come later
+    texts[GLOSSARY] = _text(first | {"cells": glossary})
+    return texts
+
+
+def _is_another(path: Path, text: str) -> bool:
+    """Whether a file is there that holds something else."""
+    try:
+        return path.read_bytes() != text.encode()
+    except OSError:
+        return path.is_file()
 
 
 def _read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _save(path: Path, notebook: dict) -> None:
-    save_file(path, json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+def _text(notebook: dict) -> str:
+    """A notebook as JupyterLab writes it."""
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def _source(cell: dict[str, Any]) -> str:

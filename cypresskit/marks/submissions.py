@@ -2,8 +2,9 @@
 
 A folder is a student's, and so is a file that lies flat. Moodle's two folders of a student, and
 all of Canvas's files of one, are one student. No link is followed, nothing but a plain file is
-read, and no more of it than ``LARGEST``; what isn't read is in that student's ``notes``, with the
-reason. Names are shown with what isn't printable escaped.
+read, and no more of it than ``LARGEST``; a zip archive is read in memory (``archives``). What isn't
+read is in that student's ``notes``, with the reason. Names are shown with what isn't printable
+escaped.
 """
 
 import csv
@@ -14,13 +15,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cypresskit.marks.course import Cell, cells_of
+from cypresskit.marks import archives
+from cypresskit.marks.archives import Member
+from cypresskit.marks.course import Cell, cells_of, text_of
 from cypresskit.saving import files_in, hidden, kind_of, read_plain, shown_name
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
+ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
 LARGEST = 30_000_000  # bytes of a notebook; a lesson with all its outputs has less than one million
 NAME = 100  # characters of a page's name
 
@@ -34,7 +38,7 @@ class Student:
 
     id: str
     name: str
-    notebooks: list[Path] = field(default_factory=list)
+    notebooks: list[Path | Member] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     listed: bool = True
 
@@ -64,7 +68,7 @@ def students(submitted: Path) -> tuple[list[Student], list[str]]:
             continue
         is_folder = entry.is_dir(follow_symlinks=False)
         match = (MOODLE if is_folder or entry.is_symlink() else CANVAS).match(shown)
-        plain = shown if is_folder else re.sub(rf"{re.escape(NOTEBOOK)}\b.*", "", shown, flags=re.S)
+        plain = shown if is_folder else ENDING.sub("", shown)
         number, name = (match["id"], match["name"]) if match else (plain, plain)
         student = found.setdefault(number, Student(one_line(number), one_line(name)))
         if is_folder:
@@ -78,19 +82,54 @@ def students(submitted: Path) -> tuple[list[Student], list[str]]:
 
 
 def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
-    """Give a student the notebooks among ``files``: each is a path, the file's name as the student
-    gave it, and what keeps it from being read.
+    """Give a student the notebooks among ``files``, and those in archives among them: each is a
+    path, the file's name as the student gave it, and what keeps it from being read.
     """
     for path, name, why in files:
-        if not why and NOTEBOOK in name.lower():
+        if not why and name.lower().endswith(archives.ENDING):
+            _take_archive(student, path)
+        elif not why and NOTEBOOK in name.lower():
             student.notebooks.append(path)
         else:
-            student.notes.append(f"{shown_name(path)}: {why or 'it is no notebook'}")
+            student.notes.append(f"{shown_name(path)}: {why or _what_else(name)}")
 
 
-def read_cells(notebook: Path) -> list[Cell]:
-    """A notebook's cells. Raises ``ValueError`` for what is no notebook, or can't be read."""
-    return cells_of(read_plain(notebook, LARGEST))
+def _take_archive(student: Student, path: Path) -> None:
+    """Give a student the notebooks in an archive; note whatever else is in it."""
+    try:
+        found = archives.members(read_plain(path, LARGEST), path)
+    except ValueError as error:
+        student.notes.append(f"{shown_name(path)}: {error}")
+        return
+    notebooks = [member for member, why in found if not why and NOTEBOOK in member.name.lower()]
+    if not notebooks:
+        student.notes.append(f"{shown_name(path)}: there is no notebook in it")
+    for member, why in found:
+        if member not in notebooks:
+            student.notes.append(f"{member.name}: {why or _what_else(member.name)}")
+    student.notebooks += notebooks
+
+
+def _what_else(name: str) -> str:
+    """Why a file is no notebook."""
+    if name.lower().endswith(archives.OTHERS):
+        return "it is an archive that isn't opened here: unpack it"
+    return "it is no notebook"
+
+
+def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
+    """A notebook's cells, and a remark on its letters or "". Raises ``ValueError`` for what is no
+    notebook, or can't be read.
+    """
+    if isinstance(notebook, Member):
+        archive = read_plain(notebook.archive, LARGEST)
+        data = archives.read_member(archive, notebook, LARGEST)
+    else:
+        data = read_plain(notebook, LARGEST)
+    if data.startswith(archives.SIGNATURE):
+        raise ValueError(f"it is an archive: let its name end in {archives.ENDING}")
+    text, remark = text_of(data)
+    return cells_of(text), remark
 
 
 def roster(file: Path) -> list[Student]:

@@ -56,6 +56,7 @@ POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
 # below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
 PHOTO = 1.02
+ENTRY = "; name: "  # what the file of an entry begins with
 
 
 BAR = write(12, 8, 3)  # the fastest that it makes
@@ -68,11 +69,14 @@ def bar_gflops() -> float:
 
 def save(kernel: Kernel, path: str | Path, name: str) -> str:
     """Write an entry to a file to hand in: its IL below a head with ``name``, block and steps.
-    Returns a sentence that says so.
+    Returns a sentence that says so. Raises ``ValueError`` for a file that is no entry.
     """
+    path = Path(path)
+    if path.is_file() and not path.read_bytes().startswith(ENTRY.encode()):
+        raise ValueError(f"{path} is no entry, and would be written over: choose another name")
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
-    text = f"; name: {author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
+    text = f"{ENTRY}{author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
     text += kernel.text.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"

@@ -41,6 +41,7 @@ NAME = 40  # characters of a name that a page shows
 COLUMNS = "place", "who", "Gflop/s", "", "% of peak", "registers", "bound by"
 HERE = Path(__file__).parent
 PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8"))
+MADE_BY = '<meta name="generator" content="cypresskit contest">'
 LOOK = HERE.parents[1] / "draw/look.css"
 ENDS = {
     "time": "it had not ended when its time was up",
@@ -228,6 +229,7 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
     wrong = [(_cut(row.name), row.file, row.verdict) for _, row, _ in places if not row.gflops]
     below = f"<h2>Not yet</h2>{tables.table(('name', 'file', 'why'), wrong)}" if wrong else ""
     return PAGE.substitute(
+        made_by=MADE_BY,
         n=n,
         low=f"{low:.0f}",
         high=f"{max(speeds):.0f}",
