@@ -15,6 +15,7 @@ from conftest import SIX
 from faults import plant
 
 import cypresskit as ck
+from cypresskit.kernels import products
 from cypresskit.kernels.generated import block_kernel, write
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import share_right
@@ -45,6 +46,21 @@ def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps)
 def test_the_convention_of_a_narrow_block_is_found_out(rows):
     given = block_kernel(rows, rows)
     assert ck.kernel(given.text).convention == given.convention
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError]
+)
+@pytest.mark.parametrize(
+    "place", [(products, "launch"), (products.Product, "arguments"), (products.Product, "result")]
+)
+def test_a_fault_of_the_packages_own_is_no_wrong_product(error, place, monkeypatch):
+    def fails(*_, **__):
+        raise error("of the package's own")
+
+    monkeypatch.setattr(*place, fails)
+    with pytest.raises(error):
+        share_right(ck.kernels["sgemm_tn"])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])

@@ -9,7 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.isolated.process import Family
-from cypresskit.kept_files import SEAL, sealed
+from cypresskit.kept_files import SEAL
 from cypresskit.timing import engine, launch_time, sampling, simulate, stored
 from cypresskit.timing.simulate import forget_reports
 from cypresskit.timing.units import dram
@@ -78,7 +78,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
     for seed in range(20):
         rng = random.Random(seed)
         for file, data in whole.items():
-            kind = rng.choice(("flip", "cut", "exchanged", "another form", "whole", "gone"))
+            kind = rng.choice(("flip", "cut", "exchanged", "not sealed", "whole", "gone"))
             if kind == "flip":
                 flipped = bytearray(data)
                 flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -87,9 +87,8 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
                 data = data[: rng.randrange(len(data))]
             elif kind == "exchanged":
                 data = whole[rng.choice(sorted(whole))]
-            elif kind == "another form":
-                other = stored._packed({"clocks": rng.random()}) if seed % 2 else rng.randbytes(9)
-                data = sealed(file.name, other)
+            elif kind == "not sealed":
+                data = stored._packed({"clocks": rng.random()}) if seed % 2 else rng.randbytes(9)
             file.write_bytes(data)
             if kind == "gone":
                 file.unlink()
@@ -136,6 +135,61 @@ def test_what_is_kept_is_no_pickle(folder):
     json.dumps({name: v for name, v in plain.items() if not isinstance(v, np.ndarray)})
 
 
+@pytest.mark.parametrize(
+    "error", [KeyError, TypeError, ValueError, OSError, AttributeError, ZeroDivisionError]
+)
+def test_a_decoder_that_fails_is_heard(error):
+    def fails(plain):
+        raise error(str(plain))
+
+    wanted = "number", *asked("sgemm_tn")
+    assert stored.kept(*wanted, lambda: 7.5, lambda n: {"n": n}, fails) == 7.5
+    with pytest.raises(error):
+        stored.kept(*wanted, refused, lambda n: {"n": n}, fails)
+    assert stored.kept(*wanted, refused, lambda n: {"n": n}, lambda plain: plain["n"]) == 7.5
+
+
+def overrides(rng):
+    """What a subclass of ``Device`` may define in its own way, but for its fields: a few of the
+    class attributes, properties and methods that the timing reads.
+    """
+    factor, fewer = rng.uniform(0.3, 0.9), rng.randint(1, 5)
+
+    def active_wavefronts(self, *given):
+        return max(ck.Device.active_wavefronts(self, *given) - fewer, 1)
+
+    def geometry(self):
+        return replace(ck.Device.geometry.fget(self), store_clocks=rng_clocks)
+
+    rng_clocks = rng.randint(20, 90)
+    ways = {
+        "fetches_in_order": False,
+        "dram_lines": 2 ** rng.randint(1, 3),
+        "dram_bytes_clock": property(lambda self: factor * ck.Device.dram_bytes_clock.fget(self)),
+        "active_wavefronts": active_wavefronts,
+        "geometry": property(geometry),
+    }
+    return {name: ways[name] for name in rng.sample(sorted(ways), rng.randint(1, 3))}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_board_with_properties_of_its_own_gets_no_other_boards_time(seed, monkeypatch):
+    rng = random.Random(seed)
+    name = rng.choice(("sgemm_nt", "dgemm_tn", "sgemm_nn_buffer"))
+    size = rng.choice((128, 192, 256))
+    board = type("Own", (ck.Device,), overrides(rng))(name="HD 5870")
+    simulate(name, size)
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    anew = all_of(simulate(name, size, device=board))
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    for _ in range(2):
+        forget_reports()
+        assert all_of(simulate(name, size, device=board)) == anew
+    forget_reports()
+    other = type("Own", (ck.Device,), {})(name="HD 5870")
+    assert simulate(name, size, device=other).clocks == simulate(name, size).clocks
+
+
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_a_judge_neither_reads_nor_keeps(sandbox):
     _, environment = Family(walls=(["bwrap"], None) if sandbox else None)._command()
@@ -170,7 +224,7 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
     add(policy=sampling.Policy(whole=1e6))
     for each in fields(ck.Device):
         value = getattr(ck.HD5870, each.name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)):
             other = replace(ck.HD5870)
             object.__setattr__(other, each.name, value + 1)
             asked_there = replace(question, device=other)

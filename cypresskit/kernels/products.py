@@ -94,8 +94,8 @@ def blocks(kernel: Kernel, down: int, across: int, turns: int) -> Size:
 
 
 def share_right(kernel: Kernel, given: Product | None = None) -> float:
-    """The share of C's elements that come out right, by default of a product of two blocks by
-    three; 0 where the launch fails.
+    """The share of C's elements that come out correct, by default of a product of two blocks by
+    three; 0 where the launch is refused or the kernel fails.
     """
     given = given or product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:
@@ -107,6 +107,6 @@ def share_right(kernel: Kernel, given: Product | None = None) -> float:
             max_instructions=given.longest,
             in_place=True,
         )
-    except (KernelError, ValueError, TypeError):
+    except (KernelError, ValueError):
         return 0.0
     return float(1 - given.wrong(given.result(arguments)).mean())

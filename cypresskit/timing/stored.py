@@ -1,10 +1,11 @@
-"""What was found of launches before, kept on the user's disk by all that it depends on.
+"""Results of launches, saved on the user's disk under a hash of all that they depend on.
 
 That is: the files that a time follows from, as they were when this was imported, numpy, numba and
 the processor; the program's text, the board, the launch and how much of it is simulated. Nothing is
-kept or read for compiled code that is given as such, while ``CYPRESSKIT_KEEP`` is 0 (as in tests
-and judges), once a source has been edited, or once anybody has put something else into a name of
-the model's modules or classes. Left out: tables that are changed in place.
+saved or read for compiled code that is given as such, for a subclass of ``Device``, while
+``CYPRESSKIT_KEEP`` is 0 (as in tests and judges), once a source has been edited, or once a name of
+the model's modules or classes stands for something else. Left out: tables that are changed in
+place.
 
 A file is a ``npz`` without pickles: arrays, and JSON for all else, which gives back each number to
 its last digit.
@@ -15,15 +16,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
-from zipfile import BadZipFile
 
 import numba
 import numpy as np
 
+from cypresskit.devices import Device
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
@@ -46,15 +46,16 @@ def kept(
     as_plain: Callable[[T], Plain],
     from_plain: Callable[[Plain], T],
 ) -> T:
-    """What ``find`` finds of a launch, or what it found before."""
+    """Return what ``find`` finds of a launch, or found before: then ``from_plain`` its saved form.
+    Errors of both are raised: a file that is whole was written by these sources.
+    """
     key = _key(what, question, launch)
     if key is None:
         return find()
     files = KeptFiles(cache_folder(), "launch", FILES)
     contents = files.read(key)
     if contents is not None:
-        with suppress(KeyError, OSError, TypeError, ValueError, BadZipFile):  # of another form
-            return from_plain(_unpacked(contents))
+        return from_plain(_unpacked(contents))
     result = find()
     if SOURCES.unchanged():
         files.write(key, _packed(as_plain(result)))
@@ -62,17 +63,21 @@ def kept(
 
 
 def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
-    """A hash of all that the answer depends on; None if it isn't kept."""
+    """A hash of all that the answer depends on; None if it isn't kept. The numbers of a subclass
+    of ``Device`` may come from its own properties and class attributes, which no key can have.
+    """
     program = question.kernel.program if isinstance(question.kernel, Kernel) else question.kernel
-    off = os.environ.get("CYPRESSKIT_KEEP") == "0"
-    if off or not isinstance(program, Program) or _is_patched():
+    device = question.device
+    if os.environ.get("CYPRESSKIT_KEEP") == "0" or _is_patched():
+        return None
+    if not isinstance(program, Program) or type(device) is not Device:
         return None
     parts = (
         what,
         (np.__version__, numba.__version__, numba.config.CPU_NAME or host_processor()),
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # of what stood before the lines
-        (astuple(question.device), launch.surfaces.key),
+        (vars(device), launch.surfaces.key),
         (question.exact, astuple(question.policy)),
     )
     return SOURCES.key(*parts)
