@@ -16,7 +16,7 @@ import pytest
 from numba.core import caching
 
 from cypresskit.kept_files import SourceFiles, sealed
-from cypresskit.timing import native as module
+from cypresskit.timing import numba_native as module
 from cypresskit.timing.progress import seconds_of_silence
 
 TEXT = """

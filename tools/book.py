@@ -35,7 +35,7 @@ from nbformat import NotebookNode
 
 from cypresskit.marks.course import ENTRY
 from cypresskit.teach.sentences import frame
-from cypresskit.timing.native import NOTICE
+from cypresskit.timing.numba_native import NOTICE
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
 # What a solution does without: it stands in the student's notebook alone

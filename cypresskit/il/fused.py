@@ -1,4 +1,6 @@
-"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles."""
+"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; without LLVM,
+by numpy's sums and products (``fused_in_numpy``).
+"""
 
 import ctypes
 from collections.abc import Callable
@@ -6,7 +8,8 @@ from functools import cache
 
 import numpy as np
 
-from cypresskit.il.host_llvm import host_machine
+from cypresskit.il import fused_in_numpy
+from cypresskit.il.host_llvm import HAS_LLVM, host_machine
 
 #: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal
 #: that is flushed and of the least normal number, of infinity, and all but the sign.
@@ -105,6 +108,8 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
     """a * b + c with one rounding, and whether that needs a second look: a number is infinite or
     NaN, or in single precision may concern the flush of subnormals.
     """
+    if not HAS_LLVM:
+        return fused_in_numpy.multiply_add(a, b, c)
     if not a.ndim == b.ndim == c.ndim == 2:
         shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))

@@ -3,6 +3,9 @@
 import os
 import sys
 from functools import cache
+from importlib.util import find_spec
+
+HAS_LLVM = find_spec("llvmlite") is not None  # WebAssembly has none
 
 
 def _compiler_locks() -> list:

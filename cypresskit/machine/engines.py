@@ -12,6 +12,7 @@ import numpy as np
 
 from cypresskit.devices import is_whole
 from cypresskit.il import Program
+from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import explain, fast
 from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
@@ -118,12 +119,13 @@ def carry_out(
 
 
 def run(launch: Launch, threads: int | None = None) -> Run:
-    """Run a checked launch with the fast engine, or with the explaining one where that declines.
+    """Run a checked launch with the fast engine, or with the explaining one where that declines or
+    there is no LLVM.
     Raises ``KernelError``: of a failed store, the one that comes first if all work-items run in
     step.
     """
     try:
-        return fast.run(launch, threads) or explain.run(launch)
+        return (fast.run(launch, threads) if HAS_LLVM else None) or explain.run(launch)
     except KernelError as error:
         if error.kind == "store" and launch.shape.items * len(launch.program.body) <= REPEATED:
             try:

@@ -20,15 +20,14 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 
 from cypresskit.devices import Device
 from cypresskit.il import Program
-from cypresskit.il.host_llvm import host_processor
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.kernels import Kernel
 from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.native import compiler
 from cypresskit.timing.question import Question
 
 FILES = 1024
@@ -74,7 +73,7 @@ def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
         return None
     parts = (
         what,
-        (np.__version__, numba.__version__, numba.config.CPU_NAME or host_processor()),
+        (np.__version__, compiler()),
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # of what stood before the lines
         (vars(device), launch.surfaces.key),

@@ -1,0 +1,195 @@
+"""``native``: the compiler for the timing model's inner loops, numba, with a disk cache that is
+allowed to fail.
+
+Compiling takes some seconds, so numba keeps the result on disk. It is stale as soon as any file
+with native code has changed, since one function's compiled form contains those that it calls. Where
+nothing can be kept (a read-only installation and home, a full disk) or a kept file is damaged, the
+code is compiled again, with one warning.
+"""
+
+import pickle
+import sys
+import warnings
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numba
+from llvmlite import ir
+from numba import njit, types
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.cgutils import get_or_insert_function
+from numba.extending import intrinsic
+
+from cypresskit.il.host_llvm import host_processor
+from cypresskit.kept_files import SourceFiles, sealed, unsealed
+from cypresskit.timing.progress import SILENT
+
+OPTIONS: dict = {
+    "error_model": "numpy",
+    "_nrt": False,
+    "nogil": True,
+    # Or what comes from disk is three times as slow, with the units' state to pass on.
+    "forceinline": True,
+}
+LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
+WORD = ir.IntType(64)
+VECTOR = ir.VectorType(ir.IntType(64), LANES)
+LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
+NOTICE = "cypresskit compiles its timing engine for this processor: once, about ten seconds."
+
+
+def native(function):
+    """Compile ``function`` when Python first calls it. It must make no arrays: counting references
+    halves its speed.
+    """
+    compiled = njit(**OPTIONS)(function)
+    try:
+        compiled._cache = DiskCache(function)
+    except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
+        _warn(error)
+    return compiled
+
+
+def part(function):
+    """Compile a function that only native code calls. It has no wrapper for Python, which halves
+    compile time; a test that calls it wraps it in ``njit``.
+    """
+    return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def compiler() -> tuple:
+    """The version of numba and the processor that compiled code is for."""
+    return numba.__version__, numba.config.CPU_NAME or host_processor()
+
+
+@intrinsic
+def place_of(typing, numbers, place, wanted):
+    """The place of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``, or that
+    behind them.
+    """
+
+    def generate(context, builder, signature, args):
+        first_lane = builder.insert_element(VECTOR(ir.Undefined), args[2], WORD(0))
+        zeros = ir.VectorType(ir.IntType(32), LANES)([0] * LANES)
+        every = builder.shuffle_vector(first_lane, first_lane, zeros)
+        same = builder.icmp_signed("==", _load(context, builder, signature, args), every)
+        first = builder.cttz(builder.bitcast(same, ir.IntType(LANES)), ir.IntType(1)(0))
+        return builder.add(args[1], builder.zext(first, WORD))
+
+    return types.int64(numbers, types.int64, types.int64), generate
+
+
+@intrinsic
+def least(typing, numbers, place):
+    """The least of the ``LANES`` numbers from ``place`` on, as bits; floats must not be
+    negative.
+    """
+
+    def generate(context, builder, signature, args):
+        return builder.call(
+            get_or_insert_function(builder.module, *LEAST),
+            [_load(context, builder, signature, args)],
+        )
+
+    return types.int64(numbers, types.int64), generate
+
+
+def _load(context, builder, signature, args):
+    """As many numbers of the array ``args[0]``, of 64 bits each, from ``args[1]`` on, in one piece
+    or in rows.
+    """
+    data = context.make_array(signature.args[0])(context, builder, args[0]).data
+    return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
+
+
+class SealedFiles(IndexDataCacheFile):
+    """numba's files of one function, each sealed: of machine code with a flipped bit Python would
+    die.
+    """
+
+    def _load_index(self):
+        try:
+            version, stamp, overloads = self._load_data(self._index_name)
+        except FileNotFoundError:
+            return {}
+        fresh = (version, stamp) == (self._version, self._source_stamp)
+        return overloads if fresh else {}
+
+    def _save_index(self, overloads):
+        self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name):
+        return pickle.loads(unsealed(name, Path(self._data_path(name)).read_bytes()))
+
+    def _save_data(self, name, data):
+        with self._open_for_write(self._data_path(name)) as file:
+            file.write(sealed(name, self._dump(data)))
+
+
+class DiskCache(FunctionCache):
+    """numba's cache of one function, of which nothing is lost but time where it can't be read or
+    written.
+    """
+
+    def __init__(self, function):
+        super().__init__(function)
+        base = f"{self._impl.filename_base}.sealed"
+        self._cache_file = SealedFiles(self._cache_path, base, SOURCES.key())
+
+    def load_overload(self, sig, target_context):
+        """The compiled form for these types, or None; the first time that there is none, a line
+        says what follows.
+        """
+        # Not by way of ``super()``, which loads all that numba could compile: 0.2 s.
+        kept = self._tried(self._load_overload, sig, target_context)
+        if kept is None and SILENT < 10:
+            _notify()
+        return kept
+
+    def save_overload(self, sig, data):
+        """Keep the compiled form for these types."""
+        self._tried(super().save_overload, sig, data)
+
+    def _tried(self, step: Callable, *arguments):
+        try:
+            return step(*arguments)
+        except Exception as error:  # unpickling a damaged or foreign file can raise anything
+            _warn(error)
+        try:
+            self.flush()
+        except OSError:
+            self.disable()
+
+
+def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
+    """This file and those in ``folder`` that have native code in them."""
+    native_ones = (
+        path
+        for path in folder.rglob("*.py")
+        if b"from cypresskit.timing.native" in path.read_bytes()
+    )
+    return [Path(__file__), *native_ones]
+
+
+SOURCES = SourceFiles(native_sources)
+
+
+@cache
+def _notify() -> None:
+    print(NOTICE, file=sys.stderr, flush=True)
+
+
+_warned: list[Exception] = []
+
+
+def _warn(error: Exception) -> None:
+    if not _warned:
+        warnings.warn(
+            "the compiled timing model can't be kept on disk, or what was kept is damaged"
+            f" ({str(error) or type(error).__name__}): it is compiled again, which takes some"
+            " seconds. NUMBA_CACHE_DIR names another folder.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    _warned.append(error)
