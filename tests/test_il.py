@@ -253,14 +253,25 @@ def test_the_caret_points_at_the_word_at_fault():
     assert {line: fault(pixel(line)).column for line in lines} == lines
 
 
-def test_all_faults_of_a_file_are_reported_at_once():
-    error = fault(pixel("maad r0, r1", "mov r0", "mov r0, l3", "break"))
-    assert [f.line for f in error.faults] == [2, 3, 4, 5]
+@pytest.mark.parametrize("name", ck.kernels)
+def test_faulty_lines_are_reported_each_and_alone(name):
+    lines = ck.kernels[name].text.splitlines()
+    written = [n for n, line in enumerate(lines) if line.partition(";")[0].strip()]
+    rng = random.Random(name)
+    for _ in range(20):
+        faulty = sorted(rng.sample(written, rng.randint(1, 8)))
+        damaged = list(lines)
+        for n in faulty:
+            damaged[n] = rng.choice(("qqzz r0, r1", "for (;;) {", "mov r0, r1 r2", "}", "mov r0"))
+        assert [f.line - 1 for f in fault("\n".join(damaged)).faults] == faulty
 
 
-@pytest.mark.parametrize("line", ["dmul r0.x, r1, r2", "div r0, r1", "ddad r0.xy, r1", "ilt r0"])
-def test_a_faulty_instruction_hides_no_undeclared_name(line):
-    assert [f.line for f in fault(pixel(line, "mov r0, l3")).faults] == [2, 3]
+def test_faults_of_lines_come_first_and_those_of_the_whole_once_they_are_mended():
+    faulty = pixel("maad r0, r1", "mov r0", "mov r0, l3", "break")
+    assert [f.line for f in fault(faulty).faults] == [2, 3]
+    mended = faulty.replace("maad r0, r1", "mov r0, r1").replace("mov r0\n", "mov r0, r1\n")
+    assert [f.line for f in fault(mended).faults] == [5]
+    assert [f.line for f in fault(mended.replace("break\n", "")).faults] == [4]
 
 
 @pytest.mark.parametrize("line", ["dcl_literal l3, 1", "dlc_literal l3, 0, 0, 0, 0", "dcl_cb r0"])

@@ -1,15 +1,13 @@
 """What people write who know C, CUDA, OpenCL or PTX, and what IL has in its place.
 
 ``statement_slip`` looks at a whole statement, ``operand_slip`` at an operand; both are asked only
-about text that is no IL. ``block_role`` says which part of a block a statement was meant to be, so
-that one faulty `for` isn't followed by a report of its `endloop`.
+about text that is no IL.
 """
 
 import re
 from typing import NamedTuple
 
-from cypresskit.il.errors import nearest
-from cypresskit.il.opcodes import OPCODES, opcode_in
+from cypresskit.il.opcodes import opcode_in
 
 BARRIER = "work-items wait for each other at `fence_threads_lds`, or `fence_threads_memory` for g[]"
 IF = (
@@ -37,24 +35,21 @@ PREPROCESSOR = "there is no preprocessor: use `dcl_literal` for a number, `mdef`
 
 
 class Slip(NamedTuple):
-    """Text of another language, what to write in IL, and its ``role`` in a block, if it has one:
-    "if", "loop", "endif", "endloop" or "}".
-    """
+    """Text of another language, and what to write in IL."""
 
     pattern: str
     cure: str
-    role: str = ""
 
 
 #: Tried in this order, on the text from the statement's first letter on.
 STATEMENTS = (
     Slip(r"#", PREPROCESSOR),
     Slip(r"(else\s*if|elif|elsif)\b", ELSE_IF),
-    Slip(r"if(?!c|_log)", IF, "if"),
-    Slip(r"(for|while|do|repeat|rep)\b", LOOP, "loop"),
-    Slip(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`", "endloop"),
-    Slip(r"(end[_ ]if|fi)\b", "an if ends by `endif`", "endif"),
-    Slip(r"\}", BRACE, "}"),
+    Slip(r"if(?!c|_log)", IF),
+    Slip(r"(for|while|do|repeat|rep)\b", LOOP),
+    Slip(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`"),
+    Slip(r"(end[_ ]if|fi)\b", "an if ends by `endif`"),
+    Slip(r"\}", BRACE),
     Slip(r"\{", BRACE),
     Slip(r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b", BARRIER),
     Slip(r"(__shared__|__local|groupshared|shared|local)\b", SHARED),
@@ -89,8 +84,9 @@ def statement_slip(text: str) -> str:
     >>> statement_slip("return;")
     'a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`'
     """
-    if slip := _slip(text):
-        return slip.cure
+    for slip in STATEMENTS:
+        if re.match(slip.pattern, text + "\n", re.IGNORECASE):
+            return slip.cure
     if (changed := _CHANGED.match(text)) and not opcode_in(text):
         operator = next((c for c in changed[2] + changed[3] if c in _ARITHMETIC), "")
         target = changed[1]
@@ -101,13 +97,6 @@ def statement_slip(text: str) -> str:
             line = f"mad {target}, r1, r2, r3"
         return f"an instruction is `operation destination, sources`: `{line}`"
     return ""
-
-
-def _slip(text: str) -> Slip | None:
-    for slip in STATEMENTS:
-        if re.match(slip.pattern, text + "\n", re.IGNORECASE):
-            return slip
-    return None
 
 
 def operand_slip(text: str) -> str:
@@ -146,24 +135,3 @@ def operator_slip(text: str) -> str:
     if text.startswith(("{", "}")):
         return BRACE
     return ""
-
-
-def _nearest(word: str) -> str:
-    """The opcode that a misspelt ``word`` stands for; "" if none is near."""
-    guess = re.search(r"`(\w+)`", nearest(word, OPCODES, 0.65))
-    return guess[1] if guess else ""
-
-
-def block_role(text: str) -> str:
-    """Which part of a block a faulty statement was meant to be: "if", "loop", "endif", "endloop",
-    "}" or "".
-    """
-    if slip := _slip(text):
-        return slip.role
-    for start, role in (("loop", "loop"), ("whil", "loop"), ("if", "if")):
-        if text.lower().startswith(start):
-            return role
-    word = re.match(r"\w*", text.lower())
-    name = opcode_in(text) or (word and _nearest(word[0])) or ""
-    op = OPCODES.get(name)
-    return op.flow if op and op.flow in ("if", "loop", "endif", "endloop") else ""

@@ -1,4 +1,5 @@
-"""Text to ``Program``: one statement a line, every fault collected before any is raised.
+"""Text to ``Program``: one statement a line. All faulty lines are reported together; once there
+are none, what is wrong with the whole.
 
 A statement is an opcode with its bracketed controls (``sample_resource(0)_sampler(0)``), then
 operands separated by commas. ``_Assembler`` reads statements, then checks the program as a whole:
@@ -14,7 +15,7 @@ from typing import Any
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
 from cypresskit.il.errors import Fault, ILError, nearest
-from cypresskit.il.foreign import block_role, statement_slip
+from cypresskit.il.foreign import statement_slip
 from cypresskit.il.left_out import ADVICE, FORM, left_out, unknown
 from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
 from cypresskit.il.names import literal_addresses, name_faults
@@ -42,12 +43,6 @@ OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits
 SCALAR = ("rcp", "rsq", "sqrt")
 DIVISIONS = ("div", "rcp", "rsq")  # which may say what a division by 0 gives
 INFINITE = ("infinity", "inf_else_max")  # what `_zeroop` may ask for, as the chip has infinity
-_PLACEHOLDERS = {
-    "if": "if_logicalnz",
-    "loop": "whileloop",
-    "endif": "endif",
-    "endloop": "endloop",
-}
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
@@ -85,10 +80,6 @@ class _Assembler:
         #: Line to the column of its first word, for checks made afterwards.
         self.columns: dict[int, int] = {}
         self.mode = ""
-        self.header_lost = False
-        #: Lines of faulty statements whose place in a block is held by another one.
-        self.held: set[int] = set()
-        self.braces = False  # whether a faulty line holds one: blocks then end who knows where
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
         self.macro: Instruction | None = None  # that is open, and what stands in it so far
@@ -100,6 +91,24 @@ class _Assembler:
             if len(self.faults) >= MAX_FAULTS:
                 break
             self._line(number, text)
+        if not self.faults:
+            self._check_whole()
+        self._report()
+        self.instructions = literal_addresses(self.instructions)
+        expansion = MacroExpansion(self.instructions, self.macros)
+        for line, message in expansion.faults:
+            self._fault(line, message)
+        self._report()
+        kernel = self.mode, tuple(self.instructions), tuple(self.macros)
+        program = Program(
+            *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written
+        )
+        self._check_names(program)
+        self._report()
+        return program
+
+    def _check_whole(self) -> None:
+        """Check that the kernel has a header and an end, and that its blocks nest."""
         if not self.mode:
             self._fault(
                 1,
@@ -108,26 +117,16 @@ class _Assembler:
             )
         elif self.macro:
             self._fault(self.macro.line, "`mdef` without `mend`")
-        elif not self.ended and not self.faults:
+        elif not self.ended:
             self._fault(len(self.lines), "the kernel has no `end`")
         for block in (self.instructions, *(m.body for m in self.macros)):
             self._check_blocks(block)
-        self.instructions = literal_addresses(self.instructions)
-        lost = self._lost_names()
-        expansion = MacroExpansion(self.instructions, self.macros)
-        kernel = self.mode or "compute", tuple(self.instructions), tuple(self.macros)
-        program = Program(
-            *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written
-        )
-        if not lost:
-            for line, message in expansion.faults:
-                self._fault(line, message)
-            if not expansion.faults:
-                self._check_names(program)
+
+    def _report(self) -> None:
+        """Raise ``ILError`` if there are faults."""
         if self.faults:
             self._report_comments()
             raise ILError(self.name, self.faults)
-        return program
 
     def _line(self, number: int, text: str) -> None:
         """Read one line; after a fault go on, to report what else is wrong."""
@@ -143,7 +142,6 @@ class _Assembler:
         if not line.text[line.at :]:
             return
         self.columns[number] = line.at + 1
-        start = line.at
         try:
             if strange := _STRANGE.search(line.text):
                 line.fail(_no_il(strange[0]), strange.start())
@@ -155,25 +153,7 @@ class _Assembler:
             self._place(_statement(line), line)
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, fault.message, text))
-            if self.mode:
-                self._hold_block(line.text[start:], number)
-            else:
-                self.mode = "compute"
-                self.header_lost = True
-
-    def _hold_block(self, text: str, number: int) -> None:
-        """Put an instruction in the place of a faulty statement that begins or ends a block, so
-        that the other end isn't reported, too.
-        """
-        if text.lower().startswith("mdef") and not self.macro:
-            self.macro = Instruction("mdef", numbers=(-1, 0, 0), line=number)
-            self.body = []
-        role = block_role(text)
-        self.braces = self.braces or "{" in text or "}" in text
-        if role in _PLACEHOLDERS:
-            self.held.add(number)
-            block = self.body if self.macro else self.instructions
-            block.append(Instruction(_PLACEHOLDERS[role], line=number))
+            self.mode = self.mode or "compute"
 
     def _report_comments(self) -> None:
         """Report instructions that are comments, since `;` stands before them. A word alone may
@@ -197,28 +177,33 @@ class _Assembler:
         )
         if instruction.opcode == "mdef":
             if self.macro:
-                line.fail("`mdef` inside a macro: close the first with `mend`")
+                self._misplaced(line, "`mdef` inside a macro: close the first with `mend`")
             self.macro = instruction
             self.body = []
-        elif instruction.opcode == "mend":
-            if not self.macro:
-                line.fail("`mend` without `mdef`")
+        elif instruction.opcode == "mend" and self.macro:
             number, outputs, inputs = self.macro.numbers
             self.macros.append(
                 Macro(number, outputs, inputs, tuple(literal_addresses(self.body)), self.macro.line)
             )
             self.macro = None
+        elif instruction.opcode == "mend":
+            self._misplaced(line, "`mend` without `mdef`")
         elif self.macro:
             self.body.append(instruction)
         elif instruction.op.kind == "end":
             self.ended = instruction.opcode == "end"
             self.returned = self.returned or instruction.opcode == "ret_dyn"
             if self.returned and sum(BLOCKS.get(i.op.flow, 0) for i in self.instructions) > 0:
-                line.fail(early)
+                self._misplaced(line, early)
         elif self.returned:
-            line.fail(early)
+            self._misplaced(line, early)
         else:
             self.instructions.append(instruction)
+
+    def _misplaced(self, line: Line, message: str) -> None:
+        """Report a statement that may not stand here, unless a faulty line may be the reason."""
+        if not self.faults:
+            line.fail(message)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
         """Report a fault found after reading: at ``word`` if that stands in the line, else at the
@@ -232,12 +217,6 @@ class _Assembler:
             column = place.start() + 1 if place else self.columns.get(line, 1)
             self.faults.append(Fault(line, column, message, text))
 
-    def _lost_names(self) -> bool:
-        """Whether a faulty line may have held a declaration: what else is undeclared can't be told
-        then.
-        """
-        return self.header_lost or any(_may_declare(fault.text) for fault in self.faults)
-
     def _check_blocks(self, instructions: Sequence[Instruction]) -> None:
         """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
         stack: list[Instruction] = []
@@ -246,8 +225,6 @@ class _Assembler:
             flow = i.op.flow
             top = stack[-1] if stack else None
             if flow in openers and (not top or top.op.flow not in openers[flow]):
-                if self.braces or self.held:
-                    continue
                 inside = f" (inside `{top.opcode}` of line {top.line})" if top else ""
                 self._fault(
                     i.line,
@@ -264,8 +241,7 @@ class _Assembler:
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
             end = "endloop" if i.op.flow == "loop" else "endif"
-            if not self.braces and not self.held:
-                self._fault(i.line, f"`{i.opcode}` is never closed by `{end}`")
+            self._fault(i.line, f"`{i.opcode}` is never closed by `{end}`")
 
     def _check_names(self, program: Program) -> None:
         """Everything that is used must be declared and must exist in the kernel's mode."""
@@ -285,18 +261,6 @@ class _Assembler:
                 if (i.line, message) not in reported:
                     reported.add((i.line, message))
                     self._fault(i.line, message, word)
-
-
-def _may_declare(text: str) -> bool:
-    """Whether a faulty line was meant to declare a name or to bound a macro."""
-    match = _WORD.match(text.strip().lower())
-    word = match[0] if match else ""
-    if name := opcode_in(word):
-        return OPCODES[name].kind == "declaration"
-    if word.startswith(("dcl", "il_", "mdef", "mend")):
-        return True
-    guess = nearest(word, OPCODES, 0.65)
-    return word.startswith("d") and not left_out(word) and (not guess or "`dcl_" in guess)
 
 
 def _no_il(character: str) -> str:
