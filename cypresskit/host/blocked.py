@@ -81,6 +81,17 @@ def strip_depth(device: Device, depth: int | None) -> int:
     return depth
 
 
+def strips_sent(rows: int, columns: int, chunks: int) -> int:
+    """Count the strips of A and B that are sent for so many rows and columns of blocks, with k in
+    ``chunks``. A block keeps what the one before it shares with it, as far as two buffers hold it;
+    at the end of a row the next row finds one strip more on the card, if k is in one chunk.
+    """
+    blocks = rows * columns
+    shared = min(chunks, 2) * (blocks - 1)
+    at_turns = rows - 1 if chunks == 1 and columns > 1 else 0
+    return 2 * chunks * blocks - shared - at_turns
+
+
 def choose_block(
     m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8
 ) -> int:
@@ -88,16 +99,19 @@ def choose_block(
     equals the largest.
 
     A small block pads less but moves more. The estimate is the larger of two times: the flops of
-    all blocks at the chip's peak, and the copies that go on meanwhile, of two strips' worth of data
+    all blocks at the chip's peak, and the copies over the bus, of the strips that have to be sent
     and of C both ways for each block.
     """
     check_whole(m=m, n=n, k=k)
+    chunks = -(-k // strip_depth(machine.device, depth))
     check_type(Machine, machine=machine)
     peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
 
     def estimate(block: int) -> tuple[float, int]:
-        count = -(-m // block) * -(-n // block)
-        moved = itemsize * count * (block * k + 2 * block * block)
+        rows, columns = -(-m // block), -(-n // block)
+        count = rows * columns
+        strips = strips_sent(rows, columns, chunks) / chunks
+        moved = itemsize * (strips * block * k + 2 * count * block * block)
         return (
             max(2.0 * count * block * block * k / peak, moved / (machine.host.naive_gb_s * 1e9)),
             -block,
