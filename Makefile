@@ -9,6 +9,7 @@ VENV   ?= .venv
 ARGS   ?=
 
 bin     := $(VENV)/bin
+tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
 quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 three   := -n 3 --dist worksteal
@@ -26,22 +27,22 @@ lab: $(VENV)/installed  ## open the workbook in JupyterLab
 
 test: $(VENV)/installed-tests  ## does it work here, and is it right? The laws, a lesson and some pages; or the tests in ARGS
 ifeq ($(strip $(ARGS)),)
-	$(bin)/python -m pytest -q --part first --failed-first $(three)
+	$(tests) -q --part first --failed-first $(three)
 else
-	$(bin)/python -m pytest $(ARGS)
+	$(tests) $(ARGS)
 endif
 
 rest: $(VENV)/installed-tests  ## run what `make test` leaves out: all cases, lessons and pages
-	$(bin)/python -m pytest -q --part rest $(three) $(ARGS)
+	$(tests) -q --part rest $(three) $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test
-	$(bin)/python -m pytest -q --failed-first $(three) $(ARGS)
+	$(tests) -q --failed-first $(three) $(ARGS)
 
 core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks, on all cores
-	$(bin)/python -m pytest --failed-first $(cores) -m "$(quick)" $(ARGS)
+	$(tests) --failed-first $(cores) -m "$(quick)" $(ARGS)
 
 coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: at least 90 %
-	$(bin)/python -m pytest -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
+	$(tests) -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: $(VENV)/installed-tests  ## check style, types and the rules of the house
 	$(bin)/ruff check cypresskit tests tools
@@ -78,8 +79,9 @@ docs: $(VENV)/installed-tests  ## build the documentation as a site that works o
 clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
 	@$(bin)/python -m tools.clip
 
-fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600"
+fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600". Then the laws of all tests, on new examples
 	@$(bin)/python -m tools.fuzz $(ARGS)
+	$(tests) -q $(three) --new $$(date +%s)
 
 address:  ## write the public address into README.md and pyproject.toml: URL=https://github.com/owner/cypresskit
 	@$(PYTHON) .ci/address $(URL)

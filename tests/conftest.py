@@ -64,19 +64,18 @@ if not os.access(
     os.environ["HOME"] = tempfile.mkdtemp()
 
 os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew
-os.environ["CYPRESSKIT_SILENT"] = (
-    "1e4"  # where a notebook runs slowly, too, its outputs hold no bar of progress
-)
+os.environ["TQDM_DISABLE"] = "1"  # in JupyterLab, too, a slow notebook's outputs hold no bar
 
 sys.modules["rfc3987_syntax"] = (
     None  # a grammar that jsonschema compiles for a second, and nothing here needs
 )
 
 MAIN = sys.modules["__main__"]
-# No deadline: a first example compiles its kernel. In CI the same examples every time, so that red
-# means a change.
-hypothesis.settings.register_profile("here", deadline=None, derandomize=IN_CI)
-hypothesis.settings.load_profile("here")
+# No deadline: a first example compiles its kernel. The same examples every time, so that red means a
+# change; new ones come with `--new`.
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
+hypothesis.settings.register_profile("new", deadline=None, database=None)
+hypothesis.settings.load_profile("same")
 
 
 #: Kernels that have, together, each precision, mode and convention: laws that no kernel's own text
@@ -123,6 +122,35 @@ def pytest_addoption(parser):
         help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
         " what that leaves out",
     )
+    parser.addoption(
+        "--new",
+        type=int,
+        metavar="SEED",
+        help="run the laws on random examples alone, with those of this seed, as `make fuzz` does",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("new") is not None:
+        hypothesis.settings.load_profile("new")
+        hypothesis.core.global_force_seed = config.getoption("new")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc):
+    """Shift the seeds of a test with a parameter ``seed``, should new ones be asked for."""
+    first = metafunc.config.getoption("new")
+    for mark in metafunc.definition.iter_markers("parametrize"):
+        names, values = mark.args[:2]
+        if first is not None and names == "seed" and isinstance(values, range):
+            shifted = range(first + values.start, first + values.stop, values.step)
+            object.__setattr__(mark, "args", (names, shifted, *mark.args[2:]))
+
+
+def is_random(item) -> bool:
+    """Whether a test draws its examples: by Hypothesis, or by a seed."""
+    seeded = "seed" in getattr(getattr(item, "callspec", None), "params", ())
+    return seeded or getattr(item.obj, "is_hypothesis_test", False)
 
 
 def is_heavy(item) -> bool:
@@ -154,9 +182,13 @@ def first_part(items: list) -> list:
 def pytest_collection_modifyitems(items, config):
     """The part that is asked for, in an order in which all processes end together."""
     part = config.getoption("part")
+    chosen = items
     if part != "whole":
         first = set(first_part(items))
         chosen = [item for item in items if (item in first) == (part == "first")]
+    if config.getoption("new") is not None:
+        chosen = [item for item in chosen if is_random(item)]
+    if len(chosen) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
     order(items)

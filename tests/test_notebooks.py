@@ -46,7 +46,22 @@ each_lesson = pytest.mark.parametrize(
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 
 
-def nbval(path: Path) -> subprocess.CompletedProcess:
+#: Makes every simulation one that takes long: it may show its progress at once.
+SLOW = "import cypresskit.timing.progress as progress; progress.DELAY = 0.0"
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory) -> dict[str, str]:
+    """The environment of a slow machine: none of our tests' variables, so that what it shows of a
+    simulation's progress would be an output.
+    """
+    folder = tmp_path_factory.mktemp("slow")
+    (folder / "sitecustomize.py").write_text(SLOW)
+    ours = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    return ours | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+
+def nbval(path: Path, environment: dict[str, str]) -> subprocess.CompletedProcess:
     """Run the notebook at `path` in its directory and compare its outputs, without pytest's other
     plugins.
     """
@@ -56,7 +71,7 @@ def nbval(path: Path) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-c", PYTEST, *options, path.name],
         cwd=path.parent,
-        env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         timeout=1800,
@@ -118,9 +133,32 @@ FIRST_LESSON = pytest.param(SOLVED[0], marks=pytest.mark.proof)
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("path", [FIRST_LESSON, *SOLVED[1:]], ids=lambda path: path.stem)
-def test_runs_and_prints_what_it_holds(path, tmp_path):
-    result = nbval(shutil.copy(path, tmp_path / path.name))  # where no other lesson's star shines
+def test_runs_and_prints_what_it_holds(path, tmp_path, slow):
+    result = nbval(shutil.copy(path, tmp_path / path.name), slow)  # alone: no other lesson's star
     assert result.returncode == 0, result.stdout[-6000:]
+
+
+def commands() -> set[str]:
+    """What the documents tell a reader to type who wants a lesson compared."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    return set(re.findall(r"(pytest --nbval [^`\n]+)", text))
+
+
+@pytest.mark.notebook
+def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path, slow):
+    """As it is typed, with nothing compiled, on a slow machine."""
+    (command,) = commands()
+    empty = dict.fromkeys(("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"), str(tmp_path))
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split(), "-p", "no:cacheprovider"],
+        cwd=ROOT,
+        env=slow | empty,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    assert done.returncode == 0 and re.search(r"\b2\d passed", done.stdout), done.stdout[-6000:]
 
 
 @pytest.mark.notebook
@@ -162,7 +200,7 @@ def test_reports_an_altered_number(path):
 
 
 @pytest.mark.notebook
-def test_an_altered_number_is_noticed_by_nbval(tmp_path):
+def test_an_altered_number_is_noticed_by_nbval(tmp_path, slow):
     """Of the first lesson as far as it prints two numbers, the second one wrong: nbval must fail
     its cell alone.
     """
@@ -176,7 +214,7 @@ def test_an_altered_number_is_noticed_by_nbval(tmp_path):
     assert altered(notebook.cells[-1])
     path = tmp_path / NOTEBOOKS[0].name
     nbformat.write(notebook, path)
-    result = nbval(path)
+    result = nbval(path, slow)
     assert re.search(r"^1 failed, \d+ passed", result.stdout, re.M), result.stdout[-3000:]
 
 

@@ -161,7 +161,9 @@ def test_version_is_the_same_everywhere():
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["binder/postBuild", "binder/start", ".ci/run"])
+@pytest.mark.parametrize(
+    "name", ["binder/postBuild", "binder/start", ".ci/run", ".ci/apt", ".ci/sandbox"]
+)
 def test_scripts_can_be_run(name):
     assert (ROOT / name).stat().st_mode & 0o111
     assert run("bash", "-n", name).returncode == 0

@@ -17,7 +17,6 @@ from numba.core import caching
 
 from cypresskit.kept_files import SourceFiles, sealed
 from cypresskit.timing import numba_native as module
-from cypresskit.timing.progress import seconds_of_silence
 
 TEXT = """
 from cypresskit.timing.native import native, part
@@ -70,7 +69,7 @@ def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
 
 
 def test_what_compiles_says_so_once(session, capsys, monkeypatch):
-    monkeypatch.setattr(module, "SILENT", 2)  # the tests are silent otherwise
+    monkeypatch.setattr(module, "is_watched", lambda: True)
     module._notify.cache_clear()
     session()
     assert capsys.readouterr().err == module.NOTICE + "\n"
@@ -175,9 +174,8 @@ for _ in range(15):
 @pytest.mark.parametrize("seed", range(3))
 def test_no_flipped_bit_of_a_kept_file_ends_python(session, tmp_path, seed):
     session()
-    environment = os.environ | {"CYPRESSKIT_SILENT": "1e4"}
     words = [sys.executable, "-c", FLIPS, str(tmp_path), str(seed)]
-    subprocess.run(words, env=environment, check=True, timeout=120)
+    subprocess.run(words, check=True, timeout=120)
 
 
 def test_a_file_of_another_numba_is_replaced(session, tmp_path):
@@ -185,9 +183,3 @@ def test_a_file_of_another_numba_is_replaced(session, tmp_path):
     for path in kept(tmp_path, "nbi"):
         path.write_bytes(sealed(path.name, pickle.dumps(("0.1.0", "whatever it", "kept"))))
     assert session() == (0, []) and session() == (2, [])
-
-
-def test_a_silence_that_is_no_number_is_2_seconds():
-    assert seconds_of_silence("0.5") == 0.5
-    with pytest.warns(RuntimeWarning, match="CYPRESSKIT_SILENT = 'abc' isn't a number"):
-        assert seconds_of_silence("abc") == 2

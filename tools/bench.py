@@ -583,7 +583,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def in_new_process(function: Callable[..., T], *arguments) -> T:
     """The result of a function, called in a new process, which works in an empty folder."""
-    quiet, spawn = patch.dict(os.environ, CYPRESSKIT_SILENT="1e9"), get_context("spawn")
+    quiet, spawn = patch.dict(os.environ, TQDM_DISABLE="1"), get_context("spawn")
     with tempfile.TemporaryDirectory() as folder, quiet:
         with ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=(folder,)) as new:
             return new.submit(function, *arguments).result()

@@ -11,9 +11,9 @@ from cypresskit.tables import one_line
 
 NO_SANDBOX = (
     "bubblewrap (bwrap) isn't installed or doesn't work here, so answers would run with your"
-    " rights: they could read the solutions, change these marks, delete your files. Install it, or"
-    " mark in a virtual machine: see docs/teaching.md. --without-sandbox insists, and every page"
-    " says so."
+    " rights: they could read the solutions, change these marks, delete your files. Install it (on"
+    " Ubuntu 24.04, load AppArmor's profile bwrap-userns-restrict, too), or mark in a virtual"
+    " machine: see docs/teaching.md, Marking. --without-sandbox insists, and every page says so."
 )
 
 

@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.kept_files import SourceFiles, sealed, unsealed
-from cypresskit.timing.progress import SILENT
+from cypresskit.timing.progress import is_watched
 
 OPTIONS: dict = {
     "error_model": "numpy",
@@ -143,7 +143,7 @@ class DiskCache(FunctionCache):
         """
         # Not by way of ``super()``, which loads all that numba could compile: 0.2 s.
         kept = self._tried(self._load_overload, sig, target_context)
-        if kept is None and SILENT < 10:
+        if kept is None and is_watched():
             _notify()
         return kept
 

@@ -1,22 +1,26 @@
-"""When a bar of progress is shown: after ``SILENT`` seconds, of which CYPRESSKIT_SILENT sets
-another number.
+"""Decide whether to show progress: only where it can be watched, and after ``DELAY`` seconds.
+
+A notebook that a program runs (nbval, nbclient, nbconvert) must have the same outputs on a slow
+machine and on a fast one, with compiled code on disk or without.
 """
 
 import os
-import warnings
+import sys
+
+#: Seconds after which a progress bar is shown.
+DELAY = 2.0
 
 
-def seconds_of_silence(text: str) -> float:
-    """The seconds that ``text``, the variable CYPRESSKIT_SILENT, asks for; 2 if it isn't a number,
-    with a warning.
+def is_watched() -> bool:
+    """Return whether standard error is a terminal, or an output of a notebook whose front end lets
+    its user answer questions, as JupyterLab does and no program. False if tqdm's own variable
+    TQDM_DISABLE is set.
     """
-    try:
-        return float(text)
-    except ValueError:
-        message = f"CYPRESSKIT_SILENT = {text!r} isn't a number of seconds: it is taken to be 2"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-        return 2.0
-
-
-#: Seconds that may pass before a bar of progress is shown.
-SILENT = seconds_of_silence(os.environ.get("CYPRESSKIT_SILENT", "2"))
+    if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
+        return False
+    ipython = sys.modules.get("IPython")
+    kernel = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    if kernel is None:
+        return sys.stderr is not None and sys.stderr.isatty()
+    request = kernel.get_parent() if hasattr(kernel, "get_parent") else {}
+    return bool(request.get("content", {}).get("allow_stdin"))

@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 from cypresskit.devices import Device
 from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.progress import SILENT
+from cypresskit.timing.progress import DELAY, is_watched
 from cypresskit.timing.steady import STEADY, Steady
 from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.work import ALU, TEX, Clause, Path, clause_runs, pack
@@ -73,11 +73,10 @@ def sample(
     launch: TimedLaunch, *, exact: bool, progress: bool = True, policy: Policy = POLICY
 ) -> Sample:
     """Simulate a launch: everything if ``exact``, else as much as ``policy`` says. Shows its
-    ``progress`` if it takes more than ``SILENT`` seconds.
+    ``progress`` if it takes more than ``DELAY`` seconds, where that can be watched.
     """
-    bar = partial(
-        tqdm, desc="simulating", unit="%", delay=SILENT, leave=False, disable=not progress
-    )
+    hidden = not (progress and is_watched())
+    bar = partial(tqdm, desc="simulating", unit="%", delay=DELAY, leave=False, disable=hidden)
     if exact:
         return _whole(launch, bar)
 

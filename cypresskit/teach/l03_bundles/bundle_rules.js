@@ -1,5 +1,5 @@
-// Which moves of the bundle game are legal: the rules of compiler/legality.py, whose tables a level
-// brings along. A test asks both about every move of every kernel's loop.
+// Which moves of the bundle game are legal: those of compiler/ports.py and tools/legality.py.
+// A level brings their tables along. A test asks both about every move of every kernel's loop.
 //
 // A card is an operation: `parts`, one for each slot that it takes, with the channel and word that
 // it writes and what it reads: {kind, bank, register} of a word, {kind, key} of a constant or
