@@ -165,8 +165,8 @@ CURES = re.compile(
     r"|There are `|one of|must|takes|[Ee]xpected|has one to four|An instruction is|without an? "
     r"|without `"
     r"|never closed by|a constant element|not in cypresskit's subset|exists? in|outside a loop"
-    r"|are o0 to o7|end at|is a double|is an integer|can only stand|there is no macro|own line"
-    r"|give it a line|at most|so it|has no"
+    r"|are o0 to o7|end at|is a double|is an integer|can only stand|there is no (macro|function)|own line"
+    r"|give it a line|at most|so it|has no|Leave it out"
 )
 
 
@@ -358,7 +358,7 @@ def test_all_faulty_macro_calls_are_reported_at_once():
         "7.16 lds_load_byte_id(0) r0, r1",
         "7.17 gds_load_id(0) r0, r1",
         "7.4 switch r0.x",
-        "7.4 call 3",
+        "7.4 callnz b0, 3",
         "7.11 sin_vec r0, r1",
         "5 mov r0, x0[r1.x]",
     ],
@@ -438,6 +438,101 @@ def test_a_return_from_the_middle_is_refused(lines):
     assert "last instruction" in str(fault(pixel(*lines)))
 
 
+@pytest.mark.parametrize(
+    ("lines", "line", "said"),
+    [
+        (("func 1", "ret", "mov r0, r1"), 5, "`ret` is its last instruction"),
+        (("func 1", "if_logicalnz r0.x", "ret", "endif"), 5, "`ret` is its last instruction"),
+        (("func 1", "mov r0, r1"), 3, "`func` without `ret`"),
+        (("func 1", "func 2", "ret"), 3, "`func` without `ret`"),
+        (("func 1", "ret", "endfunc", "mov r0, r1"), 6, "must be in a function"),
+        (("mov r0, r1",), 3, "must be in a function"),
+        (("func 1", "ret", "func 1", "ret"), 5, "function 1 is defined twice, first in line 3"),
+        (("func 1", "break", "ret"), 4, "`break` outside a loop"),
+        (("func", "add r0, r0, r1", "ret"), 3, "expected the number of a function"),
+        (("mdef(1)_out(0)_in(0)", "ret", "mend"), 4, "`ret` inside a macro"),
+    ],
+)
+def test_faults_of_functions_are_reported_where_they_are(lines, line, said):
+    error = fault(pixel("endmain", *lines))
+    assert [f.line for f in error.faults] == [line] and said in error.faults[0].message, str(error)
+
+
+def test_a_function_is_found_or_refused_at_its_call():
+    calls = ("call 2", "endmain", "func 1", "call 1", "ret", "func 2", "call 1", "ret", "end")
+    assert "function 1 calls itself" in str(fault(pixel(*calls[:-1])))
+    known = fault(pixel("call 3", *calls[1:-1])).faults[0]
+    assert (known.line, known.message) == (2, "there is no function 3 (functions here: 1, 2)")
+
+
+def inlined(lines: list[str], functions: dict[int, list[str]]) -> list[str]:
+    """Lines of IL with each call replaced by the lines of its function."""
+    result = []
+    for line in lines:
+        word, *operands = line.replace(",", " ").split()
+        if not word.startswith("call"):
+            result.append(line)
+            continue
+        body = inlined(functions[int(operands[-1])], functions)
+        condition = [f"{word.replace('call', 'if')} {operands[0]}"] if operands[1:] else []
+        result += [*condition, *body, *["endif"] * len(condition)]
+    return result
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_call_is_the_lines_of_its_function(seed):
+    rng = random.Random(seed)
+    macro = ("mdef(1)_out(1)_in(1)", "add out0, in0, in0", "mend")
+
+    def lines(callable_: list[int]) -> list[str]:
+        forms = ["add r{}, r{}, l0", "mcall(1) (r{}), (r{})", "mov r{}, g[l0.y+{}]"]
+        forms += ["call {}", "call_logicalnz r{}.x, {}", "call_logicalz r{}.y {}"] * bool(callable_)
+        block = []
+        for form in rng.choices(forms, k=rng.randint(0, 4)):
+            numbers = [rng.randrange(4), rng.choice(callable_ or [0])]
+            block.append(form.format(*numbers[-form.count("{}") :]))
+        if rng.random() < 0.3:
+            block = ["whileloop", *block, "break", "endloop"]
+        return block
+
+    functions: dict[int, list[str]] = {}
+    for n in rng.sample(range(9), 3):
+        functions[n] = lines(list(functions))
+    main = lines(list(functions))
+    start = ("dcl_literal l0, 1, 2, 3, 4", *macro, "mov r9, l0")
+    behind = []
+    for n, body in functions.items():
+        behind += [f"func {n}", *body, "ret", *["endfunc"] * rng.randint(0, 1)]
+    called = ck.assemble(compute(*start, *main, "endmain", *behind))
+    written = ck.assemble(compute(*start, *inlined(main, functions)))
+    assert called.body == written.body
+    for i in called.body:
+        assert all("call" in called.text_of(line) for line in i.calls)
+        assert called.text_of(i.line).startswith((i.opcode, "call", "mcall"))
+
+
+#: Words of AMD's IL that begin a block here or there, and the word that ends it.
+BLOCKS_LEFT_OUT = {"ifnz": "endif", "loop": "endloop", "switch": "endswitch"}
+
+
+@pytest.mark.parametrize("last", [("ret_dyn",), ("endmain",), ()])
+@pytest.mark.parametrize("around", [False, True])
+def test_an_instruction_left_out_is_reported_alone(around, last):
+    """Of all that AMD's IL has, and of words that end as openers of blocks do."""
+    names = {*MNEMONICS} - {*OPCODES, "mdef", "mend", *BLOCKS_LEFT_OUT.values()}
+    names |= {f"{name}_logical{z}" for name in ("kill", "emit", "return") for z in ("z", "nz")}
+    for name in sorted(names):
+        lines = [f"{name} l0", "mov o0, l0"]
+        if name in BLOCKS_LEFT_OUT:
+            lines += [*["break"] * (name != "ifnz"), BLOCKS_LEFT_OUT[name]]
+        if around:
+            lines = ["if_logicalnz l0.x", *lines, "endif"]
+        error = fault(pixel("dcl_output_generic o0", "dcl_literal l0, 1, 1, 1, 1", *lines, *last))
+        at_fault = {name, BLOCKS_LEFT_OUT.get(name)} - {"endif", "endloop"}
+        found = {f.text.split()[0] for f in error.faults}
+        assert found <= at_fault and name in found, str(error)
+
+
 def test_rcp_rsq_and_sqrt_take_the_last_component():
     written = {
         "rsq r0, r1.yxzw_neg(xw)": "r1.w_neg(xyzw)",
@@ -446,6 +541,13 @@ def test_rcp_rsq_and_sqrt_take_the_last_component():
     }
     for line, read in (written | {"rsq_vec r0, r1": "r1"}).items():
         assert str(only(line).sources[0]) == read
+
+
+def test_what_amds_compilers_write_has_the_meaning_of_what_it_stands_for():
+    """Brook+ writes these names, `and` as well as AMD's own shaders."""
+    operands = "r0.x_1w, r1.yz_neg(x), r2.0xw1_neg"
+    assert only(f"and {operands}") == only(f"iand {operands}")
+    assert [i.opcode for i in ck.assemble(pixel("abs r0, r1", "sgn r2, r0")).body] == ["mov"] * 4
 
 
 def test_dmov_moves_a_pair():
@@ -493,7 +595,7 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
 KNOWN = {
     "r1": "r0: ", "g": "g[r1.x+1]: ", "cb0": "cb0[3]: ", "l7": "l0: ", "o2": "o0: ", "mem": "mem: ",
     "vTid": "vTidInGrpFlat: ", "vaTid": "vAbsTidFlat: ", "vAbsTidFlat": "vAbsTidFlat: ",
-    "_neg": "_neg(xw): ", "abs": "_abs: ", "_d4": "_x2: ", "_bx2": "_bias: ", "in1": "in0: ",
+    "_neg": "_neg(xw): ", "_abs": "_abs: ", "abs": "abs\n", "_d4": "_x2: ", "_bx2": "_bias: ", "in1": "in0: ",
     "mdef": "mdef: ", "mend": "mend: ", "relop": "_relop(lt): ", "le": "_relop(lt): ",
     "aoffimmi": "_aoffimmi(1,0,0): ", "sampler": "_sampler(0): ", "swizzle": "swizzle: ",
     "fence_threads_lds": "fence_threads_lds: ", "il_cs_2_0": "il_cs_2_0: ", ";": ";: ",

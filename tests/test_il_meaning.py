@@ -2,13 +2,16 @@
 
 import math
 import operator
+import random
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import cypresskit as ck
 from cypresskit.il import OPCODES
 from cypresskit.il.meaning import MEANING, NAN, NAN64, modified, multiply_add, scaled
 
@@ -363,6 +366,97 @@ def test_dot_products_sum_from_the_left_each_step_rounded(op, terms, values):
         assert MEANING[op](words[0, :terms], words[1, :terms])[0] == total
 
 
+#: What is made of other operations, on words: exact, each word on its own.
+MADE = {
+    "and": lambda a, b: a & b,
+    "bitalign": lambda a, b, c: (a << 32 | b) >> c % 32,
+    "bytealign": lambda a, b, c: (a << 32 | b) >> 8 * (c % 4),
+    "abs": lambda a: a & 0x7FFFFFFF,
+    "sgn": lambda a: sign_of(a),
+}
+#: Of divisions by 0, by the word of `_zeroop`: None where it is what IEEE has.
+BY_ZERO = {"zero": 0.0, "fltmax": 2.0**128 - 2.0**104, "infinity": None, "inf_else_max": None}
+DIVIDED = {
+    f"{name}_zeroop({word})": (name, gives)
+    for name in ("div", "rcp", "rsq")
+    for word, gives in BY_ZERO.items()
+}
+
+
+def sign_of(word: int) -> int:
+    x = flush(float(np.uint32(word).view(np.float32)))
+    return int(NAN if math.isnan(x) else np.float32((x > 0) - (x < 0)).view(np.uint32))
+
+
+def divided(name: str, gives: float | None, *words: int) -> int:
+    """The quotient (of 1, if one word is given), or what stands for a division by 0."""
+    *above, below = (flush(float(np.uint32(word).view(np.float32))) for word in words)
+    if gives is not None and below == 0:
+        gives = -gives if above and above[0] < 0 else gives
+        return int(np.float32(gives).view(np.uint32))
+    return int(MEANING[name](*(np.array([word], np.uint32) for word in words))[0])
+
+
+def written(rng: random.Random, name: str) -> tuple[str, list[str], str, str]:
+    """An instruction's controls and operands as text: scale, sources, mask."""
+    op = OPCODES[name.split("_")[0]]
+    scale = rng.choice(["", "", "", "_x2", "_d4", "_sat", "_x8_sat"]) if op.result == "f" else ""
+    sources = []
+    for n in range(len(op.sources)):
+        register = rng.choice(["r1", "r2", "r3", "g[r0.x+1]", "l0"])
+        swizzle = rng.choice(["", ".x", ".yx", ".wzyx", ".x01y"])
+        negated = rng.choice(["", "", "_neg(xz)", "_neg(yzw)"])
+        floats = rng.choice(["", "_abs", "_x2", "_sign"]) if op.float_modifiers(n) else ""
+        sources.append(f"{register}{swizzle}{floats}{negated}")
+    mask = rng.choice(["", ".x", "._y_w", ".1_z0"])
+    target = rng.choice(["r4", "r1", "r3"])
+    return scale, sources, target, mask
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("engine", ["fast", "explain"])
+@np.errstate(all="ignore")
+def test_operations_made_of_others_are_exact_with_every_modifier_mask_and_scale(engine, seed):
+    """Each beside copies of its sources, which have their modifiers."""
+    rng = random.Random(seed)
+    exact = MADE | {name: partial(divided, *how) for name, how in DIVIDED.items()}
+    lines = ["il_cs_2_0", "dcl_literal l0, 0, 0x80000000, 1.5, 0xffffffff"]
+    lines += ["iadd r0.x, vAbsTidFlat.x, vAbsTidFlat.x", "iadd r0.x, r0.x, r0.x"]
+    lines += ["mov r7.x, vAbsTidFlat.x", "iadd r0.y, r7.x, l0.x"]
+    drawn = {}
+    for at, name in enumerate(exact):
+        scale, sources, target, mask = drawn[name] = written(rng, name)
+        lines += [f"mov r{n + 1}, g[r0.x+{n}]" for n in range(3)]
+        first = 256 + 64 * 5 * at
+        lines += [f"mov g[r7.x+{first}], {target}"]
+        for n, source in enumerate(sources):
+            op = OPCODES[name.split("_")[0]]
+            copied = "mov" if op.float_modifiers(n) else "iadd"
+            lines += [f"{copied} r6, {source}{', r6.0' * (copied == 'iadd')}"]
+            lines += [f"mov g[r7.x+{first + 64 * (n + 1)}], r6"]
+        head, bracket, rest = name.partition("(")
+        lines += [f"{head}{bracket}{rest}{scale} {target}{mask}, {', '.join(sources)}"]
+        lines += [f"mov g[r7.x+{first + 64 * 4}], {target}"]
+    memory = np.random.default_rng(seed).integers(0, 2**32, (256 + 320 * len(exact), 4), np.uint32)
+    memory[:256].flat[::3] = rng.choices([0, 1 << 31, 1, 0x80000002, 0x7FC00001], k=342)
+    lines.insert(2, "mov r4, l0")
+    ck.launch(ck.assemble("\n".join([*lines, "end"])), 64, global_memory=memory, engine=engine)
+    for at, (name, compute) in enumerate(exact.items()):
+        scale, sources, _, mask = drawn[name]
+        before, *given_, got = memory[256 + 320 * at : 256 + 320 * (at + 1)].reshape(5, 64, 4)
+        want = before.copy()
+        for c, letter in enumerate(mask[1:].ljust(4, "_") if mask else "xyzw"):
+            if letter in "01":
+                want[:, c] = np.float32(letter).view(np.uint32)
+            if letter in "xyzw":
+                read = 3 if name.startswith(("rcp", "rsq")) else c
+                columns = (x[:, read].tolist() for x in given_[: len(sources)])
+                words = [compute(*row) % 2**32 for row in zip(*columns)]
+                shift = {"_x2": 2.0, "_d4": 0.25, "_x8_sat": 8.0}.get(scale, 1.0)
+                want[:, c] = scaled(np.array(words, np.uint32), shift, "sat" in scale)
+        assert (got == want).all(), (name, scale, sources, mask)
+
+
 def test_no_instruction_is_without_a_reference():
     """What the tests of this file hold against exact numbers: the tables' names, and those that
     ``op`` runs over.
@@ -378,6 +472,7 @@ def test_no_instruction_is_without_a_reference():
         *COMPARED_DOUBLES,
         *ROUNDED,
         *EXTREMES,
+        *MADE,
     }
     for mark in (m for test in list(globals().values()) for m in getattr(test, "pytestmark", ())):
         if mark.name == "parametrize" and "op" in mark.args[0]:

@@ -34,10 +34,10 @@ def left_out(word: str, than: str = "") -> str:
             else:
                 matches = f"{word}_".startswith(f"{name}_")
             if len(name) > len(than) and matches:
-                use = next(
-                    (f" Use `{use}`." for known, use in INSTEAD.items() if word.startswith(known)),
-                    "",
+                uses = (
+                    use for begin, use in INSTEAD.items() if word.startswith(tuple(begin.split()))
                 )
+                use = next((f" Use {use}." for use in uses), "")
                 return (
                     f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}:"
                     f" {kind}).{use}"

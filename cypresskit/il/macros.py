@@ -4,15 +4,27 @@ A call becomes: a move of each actual input into a fresh register, the body, a m
 output into its actual destination. Every register and literal of the body gets a fresh number, so
 macros can't disturb their caller. Reports use the names in the macro: an instruction knows the
 lines of the calls around it, and ``MacroExpansion.written`` the names of fresh registers.
+
+A function (chapter 7, "Unconditional CALL") is expanded like a macro, but on the registers of its
+caller. An operation that is made of others (``Opcode.parts``) is replaced by them.
 """
 
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
+from cypresskit.il.program import (
+    LETTERS,
+    NO_CONTROLS,
+    Dest,
+    Instruction,
+    Macro,
+    Register,
+    Source,
+)
 
 MAX_INSTRUCTIONS = 20_000  # after expansion
-MAX_CALLS = 32  # macros called inside macros
+MAX_CALLS = 32  # macros called inside macros, and functions inside functions
 
 
 class _TooLong(Exception):
@@ -20,15 +32,22 @@ class _TooLong(Exception):
 
 
 class MacroExpansion:
-    """``instructions`` with every ``mcall`` replaced; ``written``: fresh registers ("r45") to what
-    stands in the macro ("in0"). ``faults``: line and message of every macro that is defined twice
-    or uses arguments it doesn't have, of every call of an unknown macro, with a wrong count of
-    arguments, or of the macro that it is in, and of the instruction at which there are more than
-    ``MAX_INSTRUCTIONS``.
+    """``instructions`` with every call replaced, and every operation that has ``parts``: a function
+    of an instruction that returns what it is made of, if it isn't to stay. ``written``: fresh
+    registers ("r45") to what stands in the macro ("in0"). ``faults``: line and message of every
+    macro or function that is defined twice, of every macro that uses arguments it doesn't have, of
+    every call of an unknown one, with a wrong count of arguments, or of the one that it is in, and
+    of the instruction at which there are more than ``MAX_INSTRUCTIONS``.
     """
 
-    def __init__(self, instructions: list[Instruction], macros: list[Macro]):
-        self.macros: dict[int, Macro] = {}
+    def __init__(
+        self,
+        instructions: list[Instruction],
+        macros: list[Macro],
+        parts: Callable[[Instruction], tuple[Instruction, ...]],
+    ):
+        self.parts = parts
+        self.macros: dict[tuple[bool, int], Macro] = {}
         self.fresh = {
             kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"
         }
@@ -37,15 +56,16 @@ class MacroExpansion:
         self.faults: dict[tuple[int, str], None] = {}  # a set that keeps their order
         self.calls = 0  # counted too: macros may nest without holding any instruction
         for macro in macros:
-            n = macro.number
-            first = self.macros.setdefault(macro.number, macro)
+            first = self.macros.setdefault((macro.is_function, macro.number), macro)
             if first is not macro:
-                self._fail(macro, f"macro {n} is defined twice, first in line {first.line}")
+                self._fail(macro, f"{macro} is defined twice, first in line {first.line}")
+            if macro.is_function:
+                continue
             for kind, count in (("in", macro.inputs), ("out", macro.outputs)):
                 if (last := _highest(kind, [macro.body])) >= count:
                     self._fail(
                         macro,
-                        f"macro {n} uses {kind}{last}: for that it needs `_{kind}({last + 1})`",
+                        f"{macro} uses {kind}{last}: for that it needs `_{kind}({last + 1})`",
                     )
         with suppress(_TooLong):
             self._block(instructions, ())
@@ -53,29 +73,35 @@ class MacroExpansion:
     def _fail(self, at: Instruction | Macro, message: str) -> None:
         self.faults[at.line, message] = None
 
-    def _block(self, instructions, inside: tuple[int, ...]) -> None:
+    def _block(self, instructions: Iterable[Instruction], inside: tuple[Macro, ...]) -> None:
         for i in instructions:
-            if i.opcode == "mcall":
+            if i.op.kind in ("macro", "function"):
                 self._call(i, inside)
+            elif parts := self.parts(i):
+                self._write_out(i, parts)
             else:
                 self.instructions.append(i)
             if len(self.instructions) + self.calls > MAX_INSTRUCTIONS:
                 self._fail(i, f"macros expand to more than {MAX_INSTRUCTIONS:,} instructions")
                 raise _TooLong
 
-    def _call(self, call: Instruction, inside: tuple[int, ...]) -> None:
+    def _call(self, call: Instruction, inside: tuple[Macro, ...]) -> None:
         self.calls += 1
-        number = call.controls.k
-        macro = self.macros.get(number)
+        kind, number = call.op.kind, call.controls.k
+        is_function = kind == "function"
+        macro = self.macros.get((is_function, number))
         if macro is None:
-            known = ", ".join(map(str, sorted(self.macros))) or "none"
-            return self._fail(call, f"there is no macro {number} (macros here: {known})")
-        if number in inside:
-            return self._fail(call, f"macro {number} calls itself")
+            known = ", ".join(str(n) for other, n in sorted(self.macros) if other == is_function)
+            what = f"there is no {kind} {number} ({kind}s here: {known or 'none'})"
+            return self._fail(call, what)
+        if macro in inside:
+            return self._fail(call, f"{macro} calls itself")
         if len(inside) >= MAX_CALLS:
-            return self._fail(call, f"macros nest deeper than {MAX_CALLS}")
+            return self._fail(call, f"{kind}s nest deeper than {MAX_CALLS}")
+        if is_function:
+            return self._run(call, macro, inside)
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
-            what = f"macro {number} takes {macro.outputs} outputs and {macro.inputs} inputs"
+            what = f"{macro} takes {macro.outputs} outputs and {macro.inputs} inputs"
             return self._fail(call, f"{what}, found {len(call.outputs)} and {len(call.sources)}")
         names: dict[tuple[str, int], Register] = {}
         for n, source in enumerate(call.sources):
@@ -85,9 +111,64 @@ class MacroExpansion:
             replace(i.renamed(lambda register: self._rename(register, names)), calls=calls)
             for i in macro.body
         ]
-        self._block(body, (*inside, number))
+        self._block(body, (*inside, macro))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
+
+    def _run(self, call: Instruction, function: Macro, inside: tuple[Macro, ...]) -> None:
+        """Put a function in the place of its call, inside an if where the call has a condition."""
+        condition = replace(call, opcode=call.opcode.replace("call", "if"), controls=NO_CONTROLS)
+        calls = (*call.calls, call.line)
+        if call.sources:
+            self.instructions.append(condition)
+        self._block((replace(i, calls=calls) for i in function.body), (*inside, function))
+        if call.sources:
+            self.instructions.append(replace(condition, opcode="endif", sources=()))
+
+    def _write_out(self, i: Instruction, parts: tuple[Instruction, ...]) -> None:
+        """Put the parts of an operation in its place, for the components that it writes.
+
+        A part reads a source as it is written, modifiers included. A source that a part modifies in
+        turn is copied first, and so is one that costs an access of memory.
+        """
+        assert i.dest
+        mask = "".join(c if c in LETTERS else "_" for c in i.dest.mask)
+        names: dict[tuple[str, int], Register] = {}
+        operands: list[Source] = []
+        for n, source in enumerate(i.sources):
+            formal = Register("in", n)
+            copy = Source(self._rename(formal, names))
+            if any(s.modified for part in parts for s in part.sources if s.register == formal):
+                self._move(Dest(copy.register, mask), source, i)
+                source = copy
+            elif source.register.kind == "g":
+                self._move(Dest(copy.register, mask), Source(source.register, source.swizzle), i)
+                source = replace(source, register=copy.register, swizzle=LETTERS)
+            operands.append(source)
+
+        def operand(source: Source) -> Source:
+            if source.register.kind != "in":
+                return replace(source, register=self._rename(source.register, names))
+            actual = operands[source.register.index]
+            return replace(source, register=actual.register) if source.modified else actual
+
+        is_scaled = i.shift != 1.0 or i.saturate
+        for part in parts:
+            assert part.dest
+            formal, dest = part.dest.register, i.dest
+            if formal.kind == "l":
+                dest = Dest(self._rename(formal, names))
+            elif formal.kind == "r" or is_scaled:
+                dest = Dest(self._rename(formal, names), mask)
+            sources = tuple(map(operand, part.sources))
+            part = replace(part, dest=dest, sources=sources, line=i.line, calls=i.calls)
+            self._block([part], ())
+        if is_scaled:
+            result = Source(self._rename(Register("out", 0), names))
+            self.instructions.append(
+                replace(i, opcode="mov", sources=(result,), controls=NO_CONTROLS)
+            )
+        self.written |= {str(register): i.opcode for register in names.values()}
 
     def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
         self.instructions.append(

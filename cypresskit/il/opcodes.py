@@ -12,6 +12,9 @@ components, ``b`` 32 bits of any kind; a quote behind a source's letter says tha
 passed on as they are. Slots are the VLIW slots an operation may use: ``xyzwt`` any, ``xyzw`` not t,
 ``t`` only t, ``x`` only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w; ``mov`` two, as
 a ``mov`` of two components; a dash means that the compiler expands it into several operations.
+
+An operation that is made of others has these in its row, as the body of a macro: the assembler
+writes them in its place (``macros``).
 """
 
 import re
@@ -28,9 +31,11 @@ class Opcode:
     """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float,
     float)).
 
-    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end";
-    ``example``: lines of IL, or "" where the operands tell them; ``flow``: the role in control flow
-    ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done component
+    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or "end";
+    ``example``: lines of IL, or "" where the operands tell them; ``parts``: the lines of IL that the
+    assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``, component by component (of
+    divisions: where `_zeroop` asks for ``{zeroop}``); ``flow``: the role in control flow ("loop",
+    "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done component
     by component (dp4, doubles, fetches); ``flops``: floating-point operations per result;
     ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``: what
     a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores,
@@ -48,6 +53,7 @@ class Opcode:
     slots: str
     meaning: str
     example: str = ""
+    parts: tuple[str, ...] = ()
     flow: str = ""
     vector: bool = False
     flops: int = 0
@@ -92,9 +98,9 @@ OPCODES: dict[str, Opcode] = {}
 
 
 def _read(file: Path) -> None:
-    """Read rows of a name, types, slots and facts by name, and behind bars the meaning and an
-    example; ``!`` marks a control that must be there. ``#`` begins a comment; a line that begins
-    with a bar belongs to the row above it.
+    """Read rows of a name, types, slots and facts by name, and after bars the meaning, an example,
+    and what the operation is made of; ``!`` marks a control that must be there. ``#`` begins a
+    comment; a line that begins with a bar belongs to the row above it.
     """
     kind = ""
     for row in re.findall(r"^[^#\n].*(?:\n +\|.*)*", file.read_text(encoding="utf-8"), re.M):
@@ -114,6 +120,7 @@ def _read(file: Path) -> None:
             slots,
             texts[0],
             texts[1] if texts[1:] else "",
+            tuple(part for cell in texts[2:] for part in cell.split(" \\n ")),
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
             store=bool(facts.pop("store", False)),

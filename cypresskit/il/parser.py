@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
@@ -41,8 +42,9 @@ MAX_NESTING = 256
 OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
 #: Their source's last component is the operand (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
-DIVISIONS = ("div", "rcp", "rsq")  # which may say what a division by 0 gives
-INFINITE = ("infinity", "inf_else_max")  # what `_zeroop` may ask for, as the chip has infinity
+#: What a division by 0 gives by a word of `_zeroop` (IL specification, table 6.33), as the text of
+#: a literal; "" for what it gives without, since the chip has infinity.
+ZEROOP = {"infinity": "", "inf_else_max": "", "zero": "0", "fltmax": "0x7f7fffff"}
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
 RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
@@ -84,7 +86,8 @@ class _Assembler:
         self.macros: list[Macro] = []
         self.macro: Instruction | None = None  # that is open, and what stands in it so far
         self.body: list[Instruction] = []
-        self.ended = self.returned = False
+        self.ended = self.main_ended = False
+        self.closed = ""  # why no instruction may follow here
 
     def program(self) -> Program:
         for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
@@ -94,15 +97,13 @@ class _Assembler:
         if not self.faults:
             self._check_whole()
         self._report()
-        self.instructions = literal_addresses(self.instructions)
-        expansion = MacroExpansion(self.instructions, self.macros)
+        expansion = MacroExpansion(self.instructions, self.macros, _parts)
         for line, message in expansion.faults:
             self._fault(line, message)
         self._report()
         kernel = self.mode, tuple(self.instructions), tuple(self.macros)
-        program = Program(
-            *kernel, self.name, self.lines, tuple(expansion.instructions), expansion.written
-        )
+        expanded = tuple(literal_addresses(expansion.instructions))
+        program = Program(*kernel, self.name, self.lines, expanded, expansion.written)
         self._check_names(program)
         self._report()
         return program
@@ -116,7 +117,8 @@ class _Assembler:
                 " (compute)",
             )
         elif self.macro:
-            self._fault(self.macro.line, "`mdef` without `mend`")
+            end = "mend" if self.macro.opcode == "mdef" else "ret"
+            self._fault(self.macro.line, f"`{self.macro.opcode}` without `{end}`")
         elif not self.ended:
             self._fault(len(self.lines), "the kernel has no `end`")
         for block in (self.instructions, *(m.body for m in self.macros)):
@@ -170,35 +172,81 @@ class _Assembler:
                     self.faults.append(Fault(number, column, message, text))
 
     def _place(self, instruction: Instruction, line: Line) -> None:
-        """Put an instruction where it belongs: into the program, or into the macro that is open."""
+        """Put an instruction where it belongs: into the program, or into the macro or function that
+        is open.
+        """
+        opcode = instruction.opcode
+        is_open = self.macro.opcode if self.macro else ""
+        if opcode == "mend":
+            if is_open != "mdef":
+                self._misplaced(line, "`mend` without `mdef`")
+            self._close_macro()
+        elif opcode == "mdef":
+            if is_open == "mdef":
+                self._misplaced(line, "`mdef` inside a macro: close the first with `mend`")
+            if is_open == "func" and not self.closed:
+                self._misplaced(line, "`mdef` inside a function: define the macro before it")
+            self._close_macro()
+            self.macro = instruction
+        elif is_open == "mdef" and opcode in ("func", "ret", "endfunc"):
+            self._misplaced(line, f"`{opcode}` inside a macro: close it with `mend`")
+        elif is_open == "mdef":
+            self.body.append(instruction)
+        elif opcode in ("ret", "ret_dyn"):
+            self._return(opcode, line)
+        elif opcode in ("func", "endfunc", "endmain", "end"):
+            self._end_part(instruction, line)
+        elif self.closed:
+            self._misplaced(line, self.closed)
+        else:
+            (self.body if self.macro else self.instructions).append(instruction)
+
+    def _return(self, opcode: str, line: Line) -> None:
+        """Nothing may follow a return in its function, or in the kernel itself."""
+        if opcode == "ret" and not self.macro:
+            what = "`ret` ends a function: it needs `func` before it"
+            self._misplaced(line, f"{what}. A kernel itself ends with `end`")
+        what, last = ("function", "ret") if self.macro else ("kernel", "ret_dyn")
         early = (
-            "a return before the end of the kernel is not in cypresskit's subset: `ret_dyn` is its"
+            f"a return before the end of the {what} is not in cypresskit's subset: `{last}` is its"
             " last instruction"
         )
-        if instruction.opcode == "mdef":
-            if self.macro:
-                self._misplaced(line, "`mdef` inside a macro: close the first with `mend`")
-            self.macro = instruction
-            self.body = []
-        elif instruction.opcode == "mend" and self.macro:
-            number, outputs, inputs = self.macro.numbers
-            self.macros.append(
-                Macro(number, outputs, inputs, tuple(literal_addresses(self.body)), self.macro.line)
-            )
-            self.macro = None
-        elif instruction.opcode == "mend":
-            self._misplaced(line, "`mend` without `mdef`")
-        elif self.macro:
-            self.body.append(instruction)
-        elif instruction.op.kind == "end":
-            self.ended = instruction.opcode == "end"
-            self.returned = self.returned or instruction.opcode == "ret_dyn"
-            if self.returned and sum(BLOCKS.get(i.op.flow, 0) for i in self.instructions) > 0:
-                self._misplaced(line, early)
-        elif self.returned:
+        block = self.body if self.macro else self.instructions
+        if sum(BLOCKS.get(i.op.flow, 0) for i in block) > 0:
             self._misplaced(line, early)
-        else:
-            self.instructions.append(instruction)
+        self.closed = early
+
+    def _end_part(self, instruction: Instruction, line: Line) -> None:
+        """End the function that is open, or the kernel itself; only functions may follow."""
+        opcode = instruction.opcode
+        if self.macro and not self.closed and not self.faults:
+            self._fault(self.macro.line, "`func` without `ret`, which ends a function")
+        if opcode == "endfunc" and not self.macro:
+            self._misplaced(line, "`endfunc` without `func`")
+        if opcode == "func" and not self.main_ended:
+            what = "`func` needs `endmain` before it"
+            self._misplaced(line, f"{what}: functions follow the kernel itself")
+        self._close_macro()
+        self.ended = opcode == "end"
+        self.main_ended = True
+        self.closed = (
+            "after `endmain` every instruction must be in a function, from `func 1` to `ret`"
+        )
+        if opcode == "func":
+            self.macro = instruction
+            self.closed = ""
+
+    def _close_macro(self) -> None:
+        """Keep the macro or function that is open, if there is one, and begin an empty body."""
+        if self.macro:
+            number, outputs, inputs = self.macro.numbers
+            body = tuple(self.body)
+            is_function = self.macro.opcode == "func"
+            self.macros.append(
+                Macro(number, outputs, inputs, body, self.macro.line, is_function=is_function)
+            )
+        self.macro = None
+        self.body = []
 
     def _misplaced(self, line: Line, message: str) -> None:
         """Report a statement that may not stand here, unless a faulty line may be the reason."""
@@ -326,6 +374,8 @@ def _statement(line: Line) -> Instruction:
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
+    if op.kind == "function":
+        return _function(op, sources, line)
     end_of_line(line, _form(op))
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(
@@ -394,10 +444,11 @@ def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tupl
     before it: in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a
     macro's number, ``k``.
     """
-    bracket = segments[0][1]
-    names = [name for name in suffix.split("_") if name] or (["k"] if bracket else [])
-    values = ["" for _ in names[:-1]] + [bracket]
-    return [*zip(names, values), *((name.strip("_"), value) for name, value in segments[1:])]
+    written: list[tuple[str, str]] = []
+    for words, bracket in [(suffix, segments[0][1]), *segments[1:]]:
+        names = [name for name in words.split("_") if name] or (["k"] if bracket else [])
+        written += zip(names, [*[""] * (len(names) - 1), bracket])
+    return written
 
 
 def _controls(
@@ -424,10 +475,6 @@ def _controls(
             shift *= RESULT_SCALE[name]
         elif name == "ieee" and op.kind == "alu":  # every operation here is IEEE already
             _check_bare(name, value, line, at)
-        elif name == "zeroop" and op.name in DIVISIONS:
-            if value.lower() not in INFINITE:
-                expected = "here 1 / 0 is infinity: expected `_zeroop(infinity)`"
-                line.fail(f"`_zeroop({value})`: {expected}", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
@@ -482,6 +529,11 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
             written = f"found `{value}`.{nearest(value, RELATIONS)}"
             line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {written}", at)
         return value
+    if name == "zeroop":
+        if value.lower() not in ZEROOP:
+            what = f"what a division by 0 gives is one of {', '.join(ZEROOP)}"
+            line.fail(f"`_zeroop({value})`: {what}", at)
+        return ZEROOP[value.lower()]
     if name in ("threads", "lds", "memory"):
         _check_bare(name, value, line, at)
         return True
@@ -531,6 +583,38 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
         if getattr(source, name) and not (double and name == "abs"):
             kind = "a double" if double else "an integer"
             line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
+
+
+def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instruction:
+    """A call of a function, or the beginning or end of one."""
+    number = 0
+    if op.name not in ("ret", "endfunc"):
+        line.eat(",")
+        number = line.integer("the number of a function")
+    end_of_line(line)
+    return Instruction(
+        op.name,
+        None,
+        sources,
+        Controls(k=number),
+        numbers=(number, 0, 0) if op.name == "func" else (),
+        line=line.number,
+    )
+
+
+def _parts(i: Instruction) -> tuple[Instruction, ...]:
+    """What an instruction is made of: nothing where the chip's table has it, as it has divisions
+    by 0 that give infinity.
+    """
+    if "zeroop" in i.op.controls and not i.controls.zeroop:
+        return ()
+    return _parts_of(i.opcode, i.controls.zeroop)
+
+
+@cache
+def _parts_of(opcode: str, zeroop: str) -> tuple[Instruction, ...]:
+    lines = (part.format(zeroop=zeroop) for part in OPCODES[opcode].parts)
+    return tuple(_statement(Line(part, 0)) for part in lines)
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:

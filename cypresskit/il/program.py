@@ -6,9 +6,9 @@ some ``Source`` operands, each a ``Register`` with the letters that pick its com
 numbers are kept for reports but do not take part in comparisons, so a program printed and assembled
 again equals the first.
 
-Macro calls stay in ``Program.instructions``; ``Program.body`` is the same program with every call
-expanded and declarations taken out: that is what is compiled and run. The assembler expands;
-nothing here does.
+``Program.instructions`` holds what the text says. In ``Program.body`` calls of macros and functions
+are expanded, operations that the chip's table lacks are written out (``macros``), and declarations
+are taken out: that is what is compiled and run.
 """
 
 import math
@@ -107,7 +107,8 @@ class Dest:
 class Controls(NamedTuple):
     """The controls of an instruction, in brackets or behind its opcode: of fetches the
     ``resource``, the ``sampler`` and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array
-    or of a declared resource; what a fence waits for; the number ``k`` of a macro.
+    or of a declared resource; what a fence waits for; the number ``k`` of a macro or function; what
+    a division by 0 gives, if not infinity (``zeroop``).
     """
 
     resource: int = 0
@@ -119,6 +120,7 @@ class Controls(NamedTuple):
     lds: bool = False
     memory: bool = False
     k: int = 0
+    zeroop: str = ""
 
 
 NO_CONTROLS = Controls()
@@ -189,13 +191,19 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Macro:
-    """``mdef(number)_out(outputs)_in(inputs)`` and its body."""
+    """``mdef(number)_out(outputs)_in(inputs)`` and its body, or that of ``func number``, which has
+    no registers of its own.
+    """
 
     number: int
     outputs: int
     inputs: int
     body: tuple[Instruction, ...]
     line: int = field(default=0, compare=False)
+    is_function: bool = False
+
+    def __str__(self) -> str:
+        return f"{'function' if self.is_function else 'macro'} {self.number}"
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,8 @@ def entry(op: Opcode) -> list[str]:
     operands = "; ".join([f"d {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
-        cost = SLOTS[op.slots]
+        whole = OPCODES[opcode_in(op.parts[0])] if len(op.parts) == 1 else op
+        cost = SLOTS[whole.slots]
     return [op.name, operands or "-", cost, op.meaning, example(op)]
 
 

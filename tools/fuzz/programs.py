@@ -3,7 +3,7 @@ comparing engines.
 
 The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested
 branches, loops that work-items leave at different turns, texture coordinates in and out of range,
-macros, and data full of NaN, infinities and subnormal numbers. Each work-item writes four elements
+macros, functions, and data full of NaN, infinities and subnormal numbers. Each work-item writes four elements
 of global memory of its own, and reads these and a part that nobody writes; LDS is written and read
 in turns, with a fence between, where control flow is uniform.
 
@@ -78,7 +78,10 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
         " {given}\nmend"
     ),
     "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
-    "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
+    "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})|{run}|{run}",
+    "run": "call 1|call_logical{nz|z} {component}, 1",
+    "function": "func 1\n{add|mul|max}{scale} {r}{mask}, {float}, {float}\nret{|\nendfunc}",
+    "zeroop": "|_zeroop({zero|fltmax|infinity|inf_else_max})",
     "offset": "||_aoffimmi({-8|-2|-1|0|1|2|7},{-8|-2|-1|0|1|2|7},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
@@ -163,7 +166,7 @@ class _Mixture(Writer):
             self.say(f"ixor r{n}, r{n}, r100")
         for place in (*(f"g[r30.x+{n}]" for n in range(OWN)), *(f"o{n}" for n in self.outputs)):
             self.say(f"mov {place}, {{r}}")
-        self.say("end")
+        self.say("endmain\n{function}\nend")
         return self.text, self.arguments()
 
     def arguments(self) -> dict:
@@ -264,6 +267,7 @@ class _Mixture(Writer):
         rng = self.rng
         op = rng.choice([op for op in OPCODES.values() if op.kind == "alu"])
         name = rng.choice((op.name, op.name, op.name.upper()))
+        name += "{zeroop}" * ("zeroop" in op.controls)
         scale = "{scale}" if "f" in op.result or op.name == "mov" else ""
         mask = "{double mask}" if op.result == "d" else "{mask}"
         sources = [self.source(op, n) for n in range(len(op.sources))]
