@@ -31,12 +31,12 @@ class Opcode:
     """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float,
     float)).
 
-    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or "end";
-    ``example``: lines of IL, or "" where the operands tell them; ``parts``: the lines of IL that the
-    assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``, component by component (of
-    divisions: where `_zeroop` asks for ``{zeroop}``); ``flow``: the role in control flow ("loop",
-    "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done component
-    by component (dp4, doubles, fetches); ``flops``: floating-point operations per result;
+    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or
+    "end"; ``example``: lines of IL, or "" where the operands tell them; ``parts``: the lines of IL
+    that the assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``, component by
+    component (of divisions: where `_zeroop` asks for ``{zeroop}``); ``flow``: the role in control
+    flow ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done
+    component by component (dp4, doubles, fetches); ``flops``: floating-point operations per result;
     ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``: what
     a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores,
     and how many words at most; ``across``: how many components a dot product sums; ``controls``:

@@ -3,9 +3,9 @@ comparing engines.
 
 The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested
 branches, loops that work-items leave at different turns, texture coordinates in and out of range,
-macros, functions, and data full of NaN, infinities and subnormal numbers. Each work-item writes four elements
-of global memory of its own, and reads these and a part that nobody writes; LDS is written and read
-in turns, with a fence between, where control flow is uniform.
+macros, functions, and data full of NaN, infinities and subnormal numbers. Each work-item writes
+four elements of global memory of its own, and reads these and a part that none writes; LDS is
+written and read in turns, with a fence between, where control flow is uniform.
 
 ``GRAMMAR`` has the free choices, ``_Mixture`` those that depend on the statements around.
 Registers: r0 to r11 are free; r20.. count loops; r30.x is the first own element of ``g``, r31 a
