@@ -5,8 +5,11 @@ and last in ``tests/prose.toml``, which says how the others are computed, or who
 """
 
 import json
+import os
 import random
 import re
+import subprocess
+import sys
 import tomllib
 from functools import cache
 
@@ -18,6 +21,7 @@ from conftest import ROOT
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.teach.l02_why_blocks.checks import pace
+from cypresskit.teach.l06_double_double import checks as double_double
 from cypresskit.teach.l13_what_is_left.checks import gain
 from cypresskit.timing import simulate
 from cypresskit.today import figures, record
@@ -35,7 +39,9 @@ NUMBER = re.compile(
 PLAIN = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 TABLE = tomllib.loads((ROOT / "tests/prose.toml").read_text(encoding="utf-8"))
 KNOWN = {"ck": ck, "pace": pace, "gain": gain, "simulate": simulate, "figures": figures}
+KNOWN |= {"double_double": double_double}
 SOURCES = book.sources(ROOT / "notebooks")
+NOTEBOOKS = "", "solutions"  # what students get, and the solved one
 each_lesson = pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 
 
@@ -45,18 +51,25 @@ def numbers(text: str) -> set[float]:
 
 
 @cache
-def printed(stem: str) -> set[float]:
-    """The numbers in the outputs of a lesson's solved notebook, the published ones, and the
-    record's.
-    """
-    notebook = nbformat.read(ROOT / f"notebooks/solutions/{stem}.ipynb", as_version=4)
-    texts = [json.dumps(published.figures()), json.dumps(record())]
+def texts(stem: str, folder: str = "") -> list[str]:
+    """The texts of a saved notebook's outputs."""
+    notebook = nbformat.read(ROOT / "notebooks" / folder / f"{stem}.ipynb", as_version=4)
+    found = []
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
-            texts += [output.get("text", ""), data.get("text/plain", "")]
-            texts.append(data.get("text/markdown", ""))
-    return set().union(*map(numbers, texts))
+            found += [output.get("text", ""), data.get("text/plain", "")]
+            found.append(data.get("text/markdown", ""))
+    return [text for text in found if text]
+
+
+@cache
+def printed(stem: str, folder: str) -> set[float]:
+    """The numbers in the outputs of one of a lesson's notebooks, the published ones, and the
+    record's.
+    """
+    sources = [*texts(stem, folder), json.dumps(published.figures()), json.dumps(record())]
+    return set().union(*map(numbers, sources))
 
 
 def prose(path) -> str:
@@ -83,7 +96,10 @@ def unexplained(text: str, stem: str) -> list[str]:
         start, end = match.span(1)
         if any(first <= start and end <= last for first, last in spans):
             continue
-        if not any(is_written_as(value, match[1]) for value in printed(stem)):
+        if not all(
+            any(is_written_as(value, match[1]) for value in printed(stem, folder))
+            for folder in NOTEBOOKS
+        ):
             missing.append(" ".join(text[max(start - 40, 0) : match.end() + 20].split()))
     return missing
 
@@ -137,3 +153,64 @@ def test_a_planted_number_is_found():
             found += len(unexplained(wrong, path.stem)) > len(before)
             tried += 1
     assert found > 0.85 * tried, f"{found} of {tried}"
+
+
+@pytest.fixture(scope="session")
+def without_launch(once):
+    """By lesson, what its guesses are answered by where a launch costs nothing, and what was taken
+    from the board.
+    """
+
+    def run():
+        command = [sys.executable, ROOT / "tests/without_launch.py"]
+        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
+        environment = os.environ | {"PYTHONPATH": paths}
+        return json.loads(subprocess.check_output(command, cwd=ROOT, env=environment))
+
+    return once("without_launch", run)
+
+
+def shown_truth(question: str, saved: list[str]) -> str:
+    """What a saved notebook answers a question by."""
+    pattern = re.compile(re.escape(question) + r"[: ]+[Ii]t is (.+)\. \(You made no guess")
+    return next(match[1] for text in saved if (match := pattern.search(text)))
+
+
+def differs(shown: str, truth) -> bool:
+    """Whether an answer isn't the other one: another choice, or a number more than a tenth away,
+    which is when a guess counts as wrong.
+    """
+    if isinstance(truth, str):
+        return not shown.startswith(truth)
+    return abs(float(PLAIN.search(shown)[0].replace(",", "")) - truth) > 0.1 * abs(truth)
+
+
+def changed_answers(found: dict, saved: list[str]) -> set[str]:
+    """The questions whose answer is another one where a launch costs nothing."""
+    changed = {q for q, truth in found["said"] if differs(shown_truth(q, saved), truth)}
+    for question, series in found["curves"]:
+        for name, points in series.items():
+            pattern = re.compile(rf"(?m)^{re.escape(name)}: (\S+: \S+(?:, \S+: \S+)*)$")
+            line = next(match[1] for text in saved if (match := pattern.search(text)))
+            pairs = (point.split(": ") for point in line.split(", "))
+            if any(differs(y, truth) for (_, y), (_, truth) in zip(pairs, points, strict=True)):
+                changed.add(question)
+    return changed
+
+
+@pytest.mark.notebook
+@each_lesson
+def test_a_guess_has_the_same_answer_without_the_launch_or_the_lesson_says_so(path, without_launch):
+    changed = changed_answers(without_launch[path.stem], texts(path.stem))
+    told = TABLE.get(path.stem, {}).get("launch", {})
+    assert changed == set(told), "`launch` in tests/prose.toml: question, and the lesson's words"
+    text = " ".join(prose(path).split())
+    assert [words for words in told.values() if words not in text or "launch" not in words] == []
+
+
+@pytest.mark.notebook
+@each_lesson
+def test_what_is_taken_from_the_board_with_other_things_is_taken_alone_too(path, without_launch):
+    taken = [(launch, tuple(parts)) for launch, parts in without_launch[path.stem]["boards"]]
+    together = [(launch, part) for launch, parts in taken if len(parts) > 1 for part in parts]
+    assert [(launch, part) for launch, part in together if (launch, (part,)) not in taken] == []

@@ -28,12 +28,14 @@ MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "
 @dataclass(frozen=True)
 class Machine:
     """A board in a host computer. ``device`` is one of its chips; ``use_chips`` of them work, by
-    default all.
+    default all. ``pads_rows``, an assumption: strips that a kernel reads as a buffer are copied to
+    the card with padded rows.
     """
 
     device: Device = HD5970
     host: Host = XEON
     use_chips: int | None = None
+    pads_rows: bool = True
 
     @property
     def chips(self) -> int:

@@ -215,7 +215,9 @@ class _Pipeline:
             buffers["two sub-blocks of C"] = 2.0 * self.size * piece * block
         check_card(machine.device, buffers)
         self.plan = Plan(machine, real=matrices is not None)
-        self.rate = kernel_rate(self.kernel, min(piece, m), min(block, n), k, machine.device)
+        rows = min(piece, m)
+        columns = min(block, n)
+        self.rate = kernel_rate(self.kernel, rows, columns, k, machine.device, machine.pads_rows)
         self.gpu_rows = m - round(cpu_share * m)
 
     def plan_all(self) -> Timeline:

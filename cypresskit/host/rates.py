@@ -27,9 +27,12 @@ def tn_kernel(kernel: Source) -> Kernel:
     return chosen
 
 
-def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float:
+def kernel_rate(
+    kernel: Source, m: int, n: int, k: int, device: Device, pads_rows: bool = True
+) -> float:
     """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included.
-    Steps of k beyond ``STEADY_K`` are timed at the pace of those before.
+    Steps of k beyond ``STEADY_K`` are timed at the pace of those before. ``pads_rows``: buffers
+    have padded rows, so that strides are no power of two.
     """
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
@@ -38,7 +41,7 @@ def kernel_rate(kernel: Source, m: int, n: int, k: int, device: Device) -> float
     rows = m
     columns = n
     depth = min(k, STEADY_K)
-    if chosen.convention.buffer:
+    if chosen.convention.buffer and pads_rows:
         rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
     running = _seconds(chosen, rows, columns, depth, device) - launch
     flops = 2.0 * m * n * k

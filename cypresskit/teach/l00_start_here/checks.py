@@ -24,7 +24,10 @@ from cypresskit.timing.simulate import simulate
         "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: (
             2 * e * p * g
         ),
-        "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2000000000.0 * e * p * u * g,
+        "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2e9 * e * p * u * g,
+        "10^9 is in GHz and in Gflop/s already, and a multiply-add is two operations.": (
+            lambda e, p, u, g: 1e9 * e * p * u * g
+        ),
         "that counts the units: how many times a second does each of them work?": (
             lambda e, p, u, g: 2 * e * p * u
         ),
@@ -81,6 +84,12 @@ def check_update(update: Answer) -> Verdict:
         call = f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}."
         returned, after = tried("update(c, a, b)", update.with_arguments, c, a, b, hint=call)
         result = tried("update(c, a, b)", _as_matrix, returned, hint=call)
+        unassigned = card.launches > 0 and np.array_equal(result, c)
+        unless(
+            not unassigned,
+            "The card computed, but update returns c as it was.",
+            "ck.gemm changes nothing; it returns its result: `result = ck.gemm(...)`.",
+        )
         _is_difference(result, c, a @ b, f"For c of {m} x {n} and k = {k}")
         same = all(np.array_equal(x, y) for x, y in zip(after, (c, a, b)))
         unless(same, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")

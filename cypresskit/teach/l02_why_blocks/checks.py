@@ -132,6 +132,9 @@ def measured_table() -> str:
             2 * r * c / (r + c)
         ),
         "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
+        "`//` gives whole numbers only: divide by `/`.": lambda r, c: (r + c) // (2 * r * c),
+        "brackets: divide the whole sum.": lambda r, c: r + c / (2 * r * c),
+        "brackets: divide by all of 2 * rows * columns.": lambda r, c: (r + c) / 2 * r * c,
     },
     "how many numbers of A and of B does a step of k need, and how many operations does it do with"
     " them?",
@@ -147,10 +150,16 @@ def check_words(r, c):
         *((4, HD5870.double_gflops, rate, 8) for rate in (HD5870.texture_gb_s, HD5870.memory_gb_s)),
         (2, HD5850.double_gflops, HD5850.texture_gb_s, 8),
         (12, HD5850.single_gflops, HD5850.texture_gb_s, 4),
+        (1, HD5870.single_gflops, HD5870.memory_gb_s, 4),
     ],
     {
         "no more than the peak, even where the fetches allow it.": lambda b, p, r, s: r * b / s,
-        "that is the peak alone; with few words a flop the fetches decide.": lambda b, p, r, s: p,
+        "that is the peak alone; where a flop needs many words, the fetches decide.": (
+            lambda b, p, r, s: p
+        ),
+        "solve B = F S / b for F: b goes up, and S goes down.": lambda b, p, r, s: min(
+            p, r * b * s
+        ),
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
             p, r / b / s

@@ -134,6 +134,14 @@ def chain_bundles(count: int) -> int:
     {
         "there are no half bundles: round up.": lambda p, s, d: max((p + s + 4 * d) / 5, s, d),
         "bundles are whole: round up.": lambda p, s, d: (p + s + 4 * d) / 5,
+        "bundles are whole: `//` rounds down, and you need to round up.": lambda p, s, d: (
+            (p + s + 4 * d) // 5
+        ),
+        "these are slots; a bundle has five.": lambda p, s, d: p + s + 4 * d,
+        "these are operations; a bundle holds up to five.": lambda p, s, d: p + s + d,
+        "all slots together are only one limit: two scalar operations can't share a bundle, nor"
+        " two doubles.": lambda p, s, d: -(-(p + s + 4 * d) // 5),
+        "a double multiply-add takes four slots, not one.": lambda p, s, d: -(-(p + s + d) // 5),
         "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max(
             (p + s + 4 * d) // 5, s, d
         ),

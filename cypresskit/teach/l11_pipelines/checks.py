@@ -90,7 +90,9 @@ def real_run(machine: Machine) -> str:
 
 
 def measured_table(machine: Machine) -> str:
-    """Six figures of Li and colleagues, beside the model's."""
+    """Six figures of Li and colleagues, beside the model's; the one that rests on an assumption
+    is marked, and followed by what the model gives without it.
+    """
     row = published("hybrid")
     size = max(row["m_n"])
     depths = row["k"]
@@ -98,7 +100,10 @@ def measured_table(machine: Machine) -> str:
     peak = machine.chips * device.double_gflops
     alone = max(kernel_rate("dgemm_tn", 2048, 2048, k, device) for k in depths) / 1e9
     five = max(five_stage(size, size, k, machine).gflops for k in depths)
-    four = max(four_stage(size, size, k, machine).gflops for k in depths)
+    four, unpadded = (
+        max(four_stage(size, size, k, of).gflops for k in depths)
+        for of in (machine, replace(machine, pads_rows=False))
+    )
     with_cpu = max(t.gflops for k in depths for _, t in adaptive(size, size, k, machine, calls=3))
     of_kernel = 100 * alone / device.double_gflops
     of_all = 100 * with_cpu / (peak + machine.host.cpu_gflops)
@@ -109,11 +114,14 @@ def measured_table(machine: Machine) -> str:
         ("with the CPU, Gflop/s", row["hybrid_gflops"], with_cpu),
         ("  % of all peaks", row["hybrid_pct"], of_all),
         ("five stages over four, times", row["speedup_over_four_stage"], five / four),
+        ("  with rows that aren't padded", row["speedup_over_four_stage"], five / unpadded),
     ]
-    return "\n".join(
+    lines = [
         f"{what:36} measured {paper:4}   modelled {model:6.1f}   {100 * model / paper:4.0f} %"
         for what, paper, model in figures
-    )
+    ]
+    lines[-2] += "   assumed: padded rows"
+    return "\n".join(lines)
 
 
 @formula_exercise(

@@ -382,6 +382,12 @@ def share_filled(n: int, k: int) -> float:
             lambda n, k: (n // 64) ** 2 / (((n // 64) ** 2 // (20 * k) + 1) * 20 * k)
         ),
         "that is the share that stays empty.": lambda n, k: 1 - share_filled(n, k),
+        "`//` gives whole numbers only: a share needs `/`.": lambda n, k: (
+            (n // 64) ** 2 // (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
+        ),
+        "`%` gives the wavefronts of the last round, which is 0 if it is full; all rounds count.": (
+            lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
+        ),
         "a share lies between 0 and 1; that is in per cent.": lambda n, k: 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
             share_filled(8 * n, k)
