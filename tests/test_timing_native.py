@@ -4,7 +4,6 @@ fail.
 
 import errno
 import importlib.util
-import os
 import pickle
 import shutil
 import subprocess

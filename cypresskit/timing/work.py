@@ -348,20 +348,22 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
         table, first = table - table[:, :1], table[:, :1]
         if (table == table[0]).all():  # the same of all, moved
             pattern = np.unique(table[0])
-            return np.arange(entries + 1) * len(pattern), (first + pattern).ravel()
-    entry = np.concatenate([np.repeat(np.arange(entries), np.diff(s.ptr)) for s in streams])
+            return np.arange(entries + 1, dtype=np.int64) * len(pattern), (first + pattern).ravel()
+    numbers = np.arange(entries, dtype=np.int64)
+    entry = np.concatenate([np.repeat(numbers, np.diff(s.ptr)) for s in streams])
     keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
     keys = keys[np.diff(keys, prepend=-1) != 0]
     entry = keys >> LINE_BITS
     line = keys & ((1 << LINE_BITS) - 1)
-    return np.concatenate(([0], np.cumsum(np.bincount(entry, minlength=entries)))), line
+    counts = np.bincount(entry, minlength=entries)
+    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))), line
 
 
 def _without(stream: Stream, before: Stream):
     keep = np.ones(len(stream.line), np.bool_)
     _drop_known(keep, stream.ptr, stream.line, before.ptr, before.line)
     return (
-        np.concatenate(([0], np.cumsum(keep)))[stream.ptr],
+        np.concatenate(([0], np.cumsum(keep, dtype=np.int64)))[stream.ptr],
         stream.line[keep],
         stream.offset[keep],
     )

@@ -186,13 +186,11 @@ class Chip(NamedTuple):
 def blank(kind: type, shape, **given) -> Any:
     """A tuple of zeros: arrays of ``shape`` in all fields but those that are given."""
     dtypes = {Moments: np.float64, Amounts: np.float64, Numbers: np.int64}
-    fields = kind.__annotations__.items()
-    return kind(
-        **{
-            name: given[name] if name in given else np.zeros(shape, dtypes[dtype])
-            for name, dtype in fields
-        }
-    )
+    values = {}
+    for name, field in kind.__annotations__.items():
+        value = given[name] if name in given else np.zeros(shape)
+        values[name] = np.asarray(value, dtypes[field]) if field in dtypes else value
+    return kind(**values)
 
 
 def make_chip(work: Packed, device: Device, slots: int) -> Chip:

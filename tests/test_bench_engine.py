@@ -1,0 +1,159 @@
+"""The engine of the site's workbench, in WebAssembly, does what numba's does, byte for byte."""
+
+import ctypes
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+import wasmtime
+from numba.core.dispatcher import Dispatcher
+
+import cypresskit as ck
+from cypresskit.timing import simulate
+from cypresskit.timing.simulate import forget_reports
+from tools.bench_page import cypresskit_native as provider
+from tools.bench_page.engine import engine_module
+
+PAGE = 1 << 16  # bytes, of WebAssembly's memory
+SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
+
+
+class Engine:
+    """The module with a memory of its own, into which the arrays of each call are copied."""
+
+    def __init__(self) -> None:
+        engine = wasmtime.Engine()
+        self.store = wasmtime.Store(engine)
+        limits = wasmtime.MemoryType(wasmtime.Limits(1, None))
+        self.memory = wasmtime.Memory(self.store, limits)
+        module = wasmtime.Module(engine, engine_module())
+        exports = wasmtime.Instance(self.store, module, [self.memory]).exports(self.store)
+        self.entries = {export.name: exports[export.name] for export in module.exports}
+        self.called: set[str] = set()
+
+    def run(self, name: str, arguments: tuple) -> list[bytes]:
+        """Call an entry on copies of arguments; the bytes of all arrays after it.
+
+        Arrays that are views into others are copied with them: what lies together stays together.
+        """
+        entry = f"{name}({','.join(provider.kinds(arguments))})"
+        self.called.add(entry)
+        pieces = sorted((provider.address(a), a.nbytes) for a in arrays(arguments) if a.nbytes)
+        moved, place = {}, 8 * len([*provider.words(arguments)])
+        end = shift = 0
+        for start, size in pieces:
+            if start >= end:
+                place += -(place - start) % 64
+                shift = place - start
+            moved[start, size] = shift
+            end = max(end, start + size)
+            place = max(place, start + size + shift)
+        self._grow(place)
+
+        base = ctypes.addressof(self.memory.data_ptr(self.store).contents)
+        for (start, size), by in moved.items():
+            ctypes.memmove(base + start + by, start, size)
+        block = np.array([*provider.words(self._moved(arguments, moved))], np.int64)
+        ctypes.memmove(base, provider.address(block), block.nbytes)
+        self.entries[entry](self.store, 0)
+        return [
+            ctypes.string_at(base + start + moved[start, size], size)
+            for start, size in ((provider.address(a), a.nbytes) for a in arrays(arguments))
+            if size
+        ]
+
+    def _grow(self, size: int) -> None:
+        missing = size - self.memory.data_len(self.store)
+        if missing > 0:
+            self.memory.grow(self.store, -(-missing // PAGE))
+
+    def _moved(self, arguments: tuple, moved: dict) -> tuple:
+        """Arguments whose arrays are described as they lie in the memory of the module."""
+        values = []
+        for value in arguments:
+            if isinstance(value, tuple):
+                value = self._moved(value, moved)
+            elif isinstance(value, np.ndarray):
+                start = provider.address(value)
+                by = moved.get((start, value.nbytes), -start)
+                value = (start + by, *value.shape, *value.strides)
+            values.append(value)
+        return tuple(values)
+
+
+def arrays(arguments: tuple) -> list[np.ndarray]:
+    """All arrays among arguments."""
+    found = []
+    for value in arguments:
+        if isinstance(value, tuple):
+            found += arrays(value)
+        elif isinstance(value, np.ndarray):
+            found.append(value)
+    return found
+
+
+@cache
+def the_engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Have each native call of a simulation made by both; the names of those that differ."""
+    differ: list[str] = []
+    engine = the_engine()
+
+    def twice(name: str, function: Dispatcher):
+        def call(*arguments) -> None:
+            theirs = engine.run(name, arguments)
+            function(*arguments)
+            ours = [array.tobytes() for array in arrays(arguments) if array.nbytes]
+            if theirs != ours:
+                differ.append(name)
+
+        return call
+
+    for entry in engine.entries:
+        name = entry.partition("(")[0]
+        module, _, function = name.rpartition(".")
+        monkeypatch.setattr(
+            sys.modules[module], function, twice(name, getattr(sys.modules[module], function))
+        )
+    forget_reports()
+    yield differ
+    forget_reports()
+
+
+@pytest.mark.few
+@pytest.mark.parametrize("kernel", sorted(ck.kernels))
+def test_all_bytes_are_the_same(kernel, both):
+    for n in SIZES:
+        simulate(kernel, n)
+    assert both == []
+    assert {name.rpartition(".")[2] for name in the_engine().called}
+
+
+def test_kernels_call_all_entries(both):
+    for kernel in ("sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"):
+        simulate(kernel, 64)
+    assert the_engine().called >= set(the_engine().entries)
+
+
+def test_other_types_are_refused(monkeypatch):
+    """An entry knows its types by its name: an array of others would be read as what it isn't."""
+    asked = []
+    entry = next(name for name in the_engine().entries if "_drop_known" in name)
+    monkeypatch.setattr(provider, "ENTRIES", {entry})
+    monkeypatch.setattr(provider, "FUNCTIONS", {entry.partition("(")[0]})
+    monkeypatch.setattr(provider, "ask_host", asked.append)
+    from cypresskit.timing.work import _drop_known
+
+    call = provider.native(_drop_known.py_func)
+    keep, bounds, lines = np.ones(2, bool), np.array([0, 2]), np.array([4, 7])
+    call(keep, bounds, lines, bounds, lines)
+    assert len(asked) == 1 and asked[0].startswith(entry.encode())
+    with pytest.raises(ValueError, match="other types"):
+        call(keep, bounds.astype(np.int32), lines, bounds, lines)
+    with pytest.raises(ValueError, match="gaps"):
+        call(keep, bounds, np.zeros(4, np.int64)[::2], bounds, lines)

@@ -1,0 +1,1 @@
+"""The workbench of the site, in the reader's browser."""

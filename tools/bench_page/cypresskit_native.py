@@ -1,0 +1,84 @@
+"""The timing model's native functions where numba can't be: those of ``engine.engine_module``,
+which the host of this Python calls in Python's own memory.
+
+A request to the host is the name of an entry and the address of its block; an empty one asks for
+the names.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+try:
+    from _host import call as ask_host
+except ModuleNotFoundError:  # in a test, which sets it
+
+    def ask_host(request: bytes) -> bytes:
+        return b""
+
+
+LANES = 8  # as in ``numba_native``
+ENTRIES = frozenset(ask_host(b"").decode().split("\n"))
+FUNCTIONS = frozenset(name.partition("(")[0] for name in ENTRIES)
+
+
+def compiler() -> tuple:
+    """What the compiled code depends on."""
+    return ("WebAssembly",)
+
+
+def native(function: Callable) -> Callable:
+    """The entry of a function; the function itself if simulations don't call it from Python.
+    ``ValueError`` for arguments of other types than it was compiled for.
+    """
+    name = f"{function.__module__}.{function.__name__}"
+    if name not in FUNCTIONS:
+        return function
+
+    def call(*arguments) -> None:
+        entry = f"{name}({','.join(kinds(arguments))})"
+        if entry not in ENTRIES:
+            raise ValueError(f"{entry} wasn't compiled: numba met other types when it was")
+        block = np.array([*words(arguments)], np.int64)
+        ask_host(f"{entry} {address(block)}".encode())
+
+    return call
+
+
+def part(function: Callable) -> Callable:
+    """The function itself."""
+    return function
+
+
+place_of = least = part  # which only native code calls
+
+
+def kinds(values) -> Iterator[str]:
+    """The types of values: of an array its dtype and dimensions, of a number its kind."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from kinds(value)
+        elif isinstance(value, np.ndarray):
+            if not value.flags.c_contiguous:
+                raise ValueError("an array with gaps: native code takes whole ones")
+            yield f"{value.dtype.str}{value.ndim}"
+        else:
+            yield np.asarray(value).dtype.kind
+
+
+def words(values) -> Iterator[int]:
+    """What a block holds of values: see ``engine``."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from words(value)
+        elif isinstance(value, np.ndarray):
+            yield from (address(value), *value.shape, *value.strides)
+        elif isinstance(value, float):
+            yield int(np.float64(value).view(np.int64))
+        else:
+            yield int(value)
+
+
+def address(array: np.ndarray) -> int:
+    """Where an array's numbers begin."""
+    return array.__array_interface__["data"][0]

@@ -1,0 +1,189 @@
+"""The timing model's native functions as a WebAssembly module, from what numba makes of them.
+
+An entry takes the address of a block of 64-bit words: numbers as they are; of an array its address,
+shape and strides; of a tuple its members. numba's data model makes arguments of them. The module
+works in the memory of whatever calls it, which is all that it imports; it has no data of its own.
+
+LLVM's object file is such a module but for the list of its exports. That is added here, so that no
+linker is needed.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from unittest.mock import patch
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
+from numba.np.arrayobj import populate_array
+from numba.np.numpy_support import as_dtype
+
+from cypresskit.timing import simulate
+from cypresskit.timing.numba_native import OPTIONS
+from cypresskit.timing.simulate import forget_reports
+
+TRIPLE = "wasm32-unknown-unknown"
+FEATURES = "+simd128,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext"
+WORD = ir.IntType(64)
+ENTRY = ir.FunctionType(ir.VoidType(), [WORD.as_pointer()])
+SIMULATED = "sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"  # which call all of them
+N = 64
+#: Sections of a WebAssembly file, and the only import of one that needs no linker.
+CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
+MEMORY = b"\x01\x03env\x0f__linear_memory\x02\x00\x00"
+
+
+def engine_module() -> bytes:
+    """The module, with an export ``module.function(types)`` for each native function that a
+    simulation calls.
+
+    Raises ``ValueError`` if it has data or calls what isn't in it.
+    """
+    library = None
+    for name, function, signature in native_functions():
+        compiled = njit(**OPTIONS)(function)
+        compiled.compile(signature)
+        result = compiled.overloads[signature]
+        library = library or result.target_context.codegen().create_library("engine")
+        library.add_linking_library(result.library)
+        library.add_ir_module(_entry(library, name, result))
+    assert library is not None, "simulations call no native function"
+    with global_compiler_lock:
+        library.finalize()
+    return _with_exports(*_object_file(library.get_llvm_str()))
+
+
+def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
+    """The functions that Python calls in simulations, which return nothing: the name of the entry,
+    the function, and numba's types of its arguments.
+    """
+    forget_reports()
+    with patch.dict(os.environ, CYPRESSKIT_KEEP="0"):  # or what was timed before calls none
+        for kernel in SIMULATED:
+            simulate(kernel, N)
+    for module in [m for m in sys.modules.values() if m.__name__.startswith("cypresskit.timing.")]:
+        for value in vars(module).values():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                yield from _called_from_python(value)
+
+
+def _called_from_python(function: Dispatcher) -> Iterator[tuple[str, Callable, tuple]]:
+    if function.targetoptions.get("no_cpython_wrapper"):
+        return
+    for signature in function.nopython_signatures:
+        if signature.return_type == types.none:
+            name = f"{function.py_func.__module__}.{function.py_func.__name__}"
+            yield f"{name}({','.join(_kinds(signature.args))})", function.py_func, signature.args
+
+
+def _kinds(arguments) -> Iterator[str]:
+    """As ``cypresskit_native.kinds`` of values of these types."""
+    for each in arguments:
+        if isinstance(each, types.BaseTuple):
+            yield from _kinds(each)
+        elif isinstance(each, types.Array):
+            assert each.layout == "C", f"an array with gaps: {each}"
+            yield f"{as_dtype(each.dtype).str}{each.ndim}"
+        else:
+            yield as_dtype(each).kind
+
+
+def _entry(library, name: str, result) -> ir.Module:
+    """A function that unpacks a block and calls a compiled function."""
+    context = result.target_context
+    module = library.create_ir_module(name)
+    function = ir.Function(module, ENTRY, name)
+    builder = ir.IRBuilder(function.append_basic_block())
+    words = _words(builder, function.args[0])
+    arguments = [_value(context, builder, each, words) for each in result.signature.args]
+    target = context.declare_function(module, result.fndesc)
+    none = result.signature.return_type
+    context.call_conv.call_function(builder, target, none, result.signature.args, arguments)
+    builder.ret_void()
+    return module
+
+
+def _words(builder, block) -> Iterator[ir.Value]:
+    place = 0
+    while True:
+        yield builder.load(builder.gep(block, [WORD(place)]))
+        place += 1
+
+
+def _value(context, builder, kind, words):
+    """A value of numba's type ``kind`` from the next words."""
+    if isinstance(kind, types.BaseTuple):
+        members = [_value(context, builder, each, words) for each in kind]
+        return context.make_tuple(builder, kind, members)
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder)
+        data = builder.inttoptr(next(words), array.data.type)
+        shape = [next(words) for _ in range(kind.ndim)]
+        strides = [next(words) for _ in range(kind.ndim)]
+        size = WORD(as_dtype(kind.dtype).itemsize)
+        populate_array(array, data, shape, strides, size, meminfo=None)
+        return array._getvalue()
+    word, wanted = next(words), context.get_value_type(kind)
+    if isinstance(wanted, ir.DoubleType):
+        return builder.bitcast(word, wanted)
+    return word if wanted == WORD else builder.trunc(word, wanted)
+
+
+def _object_file(text: str) -> tuple[bytes, list[str]]:
+    """What LLVM's WebAssembly back end makes of a module for this processor, and the names of its
+    functions.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)
+    text = re.sub(r"^target (triple|datalayout).*", "", text, flags=re.M)
+    target = llvm.Target.from_triple(TRIPLE).create_target_machine(features=FEATURES, opt=2)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = TRIPLE, str(target.target_data)
+    for value in (*module.functions, *module.global_variables):
+        if not value.is_declaration and not value.name.startswith("cypresskit."):
+            value.linkage = "internal"
+    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
+    builder.getModulePassManager().run(module, builder)
+    names = [each.name for each in module.functions if not each.is_declaration]
+    return target.emit_object(module), names
+
+
+def _with_exports(file: bytes, names: list[str]) -> bytes:
+    """A module that exports its functions, which have these names, from an object file."""
+    listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in enumerate(names))
+    exports = _number(len(names)) + listed
+    result, place = file[:8], 8
+    while place < len(file):
+        kind = file[place]
+        size, place = _read_number(file, place + 1)
+        contents, place = file[place : place + size], place + size
+        if kind == DATA or (kind == IMPORTS and contents != MEMORY):
+            raise ValueError(f"the engine's module needs a linker: section {kind} is {contents!r}")
+        if kind == CODE:
+            result += bytes([EXPORTS]) + _number(len(exports)) + exports
+        if kind != CUSTOM:
+            result += bytes([kind]) + _number(len(contents)) + contents
+    return result
+
+
+def _text(text: str) -> bytes:
+    return _number(len(text.encode())) + text.encode()
+
+
+def _number(number: int) -> bytes:
+    """A number in LEB128."""
+    low = number & 127
+    return bytes([low]) if low == number else bytes([low | 128]) + _number(number >> 7)
+
+
+def _read_number(file: bytes, place: int) -> tuple[int, int]:
+    """The number in LEB128 at a place, and the place after it."""
+    if file[place] < 128:
+        return file[place], place + 1
+    high, after = _read_number(file, place + 1)
+    return file[place] & 127 | high << 7, after
