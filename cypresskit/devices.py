@@ -46,9 +46,14 @@ def check_precision(precision: object) -> None:
 
 
 def check_device(device: object) -> None:
-    """``TypeError`` for what is no ``Device``."""
+    """``TypeError`` for what is no ``Device``, or doesn't run IL."""
     if not isinstance(device, Device):
         raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
+    if not device.runs_il:
+        raise TypeError(
+            f"the {device.name} runs CUDA, not IL: give device a board such as ck.HD5870, or time a"
+            " kernel in CUDA on it with ck.today.simulate"
+        )
 
 
 @dataclass(frozen=True)
@@ -158,6 +163,7 @@ class Device:
     those of an HD 5870.
     """
 
+    runs_il = True  # whether IL kernels run on it
     fetches_in_order = True  # whether their data come back in the order of asking; assumed
     dram_lines = 1  # that memory sends at a time; a power of two
 

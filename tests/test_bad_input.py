@@ -3,6 +3,7 @@ what is said.
 """
 
 import builtins
+import inspect
 import random
 import tomllib
 from dataclasses import replace
@@ -15,7 +16,8 @@ from conftest import TEXTURE, pixel
 from launches import HERE
 
 import cypresskit as ck
-from cypresskit import cli, devices, host
+from cypresskit import cli, compiler, devices, host
+from cypresskit.compiler.code import Code
 from cypresskit.devices import HD5870, HD5970, XEON
 from cypresskit.host import (
     Machine,
@@ -30,6 +32,7 @@ from cypresskit.host import (
     run,
 )
 from cypresskit.host.blocked import card_bytes, choose_block
+from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
 COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
@@ -263,6 +266,50 @@ def test_a_mistaken_argument_is_named(tmp_path, monkeypatch, call, error, words)
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+#: Arguments of the public functions that take a device, by name.
+SQUARE = np.ones((64, 64), np.float32)
+GIVEN = {"m": 64, "n": 64, "k": 64, "a": SQUARE, "b": SQUARE, "x": SQUARE[0]}
+GIVEN |= {"kernel": ck.kernels["sgemm_tn"], "runs": "sgemm_tn"}
+GIVEN |= {"program": ck.kernels["sgemm_tn"].program}
+
+
+def taking_devices():
+    """The public functions that take a device, and the names of what else they need."""
+    for module in (ck, ck.host, ck.draw, ck.timing, compiler):
+        for name in module.__all__:
+            function = getattr(module, name)
+            if isinstance(function, type) and issubclass(function, (Report, Code)):
+                continue  # these are results
+            try:
+                parameters = inspect.signature(function).parameters
+            except (TypeError, ValueError):  # it can't be called, or has no signature
+                continue
+            if "device" in parameters:
+                needed = [p.name for p in parameters.values() if p.default is p.empty]
+                yield function, [name for name in needed if name in GIVEN]
+
+
+@pytest.mark.parametrize(
+    ("function", "needed"), list(taking_devices()), ids=lambda x: getattr(x, "__name__", "")
+)
+@pytest.mark.parametrize("gpu", [ck.today.H200, ck.today.RTX_A6000])
+def test_a_gpu_that_runs_cuda_is_refused_with_what_to_use_instead(function, needed, gpu):
+    words = rf"the {gpu.name} runs CUDA, not IL: .*ck\.HD5870.*ck\.today\.simulate"
+    with pytest.raises(TypeError, match=words):
+        result = function(*(GIVEN[name] for name in needed), device=gpu)
+        ck.timing.ask(result)  # what is timed when it is asked
+
+
+def test_a_gpu_that_runs_cuda_is_no_board_for_a_kernel_that_is_given():
+    for call, second, kernel in [
+        (ck.gemm, SQUARE, "sgemm_tn"),
+        (ck.gemv, SQUARE[0], "sgemv_t"),
+        (ck.gemm_out_of_core, SQUARE, "sgemm_tn"),
+    ]:
+        with pytest.raises(TypeError, match="runs CUDA, not IL"):
+            call(SQUARE, second, kernel=kernel, device=ck.today.H200)
 
 
 def test_a_kernel_of_one_s_own_is_a_short_line():

@@ -80,6 +80,28 @@ def test_near_misses_stay_silent(path):
     assert not (found := checked(near, launch)), str(found)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "add r0, r0, r1.xy_abs_neg(xy)",
+        "mul r0.xyz, r1.y_neg(y), r1",
+        "mov r0, r1.w_neg(w)",
+        "iadd r0.x_z_, r0, r1.x_neg(x)",
+        "dp3 r0.x, r1, r1.z_neg(z)",
+        "and r0, r1.x_neg(x), r1",
+        "div_zeroop(zero) r0, r1, r1.xy_neg(y)",
+        "mcall(1) (r0), (r1)",
+    ],
+)
+def test_a_negation_of_a_component_that_is_read_elsewhere_too_is_found(line):
+    macro = "mdef(1)_out(1)_in(1)\nadd out0, in0, in0.x_neg(x)\nmend"
+    lines = ["il_ps_2_0", macro, "mov r0, vWinCoord0", "mov r1, vWinCoord0.xyxy", line]
+    text = "\n".join([*lines, "mov o0, r0", "end"])
+    found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.float32)}})
+    assert [f.kind for f in found] == ["negation"], str(found)
+    assert "negates only" in found[0].message
+
+
 def test_the_caret_is_below_the_operand():
     text = "il_ps_2_0\ndcl_output_generic o0\nadd r2, r2, r1\nmov o0, r2\nend"
     found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.float32)}})

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from conftest import TEXTURE, pixel
 
+import cypresskit as ck
 from cypresskit import published
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870, HD5970
@@ -428,6 +429,9 @@ def test_code_whose_address_is_data_is_refused():
         simulate(compile(program), launch=launch.shape)
     with pytest.raises(ValueError, match="needs its launch"):
         simulate(compile(program))
+    given = {"inputs": {0: texels}, "global_memory": np.zeros((64, 4), np.float32)}
+    assert ck.launch(program, (8, 8), **given).work_items == 64
+    assert {finding.kind for finding in ck.check(program, (8, 8), **given)} == {"race"}
 
 
 @pytest.mark.parametrize("element", ["-5", "1000000000"])

@@ -16,7 +16,7 @@ import numpy as np
 
 from cypresskit.blas.choice import choose, whether
 from cypresskit.blas.dd import DD
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -104,6 +104,7 @@ def gemm(
            [3., 3.]], dtype=float32)
     """
     _check_launching(gemm, launching)
+    check_device(device)
     a, b, c = map(plain, (a, b, c))
     precision, scale, old, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.convention import MATRICES
@@ -39,8 +39,9 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
 
     ``runs`` are kernels, or ``Traffic`` that listened to a launch; by default "dgemm_tn"
     and "dgemm_nn". ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without
-    fetches.
+    fetches, ``TypeError`` for a ``device`` that doesn't run IL.
     """
+    check_device(device)
     given = [
         run if isinstance(run, Traffic) else resolve(run)
         for run in runs or ("dgemm_tn", "dgemm_nn")

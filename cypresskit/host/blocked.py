@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cypresskit.blas.gemm import checked, gemm, plain
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import (
     TO_HOST,
@@ -56,7 +56,7 @@ def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: i
     """The largest multiple of 128 for which a block's buffers fit the card; ``depth`` as for
     `gemm_out_of_core`. Raises ``ValueError`` if not even 128 does.
     """
-    check_type(Device, device=device)
+    check_device(device)
     depth = strip_depth(device, depth)
     check_card(device, card_bytes(MULTIPLE, depth, itemsize))
     block = MULTIPLE

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import HD5970, XEON, Device, Host
+from cypresskit.devices import HD5970, XEON, Device, Host, check_device
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run
@@ -43,7 +43,7 @@ class Machine:
         return self.device.chips if self.use_chips is None else self.use_chips
 
     def __post_init__(self) -> None:
-        check_type(Device, device=self.device)
+        check_device(self.device)
         check_type(Host, host=self.host)
         check_whole(use_chips=self.chips)
         if self.chips > self.device.chips:

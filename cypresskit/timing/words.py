@@ -22,7 +22,7 @@ UNKNOWN = 1 << 30  # more than any instruction's number
 
 
 class DataDependentError(ValueError):
-    """A kernel that can't be timed without its data."""
+    """A kernel that can't be timed without its data: its addresses or branches depend on them."""
 
 
 class NotCounted(Exception):
@@ -129,13 +129,14 @@ class MarkedWords:
         branch = bool(program.body[user].op.flow)
         what = "a branch" if branch else "an address"
         advice = (
-            "branches without data: choose between values with `cmov_logical`, `min` or `max`"
+            "The branch can go only where all work-items need the same: then choose between values"
+            " with `cmov_logical`, `min` or `max`."
             if branch
-            else "the address arithmetic without data: take addresses from the work-item's id,"
-            " constants and counters"
+            else "An address is known if it comes from the work-item's id, constants and counters."
         )
         raise DataDependentError(
             f"{program.where(program.body[word.at].line)}\n    reads data that {what} depends on,"
-            f" the one in\n{program.where(program.body[user].line)}\n    Timing runs {advice}"
-            " instead."
+            f" the one in\n{program.where(program.body[user].line)}\n    Such a kernel runs"
+            " (`ck.launch`) and is checked (`ck.check`), but has no clock: its time depends on its"
+            f" data, and timing follows a launch's shape, without data. {advice}"
         )

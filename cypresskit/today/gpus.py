@@ -34,6 +34,7 @@ class CudaGpu(Device):
     lines, and the load unit, with L1 and shared memory, for the texture unit.
     """
 
+    runs_il = False
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: a lone sector brings its neighbour along
 

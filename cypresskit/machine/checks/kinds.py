@@ -127,20 +127,36 @@ class KindCheck(Check):
         )
 
     def _report_negations(self) -> None:
-        """Report negations at positions that their instruction doesn't read."""
+        """Report negations at positions that their instruction doesn't read, and negations of one
+        position where the component is read at others, too.
+        """
         for at, i in enumerate(self.program.body):
             for _, source, positions in uses(self.program, i):
                 read = "".join(LETTERS[p] for p in positions)
-                if not source.negate or set(source.negate) & set(read):
+                negated = set(source.negate) & set(read)
+                components = {c for c in read if source.swizzle[LETTERS.index(c)] in source.negate}
+                if source.negate and not negated:
+                    effect = "has no effect"
+                elif negated < components and self._is_short(i, source):
+                    effect = f"negates only {''.join(sorted(negated))}"
+                else:
                     continue
                 self.report(
                     "negation",
                     at,
-                    f"`_neg({source.negate})` has no effect: it counts for positions, and"
+                    f"`_neg({source.negate})` {effect}: it counts for positions, and"
                     f" `{i.opcode}` uses {read} here",
                     f"Write `_neg`, or `_neg({read})`.",
                     word=str(source.register),
                 )
+
+    def _is_short(self, i: Instruction, source: Source) -> bool:
+        """Whether an operand's swizzle was written with one or two letters. Four show that its
+        author thought of positions.
+        """
+        name = self.program.as_written(str(source.register))
+        line = self.program.text_of(i.line).lower()
+        return any(f"{name}.{source.swizzle[:n]}_".lower() in line for n in (1, 2))
 
     def _report_comments(self) -> None:
         for number, text in enumerate(self.program.lines, 1):
