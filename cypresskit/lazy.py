@@ -1,5 +1,6 @@
 """Packages whose names are imported when they are first used."""
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -27,10 +28,15 @@ class LazyPackage(ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
 
     def _import(self, module: str, name: str) -> ModuleType:
+        what = f"{self.__name__}.{name}".replace("cypresskit.", "ck.", 1)
         try:
             return import_module(f"{self.__name__}.{module}")
+        except RuntimeError as error:
+            if os.path.expanduser("~") != "~":
+                raise
+            wanted = f"{what} needs a home directory, and none is known here: set HOME, to /tmp say"
+            raise ImportError(wanted) from error
         except ModuleNotFoundError as error:
-            what = f"{self.__name__}.{name}".replace("cypresskit.", "ck.", 1)
             wanted = f"{what} needs {error.name}: pip install 'cypresskit[draw]'"
             raise ImportError(wanted) from error
 

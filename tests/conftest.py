@@ -71,8 +71,8 @@ sys.modules["rfc3987_syntax"] = (
 )
 
 MAIN = sys.modules["__main__"]
-# No deadline: a first example compiles its kernel. The same examples every time, so that red means a
-# change; new ones come with `--new`.
+# No deadline: a first example compiles its kernel. The same examples every time, so that red means
+# a change; new ones come with `--new`.
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("new", deadline=None, database=None)
 hypothesis.settings.load_profile("same")
@@ -244,7 +244,7 @@ def without_a_loop(test):
     @functools.wraps(test)
     def run(*arguments, **options):
         with ThreadPoolExecutor(1) as alone:
-            alone.submit(test, *arguments, **options).result()
+            return alone.submit(test, *arguments, **options).result()
 
     return run
 

@@ -2,7 +2,7 @@
 
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a
 source is written. Saved outputs are those of the run, except for what differs each time: the cell
-that loads the players' scripts, the ids of widgets, progress bars. Prose, which would reveal folded
+that loads the players' scripts, progress bars. Prose, which would reveal folded
 solutions, can't be edited, and checks can't be deleted.
 
 A cell of an exercise says so in its metadata, where marks, hand-outs and the site read it, under
@@ -192,9 +192,6 @@ def execute(notebook: NotebookNode) -> None:
     language = notebook.metadata.language_info
     notebook.metadata = NotebookNode(METADATA | {"language_info": language})
     for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            for data in (output.get("data", {}), output.get("metadata", {})):
-                data.pop("application/vnd.jupyter.widget-view+json", None)
         if "outputs" in cell:
             loads = LOADER in cell.metadata.get("tags", ())
             cell.outputs = [] if loads else [output for output in cell.outputs if lasting(output)]

@@ -21,6 +21,7 @@ PACKAGE = TOP / "cypresskit"
 FLOORS = (
     "tables",
     "saving",
+    "front_end",
     "kept_files",
     "threads",
     "child",

@@ -67,7 +67,7 @@ def lab(args: argparse.Namespace) -> None:
 def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
     """The folder that stands before all options, or None, and the options."""
     if words and not words[0].startswith("-"):
-        return Path(words[0]).expanduser().absolute(), words[1:]
+        return Path(os.path.expanduser(words[0])).absolute(), words[1:]
     return None, words
 
 

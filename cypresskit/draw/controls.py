@@ -16,6 +16,7 @@ from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
 from cypresskit.draw.shown import Shown
+from cypresskit.front_end import without_dead_widget
 from cypresskit.tables import in_columns
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
@@ -155,5 +156,5 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
     if first is not None:
         saved["text/html"] = settings + first + MOVES
     made = whole._repr_mimebundle_
-    whole._repr_mimebundle_ = lambda **options: made(**options) | saved
+    whole._repr_mimebundle_ = lambda **options: without_dead_widget(made(**options) | saved)
     return whole

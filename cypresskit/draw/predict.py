@@ -10,6 +10,7 @@ from typing import Any
 
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
+from cypresskit.front_end import without_dead_widget
 from cypresskit.guessed import number
 
 BETWEEN = " | "  # choices, in the text form
@@ -76,7 +77,7 @@ class Prediction:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         if self._widget is None:
             self._build()
-        return self._widget._repr_mimebundle_() | {"text/plain": repr(self)}
+        return without_dead_widget(self._widget._repr_mimebundle_() | {"text/plain": repr(self)})
 
     def _build(self) -> None:
         import ipywidgets as widgets  # here, since it takes its time and only notebooks have it

@@ -27,6 +27,7 @@ from cypresskit.editing.steps import (
     saved_texts,
     step_named,
 )
+from cypresskit.front_end import without_dead_widget
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
@@ -238,7 +239,8 @@ class Workbench:
         self._hand_in()
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        return data | {PLAIN: repr(self), HTML: self._still()}, metadata
+        data |= {PLAIN: repr(self), HTML: self._still()}
+        return without_dead_widget(data), without_dead_widget(metadata)
 
     def _still(self) -> str:
         """What places without a running kernel show, such as a saved notebook on a page."""
