@@ -14,7 +14,7 @@ import pytest
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling, simulate, steady
-from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.account import Spread, TimedLaunch
 from cypresskit.timing.engine import run
 from cypresskit.timing.question import Question
 from cypresskit.timing.sampling import POLICY, Sample, asked_work, sample
@@ -38,13 +38,12 @@ def decision(monkeypatch, effort, error=0.0, wavefronts=None, share=0.1):
     counts = []
 
     monkeypatch.setattr(sampling, "effort", lambda paths: effort)
-    monkeypatch.setattr(sampling, "_work_of_a_round", lambda *_: np.full(3, effort))
+    monkeypatch.setattr(sampling, "_mean_work", lambda paths: np.full(3, effort / 4))
     monkeypatch.setattr(sampling, "run", lambda work, *_: counts.append(len(work.path)))
-    sampled = Sample(SAMPLED, [], share, 1.0, 1000.0, error, 0.0)
+    sampled = Sample(SAMPLED, [], share, 1.0, 1000.0, error, 0.0, {}, 0.0)
     monkeypatch.setattr(sampling, "_extended", lambda *_: sampled)
-    monkeypatch.setattr(
-        sampling, "_whole", lambda launch, bar: Sample(WHOLE, [], 1.0, 1.0, 1000.0, 0.0, 0.0)
-    )
+    whole = replace(sampled, outcome=WHOLE, share=1.0, error=0.0)
+    monkeypatch.setattr(sampling, "_whole", lambda launch, bar: whole)
     board = replace(SMALL, simd_engines=1, max_wavefronts=2)
     launch = TimedLaunch(compile(kernel.program), shape, board, "linear")
     result = sample(launch, exact=False)
@@ -126,7 +125,7 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
     end = start + live
     over = end.max() + rest
     outcome = replace(some, end_clock=over, start=start, end=end, simulated=simulated, error=0.0)
-    return sampling._extended(launch, outcome, [])
+    return sampling._extended(launch, outcome, [], Spread([]))
 
 
 def test_the_sixth_number_is_the_error_of_what_nobody_saw():
@@ -173,7 +172,44 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
     launch = TimedLaunch(code, shape, SMALL, "linear")
     whole = sample(launch, exact=True, progress=False)
     for what, amount in asked_work(whole.paths, SMALL).items():
-        assert whole.outcome.counts[what] == amount
+        assert whole.outcome.counts[what] == whole.counts[what] == amount
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
+    """As wavefronts do that begin in step, drift apart, and later fall into step again."""
+    draw = np.random.default_rng(seed)
+    pace, slower = draw.uniform(1000, 2000), draw.uniform(1, 1.5)
+    paces = np.full(6, pace)
+    paces[draw.integers(2)] *= slower
+    result = extended(np.repeat(np.cumsum(paces) - paces[0], 20), rest=draw.uniform(0, 1e4))
+    in_step = result.outcome.end_clock + 14 * slower * pace
+    assert in_step <= result.clocks * (1 + result.error) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
+    """Whatever rounds are left out: blocks at the edges ask for less."""
+    rng = random.Random(seed)
+    kernel = KERNELS[rng.choice(("dgemm_nt", "dgemm_tn", "sgemm_nn", "dgemm_nn_buffer"))]
+    m, n = (64 * rng.randint(5, 14) + rng.randint(1, 40) for _ in "mn")
+    board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
+    launch = Question(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
+    few = sample(launch, exact=False, progress=False, policy=replace(POLICY, whole=2e4, patience=0))
+    asked = asked_work(launch.walk(launch.wavefronts), board)
+    assert {what: few.counts[what] for what in asked} == pytest.approx(asked, rel=1e-9)
+
+
+def test_wavefronts_from_all_over_a_launch_show_its_edges():
+    """A launch of more than are walked: its last column and row of blocks ask for a part only."""
+    for m, n in ((8100, 4056), (4100, 8150), (1 << 14, 1032)):
+        launch = Question(KERNELS["dgemm_tn"], size=(m, n, 32)).launch()
+        spread = launch.walk_spread()
+        assert 1 < spread.times < 16
+        shown = asked_work(spread.paths, launch.device)
+        asked = asked_work(launch.walk(launch.wavefronts), launch.device)
+        for what, amount in asked.items():
+            assert spread.times * shown[what] == pytest.approx(amount, rel=0.003), what
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -223,7 +259,10 @@ def test_who_is_ahead_is_moved_on_no_further_than_it_would_go(seed):
     assert few.end_clock == pytest.approx(whole.end_clock, rel=0.02)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(4), 836000150, 90100156, pytest.param(832000166, marks=pytest.mark.slow)],
+)
 def test_a_sample_takes_and_lives_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))

@@ -14,6 +14,7 @@ Of a sampled launch, total lifetime and work are known; waiting is the rest, sha
 observed.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,9 +33,8 @@ from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Strea
 
 UNITS = ("ALU", "texture", "LDS", "stores")
 MOVES = ("DRAM", "written")
-MANY = (
-    4096  # wavefronts: of a launch with more that is simulated in part, so many are accounted for
-)
+MANY = 4096  # wavefronts that show the work of a launch, if it has more
+GOLDEN = (math.sqrt(5) - 1) / 2  # whose multiples fall in step with no row of workgroups
 LineId = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls around it
 
 
@@ -122,15 +122,34 @@ class TimedLaunch:
         """The paths of the wavefronts of these ``numbers``, which rise."""
         return walk(self.code, self.surfaces, numbers)
 
+    def walk_spread(self) -> "Spread":
+        """The paths of all wavefronts or, if they are more than ``MANY``, of so many from all over
+        the launch.
+        """
+        total = self.wavefronts
+        if total <= MANY:
+            return Spread(self.walk(total))
+        parts = np.arange(MANY)
+        numbers = np.unique((parts + parts * GOLDEN % 1) * total / MANY // 1).astype(np.int64)
+        return Spread(self.walk_some(numbers), total / len(numbers))
+
     def work(self, seen: "Seen", whole: bool) -> tuple[LineWork, ...]:
         """The work of each line, all wavefronts counted; if not ``whole`` and they are many, drawn
         from some.
         """
-        total = self.shape.wavefronts
-        count = total if whole else min(total, MANY)
-        numbers = np.linspace(0, total - 1, count).astype(np.int64)
-        paths = self.walk_some(numbers)
-        return lines_of_work(self.code, paths, self.device.bundle_clocks, seen, total / count)
+        spread = Spread(self.walk(self.wavefronts)) if whole else self.walk_spread()
+        clocks = self.device.bundle_clocks
+        return lines_of_work(self.code, spread.paths, clocks, seen, spread.times)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Paths that show the work of a launch: each of their wavefronts stands for ``times`` as
+    many.
+    """
+
+    paths: list[Path]
+    times: float = 1.0
 
 
 @dataclass(frozen=True)

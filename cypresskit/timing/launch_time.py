@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.account import Seen, TimedLaunch, extended, seen_lines, worked_clocks
+from cypresskit.timing.account import Seen, TimedLaunch, extended, seen_lines
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Use, read_only
@@ -79,8 +79,7 @@ def find_time(question: Question, launch: TimedLaunch) -> LaunchTime:
     outcome = result.outcome
     seen = seen_lines(launch.code, result.paths, outcome.ledger, device.line_bytes, result.part)
     if result.share < 1:
-        worked = worked_clocks(result.paths, device) / result.part
-        seen = extended(seen, result.lived - worked)
+        seen = extended(seen, result.lived - result.worked)
     sending, waiting = (
         outcome.done[what][-1] / result.part / result.clocks for what in ("dram", "dram_rows")
     )
@@ -91,7 +90,7 @@ def find_time(question: Question, launch: TimedLaunch) -> LaunchTime:
         share=float(result.share),
         clocks_seen=outcome.end_clock,
         lived_seen=outcome.lived,
-        counts={what: count / result.part for what, count in outcome.counts.items()},
+        counts=result.counts,
         channels=list(zip(sending.tolist(), waiting.tolist())),
         events=outcome.timeline,
         use=use_of(outcome, device),

@@ -7,21 +7,23 @@ continued where it is periodic: turns of loops that go by as those before them d
 too. How a launch begins and how its ragged rest ends is simulated with some rounds, and the others
 take as long as the later of these, unless late wavefronts have other work.
 
-``Sample.error`` is what the pace was seen to change by, and what nobody can have seen (``unseen``).
-A launch with an error of more than ``STEADY``, or of which less than half can be left out, is
-simulated whole, if that takes no more than ``Policy.patience`` lines and clauses; the latter in any
-case if it takes no more than a second.
+``Sample.error`` is what the pace was seen to change by, and what may have changed unseen: by as
+much as ``unseen`` says, or to the pace of the slowest round, since wavefronts that begin in step
+and then drift apart may fall back into step in any later round. A launch with an error of more than
+``STEADY``, or of which less than half can be left out, is simulated whole, if that takes no more
+than ``Policy.patience`` lines and clauses; the latter in any case if it takes no more than a
+second.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
-from cypresskit.timing.account import TimedLaunch
+from cypresskit.timing.account import Spread, TimedLaunch, worked_clocks
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.progress import DELAY, is_watched
 from cypresskit.timing.steady import STEADY, Steady
@@ -31,7 +33,6 @@ from cypresskit.timing.work import ALU, TEX, Clause, Path, clause_runs, pack
 HALF = 0.5  # of the clauses: who has to simulate more saves nothing
 SECOND = 8  # times as much as is simulated whole at once
 ALIKE = 0.002  # share by which the work of a round may differ from that of the first ones
-MANY = 256  # wavefronts that show the work of a round
 
 
 @dataclass(frozen=True)
@@ -52,21 +53,17 @@ Bar = Callable[[range], Iterable]  # shows how many of a range's numbers are don
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A launch's ``clocks``, from an ``outcome`` that stands for the ``part`` of its wavefronts,
-    those of ``paths``.
-
-    ``share`` of the clauses was simulated. ``error`` is the share by which ``clocks`` and ``lived``
-    may be off; 0 if all was simulated. ``lived`` is for how many clocks wavefronts are on the chip,
-    those of the whole launch together.
-    """
+    """A launch's time, from the ``outcome`` of its first wavefronts, those on ``paths``."""
 
     outcome: Outcome
     paths: list[Path]
-    share: float
-    part: float
-    clocks: float
-    error: float
-    lived: float
+    share: float  # of the launch's clauses, that were simulated
+    part: float  # of the launch's wavefronts, those on ``paths``
+    clocks: float  # of the launch
+    error: float  # share by which ``clocks`` and ``lived`` may be off; 0 if all was simulated
+    lived: float  # clocks for which wavefronts are on the chip, those of the launch together
+    counts: Mapping[str, float]  # as in ``Outcome``, of the launch
+    worked: float  # clocks for which wavefronts are worked on, those of the launch together
 
 
 def sample(
@@ -80,10 +77,9 @@ def sample(
     if exact:
         return _whole(launch, bar)
 
-    count = _count(launch, policy)
-    paths = launch.walk(count)
+    paths, spread = _chosen(launch, policy)
     largest = effort(paths)
-    everything = largest * launch.wavefronts / count
+    everything = largest * launch.wavefronts / _wavefronts(paths)
     if everything <= policy.whole:
         return _whole(launch, bar)
 
@@ -92,7 +88,7 @@ def sample(
         strict = policy.patience / largest
         watch = partial(Steady, farthest=2 * largest / policy.whole - 1, strict=strict)
     outcome = run(pack(paths, launch.group), launch.device, launch.active, watch, bar)
-    sampled = _extended(launch, outcome, paths)
+    sampled = _extended(launch, outcome, paths, spread)
     patience = policy.patience
     if sampled.share > HALF:  # so that the whole takes but twice as long
         patience = max(patience, SECOND * policy.whole)
@@ -107,39 +103,42 @@ def _whole(launch: TimedLaunch, bar: Bar) -> Sample:
     paths = launch.walk(launch.wavefronts)
     work = pack(paths, launch.group)
     outcome = run(work, launch.device, launch.active, None, bar)
-    return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0, outcome.lived)
+    return _extended(launch, outcome, paths, Spread(paths))
 
 
-def _count(launch: TimedLaunch, policy: Policy) -> int:
-    """How many of its first wavefronts are simulated: all, or so many that whole rounds are left
-    out.
+def _chosen(launch: TimedLaunch, policy: Policy) -> tuple[list[Path], Spread]:
+    """The paths of the first wavefronts, which are simulated, and those that show the work of all:
+    the same, unless whole rounds are left out.
     """
     rounds, rest = divmod(launch.wavefronts, launch.round)
-    if rounds <= 3 * policy.rounds:
-        return launch.wavefronts
-    average = _work_of_a_round(launch, launch.wavefronts)
-    first = max(policy.rounds, int(policy.whole / average[0]))
-    count = first * launch.round + rest
-    if rounds <= 2 * first:
-        return launch.wavefronts
-    changes = abs(average / np.maximum(_work_of_a_round(launch, count), 1) - 1)
-    return launch.wavefronts if changes.max() > ALIKE else count
+    if rounds > 3 * policy.rounds:
+        spread = launch.walk_spread()
+        average = _mean_work(spread.paths)
+        first = max(policy.rounds, int(policy.whole / (launch.round * average[0])))
+        if rounds > 2 * first:
+            paths = launch.walk(first * launch.round + rest)
+            changes = abs(average / np.maximum(_mean_work(paths), 1 / launch.round) - 1)
+            if changes.max() <= ALIKE:
+                return paths, spread
+    paths = launch.walk(launch.wavefronts)
+    return paths, Spread(paths)
 
 
-def _extended(launch: TimedLaunch, outcome: Outcome, paths: list[Path]) -> Sample:
+def _extended(launch: TimedLaunch, outcome: Outcome, paths: list[Path], spread: Spread) -> Sample:
     """The launch's time from the ``outcome`` of its first wavefronts, those on ``paths``. A round
     that was left out takes as long as the later ones of these: from when its wavefronts start, on
-    average, to when those of the next do.
+    average, to when those of the next do. ``spread`` shows the work of all.
     """
-    asked = asked_work(paths, launch.device)
-    outcome = replace(outcome, counts=outcome.counts | asked)
     part = len(outcome.start) / launch.wavefronts
+    asked = {what: spread.times * n for what, n in asked_work(spread.paths, launch.device).items()}
+    counts = {what: count / part for what, count in outcome.counts.items()} | asked
+    worked = spread.times * worked_clocks(spread.paths, launch.device)
     share = outcome.simulated * part
-    if share == 1:
-        return Sample(outcome, paths, 1.0, 1.0, outcome.end_clock, 0.0, outcome.lived)
-
     clocks, lived = outcome.end_clock, outcome.lived
-    seen = outcome.error
+    if share == 1:
+        return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0, lived, counts, worked)
+
+    seen, slower = outcome.error, 0.0
     if part < 1:
         rounds = len(outcome.start) // launch.round
         start, end = (
@@ -154,12 +153,13 @@ def _extended(launch: TimedLaunch, outcome: Outcome, paths: list[Path]) -> Sampl
         lived += left * lives.mean()
         changes = [abs(np.diff(pace)[0]) / max(pace.max(), 1) for pace in (ahead, lives)]
         seen = seen * part + min(max(changes), 1) * (1 - part)
-    least = least_clocks(outcome, launch.device) / part
+        slower = (np.diff(start).max() / max(ahead.mean(), 1) - 1) * (1 - part)
+    least = least_clocks(counts, launch.device)
     lived *= max(least / clocks, 1)
     clocks = max(clocks, least)
-    busy = _asked_clocks(outcome, launch.device) / part / clocks
-    error = float(seen + unseen(busy))
-    return Sample(outcome, paths, share, part, float(clocks), error, float(lived))
+    busy = _asked_clocks(counts, launch.device) / clocks
+    error = float(seen + max(unseen(busy), slower))
+    return Sample(outcome, paths, share, part, float(clocks), error, float(lived), counts, worked)
 
 
 def unseen(busy: float) -> float:
@@ -192,21 +192,20 @@ def asked_work(paths: list[Path], device: Device) -> dict[str, float]:
     return asked
 
 
-def least_clocks(outcome: Outcome, device: Device) -> float:
+def least_clocks(counts: Mapping[str, float], device: Device) -> float:
     """Clocks for which the busiest kind of unit is at work or waits for a row, on average over the
     units of that kind: no launch takes less.
     """
-    counts = outcome.counts
     return max(
-        _asked_clocks(outcome, device),
+        _asked_clocks(counts, device),
         (counts["dram"] + counts["dram_rows"]) / device.memory_channels,
         l2_clocks(counts["l2_asked"] + counts["l2_passed"], device) / device.l2_slices,
     )
 
 
-def _asked_clocks(outcome: Outcome, device: Device) -> float:
-    """Those of the units whose work the code knows, whoever finds what in a cache."""
-    return max(outcome.counts[unit] for unit in ("alu", "texture", "lds")) / device.simd_engines
+def _asked_clocks(counts: Mapping[str, float], device: Device) -> float:
+    """Those of the units whose work the code knows, whatever is found in a cache."""
+    return max(counts[unit] for unit in ("alu", "texture", "lds")) / device.simd_engines
 
 
 def effort(paths: list[Path]) -> float:
@@ -223,15 +222,16 @@ def _lines(clause: Clause) -> float:
     return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
-def _work_of_a_round(launch: TimedLaunch, end: int) -> np.ndarray:
-    """What a round of wavefronts has to do, taken evenly from the first ``end``: its effort, its
-    bundles, the clocks of its accesses, and the bytes of texels that it gets.
+def _mean_work(paths: list[Path]) -> np.ndarray:
+    """What a wavefront on ``paths`` has to do, on average: its effort, its bundles, the clocks of
+    its accesses, and the bytes of texels that it gets.
     """
-    numbers = np.unique(np.linspace(0, end - 1, max(launch.round, MANY)).astype(np.int64))
-    paths = launch.walk_some(numbers)
     amounts = [path.amount(_work) for path in paths]
-    wavefronts = [len(path.wavefronts) for path in paths]
-    return launch.round * np.average(amounts, axis=0, weights=wavefronts)
+    return np.average(amounts, axis=0, weights=[len(path.wavefronts) for path in paths])
+
+
+def _wavefronts(paths: list[Path]) -> int:
+    return sum(len(path.wavefronts) for path in paths)
 
 
 def _work(clause: Clause) -> np.ndarray:
