@@ -103,8 +103,8 @@ def choose_block(
     and of C both ways for each block.
     """
     check_whole(m=m, n=n, k=k)
-    chunks = -(-k // strip_depth(machine.device, depth))
     check_type(Machine, machine=machine)
+    chunks = -(-k // strip_depth(machine.device, depth))
     peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
 
     def estimate(block: int) -> tuple[float, int]:
