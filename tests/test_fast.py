@@ -27,13 +27,10 @@ import cypresskit as ck
 from cypresskit.il.meaning import MEANING
 from cypresskit.kept_files import cache_folder, sealed, unsealed
 from cypresskit.machine.fast import execute, jit
-from cypresskit.machine.fast.analysis import Analysis
+from cypresskit.machine.fast.host import DONE, translate
 from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.routine import DONE
-from cypresskit.machine.fast.strips import strip_loop
-from cypresskit.machine.fast.target import Target, target
-from cypresskit.machine.fast.texel_layout import TexelLayout, layouts
-from cypresskit.machine.fast.translate import translate
+from cypresskit.machine.fast.payloads import Payloads
+from cypresskit.machine.fast.processor import Processor, processor
 from tools.fuzz.programs import random_program
 from tools.house import PACKAGE, imports, sources
 
@@ -74,10 +71,10 @@ def random_case(seed: int, statements: int) -> tuple[ck.Program, dict]:
 
 @contextmanager
 def on_host(name: str):
-    """What is compiled meanwhile is for another processor (``target``)."""
+    """What is compiled meanwhile is for another processor (``processor``)."""
     with (
-        patch.object(jit, "this_host", lambda: target(name)),
-        patch.object(execute, "this_host", lambda: target(name)),
+        patch.object(jit, "this_host", lambda: processor(name)),
+        patch.object(execute, "this_host", lambda: processor(name)),
     ):
         yield
 
@@ -191,7 +188,6 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
             "endloop",
             "mov o0, r1",
         )
-        assert layouts(Analysis(program)) == {0: TexelLayout(step, 8 if doubles else 4)}
         words = np.random.default_rng(step).standard_normal((6, 13 * step, 2)).view(np.float32)
         arguments = {
             "domain": (19, 3),
@@ -225,62 +221,13 @@ def test_programs_match_on_both_engines_and_compiled(path):
         assert same_bits(program, arguments), text
 
 
-# What the analysis must see, or the engine is slow
-
-
-def test_the_gemm_loop_is_uniform_and_shares_its_loads():
-    program = ck.kernels["sgemm_tn"].program
-    analysis = Analysis(program)
-    assert analysis.lanes == 4
-    fetches = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
-    x = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (0,)) for at in fetches]
-    y = [analysis.uniformity.varies(at, 0, program.body[at].sources[0], (1,)) for at in fetches]
-    assert set(x) == {False, True} and not any(
-        y
-    )  # A is the same for all, B differs between columns, k nowhere
-
-
 def test_the_gemm_loop_makes_no_nan_canonical():
-    for name in ("sgemm_tn", "dgemm_tn"):
+    for name in ("sgemm_tn", "dgemm_tn", "sgemm_64x64_lds"):
         program = ck.kernels[name].program
         first = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
-        analysis = Analysis(program)
-        inside = range(first, program.matching[first])
-        webs = {
-            analysis.webs.find(w) for (at, _), w in analysis.webs.defined.items() if at in inside
-        }
-        assert not webs & analysis.canonical_at_definition
-
-
-def test_what_a_quad_shares_of_a_group_number_is_uniform():
-    program = compute(
-        "dcl_literal l0, 3, 7, 8, 0",
-        "ushr r0.x, vTidInGrpFlat.x, l0.x",
-        "iand r0.y, vTidInGrpFlat.x, l0.y",
-        "umod r1.x, vTidInGrpFlat.x, l0.z",
-        "udiv r1.y, vTidInGrpFlat.x, l0.z",
-        "mov g[vaTid.x], r0",
-    )
-    analysis = Analysis(program)
-    bits = {
-        (at, c): analysis.uniformity.of_web(web) for (at, c), web in analysis.webs.defined.items()
-    }
-    assert not bits[0, 0] and not bits[3, 1]
-    assert bits[1, 1] == bits[2, 0] == 0b11
-
-
-@pytest.mark.parametrize(
-    ("name", "lanes"), [("loop_leaves_the_texture", {4}), ("vectors_of_neighbours", {1, 4})]
-)
-def test_the_files_of_programs_take_the_ways_that_they_are_for(name, lanes):
-    """A counted loop; lanes of neighbours, and work-items that run alone where some take no
-    part.
-    """
-    assembled = [ck.assemble(text) for text, _ in programs(PROGRAMS / f"{name}.toml")]
-    assert {Analysis(program).lanes for program in assembled} == lanes
-    for program in assembled:
-        loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-        assert all(strip_loop(Analysis(program), at) for at in loops)
+        payloads = Payloads(program)
+        sums = [n for n in range(first, program.matching[first]) if program.body[n].op.flops == 2]
+        assert sums and not any(map(payloads.visible, sums))
 
 
 def test_a_store_of_neighbours_of_which_some_lie_outside():
@@ -433,7 +380,7 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
 
 
 def test_the_key_of_kept_kernels_covers_what_translation_reads():
-    needed, found = {"machine/fast/translate.py"}, set()
+    needed, found = {"machine/fast/host.py"}, set()
     while needed:
         found.add(path := needed.pop())
         needed |= {
@@ -453,7 +400,7 @@ def test_compiled_kernels_are_kept_as_they_are(tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "object_code", lambda *_: pytest.fail("compiled again"))
     jit._compiled.cache_clear()
     again = jit.compiled(program)
-    assert first.translation.layouts == again.translation.layouts
+    assert first.translation.sizes == again.translation.sizes
     assert np.array_equal(first.literals, again.literals)
     assert [file] == [*jit.FOLDER.glob("*")]
 
@@ -522,7 +469,7 @@ def test_every_opcode_has_a_native_meaning_beside_numpys():
 def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = translate(ck.kernels["sgemm_tn"].program, Target("neoverse-n1", "", "arm")).text
+    text = translate(ck.kernels["sgemm_tn"].program, Processor("neoverse-n1", "", "arm")).text
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))

@@ -6,13 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.machine.fast import jit
+from cypresskit.machine.fast import host, jit
+from cypresskit.machine.fast.in_step import in_step
 from tools import fuzz
 from tools.fuzz.children import FORKS, Children, note
 from tools.fuzz.engines import Wrong, agree
@@ -27,29 +29,23 @@ def test_fuzzing_finds_nothing():
     assert fuzz.run(3, seed=3, say=said.append) == 0, "\n".join(said)
 
 
-def one_turn(loop, registers, coordinates):
-    """A strip of one turn, whatever registers hold."""
-    for counter in loop.counters.values():
-        registers.recount(counter.cell)
-    return registers.routine.ir.const(1, "i64")
-
-
-#: What the proof in `strips` asks for, and how it is left out.
+#: What keeps a wavefront in step, and how it is left out.
 OMISSIONS = {
-    "everything": ("straight.safe_turns", one_turn),
-    "that other coordinates don't change": ("strips._never_changes", lambda *_: True),
+    "waits": lambda steps: replace(steps, waits=frozenset()),
+    "deferred": lambda steps: replace(steps, deferred=frozenset()),
 }
 
 
 @needs_forks
-@pytest.mark.slow
 @pytest.mark.parametrize("omission", OMISSIONS)
-def test_random_walks_find_a_proof_with_a_gap(monkeypatch, omission):
-    name, without = OMISSIONS[omission]
-    monkeypatch.setattr(f"cypresskit.machine.fast.{name}", without)
+def test_random_exchanges_find_a_wavefront_out_of_step(monkeypatch, omission):
+    def without(program):
+        return OMISSIONS[omission](in_step(program))
+
+    monkeypatch.setattr(host, "in_step", without)
     monkeypatch.setattr(jit, "FOLDER", None)
     with Children(fuzz.LIMIT) as children:
-        assert any(children.call(fuzz.attempt, "walk", seed).fault for seed in range(600))
+        assert any(children.call(fuzz.attempt, "in step", seed).fault for seed in range(40))
 
 
 @needs_forks

@@ -18,9 +18,8 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.machine import arguments
+from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
-WAVEFRONT = 64  # work-items
-TILE = 8  # pixels along a side of a wavefront's tile
 LANES = np.arange(WAVEFRONT)
 
 

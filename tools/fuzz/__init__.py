@@ -5,7 +5,7 @@ Every row of ``KINDS`` is a kind of program and the function that writes one and
 
 - valid: it must assemble, be silent in the checks for races, barriers and unset values, compile,
   and give the same bits and counts on both engines (`programs`, `engines`).
-- walk: loops in loops that step through textures, global memory and LDS (`walks`).
+- in step: work-items of a wavefront hand numbers to each other without a fence (`in_step`).
 - nearly valid, random: a valid text that was damaged, and any text. They may be refused, but only
   with the errors that are meant for it. What is accepted must not crash or hang, and must give the
   same bits unless the checks find in it what leaves them open (`OPEN`).
@@ -31,14 +31,13 @@ from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
 from tools.fuzz.engines import STEPS, Wrong, agree, in_words
+from tools.fuzz.in_step import random_exchange
 from tools.fuzz.law import Uncounted, timed
 from tools.fuzz.price_law import priced
 from tools.fuzz.programs import random_program
 from tools.fuzz.samples import sampled
-from tools.fuzz.walks import random_walk
 
 LIMIT = 60  # seconds of processor time for one program
-WALKED = 200_000  # instructions of a work-item that walks
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
 #: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on
 #: the same address.
@@ -126,11 +125,11 @@ def valid(rng: random.Random) -> None:
     agree(program, launch)
 
 
-def walk(rng: random.Random) -> None:
-    """Try a walk through memory."""
-    text, launch = random_walk(rng, statements=rng.choice((6, 12, 20)))
+def in_step(rng: random.Random) -> None:
+    """Try a program whose wavefronts have to run in step."""
+    text, launch = random_exchange(rng, statements=rng.choice((4, 8, 16)))
     note(text)
-    agree(ck.assemble(text), launch, steps=WALKED)
+    agree(ck.assemble(text), launch)
 
 
 def nearly_valid(rng: random.Random) -> None:
@@ -164,7 +163,7 @@ def anything(rng: random.Random) -> None:
 
 KINDS: dict[str, Callable[[random.Random], object]] = {
     "valid": valid,
-    "walk": walk,
+    "in step": in_step,
     "nearly valid": nearly_valid,
     "random": anything,
     "timed": timed,
@@ -174,13 +173,13 @@ KINDS: dict[str, Callable[[random.Random], object]] = {
 TURNS = (
     "valid",
     "nearly valid",
-    "walk",
+    "in step",
     "random",
     "timed",
     "valid",
-    "walk",
+    "in step",
     "sampled",
-    "walk",
+    "in step",
     "priced",
 )
 

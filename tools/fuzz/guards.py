@@ -1,7 +1,7 @@
 """Guard pages: memory in which one byte too far is a fault, and not a number.
 
 Between ``guarded()`` and its end, every array that the fast engine's code may touch lies between
-two pages that nobody may read or write: textures as they are laid out, outputs, global memory,
+two pages that nobody may read or write: textures, outputs, global memory,
 constants, LDS, and the engine's own scratch memory. A page is larger than most arrays, so an array
 is flush with one guard alone: its end, or its beginning. What the engine asks for as fresh memory
 is full of a number that no result should hold.
@@ -23,7 +23,7 @@ from unittest.mock import patch
 import numpy as np
 
 from cypresskit.machine import fast
-from cypresskit.machine.fast import execute, texel_layout
+from cypresskit.machine.fast import execute
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.run import Run
 
@@ -73,7 +73,6 @@ def guarded(flush: str) -> Iterator[None]:
         with (
             patch.object(fast, "run", partial(_run, fast.run, flush)),
             patch.object(execute, "aligned", aligned),
-            patch.object(texel_layout, "aligned", aligned),
         ):
             yield
     finally:
@@ -88,11 +87,17 @@ def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | N
         n: replace(surface, words=guarded_copy(surface.words, flush))
         for n, surface in launch.outputs.items()
     }
+    textures = {
+        n: replace(surface, words=guarded_copy(surface.words, flush))
+        for n, surface in launch.textures.items()
+    }
     memory = guarded_copy(launch.memory, flush)
     shape = copy(launch.shape)
     constants = {n: guarded_copy(words, flush) for n, words in shape.constants.items()}
     object.__setattr__(shape, "constants", constants)  # a new shape would copy them once more
-    between = replace(launch, shape=shape, outputs=outputs, global_memory=memory)
+    between = replace(
+        launch, shape=shape, textures=textures, outputs=outputs, global_memory=memory
+    )
     try:
         return run(between, threads)
     finally:

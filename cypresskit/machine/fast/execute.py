@@ -16,27 +16,29 @@ from functools import cache, partial, reduce
 
 import numpy as np
 
-from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.routine import (
-    BAND,
+from cypresskit.il.bits import ONE
+from cypresskit.machine.fast.host import (
     DIVERGED,
     DONE,
     ENDLESS,
     FAILED,
     NEXT,
     STOPPED,
+    TEXEL,
     UNDERFLOWED,
 )
-from cypresskit.machine.fast.target import FLAGGED, this_host
-from cypresskit.machine.fast.texel_layout import address, aligned, pitch
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch
+from cypresskit.machine.fast.jit import NativeCode, compiled
+from cypresskit.machine.fast.processor import FLAGGED, this_host
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import Run, tally
+from cypresskit.machine.wavefront import TILE
 from cypresskit.threads import processors
 
-SLICE = 5_000_000  # instructions of gangs after which compiled code returns: a millisecond or two
+SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
 SPARE = 4  # workspaces kept for later launches
 MAX_SPARE = 16 << 20  # bytes of each of them, at most
+LINE = 64  # bytes
 LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
 
 
@@ -94,7 +96,7 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
         return [first]
     threads = 1 if batches - begun <= begun else min(threads, batches - begun)
     workers = [first, *(space.worker(n) for n in range(1, threads))]
-    todo = deque(_pieces(begun, batches, BAND if launch.shape.pixels else 1, threads))
+    todo = deque(_pieces(begun, batches, threads))
     _do_all(
         [partial(space.run, worker, todo) for worker in workers],
         quick,
@@ -103,13 +105,12 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     return workers
 
 
-def _pieces(begun: int, batches: int, column: int, workers: int) -> Iterator[tuple[int, int]]:
+def _pieces(begun: int, batches: int, workers: int) -> Iterator[tuple[int, int]]:
     """Ranges of batches from ``begun`` on, (first, last + 1): each is a worker's share of half of
-    the rest, so that all end at the same time. Whole columns of a band of batches, since these
-    share columns of textures.
+    the rest, so that all end at the same time.
     """
     while begun < batches:
-        share = -(-(batches - begun) // (2 * workers * column)) * column if workers > 1 else batches
+        share = -(-(batches - begun) // (2 * workers)) if workers > 1 else batches
         yield begun, min(begun + share, batches)
         begun += share
 
@@ -181,6 +182,26 @@ def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
     return _Workspace(launch, kernel, key)
 
 
+def address(array: np.ndarray) -> int:
+    """The address of an array's first byte."""
+    return array.__array_interface__["data"][0]  # half the time of array.ctypes.data
+
+
+def aligned(size: int) -> np.ndarray:
+    """Zeros (int64) of ``size`` bytes, a multiple of 8, that begin at a line of the cache."""
+    memory = np.zeros((size + LINE) // 8, np.int64)
+    start = -address(memory) % LINE // 8
+    return memory[start : start + size // 8]
+
+
+def _complete(memory: np.ndarray, texture: Surface) -> None:
+    """Copy texels to ``memory``; missing components of single-precision ones read 0, 0, 1.0."""
+    words = texture.words.shape[2]
+    memory[..., words:] = 0
+    memory[..., 3] = ONE * texture.single
+    memory[..., :words] = texture.words
+
+
 class _Workspace:
     """The memory that launches of one kernel and shape, ``key``, run in, one at a time."""
 
@@ -195,16 +216,18 @@ class _Workspace:
         self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
         self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
         if shape.pixels:
-            self.batches = -(-width // kernel.translation.lanes) * height
+            self.values["tiles"] = tiles = -(-width // TILE)
+            self.batches = tiles * -(-height // TILE)
         else:
             self.batches = math.prod(shape.groups)
             self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", shape.groups)}
+        # Textures of fewer than four words a texel, with all of them
         self.texels: dict[int, np.ndarray] = {}
-        for n, layout in kernel.layouts.items():
-            width, height = launch.textures[n].width, launch.textures[n].height
-            self.texels[n] = layout.memory(height, width)
-            self.values |= {f"t{n}": address(self.texels[n]), f"t{n}_pitch": pitch(height)}
-            self.values |= {f"t{n}_w": width, f"t{n}_h": height}
+        for n, texture in launch.textures.items():
+            self.values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
+            if texture.texel < TEXEL:
+                words = aligned(TEXEL * texture.width * texture.height).view(np.uint32)
+                self.texels[n] = words.reshape(texture.height, texture.width, 4)
         for n, surface in launch.outputs.items():
             self.values[f"o{n}_words"] = surface.words.shape[2]
         self.size = sum(texels.nbytes for texels in self.texels.values())
@@ -219,11 +242,11 @@ class _Workspace:
         self.arrays = {f"cb{n}": words for n, words in launch.shape.constants.items()}
         self.arrays["global"] = launch.memory
         self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
+        self.arrays |= {f"t{n}": surface.words for n, surface in launch.textures.items()}
+        self.arrays |= {f"t{n}": words for n, words in self.texels.items()}
         fills: list[Callable[[], object]] = []
         for n, memory in self.texels.items():
-            surface = launch.textures[n]
-            layout = self.kernel.layouts[n]
-            fills.append(partial(layout.fill, memory, surface.words, surface.single))
+            fills.append(partial(_complete, memory, launch.textures[n]))
         if self.before is not None:
             fills.append(partial(np.copyto, self.before, launch.memory))
         if threads > 1 and self.size > LARGE:

@@ -16,9 +16,8 @@ from cypresskit import il
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
-from cypresskit.machine.fast.target import Target, this_host
-from cypresskit.machine.fast.texel_layout import TexelLayout
-from cypresskit.machine.fast.translation import Translation
+from cypresskit.machine.fast.host import Translation
+from cypresskit.machine.fast.processor import Processor, this_host
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
@@ -31,11 +30,10 @@ FOLDER = cache_folder()
 @dataclass(frozen=True, eq=False)
 class NativeCode:
     """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs batches,
-    without Python's lock. ``layouts`` of the textures that are fetched from.
+    without Python's lock.
     """
 
     translation: Translation
-    layouts: dict[int, TexelLayout]
     call: Callable[..., int]
     engine: object  # owns the machine code
     literals: np.ndarray
@@ -50,31 +48,30 @@ def compiled(program: Program, soft: bool = False) -> NativeCode:
 
 
 @lru_cache(maxsize=KEPT)
-def _compiled(program: Program, target: Target) -> NativeCode:
+def _compiled(program: Program, processor: Processor) -> NativeCode:
     import llvmlite.binding as llvm
 
     files = KeptFiles(FOLDER, "kernel", FILES)
-    key = _key(program, target)
+    key = _key(program, processor)
     contents = files.read(key)
     kept = _from_bytes(contents) if contents else None
     if kept is None:
         # Loaded only where it is needed: it is large.
-        from cypresskit.machine.fast.translate import translate
+        from cypresskit.machine.fast.host import translate
 
-        translation = translate(program, target)
-        code = object_code(translation.text, target)
+        translation = translate(program, processor)
+        code = object_code(translation.text, processor)
         if SOURCES.unchanged():
             files.write(key, _as_bytes(translation, code))
     else:
         translation, code = kept
     engine = llvm.create_mcjit_compiler(
-        llvm.parse_assembly(""), host_machine(target.name, target.features)
+        llvm.parse_assembly(""), host_machine(processor.name, processor.features)
     )
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     return NativeCode(
         translation,
-        {int(n): TexelLayout(*layout) for n, layout in translation.layouts.items()},
         SIGNATURE(engine.get_function_address("kernel")),
         engine,
         np.array(translation.literals, np.uint32),
@@ -82,12 +79,12 @@ def _compiled(program: Program, target: Target) -> NativeCode:
     )
 
 
-def object_code(text: str, target: Target) -> bytes:
+def object_code(text: str, processor: Processor) -> bytes:
     """The optimised machine code of a module."""
     import llvmlite.binding as llvm
 
     level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
-    machine = host_machine(target.name, target.features, 2 * level)
+    machine = host_machine(processor.name, processor.features, 2 * level)
     module = llvm.parse_assembly(text)
     module.verify()
     module.triple = machine.triple
@@ -102,7 +99,7 @@ def object_code(text: str, target: Target) -> bytes:
 # On disk
 
 
-FOLDERS = Path(__file__).parent, Path(il.__file__).parent
+FOLDERS = Path(__file__).parent, Path(__file__).parents[1], Path(il.__file__).parent
 
 
 SOURCES = SourceFiles(
@@ -110,13 +107,13 @@ SOURCES = SourceFiles(
 )  # of translation
 
 
-def _key(program: Program, target: Target) -> str:
+def _key(program: Program, processor: Processor) -> str:
     """A hash of all that object code depends on: the program, the processor, LLVM and the
     translator.
     """
     import llvmlite.binding as llvm
 
-    return SOURCES.key(program.mode, program.expanded, target, llvm.llvm_version_info)
+    return SOURCES.key(program.mode, program.expanded, processor, llvm.llvm_version_info)
 
 
 def _as_bytes(translation: Translation, code: bytes) -> bytes:

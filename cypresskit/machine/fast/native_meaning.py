@@ -6,11 +6,11 @@ for bit.
 
 Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only
 operations that select or copy bits flush by themselves; with ``soft`` set every operation does. NaN
-results are whatever the host gives: the caller asks for canonical ones where the difference can be
-observed. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
+results are whatever the processor gives: the caller asks for ``canonical`` ones where the
+difference can be seen. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from cypresskit.il import OPCODES, Source
 from cypresskit.il.bits import INFINITY, NAN, SIGN
@@ -37,6 +37,23 @@ class Floats:
         """A float with subnormals made zero, whatever the host's mode."""
         bits = value.bits("i32")
         return (bits & INFINITY).cmp("eq", 0).select(bits & -SIGN, bits).bits("float")
+
+    def canonical(self, value: Vec) -> Vec:
+        """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one
+        NaN for as good as another and would drop a choice between floats.
+        """
+        if value.kind == "float":
+            kind = "i32"
+            infinity = INFINITY
+            nan = NAN
+        else:
+            kind = "i64"
+            infinity = 0x7FF << 52
+            nan = 0x7FF8 << 48
+        bits = value.bits(kind)
+        without_sign = (1 << int(kind[1:]) - 1) - 1
+        is_nan = (bits & without_sign).cmp("ugt", infinity)
+        return is_nan.select(self.e.const(nan, kind, value.n), bits).bits(value.kind)
 
     def taken(self, value: Vec) -> Vec:
         """An operand: flushed here unless the host does it."""
@@ -78,10 +95,14 @@ class Floats:
         edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
         return self._small(result, total, edge)
 
+    def inverse_root(self, a: Vec) -> Vec:
+        """1 / the square root of a."""
+        root = wide(self.flush(a)).call("sqrt")
+        return self.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
+
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
         """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side
-        turns out constant LLVM compares the bits of the other, and those the host's flush mode
-        doesn't touch.
+        is constant, LLVM compares the bits of the other, which the host's flush mode doesn't touch.
         """
         return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
 
@@ -99,11 +120,11 @@ class Floats:
         """A float under a source's modifiers, except negation."""
         one = self.e.const(1.0, "float", value.n)
         if source.invert:
-            value = canonical(self.add("sub", one, value))
+            value = self.canonical(self.add("sub", one, value))
         if source.bias:
-            value = canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
+            value = self.canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
         if source.x2:
-            value = canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
+            value = self.canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
         if source.sign:
             value = self.flush(value)
             other = value.cmp("uno", value).select(
@@ -112,24 +133,6 @@ class Floats:
             above = value.cmp("ogt", 0.0).select(one, other)
             value = value.cmp("olt", 0.0).select(self.e.const(-1.0, "float", value.n), above)
         return value.call("fabs") if source.abs else value
-
-
-def canonical(value: Vec) -> Vec:
-    """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one NaN
-    for as good as another and would drop a choice between floats.
-    """
-    if value.kind == "float":
-        kind = "i32"
-        infinity = INFINITY
-        nan = NAN
-    else:
-        kind = "i64"
-        infinity = 0x7FF << 52
-        nan = 0x7FF8 << 48
-    bits = value.bits(kind)
-    without_sign = (1 << int(kind[1:]) - 1) - 1
-    is_nan = (bits & without_sign).cmp("ugt", infinity)
-    return is_nan.select(value.e.const(nan, kind, value.n), bits).bits(value.kind)
 
 
 def wide(value: Vec) -> Vec:
@@ -209,15 +212,11 @@ def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
     return f.mad((turns.bits("i32") ^ -SIGN).bits("float"), b, a)
 
 
-def _rsq(f: Floats, a: Vec) -> Vec:
-    root = wide(f.flush(a)).call("sqrt")
-    return f.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
-
-
-def _dot(f: Floats, a: Sequence[Vec], b: Sequence[Vec]) -> Vec:
-    total, *others = [f.multiply("mul", x, y) for x, y in zip(a, b, strict=True)]
-    for product in others:
-        total = f.add("add", total, product)
+def _dot(f: Floats, a: Vec, b: Vec) -> Vec:
+    products = f.multiply("mul", a, b)
+    total = products[0]
+    for k in range(1, products.n):
+        total = f.add("add", total, products[k])
     return total
 
 
@@ -226,7 +225,7 @@ def _narrow(f: Floats, a: Vec) -> Vec:
 
 
 #: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names
-#: (dot products: two sequences) to a result of the kind; comparisons give i32.
+#: (dot products: two vectors) to a result of the kind; comparisons give i32.
 NATIVE: dict[str, Callable[..., Vec]] = {
     "mov": lambda f, a: a,
     "add": lambda f, a, b: f.add("add", a, b),
@@ -244,7 +243,7 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "round_z": lambda f, a: f.taken(a).call("trunc"),
     "rcp": _rcp,
     "sqrt": lambda f, a: f.taken(a).call("sqrt"),
-    "rsq": _rsq,
+    "rsq": Floats.inverse_root,
     "dp2": _dot,
     "dp3": _dot,
     "dp4": _dot,

@@ -1,54 +1,79 @@
-"""The processor that code is generated for, this host's or another one; and its flush mode for
-subnormals, which is set when compiled code begins, and set back at its end.
+"""What a translated program runs on: the interface between ``translate`` and a machine.
 
-x86 flushes what the chip flushes: results that are subnormal when rounded to 24 bits. ARM flushes
-before it rounds, so that a result just below 2^-126 becomes 0 instead of 2^-126. But each flushed
-result leaves a flag. Where that is set at the end (status UNDERFLOWED), the launch is run again on
-code that flushes in software, as it always is on hosts without such a mode.
+``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's GPUs.
 """
 
-import platform
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
-from cypresskit.il.host_llvm import host_processor
-
-FLAGGED = ("arm", "flags")  # modes in which a flushed result may be wrong
+from cypresskit.il import Instruction, Program
+from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.vec import Emitter, Vec
 
 
-def flush_mode(mode: str) -> str:
-    """LLVM's text of ``@flush`` and ``@restore``, which turn a mode on and back; "" for "soft",
-    which is none. "flags" is x86 treated as ARM, for tests.
-    """
-    file = {"x86": "x86.ll", "flags": "x86.ll", "arm": "arm.ll"}.get(mode)
-    return Path(__file__).with_name(file).read_text(encoding="utf-8") if file else ""
+class Target(ABC):
+    """A machine that ``program`` is translated for, in ``ir``: how its work-items reach memory.
 
-
-@dataclass(frozen=True)
-class Target:
-    """An LLVM processor ``name`` with ``features``, and the mode that flushes subnormals (see
-    ``flush_mode``).
+    ``floats`` does its arithmetic; ``index`` is the type of an address ("i32", "i64"). Values are
+    words (i32), of one lane or of several.
     """
 
-    name: str
-    features: str
-    mode: str
+    index: str
 
+    def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
+        self.program = program
+        self.ir = Emitter()
+        self.floats = floats(self.ir, soft)
 
-def this_host() -> Target:
-    """The processor that this process runs on."""
-    return target("")
+    def begin(self, at: int) -> None:
+        """Begin instruction ``at`` of the program's body."""
 
+    def segment(self, instructions: Sequence[int]) -> None:
+        """Begin instructions that run one after another."""
 
-@cache
-def target(name: str) -> Target:
-    """The target to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this
-    one without a flush mode, "flags" with one that is trusted as far as ARM's, and "" this one.
-    """
-    cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
-    machine = platform.machine().lower()
-    on_x86, on_arm = machine in ("x86_64", "amd64"), machine in ("aarch64", "arm64")
-    mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
-    mode = "flags" if name == "flags" and mode == "x86" else mode
-    return Target(cpu, features, mode)
+    def loop(self, at: int) -> None:
+        """Come to the loop opened at ``at``."""
+
+    def iteration(self, at: int) -> None:
+        """Begin an iteration of it."""
+
+    def fence(self, at: int) -> None:
+        """Carry out a fence."""
+
+    @abstractmethod
+    def literal(self, bits: int) -> Vec:
+        """A word that the program's text holds."""
+
+    @abstractmethod
+    def constant(self, buffer: int, element: int, component: int) -> Vec:
+        """A word of a constant buffer."""
+
+    @abstractmethod
+    def input(self, name: str, component: int) -> Vec:
+        """A word of an input register, which tells which work-item this is."""
+
+    @abstractmethod
+    def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
+        """The four words that a fetch gives, by its coordinates."""
+
+    @abstractmethod
+    def load_global(self, element: Vec) -> Vec:
+        """The four words of an element of ``g[]``."""
+
+    @abstractmethod
+    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
+        """Store the lanes of ``value`` as those words of an element, for instruction ``at``."""
+
+    @abstractmethod
+    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
+        """Words of an LDS array, by their places after that of a byte."""
+
+    @abstractmethod
+    def store_lds(
+        self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec
+    ) -> None:
+        """Store the lanes of ``value`` to them, for instruction ``at``."""
+
+    @abstractmethod
+    def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
+        """Store the lanes of ``value`` as those words of the work-item's texel of output ``n``."""

@@ -1,177 +1,240 @@
-"""From IL to LLVM IR: one function that runs a range of *batches* (gangs of pixels, or workgroups)
-of a launch.
+"""From IL to LLVM IR, for one work-item: registers, arithmetic and control flow. How it reaches
+memory is its target's.
 
-    i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
-
-``context`` holds addresses and sizes (``Translation.slots`` says where), ``counts`` how many
-work-items passed each straight run of instructions, ``spill`` the registers of a workgroup between
-barriers. The function is made of
-
-    for batch in first .. last:          here
-        for region between barriers:     regions
-            for gang in batch:           regions
-                instructions, flow       straight, with control_flow
-                strips of loops          straight, with strips
-        leave if ``budget`` instructions have been issued; the next batch is then reported
-
-and ends with a status (``routine``): DONE, a fault that was found, or that the explaining engine
-has to decide. What each instruction does is not here: see ``arithmetic``, ``memory_access`` and
-``register_file``.
-
-What holds throughout: text is only ever appended, in the order in which it runs, but for ``rest``
-and ``strip`` of a counted loop, and for what a region restores; ``registers.gang`` is the gang
-whose instructions are being written; each instruction that can run lies in one segment, and is
-counted by its counter alone.
-
-The laws: both engines leave the same bits and counts on random programs, barriers, divergence and
-strips among them (tests/test_fast.py, ``make fuzz``).
+Components of a register that are always written together share a variable, a vector: LLVM then
+sees what of a register a loop changes.
 """
 
-from cypresskit.il import Program
-from cypresskit.machine.fast.analysis import Analysis
-from cypresskit.machine.fast.arithmetic import Arithmetic
-from cypresskit.machine.fast.batches import Batches
-from cypresskit.machine.fast.control_flow import ControlFlow
-from cypresskit.machine.fast.fetches import Coordinates
-from cypresskit.machine.fast.memory_access import MemoryAccess, lds_layout
-from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.regions import Regions
-from cypresskit.machine.fast.register_file import RegisterFile
-from cypresskit.machine.fast.routine import DONE, NEXT, UNDERFLOWED, Routine
-from cypresskit.machine.fast.straight import Straight
-from cypresskit.machine.fast.target import FLAGGED, Target, flush_mode
-from cypresskit.machine.fast.translation import Translation
+from collections.abc import Sequence
+
+from cypresskit.il import Dest, Instruction, Program, Register, Source
+from cypresskit.il.bits import ONE, SIGN
+from cypresskit.il.dataflow import defines, lds_address, lds_words, read_positions
+from cypresskit.il.program import LETTERS
+from cypresskit.machine.fast.native_meaning import KIND, NATIVE
+from cypresskit.machine.fast.payloads import Payloads
+from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec
 
 
-def translate(program: Program, target: Target) -> Translation:
-    """Translate ``program`` for a target."""
-    return Translator(program, target).run()
+def variables(program: Program) -> dict[tuple[int, int], tuple[str, int]]:
+    """The variable of each component of a register, (number, component), and its lane there."""
+    writers: dict[tuple[int, int], list[int]] = {
+        (number, c): [] for number in program.registers for c in range(4)
+    }
+    for at, i in enumerate(program.body):
+        for c in defines(i):
+            writers[i.dest.register.index, c].append(at)
+    places = {}
+    for number in program.registers:
+        for c in range(4):
+            together = [d for d in range(4) if writers[number, d] == writers[number, c]]
+            name = f"r{number}{''.join(LETTERS[d] for d in together)}"
+            places[number, c] = name, together.index(c)
+    return places
 
 
 class Translator:
-    """The whole function: the loop over batches, how it ends, and what the host must know of it.
-
-    Everything in it is one of: the ``routine`` that is written; the ``registers``; the ``memory``;
-    the ``arithmetic`` between them; the ``batches``, which say whose registers these are; the
-    control ``flow``; ``straight`` runs of instructions; ``regions`` of them.
-    """
+    """A program's instructions, as they are written to ``target.ir``."""
 
     def __init__(self, program: Program, target: Target):
-        self.program = program
-        self.body = program.body
-        self.analysis = analysis = Analysis(program)
-        # a flush mode would flush doubles, too
-        self.mode = "soft" if analysis.doubles else target.mode
-        self.flushes = flush_mode(self.mode)
+        self.program, self.target = program, target
+        self.ir, self.floats = target.ir, target.floats
+        self.payloads = Payloads(program)
+        self.places = variables(program)
+        lanes: dict[str, int] = {}
+        for name, _ in self.places.values():
+            lanes[name] = lanes.get(name, 0) + 1
+        for name, count in lanes.items():
+            self.ir.variable(name, "i32", count if count > 1 else 0)
+        self.registers = list(lanes)
 
-        self.routine = routine = Routine(program)
-        self.ir = routine.ir
-        floats = Floats(self.ir, self.mode == "soft")
-        registers = RegisterFile(routine, analysis, floats)
-        coordinates = Coordinates(routine, registers)
-        self.memory = memory = MemoryAccess(routine, registers, coordinates)
-        arithmetic = Arithmetic(registers, memory)
-        self.batches = Batches(routine, program, analysis.lanes)
-        flow = ControlFlow(routine, registers, memory, floats)
-        self.straight = Straight(
-            routine, analysis, registers, coordinates, memory, arithmetic, flow
+    def work_item(self) -> None:
+        """Write the program from its beginning to its end, with all registers 0."""
+        for name in self.registers:
+            self.ir.set(name, 0)
+        self._segment(0)
+        for at, i in enumerate(self.program.body):
+            self.target.begin(at)
+            if i.op.flow:
+                getattr(self, f"_{i.op.flow}")(at, i)
+                self._segment(at + 1)
+            elif i.op.kind == "fence":
+                self.target.fence(at)
+            elif i.op.kind == "lds":
+                self._lds(at, i)
+            elif i.dest is not None:
+                self._write(at, i.dest, self._result(at, i))
+
+    # Operands
+
+    def _words(self, source: Source, positions: Sequence[int]) -> Vec:
+        """A source at those positions, without its modifiers."""
+        letters = [source.swizzle[p] for p in positions]
+        register = source.register
+        if register.kind == "g":
+            texel = self.target.load_global(self._element(register))
+            if set(letters) <= set(LETTERS):
+                return texel.pick([LETTERS.index(letter) for letter in letters])
+            return self.ir.vector([self._constant(x) or texel[LETTERS.index(x)] for x in letters])
+        if register.kind == "r" and set(letters) <= set(LETTERS):
+            places = [self.places[register.index, LETTERS.index(letter)] for letter in letters]
+            if len({name for name, _ in places}) == 1:
+                return self.ir.get(places[0][0]).pick([lane for _, lane in places])
+        words = {x: self._constant(x) or self._word(register, LETTERS.index(x)) for x in letters}
+        return self.ir.vector([words[letter] for letter in letters])
+
+    def _constant(self, letter: str) -> Vec | None:
+        """A letter of a swizzle that stands for a number."""
+        return self.target.literal(ONE * int(letter)) if letter in "01" else None
+
+    def _word(self, register: Register, c: int) -> Vec:
+        """A component of a register."""
+        if register.kind == "r":
+            name, lane = self.places[register.index, c]
+            return self.ir.get(name)[lane]
+        if register.kind == "l":
+            return self.target.literal(self.program.literals[register.index][c])
+        if register.kind == "cb":
+            return self.target.constant(register.index, register.element, c)
+        return self.target.input(register.kind, c)
+
+    def _operand(self, i: Instruction, n: int, positions: Sequence[int]) -> Vec:
+        """Source ``n`` at those positions, with its modifiers."""
+        source = i.sources[n]
+        value = self._words(source, positions)
+        stored = self.payloads.stored(i, (n, source, tuple(positions)))
+        if stored:
+            value = self.floats.canonical(value.bits(KIND[stored])).bits("i32")
+        if not source.modified:
+            return value
+        negated = [LETTERS[p] in source.negate for p in positions]
+        if i.op.float_modifiers(n):
+            value = self.floats.modified(value.bits("float"), source).bits("i32")
+            signs = self.ir.consts([SIGN * negative for negative in negated])
+            return value ^ signs.pick(range(len(negated))) if any(negated) else value
+        opposite = self.ir.const(0, "i32", value.n) - value
+        parts = (opposite[k] if negative else value[k] for k, negative in enumerate(negated))
+        return self.ir.vector([*parts])
+
+    def _double(self, source: Source) -> Vec:
+        value = self._words(source, (0, 1)).lanes(2).bits("double")
+        value = value.call("fabs") if source.abs else value
+        return self.ir.op(f"fneg {value}", "double") if source.negates_double else value
+
+    # Instructions
+
+    def _result(self, at: int, i: Instruction) -> Vec:
+        """What an instruction computes or fetches, a lane for each component that it writes."""
+        written = i.dest.written
+        if i.op.kind == "fetch":
+            place = self._operand(i, 0, read_positions(self.program, i, 0))
+            parts = [place[k] for k in range(max(1, place.n))]
+            return self.target.texel(i, parts).pick(written or (0,))
+        operands = []
+        for n, kind in enumerate(i.op.sources):
+            if kind == "d":
+                operands.append(self._double(i.sources[n]))
+            else:
+                positions = read_positions(self.program, i, n)
+                operands.append(self._operand(i, n, positions).bits(KIND[kind]))
+        value = NATIVE[i.op.name](self.floats, *operands)
+        if i.shift != 1.0 or i.saturate:
+            value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
+        if value.kind in ("float", "double") and self.payloads.visible(at):
+            value = self.floats.canonical(value)
+        if value.kind == "double":
+            return value.bits("i32").pick([c % 2 for c in written or (0,)])
+        return value.bits("i32")
+
+    def _write(self, at: int, dest: Dest, value: Vec) -> None:
+        """Write a lane to each component of ``dest.written``; a scalar to all."""
+        register, written = dest.register, list(dest.written)
+        value = value.lanes(len(written) if len(written) > 1 else 0)
+        if set(dest.mask) & set("01"):
+            lanes = {c: value[k] for k, c in enumerate(written)}
+            numbers = {c: self._constant(x) for c, x in enumerate(dest.mask) if x in "01"}
+            written = sorted(lanes | numbers)
+            value = self.ir.vector([(lanes | numbers)[c] for c in written])
+        if register.kind == "g":
+            self.target.store_global(at, self._element(register), written, value)
+        elif register.kind == "o":
+            self.target.store_output(register.index, written, value)
+        else:
+            names = [self.places[register.index, c][0] for c in written]
+            for name in dict.fromkeys(names):
+                own = [k for k, other in enumerate(names) if other == name]
+                self.ir.set(name, value.pick(own))
+
+    def _element(self, register: Register) -> Vec:
+        if register.address is None:
+            return self.ir.const(register.element, self.target.index)
+        offset = self._words(register.address, (0,))
+        return offset.cast("sext", self.target.index) + register.element
+
+    def _lds(self, at: int, i: Instruction) -> None:
+        array = i.controls.id
+        stride, _ = self.program.lds[array]
+        byte, *inside = (
+            self._operand(i, n, (p,)).cast("zext", self.target.index)
+            for n, p in lds_address(self.program, i)
         )
-        self.regions = Regions(routine, analysis, registers, self.batches, flow, self.straight)
+        if stride:
+            byte = byte * stride + inside[0]
+        words = lds_words(i) or (0,)
+        if i.op.store:
+            value = self._operand(i, i.op.passed[0], words)
+            self.target.store_lds(at, array, byte & -4, words, value)
+        else:
+            value = self.target.load_lds(array, byte & -4, words)
+            self._write(at, i.dest, value)
 
-    def run(self) -> Translation:
-        """Translate the program."""
-        for name, kind in (("issued", "i64"), ("spent", "i64"), ("status", "i32")):
-            self.routine.variable(name, kind)
-        self._batches()
-        self._end()
-        return self._translation()
+    # Control flow
 
-    def _batches(self) -> None:
-        """The loop over batches, which is left early once the budget is spent."""
-        routine = self.routine
-        ir = self.ir
-        ir.label("batch_loop")
-        ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
-        ir.branch(self.regions.batch.cmp("slt", Vec(ir, "%last", "i64")), "batch_body", "exit")
+    def _segment(self, at: int) -> None:
+        """Tell the target of the instructions from ``at`` to the next that controls flow."""
+        body = self.program.body
+        ends = (k + 1 for k in range(at, len(body)) if body[k].op.flow)
+        end = next(ends, len(body))
+        run = [k for k in range(at, end) if body[k].op.flow not in ("else", "endif")]
+        if run:
+            self.target.segment(run)
 
-        ir.label("batch_body")
-        self.regions.translate()
+    def _condition(self, i: Instruction) -> Vec:
+        if not i.sources:
+            return self.ir.const(1, "i1")
+        values = [self._operand(i, n, (0,)) for n in range(len(i.sources))]
+        if i.controls.relop:
+            return self.floats.compare(i.controls.relop, *(v.bits("float") for v in values))
+        return values[0].cmp(i.op.relation, 0)
 
-        ir.label("batch_next")
-        ir.do("%next_batch = add i64 %batch, 1")
-        routine.report(NEXT, Vec(ir, "%next_batch", "i64"))
-        routine.add("spent", routine.load("issued") * self.batches.gangs)
-        over_budget = routine.load("spent").cmp("ugt", Vec(ir, "%budget", "i64"))
-        ir.branch(over_budget, "exit", "batch_loop")
+    def _if(self, at: int, i: Instruction) -> None:
+        taken = self.ir.new("then")
+        self.ir.branch(self._condition(i), taken, f"at{self.program.matching[at]}")
+        self.ir.label(taken)
 
-    def _end(self) -> None:
-        """Give the host its floating-point mode back, and return the status."""
-        self.ir.label("exit")
-        status = self.routine.load("status")
-        if self.flushes:
-            underflowed = self.ir.op("call i1 @restore(i64 %saved_mode)", "i1")
-            if self.mode in FLAGGED:
-                status = underflowed.select(self.ir.const(UNDERFLOWED, "i32"), status)
-        self.ir.do(f"ret {status}")
+    def _else(self, at: int, i: Instruction) -> None:
+        self.ir.go(f"at{self.program.matching[at]}")
+        self.ir.label(f"at{at}")
 
-    # The result
+    def _endif(self, at: int, i: Instruction) -> None:
+        self.ir.label(f"at{at}")
 
-    def _translation(self) -> Translation:
-        spill_size = self.regions.spilled.gang_bytes
-        self.ir.declared["spill_size"] = f"@spill_size = private constant i64 {spill_size}"
-        segments = self.straight.segments
-        counter_of = {at: 1 + n for n, segment in enumerate(segments) for at in segment}
-        unused = 1 + len(segments)  # of instructions that never run
-        _, lds_bytes = lds_layout(self.program.lds)
-        sizes = {
-            "context": 8 * len(self.routine.slots),
-            "counts": 8 * (1 + unused),
-            "spill": spill_size * self.batches.gangs,
-            "report": 32,
-            "lds": lds_bytes,
-        }
-        layouts = {}
-        for n, layout in self.memory.layouts.items():
-            layouts[str(n)] = layout.step, layout.lanes
-        reads_g = any(x.register.kind == "g" for i in self.body for x in i.sources)
-        return Translation(
-            self._text(),
-            slots={name: at for at, name in enumerate(self.routine.slots)},
-            literals=tuple(self.routine.literals),
-            counters=[counter_of.get(at, unused) for at in range(len(self.body))],
-            sizes=sizes,
-            lanes=self.analysis.lanes,
-            reads_global=bool(self.analysis.uniformity.group_level) or reads_g,
-            layouts=layouts,
-        )
+    def _loop(self, at: int, i: Instruction) -> None:
+        self.target.loop(at)
+        self.ir.label(f"at{at}")
+        self.target.iteration(at)
 
-    def _text(self) -> str:
-        """The module: what is declared, then the function with its variables on the stack."""
-        flush = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"' if self.flushes else ""
-        head = (
-            "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias"
-            f" %spill, i64 %budget, i64 %first, i64 %last){flush} {{"
-        )
-        variables = [
-            f"  %{name} = alloca {kind if not n else f'<{n} x {kind}>'}, align 64"
-            for name, (kind, n) in self.routine.variables.items()
-        ]
-        begin = [
-            f"  store i32 {DONE}, ptr %status",
-            "  store i64 0, ptr %spent",
-            "  br label %batch_loop",
-        ]
-        lines = [
-            self.flushes,
-            *sorted(self.ir.declared.values()),
-            head,
-            "entry:",
-            *variables,
-            "  %saved_mode = call i64 @flush()" if self.flushes else "",
-            *self.routine.entry,
-            *begin,
-            *self.ir.lines,
-            "}",
-        ]
-        return "\n".join(lines)
+    def _break(self, at: int, i: Instruction) -> None:
+        end = self.program.matching[self.program.matching[at]]
+        stay = self.ir.new("stay")
+        away = f"after{end}" if i.op.flow == "break" else f"at{end}"
+        self.ir.branch(self._condition(i), away, stay)
+        self.ir.label(stay)
+
+    _continue = _break
+
+    def _endloop(self, at: int, i: Instruction) -> None:
+        self.ir.label(f"at{at}")
+        self.ir.go(f"at{self.program.matching[at]}")
+        self.ir.label(f"after{at}")

@@ -21,22 +21,30 @@ def of(kind: str, n: int) -> str:
 
 
 class Emitter:
-    """The text of a function, instruction by instruction."""
+    """The text of a function, instruction by instruction.
+
+    ``entry`` is the block that it begins with, which loads what never changes; ``variables`` are on
+    the stack in the text, and LLVM makes registers of them; ``mark`` ends every instruction, for
+    the line that it belongs to.
+    """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.entry: list[str] = []
         self.names = 0
+        self.mark = ""
         self.declared: dict[str, str] = {}
+        self.variables: dict[str, Vec] = {}
 
     def op(self, text: str, kind: str, n: int = 0) -> "Vec":
         """Add an instruction with a result of that type."""
         self.names += 1
-        self.lines.append(f"  %v{self.names} = {text}")
+        self.do(f"%v{self.names} = {text}")
         return Vec(self, f"%v{self.names}", kind, n)
 
     def do(self, text: str) -> None:
         """Add an instruction without result."""
-        self.lines.append(f"  {text}")
+        self.lines.append(f"  {text}{self.mark}")
 
     def new(self, name: str) -> str:
         """A fresh label."""
@@ -45,7 +53,7 @@ class Emitter:
 
     def label(self, name: str) -> None:
         """Begin a block; the one before, unless it jumps elsewhere, goes on here."""
-        if self.lines and not self.lines[-1].startswith("  br "):
+        if not self.lines or not self.lines[-1].startswith(("  br ", "  switch ")):
             self.go(name)
         self.lines.append(f"{name}:")
 
@@ -62,20 +70,53 @@ class Emitter:
         text = str(value)
         if isinstance(value, float):
             text = "0x" + struct.pack(">d", value).hex().upper()
-        scalar = Vec(self, text, kind)
-        if not n:
-            return scalar
-        return Vec(self, f"<{', '.join([f'{kind} {text}'] * n)}>", kind, n, parts=[scalar] * n)
+        return self.consts([text] * n, kind) if n else Vec(self, text, kind)
 
-    def consts(self, values: Sequence[int], kind: str = "i32") -> "Vec":
+    def consts(self, values: Sequence[int | str], kind: str = "i32") -> "Vec":
         """A vector of constants."""
         return Vec(self, f"<{', '.join(f'{kind} {v}' for v in values)}>", kind, len(values))
+
+    def vector(self, parts: Sequence["Vec"]) -> "Vec":
+        """Scalars as the lanes of a vector; a single one as it is."""
+        if all(part is parts[0] for part in parts):
+            return parts[0].lanes(len(parts) if len(parts) > 1 else 0)
+        whole = Vec(self, "poison", parts[0].kind, len(parts))
+        for k, part in enumerate(parts):
+            whole = self.op(f"insertelement {whole}, {part}, i32 {k}", whole.kind, whole.n)
+        return whole
 
     def call(self, name: str, kind: str, n: int, *arguments: "Vec") -> "Vec":
         """Call an intrinsic, or a function that ``declared`` defines."""
         types = ", ".join(of(a.kind, a.n) for a in arguments)
         self.declared.setdefault(name, f"declare {of(kind, n)} @{name}({types})")
         return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
+
+    # Variables
+
+    def variable(self, name: str, kind: str, n: int = 0) -> None:
+        """Declare a variable."""
+        self.variables[name] = Vec(self, f"%{name}", kind, n)
+
+    def get(self, name: str) -> "Vec":
+        """The value of a variable."""
+        place = self.variables[name]
+        return replace(place, kind="ptr", n=0).load(place.kind, place.n)
+
+    def set(self, name: str, value: "Vec | int") -> None:
+        """Set a variable; a number sets every lane."""
+        place = self.variables[name]
+        if not isinstance(value, Vec):
+            value = self.const(value, place.kind, place.n)
+        replace(place, kind="ptr", n=0).store(value)
+
+    def add(self, name: str, value: "Vec | int") -> None:
+        """Add to a variable."""
+        self.set(name, self.get(name) + value)
+
+    def text(self, head: str, *before: str) -> list[str]:
+        """The lines of the function that ``head`` begins; ``before`` come first in its entry."""
+        places = [f"  {v.name} = alloca {of(v.kind, v.n)}" for v in self.variables.values()]
+        return [head, "entry:", *places, *before, *self.entry, *self.lines, "}"]
 
 
 def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:
@@ -90,7 +131,6 @@ class Vec:
     name: str
     kind: str
     n: int = 0
-    parts: Sequence["Vec"] = ()  # the lanes, if they were scalars before
 
     def __str__(self) -> str:
         return f"{of(self.kind, self.n)} {self.name}"
@@ -114,36 +154,40 @@ class Vec:
     def __invert__(self) -> "Vec":
         return self ^ -1
 
-    def __getitem__(self, k: "int | Vec | Sequence[int]") -> "Vec":
-        """One lane as a scalar, or a vector of chosen lanes; of a scalar, itself."""
-        if isinstance(k, int) and self.parts:
-            return self.parts[k]
-        if isinstance(k, int):
-            return self.e.op(f"extractelement {self}, i32 {k}", self.kind) if self.n else self
-        if isinstance(k, Vec):
-            return self.e.op(f"extractelement {self}, {k}", self.kind)
-        return pick([self], [(0, lane) for lane in k])
+    def __getitem__(self, k: int) -> "Vec":
+        """One lane as a scalar; of a scalar, itself."""
+        return self.e.op(f"extractelement {self}, i32 {k}", self.kind) if self.n else self
+
+    def pick(self, wanted: Sequence[int]) -> "Vec":
+        """The wanted lanes as a vector; one of them as a scalar."""
+        if len(wanted) == 1:
+            return self[wanted[0]]
+        if not self.n:
+            return self.lanes(len(wanted))
+        if list(wanted) == list(range(self.n)):
+            return self
+        order = self.e.consts(wanted)
+        return self.e.op(f"shufflevector {self}, {self}, {order}", self.kind, len(wanted))
 
     def lanes(self, n: int) -> "Vec":
-        """The value with n lanes: a scalar in all of them; as a scalar, what is the same in all
-        lanes.
-        """
-        if bool(n) == bool(self.n):
+        """A scalar in all of n lanes; a vector, or for n = 0, as it is."""
+        if self.n or not n:
             return self
-        if not n:
-            return self[0]
         first = self.e.op(f"insertelement {of(self.kind, n)} poison, {self}, i32 0", self.kind, n)
-        return replace(first[[0] * n], parts=[self] * n)
+        return first.pick([0] * n)
 
     def bits(self, kind: str) -> "Vec":
         """The same bits as another type; words of 64 bits take two lanes of 32."""
         if kind == self.kind:
             return self
-        n = self.n * SIZES[self.kind] // SIZES[kind]
+        n = max(self.n, 1) * SIZES[self.kind] // SIZES[kind]
+        n = n if n > 1 else 0
         return self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n)
 
     def cast(self, name: str, kind: str) -> "Vec":
-        """Converted by the LLVM instruction of that name."""
+        """Converted by the LLVM instruction of that name, unless it is of that type."""
+        if kind == self.kind:
+            return self
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
     def suffix(self, kind: str = "") -> str:
@@ -176,32 +220,6 @@ class Vec:
         yes, no = yes.lanes(n), no.lanes(n)
         return self.e.op(f"select {self.lanes(n)}, {yes}, {no}", yes.kind, n)
 
-    def any(self) -> "Vec":
-        """i1: set in some lane."""
-        return self._number().cmp("ne", 0) if self.n else self
-
-    def all(self) -> "Vec":
-        """i1: set in every lane."""
-        return self.e.call(f"llvm.vector.reduce.and.v{self.n}i1", "i1", 0, self) if self.n else self
-
-    def _number(self) -> "Vec":
-        return self.e.op(f"bitcast {self} to i{self.n}", f"i{self.n}")
-
-    def count(self) -> "Vec":
-        """i64: in how many lanes it is set."""
-        return self._number().call("ctpop").cast("zext", "i64")
-
-    def first(self) -> "Vec":
-        """The number of the first lane in which it is set; some is."""
-        number = self._number()
-        return self.e.call(
-            f"llvm.cttz.i{self.n}", f"i{self.n}", 0, number, self.e.const("true", "i1")
-        )
-
-    def freeze(self) -> "Vec":
-        """The same value, or an arbitrary one if it is undefined (LLVM's ``freeze``)."""
-        return self.e.op(f"freeze {self}", self.kind, self.n)
-
     # Pointers
 
     def at(self, offset: "Vec | int") -> "Vec":
@@ -218,25 +236,3 @@ class Vec:
     def store(self, value: "Vec", align: int = 0) -> None:
         """Put a value there."""
         self.e.do(f"store {value}, {self}" + (f", align {align}" if align else ""))
-
-
-def pick(parts: Sequence[Vec], wanted: Sequence[tuple[int, int]]) -> Vec:
-    """A vector of the wanted (part, lane) pairs out of vectors of one type."""
-    e, kind, size = parts[0].e, parts[0].kind, parts[0].n
-    if list(wanted) == [(0, lane) for lane in range(size)]:
-        return parts[0]
-    parts = list(parts)
-    width = size
-    while len(parts) > 2:
-        if len(parts) % 2:
-            parts.append(Vec(e, "poison", kind, width))
-        every = range(2 * width)
-        parts = [_shuffle(x, y, every) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        width *= 2
-    second = parts[1] if len(parts) == 2 else Vec(e, "poison", kind, width)
-    return _shuffle(parts[0], second, [part * size + lane for part, lane in wanted])
-
-
-def _shuffle(x: Vec, y: Vec, indices: Sequence[int]) -> Vec:
-    mask = x.e.consts(indices)
-    return x.e.op(f"shufflevector {x}, {y}, {mask}", x.kind, mask.n)

@@ -1,0 +1,75 @@
+"""A wavefront in step, although its work-items run one after another: where they wait for each
+other, and which stores are put off.
+
+From one wait to the next, all loads of a wavefront come before all its stores. So a store that has
+company, another access to its memory in that time, is *deferred* until all work-items wait; then
+deferred stores are carried out instruction by instruction. A wavefront *waits* before a load that
+may follow a store, and before a store that may follow itself or a later one, as around a loop. A
+kernel that loads, computes, and stores at its end waits nowhere.
+"""
+
+from dataclasses import dataclass
+
+from cypresskit.il import Instruction, Program
+from cypresskit.il.dataflow import successors
+
+Memory = tuple[str, int]  # ("g", 0), or ("lds", number of an array)
+
+
+@dataclass(frozen=True)
+class InStep:
+    """Numbers of instructions in ``Program.body``: ``waits``, before which a wavefront waits;
+    ``fences``, at which a workgroup waits; and stores that are ``deferred``.
+    """
+
+    waits: frozenset[int]
+    fences: frozenset[int]
+    deferred: frozenset[int]
+
+
+def in_step(program: Program) -> InStep:
+    """Find a program's waits and deferred stores."""
+    body = program.body
+    loads = [_loaded(i) for i in body]
+    stores = [_stored(i) for i in body]
+    fences = {at for at, i in enumerate(body) if i.controls.threads and program.mode == "compute"}
+    waits: set[int] = set()
+    deferred: set[int] = set()
+    # The accesses that may precede each instruction since the last wait: (number, memory, store)
+    before: list[set[tuple[int, Memory, bool]]] = [set() for _ in range(len(body) + 1)]
+    changed = True
+    while changed:
+        changed = False
+        for at in range(len(body)):
+            since = before[at]
+            for number, memory, store in since:
+                late = memory == stores[at] and number >= at
+                if store and (late or memory in loads[at]):
+                    waits.add(at)
+            if at in waits or at in fences:
+                since = set()
+            since = since | {(at, memory, False) for memory in loads[at]}
+            if stores[at]:
+                company = {access for access in since if access[1] == stores[at]}
+                deferred |= {number for number, _, store in company if store}
+                deferred |= {at} if company else set()
+                since |= {(at, stores[at], True)}
+            for following in successors(program, at):
+                changed |= not since <= before[following]
+                before[following] |= since
+    return InStep(frozenset(waits), frozenset(fences), frozenset(deferred))
+
+
+def _loaded(i: Instruction) -> set[Memory]:
+    """The memories that an instruction loads from."""
+    loaded: set[Memory] = {("g", 0) for source in i.sources if source.register.kind == "g"}
+    if i.op.kind == "lds" and not i.op.store:
+        loaded.add(("lds", i.controls.id))
+    return loaded
+
+
+def _stored(i: Instruction) -> Memory | None:
+    """The memory that it stores to."""
+    if i.op.kind == "lds" and i.op.store:
+        return "lds", i.controls.id
+    return ("g", 0) if i.dest and i.dest.register.kind == "g" else None
