@@ -27,10 +27,11 @@ import cypresskit as ck
 from cypresskit.il.meaning import MEANING
 from cypresskit.kept_files import cache_folder, sealed, unsealed
 from cypresskit.machine.fast import execute, jit
-from cypresskit.machine.fast.host import DONE, translate
+from cypresskit.machine.fast.host import translate
 from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.payloads import Payloads
-from cypresskit.machine.fast.processor import Processor, processor
+from cypresskit.machine.fast.processor import HostProcessor, processor
+from cypresskit.machine.fast.translation import DONE
 from tools.fuzz.programs import random_program
 from tools.house import PACKAGE, imports, sources
 
@@ -469,7 +470,7 @@ def test_every_opcode_has_a_native_meaning_beside_numpys():
 def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = translate(ck.kernels["sgemm_tn"].program, Processor("neoverse-n1", "", "arm")).text
+    text = translate(ck.kernels["sgemm_tn"].program, HostProcessor("neoverse-n1", "", "arm")).text
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))

@@ -22,7 +22,8 @@ from cypresskit.blas.figures import read
 from cypresskit.devices import HD5870, Device, check_device, check_precision, is_whole
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.convention import BYTES
-from cypresskit.machine.shape import WAVEFRONT, wavefronts
+from cypresskit.machine.shape import wavefronts
+from cypresskit.machine.wavefront import WAVEFRONT
 
 #: Kernels that exist to be compared with: what they show costs time.
 SHOWPIECES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")

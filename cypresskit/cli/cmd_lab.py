@@ -2,8 +2,6 @@
 
 import argparse
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from shutil import copyfile
@@ -52,9 +50,8 @@ def lab(args: argparse.Namespace) -> None:
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, paths))
     if not any("workspaces_dir" in option for option in passed_on):
         options.append(f"--LabApp.workspaces_dir={hidden_files(own / HIDDEN)}")
-    # The timing engine is compiled now, not in a lesson; kernels while JupyterLab starts.
+    # The timing engine is compiled now, not in a lesson.
     simulate("sgemm_64x64_lds", 64, progress=False)
-    _compile_ahead()
     where = f"Your lessons, and what you write in them, are in {own}"
     print("Starting JupyterLab, which opens in your browser. To stop it, press Ctrl+C here.")
     print(where, flush=True)
@@ -69,19 +66,6 @@ def _folder_and_options(words: list[str]) -> tuple[Path | None, list[str]]:
     if words and not words[0].startswith("-"):
         return Path(os.path.expanduser(words[0])).absolute(), words[1:]
     return None, words
-
-
-def _compile_ahead() -> None:
-    """Begin to compile the lessons' kernels in a process of their own, which nobody waits for."""
-    quiet = subprocess.DEVNULL
-    with suppress(OSError):  # no more processes: lessons compile what they need
-        subprocess.Popen(
-            [sys.executable, "-P", "-m", "cypresskit.kernels.ahead"],
-            stdin=quiet,
-            stdout=quiet,
-            stderr=quiet,
-            start_new_session=True,
-        )
 
 
 def hidden_files(folder: Path) -> Path:

@@ -86,6 +86,16 @@ def defines(i: Instruction) -> tuple[int, ...]:
     return tuple(c for c in range(4) if i.dest.mask[c] != "_")
 
 
+def writers(program: Program) -> dict[Key, list[int]]:
+    """The instructions that write each component of an ``r`` register."""
+    found: dict[Key, list[int]] = {(n, c): [] for n in program.registers for c in range(4)}
+    for at, i in enumerate(program.body):
+        if i.dest:
+            for c in defines(i):
+                found[i.dest.register.index, c].append(at)
+    return found
+
+
 def components(source: Source, positions: Iterable[int]) -> list[int]:
     """The components of the register that the positions name; constants 0 and 1 of a swizzle are
     left out.

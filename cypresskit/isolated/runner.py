@@ -54,7 +54,7 @@ AT_PARENTS_END = 1  # of prctl: a process gets a signal as its parent ends
 OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
 
 #: What a first launch would import, in each copy of a process that forks.
-LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.translate")
+LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.host")
 
 
 class Halt(BaseException):

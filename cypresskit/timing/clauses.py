@@ -15,7 +15,7 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
-from cypresskit.machine.shape import WAVEFRONT
+from cypresskit.machine.wavefront import WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, fetched_together

@@ -17,7 +17,8 @@ from cypresskit.il import Program, assemble
 from cypresskit.il.program import Register
 from cypresskit.machine.engines import run
 from cypresskit.machine.launch import KernelError, endless_error, prepare
-from cypresskit.machine.shape import WAVEFRONT, Shape, input_registers, lanes
+from cypresskit.machine.shape import Shape, input_registers, lanes
+from cypresskit.machine.wavefront import WAVEFRONT
 
 COPIED = "dcl_literal", "dcl_cb"
 

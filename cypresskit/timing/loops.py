@@ -23,8 +23,8 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
-from cypresskit.machine.shape import WAVEFRONT
 from cypresskit.machine.vliw import Processor
+from cypresskit.machine.wavefront import WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest, Requests
 from cypresskit.timing.surfaces import Motion
 from cypresskit.timing.words import (

@@ -13,7 +13,8 @@ import numpy as np
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
 from cypresskit.machine import places
-from cypresskit.machine.shape import TILE, WAVEFRONT, Shape
+from cypresskit.machine.shape import Shape
+from cypresskit.machine.wavefront import TILE, WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks

@@ -36,8 +36,8 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
-from cypresskit.machine.shape import WAVEFRONT
 from cypresskit.machine.vliw import Processor
+from cypresskit.machine.wavefront import WAVEFRONT
 from cypresskit.timing.clauses import ClauseMaker
 from cypresskit.timing.endless import endless_loop
 from cypresskit.timing.history import History

@@ -84,7 +84,7 @@ class _Exchange(Writer):
         for n in range(6):
             self.say(f"iadd r{n}, r9, l1.{{component}}")
         self.block(statements)
-        for n in range(6):
+        for _ in range(6):
             self.access("store")
         self.say("end")
         memory = random_words(self.rng, (PLACES * self.wavefronts + 2, 4)).view(np.float32)

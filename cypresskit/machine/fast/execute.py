@@ -17,7 +17,9 @@ from functools import cache, partial, reduce
 import numpy as np
 
 from cypresskit.il.bits import ONE
-from cypresskit.machine.fast.host import (
+from cypresskit.machine.fast.jit import NativeCode, compiled
+from cypresskit.machine.fast.processor import FLAGGED, this_host
+from cypresskit.machine.fast.translation import (
     DIVERGED,
     DONE,
     ENDLESS,
@@ -27,8 +29,6 @@ from cypresskit.machine.fast.host import (
     TEXEL,
     UNDERFLOWED,
 )
-from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.processor import FLAGGED, this_host
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import Run, tally
 from cypresskit.machine.wavefront import TILE

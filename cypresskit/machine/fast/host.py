@@ -8,29 +8,36 @@ to its next stop: a fence, a wait of its wavefront (``in_step``), or its end; th
 registers in ``spill``, and takes them up when all have come. Work-items that come to different
 stops make the kernel give up (DIVERGED). Every access is checked.
 
-``context`` is a table of addresses and sizes; a *slot* is a place in it. ``counts`` has the accesses
-outside of memory, then how often each run of instructions was executed.
+``context`` is a table of addresses and sizes; a *slot* is a place in it. ``counts`` has the
+accesses outside of memory, then how often each run of instructions was executed.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.machine.fast.in_step import in_step
 from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.processor import FLAGGED, Processor, flush_mode
+from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, flush_mode
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.translate import Translator
+from cypresskit.machine.fast.translation import (
+    DIVERGED,
+    ELEMENT,
+    ENDLESS,
+    FAILED,
+    ITEM,
+    NEXT,
+    PLACE,
+    TEXEL,
+    UNDERFLOWED,
+    Translation,
+)
 from cypresskit.machine.fast.vec import Vec
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
-DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of it ends
-# What it reports: where in the body, whose, of which element of memory; the next batch.
-PLACE, ITEM, ELEMENT, NEXT = range(4)
-TEXEL = 16  # bytes, also of a place in ``spill``
 HEAD = (
     "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill,"
     " i64 %budget, i64 %first, i64 %last)"
@@ -38,33 +45,17 @@ HEAD = (
 ZEROS = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
 
 
-@dataclass(frozen=True)
-class Translation:
-    """IR text and how to talk to it: the context's slots by name, the literals in the order of
-    their table, which of the counters counts each instruction of the program's body; and ``sizes``,
-    the bytes of what a host thread owns. ``reads_global``: what global memory held before matters,
-    also to the interpreter, which runs the launch where work-items diverge.
-    """
-
-    text: str
-    slots: dict[str, int]
-    literals: tuple[int, ...]
-    counters: list[int]
-    sizes: dict[str, int]
-    reads_global: bool
-
-
-def translate(program: Program, processor: Processor) -> Translation:
+def translate(program: Program, processor: HostProcessor) -> Translation:
     """Translate ``program`` for a host."""
-    return Host(program, processor).translation()
+    return HostTarget(program, processor).translation()
 
 
-class Host(Target):
+class HostTarget(Target):
     """The kernel of a program, as it is written."""
 
     index = "i64"
 
-    def __init__(self, program: Program, processor: Processor):
+    def __init__(self, program: Program, processor: HostProcessor):
         doubles = any(i.op.double for i in program.body)
         self.mode = "soft" if doubles else processor.mode  # a flush mode would flush doubles, too
         super().__init__(program, Floats, self.mode == "soft")
@@ -251,7 +242,8 @@ class Host(Target):
                 return self.literal((0, ONE)[component - 2])
             place = self.y if component else self.x
             return (place.cast("trunc", "i32").cast("sitofp", "float") + 0.5).bits("i32")
-        within, group = self.ir.get("n"), self.batch
+        within = self.ir.get("n")
+        group = self.batch
         flat = {"vTidInGrpFlat": within, "vThreadGrpIdFlat": group, "vAbsTidFlat": self.item}
         if name in flat:
             return flat[name].cast("trunc", "i32")
@@ -376,7 +368,7 @@ class Host(Target):
         ir.label(again)
         note = Vec(ir, "%spill", "ptr").at(ir.get("stored") * self.state + self.put_off[at])
         place = note.load("ptr")
-        ir.branch(place.cmp("ne", "null"), noted, on)
+        ir.branch(place.cmp("ne", ir.const("null", "ptr")), noted, on)
         ir.label(noted)
         _store_words(place, words, note.at(TEXEL).load("i32", len(words) if words[1:] else 0))
         note.store(ir.const("null", "ptr"))
@@ -458,7 +450,8 @@ class Host(Target):
     def _text(self) -> str:
         """The module: what is declared, then the function."""
         flushes = flush_mode(self.mode)
-        head, begin = HEAD, []
+        head = HEAD
+        begin = []
         if flushes:
             head += ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"'
             begin = ["  %saved_mode = call i64 @flush()"]

@@ -42,18 +42,18 @@ def in_step(program: Program) -> InStep:
         changed = False
         for at in range(len(body)):
             since = before[at]
-            for number, memory, store in since:
-                late = memory == stores[at] and number >= at
-                if store and (late or memory in loads[at]):
+            for number, place, store in since:
+                late = place == stores[at] and number >= at
+                if store and (late or place in loads[at]):
                     waits.add(at)
             if at in waits or at in fences:
                 since = set()
             since = since | {(at, memory, False) for memory in loads[at]}
-            if stores[at]:
-                company = {access for access in since if access[1] == stores[at]}
+            if memory := stores[at]:
+                company = {access for access in since if access[1] == memory}
                 deferred |= {number for number, _, store in company if store}
                 deferred |= {at} if company else set()
-                since |= {(at, stores[at], True)}
+                since |= {(at, memory, True)}
             for following in successors(program, at):
                 changed |= not since <= before[following]
                 before[following] |= since

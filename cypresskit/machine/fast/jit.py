@@ -16,8 +16,8 @@ from cypresskit import il
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
-from cypresskit.machine.fast.host import Translation
-from cypresskit.machine.fast.processor import Processor, this_host
+from cypresskit.machine.fast.processor import HostProcessor, this_host
+from cypresskit.machine.fast.translation import Translation
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
@@ -48,7 +48,7 @@ def compiled(program: Program, soft: bool = False) -> NativeCode:
 
 
 @lru_cache(maxsize=KEPT)
-def _compiled(program: Program, processor: Processor) -> NativeCode:
+def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
     import llvmlite.binding as llvm
 
     files = KeptFiles(FOLDER, "kernel", FILES)
@@ -79,7 +79,7 @@ def _compiled(program: Program, processor: Processor) -> NativeCode:
     )
 
 
-def object_code(text: str, processor: Processor) -> bytes:
+def object_code(text: str, processor: HostProcessor) -> bytes:
     """The optimised machine code of a module."""
     import llvmlite.binding as llvm
 
@@ -107,7 +107,7 @@ SOURCES = SourceFiles(
 )  # of translation
 
 
-def _key(program: Program, processor: Processor) -> str:
+def _key(program: Program, processor: HostProcessor) -> str:
     """A hash of all that object code depends on: the program, the processor, LLVM and the
     translator.
     """

@@ -7,7 +7,8 @@ for bit.
 Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only
 operations that select or copy bits flush by themselves; with ``soft`` set every operation does. NaN
 results are whatever the processor gives: the caller asks for ``canonical`` ones where the
-difference can be seen. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
+difference can be seen. On hosts without a fused multiply-add LLVM calls the C library's, which is
+exact and slow.
 """
 
 from collections.abc import Callable

@@ -7,7 +7,16 @@ is merely stored at last is made canonical there, if nothing but such results is
 
 from cypresskit.il import Instruction, Program, Source
 from cypresskit.il.bits import INFINITY, SIGN
-from cypresskit.il.dataflow import Numbering, Use, backward, components, defines, keys, uses
+from cypresskit.il.dataflow import (
+    Numbering,
+    Use,
+    backward,
+    components,
+    defines,
+    keys,
+    uses,
+    writers,
+)
 from cypresskit.il.program import LETTERS
 
 
@@ -51,13 +60,13 @@ class Payloads:
 
     def _paired(self) -> int:
         """The components whose word of a double is never written without the other one."""
-        writers: dict[tuple[int, int], list[int]] = {}
-        for at, i in enumerate(self.program.body):
-            for c in defines(i):
-                writers.setdefault((i.dest.register.index, c), []).append(at)
-        return self.numbering.bits(
-            (number, c) for number, c in writers if writers[number, c] == writers.get((number, c ^ 1))
-        )
+        written_by = writers(self.program)
+        together = [
+            (number, c)
+            for number, c in written_by
+            if written_by[number, c] == written_by[number, c ^ 1]
+        ]
+        return self.numbering.bits(together)
 
     def _pure(self, kind: str) -> int:
         """The components to which nothing is ever written but results of that type, 0 and 1."""

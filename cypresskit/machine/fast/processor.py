@@ -26,7 +26,7 @@ def flush_mode(mode: str) -> str:
 
 
 @dataclass(frozen=True)
-class Processor:
+class HostProcessor:
     """An LLVM processor ``name`` with ``features``, and the mode that flushes subnormals (see
     ``flush_mode``).
     """
@@ -36,19 +36,19 @@ class Processor:
     mode: str
 
 
-def this_host() -> Processor:
+def this_host() -> HostProcessor:
     """The processor that this process runs on."""
     return processor("")
 
 
 @cache
-def processor(name: str) -> Processor:
-    """The processor to generate code for, as if the host were LLVM's CPU ``name``; "portable" is this
-    one without a flush mode, "flags" with one that is trusted as far as ARM's, and "" this one.
+def processor(name: str) -> HostProcessor:
+    """The processor to generate code for, as if the host were LLVM's CPU ``name``; "portable" is
+    this one without a flush mode, "flags" with one trusted as far as ARM's, and "" this one.
     """
     cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
     machine = platform.machine().lower()
     on_x86, on_arm = machine in ("x86_64", "amd64"), machine in ("aarch64", "arm64")
     mode = "soft" if name == "portable" or not (on_x86 or on_arm) else "arm" if on_arm else "x86"
     mode = "flags" if name == "flags" and mode == "x86" else mode
-    return Processor(cpu, features, mode)
+    return HostProcessor(cpu, features, mode)

@@ -3,7 +3,7 @@
 ``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's GPUs.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from cypresskit.il import Instruction, Program
@@ -11,7 +11,7 @@ from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 
-class Target(ABC):
+class Target:
     """A machine that ``program`` is translated for, in ``ir``: how its work-items reach memory.
 
     ``floats`` does its arithmetic; ``index`` is the type of an address ("i32", "i64"). Values are
@@ -69,9 +69,7 @@ class Target(ABC):
         """Words of an LDS array, by their places after that of a byte."""
 
     @abstractmethod
-    def store_lds(
-        self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec
-    ) -> None:
+    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
         """Store the lanes of ``value`` to them, for instruction ``at``."""
 
     @abstractmethod

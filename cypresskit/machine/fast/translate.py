@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 from cypresskit.il.bits import ONE, SIGN
-from cypresskit.il.dataflow import defines, lds_address, lds_words, read_positions
+from cypresskit.il.dataflow import lds_address, lds_words, read_positions, writers
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE
 from cypresskit.machine.fast.payloads import Payloads
@@ -19,16 +19,11 @@ from cypresskit.machine.fast.vec import Vec
 
 def variables(program: Program) -> dict[tuple[int, int], tuple[str, int]]:
     """The variable of each component of a register, (number, component), and its lane there."""
-    writers: dict[tuple[int, int], list[int]] = {
-        (number, c): [] for number in program.registers for c in range(4)
-    }
-    for at, i in enumerate(program.body):
-        for c in defines(i):
-            writers[i.dest.register.index, c].append(at)
+    written_by = writers(program)
     places = {}
     for number in program.registers:
         for c in range(4):
-            together = [d for d in range(4) if writers[number, d] == writers[number, c]]
+            together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
             name = f"r{number}{''.join(LETTERS[d] for d in together)}"
             places[number, c] = name, together.index(c)
     return places
@@ -62,9 +57,9 @@ class Translator:
             elif i.op.kind == "fence":
                 self.target.fence(at)
             elif i.op.kind == "lds":
-                self._lds(at, i)
+                self._access_lds(at, i)
             elif i.dest is not None:
-                self._write(at, i.dest, self._result(at, i))
+                self._write(at, i.dest, self._result(at, i, i.dest.written or (0,)))
 
     # Operands
 
@@ -72,24 +67,27 @@ class Translator:
         """A source at those positions, without its modifiers."""
         letters = [source.swizzle[p] for p in positions]
         register = source.register
-        if register.kind == "g":
-            texel = self.target.load_global(self._element(register))
-            if set(letters) <= set(LETTERS):
-                return texel.pick([LETTERS.index(letter) for letter in letters])
-            return self.ir.vector([self._constant(x) or texel[LETTERS.index(x)] for x in letters])
         if register.kind == "r" and set(letters) <= set(LETTERS):
             places = [self.places[register.index, LETTERS.index(letter)] for letter in letters]
             if len({name for name, _ in places}) == 1:
                 return self.ir.get(places[0][0]).pick([lane for _, lane in places])
-        words = {x: self._constant(x) or self._word(register, LETTERS.index(x)) for x in letters}
+        loaded = None
+        if register.kind == "g":
+            loaded = self.target.load_global(self._element(register))
+        words = {
+            x: self._number(x) if x in "01" else self._word(register, LETTERS.index(x), loaded)
+            for x in letters
+        }
         return self.ir.vector([words[letter] for letter in letters])
 
-    def _constant(self, letter: str) -> Vec | None:
-        """A letter of a swizzle that stands for a number."""
-        return self.target.literal(ONE * int(letter)) if letter in "01" else None
+    def _number(self, letter: str) -> Vec:
+        """What "0" or "1" stands for in a swizzle or a mask."""
+        return self.target.literal(ONE * int(letter))
 
-    def _word(self, register: Register, c: int) -> Vec:
-        """A component of a register."""
+    def _word(self, register: Register, c: int, loaded: Vec | None) -> Vec:
+        """A component of a register, or of the element of ``g[]`` that was ``loaded``."""
+        if loaded is not None:
+            return loaded[c]
         if register.kind == "r":
             name, lane = self.places[register.index, c]
             return self.ir.get(name)[lane]
@@ -124,13 +122,14 @@ class Translator:
 
     # Instructions
 
-    def _result(self, at: int, i: Instruction) -> Vec:
-        """What an instruction computes or fetches, a lane for each component that it writes."""
-        written = i.dest.written
+    def _result(self, at: int, i: Instruction, written: Sequence[int]) -> Vec:
+        """What an instruction computes or fetches, a lane for each component that it writes; a
+        scalar for all.
+        """
         if i.op.kind == "fetch":
             place = self._operand(i, 0, read_positions(self.program, i, 0))
             parts = [place[k] for k in range(max(1, place.n))]
-            return self.target.texel(i, parts).pick(written or (0,))
+            return self.target.texel(i, parts).pick(written)
         operands = []
         for n, kind in enumerate(i.op.sources):
             if kind == "d":
@@ -144,18 +143,19 @@ class Translator:
         if value.kind in ("float", "double") and self.payloads.visible(at):
             value = self.floats.canonical(value)
         if value.kind == "double":
-            return value.bits("i32").pick([c % 2 for c in written or (0,)])
+            return value.bits("i32").pick([c % 2 for c in written])
         return value.bits("i32")
 
     def _write(self, at: int, dest: Dest, value: Vec) -> None:
         """Write a lane to each component of ``dest.written``; a scalar to all."""
-        register, written = dest.register, list(dest.written)
+        register = dest.register
+        written = list(dest.written)
         value = value.lanes(len(written) if len(written) > 1 else 0)
         if set(dest.mask) & set("01"):
             lanes = {c: value[k] for k, c in enumerate(written)}
-            numbers = {c: self._constant(x) for c, x in enumerate(dest.mask) if x in "01"}
-            written = sorted(lanes | numbers)
-            value = self.ir.vector([(lanes | numbers)[c] for c in written])
+            lanes |= {c: self._number(x) for c, x in enumerate(dest.mask) if x in "01"}
+            written = sorted(lanes)
+            value = self.ir.vector([lanes[c] for c in written])
         if register.kind == "g":
             self.target.store_global(at, self._element(register), written, value)
         elif register.kind == "o":
@@ -172,7 +172,7 @@ class Translator:
         offset = self._words(register.address, (0,))
         return offset.cast("sext", self.target.index) + register.element
 
-    def _lds(self, at: int, i: Instruction) -> None:
+    def _access_lds(self, at: int, i: Instruction) -> None:
         array = i.controls.id
         stride, _ = self.program.lds[array]
         byte, *inside = (
@@ -185,9 +185,8 @@ class Translator:
         if i.op.store:
             value = self._operand(i, i.op.passed[0], words)
             self.target.store_lds(at, array, byte & -4, words, value)
-        else:
-            value = self.target.load_lds(array, byte & -4, words)
-            self._write(at, i.dest, value)
+        elif i.dest is not None:
+            self._write(at, i.dest, self.target.load_lds(array, byte & -4, words))
 
     # Control flow
 
