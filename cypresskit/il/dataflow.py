@@ -10,9 +10,11 @@ components z and x. Left out: values; SSA form, which the compiler has.
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from operator import or_
+from typing import TypeVar
 
 from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
+Facts = TypeVar("Facts", int, frozenset)  # a set
 Key = tuple[int, int]  # number of an r register, component
 # Number of the source (negative: an address of g[]), the source, the positions that are read
 Use = tuple[int, Source, tuple[int, ...]]
@@ -140,6 +142,23 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
             now = step(at, reduce(or_, (before[n] for n in following[at])))
             changed |= now != before[at]
             before[at] = now
+    return before
+
+
+def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts]) -> list[Facts]:
+    """The least fixed point of a forward analysis: the set before each instruction (and, last, at
+    the end), ``first`` at the beginning; ``step(at, before)`` computes the set after one.
+    """
+    before = [first] + [type(first)()] * len(program.body)
+    changed = True
+    while changed:
+        changed = False
+        for at in range(len(program.body)):
+            after = step(at, before[at])
+            for following in successors(program, at):
+                both = before[following] | after
+                changed |= both != before[following]
+                before[following] = both
     return before
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
-from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.dataflow import Numbering, defines, forward, liveness
 from cypresskit.machine.fast.in_step import in_step
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, flush_mode
@@ -42,7 +42,6 @@ HEAD = (
     "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill,"
     " i64 %budget, i64 %first, i64 %last)"
 )
-ZEROS = "@zeros = private constant [4 x i32] zeroinitializer, align 16"
 
 
 def translate(program: Program, processor: HostProcessor) -> Translation:
@@ -77,8 +76,10 @@ class HostTarget(Target):
         self._stops = {at: number for number, at in enumerate(stops, 1)}
         self.numbering = Numbering(program)
         self.live = liveness(program, self.numbering) if stops else []
+        self.changed = self._changed() if stops else []
         for name in ("issued", "spent", "outside", "n", "begun", "stored"):
             self.ir.variable(name, "i64")
+        self.ir.variable("loaded", "i32", 4)
         for name in ("status", "met", "group_met"):
             self.ir.variable(name, "i32")
         self.translator = Translator(program, self)
@@ -87,7 +88,7 @@ class HostTarget(Target):
             self.ir.variable(f"loop{at}", "i64")
         # What a work-item leaves in ``spill``: its stop, how much it has issued, ...
         kept = [*self.translator.registers, *(f"loop{at}" for at in loops)] if stops else []
-        self.offsets = {name: TEXEL * k for k, name in enumerate(kept, 1)}
+        self.offsets = {name: TEXEL * k for k, name in enumerate(kept, 1)} | {"issued": 8}
         # ... and of each deferred store the place and the words
         deferred = sorted(self.steps.deferred)
         first = TEXEL * (1 + len(kept))
@@ -180,14 +181,14 @@ class HostTarget(Target):
     def _stop(self, at: int) -> None:
         """Leave here, and go on when all have come."""
         ir = self.ir
-        live = {"issued": TEXEL // 2} | self._live(at)
-        for name, offset in live.items():
-            self.own.at(offset).store(ir.get(name))
+        loops = {f"loop{opener}" for opener in self._loops_around(at)} | {"issued"}
+        for name in sorted(loops | self._names(self.live[at] & self.changed[at])):
+            self.own.at(self.offsets[name]).store(ir.get(name))
         self._leave(self._stops[at])
         ir.lines.append(f"stop{at}:")
-        for name, offset in live.items():
+        for name in sorted(loops | self._names(self.live[at])):
             variable = ir.variables[name]
-            ir.set(name, self.own.at(offset).load(variable.kind, variable.n))
+            ir.set(name, self.own.at(self.offsets[name]).load(variable.kind, variable.n))
 
     def _leave(self, stop: int) -> None:
         """End the work-item's turn at a stop, or for 0 at its end."""
@@ -207,14 +208,27 @@ class HostTarget(Target):
             self.ir.label(same)
         self.ir.set(name, stop)
 
-    def _live(self, at: int) -> dict[str, int]:
-        """The variables that are needed from ``at`` on, and their places in ``spill``."""
+    def _changed(self) -> list[int]:
+        """The components that were written since the last stop, before each instruction."""
+        every = self.numbering.bits((n, c) for n in self.program.registers for c in range(4))
+
+        def after(at: int, since: int) -> int:
+            i = self.program.body[at]
+            since = 0 if at in self._stops else since
+            if i.dest is None:
+                return since
+            return since | self.numbering.bits((i.dest.register.index, c) for c in defines(i))
+
+        return forward(self.program, every, after)
+
+    def _names(self, components: int) -> set[str]:
+        """The variables of some components."""
+        return {self.translator.places[key][0] for key in self.numbering.keys(components)}
+
+    def _loops_around(self, at: int) -> list[int]:
         matching = self.program.matching
-        names = {self.translator.places[key][0] for key in self.numbering.keys(self.live[at])}
-        for opener, i in enumerate(self.program.body[:at]):
-            if i.op.flow == "loop" and matching[opener] > at:
-                names.add(f"loop{opener}")
-        return {name: self.offsets[name] for name in sorted(names)}
+        loops = (n for n, i in enumerate(self.program.body[:at]) if i.op.flow == "loop")
+        return [opener for opener in loops if matching[opener] > at]
 
     def _clear(self, place: Vec, size: int) -> None:
         self.ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
@@ -311,9 +325,16 @@ class HostTarget(Target):
 
     def _load(self, place: Vec, inside: Vec) -> Vec:
         """Four words, or zeros where they aren't inside, which is counted."""
-        self.ir.declared["zeros"] = ZEROS
-        self.ir.add("outside", (~inside).cast("zext", "i64"))
-        return inside.select(place, Vec(self.ir, "@zeros", "ptr")).load("i32", 4, 4)
+        there, outside, on = (self.ir.new(name) for name in ("there", "outside", "on"))
+        self.ir.branch(inside, there, outside)
+        self.ir.label(outside)
+        self.ir.add("outside", 1)
+        self.ir.set("loaded", 0)
+        self.ir.go(on)
+        self.ir.label(there)
+        self.ir.set("loaded", place.load("i32", 4, 4))
+        self.ir.label(on)
+        return self.ir.get("loaded")
 
     def load_global(self, element: Vec) -> Vec:
         inside = element.cmp("ult", self._slot("global_size"))

@@ -11,9 +11,10 @@ kernel that loads, computes, and stores at its end waits nowhere.
 from dataclasses import dataclass
 
 from cypresskit.il import Instruction, Program
-from cypresskit.il.dataflow import successors
+from cypresskit.il.dataflow import forward
 
 Memory = tuple[str, int]  # ("g", 0), or ("lds", number of an array)
+Accesses = frozenset[tuple[int, Memory, bool]]
 
 
 @dataclass(frozen=True)
@@ -35,28 +36,25 @@ def in_step(program: Program) -> InStep:
     fences = {at for at, i in enumerate(body) if i.controls.threads and program.mode == "compute"}
     waits: set[int] = set()
     deferred: set[int] = set()
-    # The accesses that may precede each instruction since the last wait: (number, memory, store)
-    before: list[set[tuple[int, Memory, bool]]] = [set() for _ in range(len(body) + 1)]
-    changed = True
-    while changed:
-        changed = False
-        for at in range(len(body)):
-            since = before[at]
-            for number, place, store in since:
-                late = place == stores[at] and number >= at
-                if store and (late or place in loads[at]):
-                    waits.add(at)
-            if at in waits or at in fences:
-                since = set()
-            since = since | {(at, memory, False) for memory in loads[at]}
-            if memory := stores[at]:
-                company = {access for access in since if access[1] == memory}
-                deferred |= {number for number, _, store in company if store}
-                deferred |= {at} if company else set()
-                since |= {(at, memory, True)}
-            for following in successors(program, at):
-                changed |= not since <= before[following]
-                before[following] |= since
+
+    def after(at: int, since: Accesses) -> Accesses:
+        """The accesses since all waited: the number of an instruction, its memory, a store?"""
+        memory = stores[at]
+        for number, place, store in since:
+            late = place == memory and number >= at
+            if store and (late or place in loads[at]):
+                waits.add(at)
+        if at in waits or at in fences:
+            since = frozenset()
+        since |= {(at, place, False) for place in loads[at]}
+        if memory:
+            company = {access for access in since if access[1] == memory}
+            deferred.update(number for number, _, store in company if store)
+            deferred.update([at] if company else [])
+            since |= {(at, memory, True)}
+        return since
+
+    forward(program, Accesses(), after)
     return InStep(frozenset(waits), frozenset(fences), frozenset(deferred))
 
 

@@ -90,7 +90,8 @@ def object_code(text: str, processor: HostProcessor) -> bytes:
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_unrolling = tuning.loop_vectorization = tuning.slp_vectorization = False
+    tuning.loop_unrolling = tuning.loop_vectorization = False
+    tuning.slp_vectorization = True  # doubles are scalars in the text
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_object(module)
