@@ -5,7 +5,7 @@ cpu ``cypress``).
 
 writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it.
 
-``cypresskit.today.machine_code`` writes the LLVM IR; ``cypress.ll`` has how this chip reads and
+The fast engine's translator writes the LLVM IR, for one more target: how this chip reads and
 writes. In the assembly, registers and the bundles of the innermost loop are counted. Kernels with
 doubles or LDS are not in the record: the back end has no way to them. The rest is up to its own
 scheduler: it is nobody's optimum.
@@ -14,29 +14,28 @@ scheduler: it is nobody's optimum.
 import datetime
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import llvmlite.binding as llvm
 
 import cypresskit as ck
-from cypresskit.compiler.ir import BasicBlock, CompileError, Op, StoreDetail, Word
-from cypresskit.compiler.lower import lower
-from cypresskit.compiler.simplify import simplify
-from cypresskit.today.machine_code import OPERATIONS, ModuleWriter, assembled
+from cypresskit.compiler import CompileError
+from cypresskit.il import Instruction
+from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.translate import Translator
+from cypresskit.machine.fast.vec import Vec
+from cypresskit.today.machine_code import PlainFloats, assembled
 
 FILE = Path(ck.__file__).parent / "data" / "llvm.json"
-MEMORY = (Path(__file__).parent / "cypress.ll").read_text(encoding="utf-8")
-MEANING = re.compile(r"define internal .*?@(\w+)\(.*?\n}\n", re.DOTALL)
+HEAD = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"
 
 
 def opinion(program: ck.Program) -> dict[str, int]:
     """Registers and bundles of the innermost loop. Raises ``CompileError`` for doubles and LDS."""
-    function = simplify(lower(program, ck.HD5870.limits))
-    library = MEANING.sub(lambda found: found[0] * ("_64(" not in found[0]), OPERATIONS)
-    module = CypressWriter(function, library + MEMORY, "texture", 64).module
-    called = {*re.findall(r"call .*? @(\w+)\(", module)}
-    kept = MEANING.sub(lambda found: found[0] * (found[1] in called), module)
-    return read(assembled(kept, "r600--", "cypress"))
+    if program.lds or any(i.op.double for i in program.body):
+        raise CompileError("doubles and LDS are not known to this back end")
+    return read(assembled(CypressTarget(program).module(), "r600--", "cypress"))
 
 
 def read(assembly: str) -> dict[str, int]:
@@ -55,40 +54,66 @@ def read(assembly: str) -> dict[str, int]:
     return {"registers": registers, "loop_bundles": sum(bundles[address] for address in named)}
 
 
-class CypressWriter(ModuleWriter):
-    """The same for Cypress, whose registers are preloaded whole, and which reads a constant where
-    it is used.
+class CypressTarget(Target):
+    """This chip, whose registers are preloaded whole, and which reads a constant where it is
+    used.
     """
 
-    convention = "amdgpu_ps"
+    vectors = False
 
-    def arguments(self) -> str:
-        return ", ".join(f"<4 x float> inreg %r{n}" for n in (0, 1))
+    def __init__(self, program: ck.Program):
+        super().__init__(program, PlainFloats)
 
-    def constants(self, blocks: list[BasicBlock]) -> list[str]:
-        return []
+    def module(self) -> str:
+        """The module's text."""
+        Translator(self.program, self).work_item()
+        self.ir.do("ret void")
+        return "\n".join([*self.ir.declared.values(), *self.ir.text(HEAD)])
 
-    def word(self, value: Word) -> str:
-        if value.kind == "constant":
-            places = ", ".join(f"i32 {place}" for place in value.place)
-            return self.new(f"call i32 @constant({places})")
-        if value.kind == "input":
-            register, channel = value.place
-            part = self.new(f"extractelement <4 x float> %r{register}, i32 {channel}")
-            return self.new(f"bitcast float {part} to i32")
-        return super().word(value)
+    def _place(self, element: Vec, space: int) -> Vec:
+        address = (element.cast("trunc", "i32") << 4) if element.kind == "i64" else element
+        return self.ir.op(
+            f"inttoptr {address} to ptr addrspace({space})", f"ptr addrspace({space})"
+        )
 
-    def block(self, block: BasicBlock) -> None:
-        for word in (word for phi in block.phis for word in phi.args.values()):
-            if word.kind in ("constant", "input"):
-                raise CompileError("an input of a loop is not known to the way through LLVM")
-        super().block(block)
+    def literal(self, bits: int) -> Vec:
+        return self.ir.const(bits, "i32")
 
-    def store(self, op: Op, detail: StoreDetail) -> None:
-        if op.name == "EXPORT" or len(detail.mask) < 4:
-            raise self.refused(op, "a part of an element")
-        index = () if op.srcs[4:] else (0,)
-        self.call(op, op.name, op.srcs, *index, detail.place)
+    def constant(self, buffer: int, element: int, component: int) -> Vec:
+        place = self._place(self.ir.const(16 * element, "i32"), 8)
+        return place.load("float", 4)[component].bits("i32")
+
+    def input(self, name: str, component: int) -> Vec:
+        register = "%r1" if name.startswith("vThreadGrp") else "%r0"
+        return Vec(self.ir, register, "float", 4)[component].bits("i32")
+
+    def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
+        x, y = (*place, self.ir.const(0, "i32"))[:2]
+        number, zero = (self.ir.const(n, "i32") for n in (i.controls.resource, 0))
+        offsets = [self.ir.const(more, "i32") for more in i.controls.aoffimmi[:2]]
+        where = self.ir.vector([x, y, zero, zero]).bits("float")
+        more = [*offsets, zero, number, number, zero, zero, zero, zero]
+        return self.ir.call("llvm.r600.tex", "float", 4, where, *more).bits("i32")
+
+    def load_global(self, element: Vec) -> Vec:
+        return self._place(element, 1).load("i32", 4)
+
+    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
+        if len(words) < 4:
+            raise self.refused("a part of an element")
+        self._place(element, 1).store(value)
+
+    def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
+        raise self.refused("an output")
+
+    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
+        raise self.refused("LDS")
+
+    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
+        raise self.refused("LDS")
+
+    def refused(self, what: str) -> CompileError:
+        return CompileError(f"{what} is not known to this back end")
 
 
 if __name__ == "__main__":

@@ -1,238 +1,206 @@
-"""An IL kernel as the machine code of a chip that is sold, by LLVM's AMDGPU back end, which comes
+"""An IL kernel as the machine code of AMD's current GPUs, by LLVM's AMDGPU back end, which comes
 with llvmlite.
 
-The compiler's scalar form is written as LLVM IR, blocks and phis one to one; what each operation
-means stands in ``operations.ll`` and ``amdgcn.ll``, and all that follows is LLVM's. Textures are
-images on a Radeon; an Instinct has none, and loads from arrays. An output is stored at the
-work-item's place in a matrix. Left out: IL's rules for subnormals and NaNs, and operations that
-those texts haven't, which are refused.
+The fast engine's translator writes the LLVM IR, for another target: textures are images on a
+Radeon; an Instinct has none, and loads from arrays. An output is stored at the work-item's place in
+a matrix. Left out: IL's rules for subnormals and NaNs, and checks of addresses.
 """
 
 import re
-from dataclasses import dataclass, replace
-from importlib.resources import files
+from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, prod
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
 
-from cypresskit.compiler.ir import (
-    BasicBlock,
-    CompileError,
-    FetchDetail,
-    Function,
-    LdsAccess,
-    Op,
-    Src,
-    StoreDetail,
-    Word,
-    const,
-    refuse,
-)
-from cypresskit.compiler.lower import lower
-from cypresskit.compiler.simplify import simplify
-from cypresskit.devices import HD5870
+from cypresskit.il import Instruction, Program
+from cypresskit.il.bits import ONE
 from cypresskit.kernels.own import Source, resolve_program
+from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.target import Target, store_words
+from cypresskit.machine.fast.translate import Translator
+from cypresskit.machine.fast.vec import Vec
 
 
 class Gpu(NamedTuple):
-    """LLVM's name of a processor; what a texture is, "image" or "array"; work-items of a
-    wavefront; bytes of LDS that SIMDs share, and how many SIMDs do.
+    """LLVM's name of a processor; whether it has images; work-items of a wavefront; bytes of LDS
+    that SIMDs share, and how many SIMDs do.
     """
 
     processor: str
-    fetch: str
+    images: bool
     wavefront: int
     lds_bytes: int
     simds: int
 
 
 CHIPS = {
-    "HD 7970": Gpu("tahiti", "image", 64, 65536, 4),
-    "MI300X": Gpu("gfx942", "array", 64, 65536, 4),
-    "RX 9070": Gpu("gfx1201", "image", 32, 131072, 4),
+    "HD 7970": Gpu("tahiti", True, 64, 65536, 4),
+    "MI300X": Gpu("gfx942", False, 64, 65536, 4),
+    "RX 9070": Gpu("gfx1201", True, 32, 131072, 4),
 }
-OPERATIONS, MEMORY = (
-    files("cypresskit.today").joinpath(f"{name}.ll").read_text(encoding="utf-8")
-    for name in ("operations", "amdgcn")
+#: What a kernel's scalar registers hold: a table of 32-byte descriptors, of textures from 0 on, the
+#: sampler, and of outputs from 128 on; all constant buffers, of 64 KiB each; and ``g[]``.
+DESCRIPTORS, CONSTANTS, MEMORY = "%descriptors", "%constants", "%memory"
+OUTPUTS, SAMPLER, BUFFER = 128, 127, 65536
+HEAD = (
+    "define amdgpu_cs void @main(ptr addrspace(4) inreg %descriptors,"
+    " ptr addrspace(4) inreg %constants, ptr addrspace(1) inreg %memory{numbers})"
+    ' "amdgpu-flat-work-group-size"="1,{items}" !dbg !3 {{'
 )
-#: What the kernel's scalar registers hold, and what its frame looks like.
-POINTERS = "ptr addrspace(4) inreg %descriptors, ptr addrspace(4) inreg %constants"
-POINTERS += ", ptr addrspace(1) inreg %memory"
-FRAME = 'define {convention} void @main({arguments}) "amdgpu-flat-work-group-size"="1,{items}"'
+#: Places in the kernel's text: line n is !(n + LINES)
+LINES = 100
+DEBUG = """
+!llvm.dbg.cu = !{!1}
+!llvm.module.flags = !{!4, !5}
+!0 = !DIFile(filename: "kernel.il", directory: "")
+!1 = distinct !DICompileUnit(language: DW_LANG_C, file: !0, emissionKind: LineTablesOnly)
+!2 = !DISubroutineType(types: !6)
+!3 = distinct !DISubprogram(name: "main", file: !0, type: !2, unit: !1, spFlags: DISPFlagDefinition)
+!4 = !{i32 2, !"Debug Info Version", i32 3}
+!5 = !{i32 2, !"Dwarf Version", i32 4}
+!6 = !{}"""
 
 
-class ModuleWriter:
-    """LLVM IR of a function, as text. Words are i32, floats are bitcasts of them; each operation is
-    a call of its meaning in ``library``, and has its line of IL. ``items`` are in a workgroup.
-    """
+class PlainFloats(Floats):
+    """Arithmetic without IL's rules for subnormals and NaNs, and as fast as IL's own."""
 
-    convention = "amdgpu_cs"
+    def flush(self, value: Vec) -> Vec:
+        return value
 
-    def __init__(self, function: Function, library: str, fetch: str, items: int):
-        self.function = function
-        self.fetch = fetch
-        self.signatures = {
-            name: (result, [tuple(one.rsplit(" %", 1)) for one in given.split(", ") if one])
-            for result, name, given in re.findall(
-                r"define internal (.+) @(\w+)\((.*)\) alwaysinline", library
-            )
-        }
-        self.lines: list[str] = []
-        self.names: dict[Word, str] = {}
-        self.reads: dict[Op, tuple[str, str]] = {}  # types and values from LDS
-        self.at = 0
-        blocks = [block for block in function.blocks if not block.dead]
-        self.labels = {block: f"b{n}" for n, block in enumerate(blocks)}
-        self.lines += ["entry:", *self.constants(blocks), f"  br label %{self.labels[blocks[0]]}"]
-        for block in blocks:
-            self.block(block)
-        frame = FRAME.format(convention=self.convention, arguments=self.arguments(), items=items)
-        places = [
-            f"!{100 + line} = !DILocation(line: {line}, column: 1, scope: !3)"
-            for line in {instruction.line for instruction in function.program.body} | {0}
-        ]
-        self.module = "\n".join([frame + " !dbg !3 {", *self.lines, "}", library, *places])
+    def canonical(self, value: Vec) -> Vec:
+        return value
 
-    def arguments(self) -> str:
-        """The kernel's arguments: pointers and numbers of the group in scalar registers, the
-        work-item's in its own.
-        """
-        own = {word.place for word in self.function.inputs}
-        own |= set() if self.function.program.group else {(0, 0), (0, 1)}
+    def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
+        return a.call("fmuladd", b, c)
+
+    def small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
+        return result
+
+    def inverse_root(self, a: Vec) -> Vec:
+        return self.multiply("div afn", self.e.const(1.0, "float", a.n), a.call("sqrt"))
+
+
+class GpuTarget(Target):
+    """The kernel of a program for one of ``CHIPS``."""
+
+    def __init__(self, program: Program, chip: Gpu):
+        super().__init__(program, PlainFloats)
+        self.chip = chip
+        self.descriptors = Vec(self.ir, DESCRIPTORS, "ptr addrspace(4)")
+        self.numbers: dict[str, Vec] = {}
+        self.lds: dict[int, int] = {}
+        end = 0
+        for n, (_, size) in program.lds.items():
+            self.lds[n] = end
+            end += size
+
+    def module(self) -> str:
+        """The module's text."""
+        self.ir.mark = f", !dbg !{LINES}"
+        Translator(self.program, self).work_item()
+        self.ir.do("ret void")
         numbers = (
-            f"i32 {'inreg ' if register else ''}%i{register}_{channel}"
-            for register, channel in sorted(own, reverse=True)
+            f", i32 {'inreg ' * name.startswith('vThreadGrp')}%{name}" for name in self.numbers
         )
-        return ", ".join([POINTERS, *numbers])
+        items = self.chip.wavefront if self.program.mode == "pixel" else prod(self.program.group)
+        head = HEAD.format(numbers="".join(numbers), items=items)
+        places = [
+            f"!{LINES + line} = !DILocation(line: {line}, column: 1, scope: !3)"
+            for line in {i.line for i in self.program.body} | {0}
+        ]
+        return "\n".join([*self.ir.declared.values(), *self.ir.text(head), DEBUG, *places])
 
-    def constants(self, blocks: list[BasicBlock]) -> list[str]:
-        """Loads of all constants that are used, for the function's beginning."""
-        words = {src.value for block in blocks for op in block.ops for src in op.srcs}
-        words |= {word for block in blocks for phi in block.phis for word in phi.args.values()}
-        places = sorted({word.place for word in words if word.kind == "constant"})
-        return [line for place in places for line in self.constant(*place)]
+    def begin(self, at: int) -> None:
+        self.ir.mark = f", !dbg !{LINES + self.program.body[at].line}"
 
-    def constant(self, buffer: int, element: int, channel: int) -> list[str]:
-        at = 65536 * buffer + 16 * element + 4 * channel
-        name = f"%c{buffer}_{element}_{channel}"
-        return [f"  {name} = call i32 @constant(ptr addrspace(4) %constants, i32 {at}), !dbg !100"]
+    def fence(self, at: int) -> None:
+        if self.program.body[at].controls.threads and self.program.mode == "compute":
+            self.ir.declared["barrier"] = "declare void @llvm.amdgcn.s.barrier()"
+            self.ir.do('fence syncscope("workgroup") release')
+            self.ir.do("call void @llvm.amdgcn.s.barrier()")
+            self.ir.do('fence syncscope("workgroup") acquire')
 
-    def word(self, value: Word) -> str:
-        """A word's name, or its number."""
-        if value.kind == "const":
-            return str(value.bits)
-        if value.kind in ("constant", "input"):
-            return f"%{value.kind[0]}{'_'.join(map(str, value.place))}"
-        return self.names.setdefault(value, f"%w{len(self.names)}")
+    def literal(self, bits: int) -> Vec:
+        return self.ir.const(bits, "i32")
 
-    def new(self, text: str) -> str:
-        """The name of what an instruction computes."""
-        name = f"%t{len(self.lines)}"
-        self.lines.append(f"  {name} = {text}, !dbg !{self.at}")
-        return name
+    def constant(self, buffer: int, element: int, component: int) -> Vec:
+        place = Vec(self.ir, CONSTANTS, "ptr addrspace(4)")
+        place = place.at(BUFFER * buffer + 16 * element + 4 * component)
+        return place.load("i32")
 
-    def operand(self, kind: str, *srcs: Src) -> str:
-        """One operand, of one or two words, as a value of a type."""
-        word, *high = (self.word(src.value) for src in srcs)
+    def input(self, name: str, component: int) -> Vec:
+        if name == "vWinCoord0" and component > 1:
+            return self.literal((0, ONE)[component - 2])
+        if component == 3 and "Flat" not in name:
+            return self.literal(0)
+        if name.startswith("vAbsTid"):
+            size = self.program.group
+            items = prod(size) if "Flat" in name else size[component]
+            flat = "Flat" * ("Flat" in name)
+            group = self.input(f"vThreadGrpId{flat}", component)
+            return group * items + self.input(f"vTidInGrp{flat}", component)
+        number = name if "Flat" in name else f"{name}_{'xyz'[component]}"
+        return self.numbers.setdefault(number, Vec(self.ir, f"%{number}", "i32"))
+
+    def _pixel(self, n: int, x: Vec, y: Vec) -> Vec:
+        """The place of an element in the matrix of a descriptor: its address, its width."""
+        descriptor = self.descriptors.at(32 * n)
+        width = descriptor.at(8).load("i32")
+        matrix = descriptor.load("ptr addrspace(1)")
+        return matrix.at((y * width + x).cast("sext", "i64") << 4)
+
+    def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
+        kind = "float" if i.opcode == "sample" else "i32"
+        number = {"float": float, "i32": int}[kind]
+        axes = [self.ir.const(number(0), kind)] * 2  # y of a texture of one dimension
+        for axis, value in enumerate(place):
+            more = number(i.controls.aoffimmi[axis])
+            axes[axis] = value.bits(kind) + more if more else value.bits(kind)
+        x, y = axes
+        if not self.chip.images:
+            if kind == "float":
+                x, y = (at.call("floor").cast("fptosi", "i32") for at in axes)
+            return self._pixel(i.controls.resource, x, y).load("i32", 4, 16)
+        texture = self.descriptors.at(32 * i.controls.resource).load("i32", 8, 4)
+        every, zero = self.ir.const(15, "i32"), self.ir.const(0, "i32")
         if kind == "i32":
-            return word
-        if high:
-            low = self.new(f"insertelement <2 x i32> undef, i32 {word}, i32 0")
-            both = self.new(f"insertelement <2 x i32> {low}, i32 {high[0]}, i32 1")
-            value = self.new(f"bitcast <2 x i32> {both} to double")
-        else:
-            value = self.new(f"bitcast i32 {word} to float")
-        if srcs[-1].abs:
-            value = self.new(f"call {kind} @absolute_{kind}({kind} {value})")
-        return self.new(f"fneg {kind} {value}") if srcs[-1].neg else value
+            name = "llvm.amdgcn.image.load.2d.v4f32.i32.v8i32"
+            return self.ir.call(name, "float", 4, every, x, y, texture, zero, zero).bits("i32")
+        name = "llvm.amdgcn.image.sample.lz.2d.v4f32.f32.v8i32.v4i32"
+        sampler = self.descriptors.at(32 * SAMPLER).load("i32", 4, 4)
+        unnormalized = self.ir.const("true", "i1")
+        return self.ir.call(
+            name, "float", 4, every, x, y, texture, sampler, unnormalized, zero, zero
+        ).bits("i32")
 
-    def define(self, words: list[Word], kind: str, value: str) -> None:
-        """Name the words of a value."""
-        if len(words) == 1:
-            self.lines.append(f"  {self.word(words[0])} = bitcast {kind} {value} to i32")
-        elif words:
-            vector = f"<{len(words)} x i32>"
-            value = self.new(f"bitcast {kind} {value} to {vector}")
-            for n, word in enumerate(words):
-                self.lines.append(f"  {self.word(word)} = extractelement {vector} {value}, i32 {n}")
+    def _element(self, element: Vec) -> Vec:
+        return Vec(self.ir, MEMORY, "ptr addrspace(1)").at(element << 4)
 
-    def call(self, op: Op, name: str, srcs: list[Src], *more: int | str) -> tuple[str, str]:
-        """Call the meaning of ``name`` on operands, then on ``more``. Returns type and value."""
-        if name not in self.signatures:
-            raise self.refused(op, op.name)
-        result, parameters = self.signatures[name]
-        operands = [*srcs]
-        numbers = [str(number) for number in more]
-        given = []
-        for kind, parameter in parameters:
-            if parameter in ("descriptors", "constants", "memory"):
-                value = f"%{parameter}"
-            elif operands:
-                words = [operands.pop(0) for _ in range(2 if kind == "double" else 1)]
-                value = self.operand(kind, *words)
-            else:
-                value = numbers.pop(0)
-            given.append(f"{kind} {value}")
-        text = f"call {result} @{name}({', '.join(given)})"
-        if result != "void":
-            return result, self.new(text)
-        self.lines.append(f"  {text}, !dbg !{self.at}")
-        return result, ""
+    def load_global(self, element: Vec) -> Vec:
+        return self._element(element).load("i32", 4, 16)
 
-    def op(self, op: Op) -> None:
-        """An operation: a call of its meaning, of a store for each component."""
-        detail = op.detail
-        if op.popped:
-            self.define(op.results, *self.reads[op.popped])
-        elif isinstance(detail, StoreDetail):
-            self.store(op, detail)
-        elif isinstance(detail, LdsAccess):
-            self.reads[op] = self.call(op, op.name, op.srcs, 4 * detail.offset)
-        elif isinstance(detail, FetchDetail) and op.name == "MEM_READ":
-            index = () if op.srcs else (0,)
-            self.define(op.results, *self.call(op, op.name, op.srcs, *index, *detail.offset))
-        elif isinstance(detail, FetchDetail):
-            srcs = [*op.srcs, Src(const(0))][:2]
-            more = *(*detail.offset, 0)[:2], detail.resource
-            self.define(op.results, *self.call(op, f"{op.name}_{self.fetch}", srcs, *more))
-        else:
-            kind, value = self.call(op, op.name, op.srcs)
-            if op.omod != 1.0:
-                value = self.new(f"fmul float {value}, {op.omod}")
-            if op.clamp:
-                value = self.new(f"call float @clamped(float {value})")
-            self.define(op.results, kind, value)
+    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
+        store_words(self._element(element), words, value)
 
-    def store(self, op: Op, detail: StoreDetail) -> None:
-        count = len(detail.mask)
-        place = op.srcs[count:]
-        if op.name == "EXPORT":
-            place = [Src(Word("input", place=(0, axis))) for axis in (0, 1)]
-        index = () if place else (0,)
-        for channel, src in zip(detail.mask, op.srcs):
-            self.call(op, op.name, [src, *place], *index, detail.place, channel)
+    def _in_lds(self, array: int, byte: Vec) -> Vec:
+        address = (byte + self.lds[array]).cast("trunc", "i32")
+        return self.ir.op(f"inttoptr {address} to ptr addrspace(3)", "ptr addrspace(3)")
 
-    def refused(self, op: Op, what: str) -> CompileError:
-        return refuse(self.function.program, op.at, f"{what} is not known to the way through LLVM")
+    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
+        place = self._in_lds(array, byte)
+        if words == (0,):
+            return place.load("i32", 0, 4)
+        return place.load("i32", 4, 4).pick(words)
 
-    def block(self, block: BasicBlock) -> None:
-        self.lines.append(f"{self.labels[block]}:")
-        for phi in block.phis:
-            values = (
-                f"[ {self.word(word)}, %{self.labels[before]} ]"
-                for before, word in phi.args.items()
-            )
-            self.lines.append(f"  {self.word(phi)} = phi i32 {', '.join(values)}")
-        test = ""
-        for op in block.ops:
-            self.at = 100 + self.function.program.body[op.at].line
-            if op.row.predicate:
-                test = f"i1 {self.call(op, op.name, op.srcs)[1]}, "
-            else:
-                self.op(op)
-        targets = ", ".join(f"label %{self.labels[after]}" for after in block.succs)
-        self.lines.append(f"  br {test}{targets}" if targets else "  ret void")
+    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
+        store_words(self._in_lds(array, byte), words, value)
+
+    def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
+        floats = (self.input("vWinCoord0", c).bits("float") for c in (0, 1))
+        x, y = (coordinate.cast("fptosi", "i32") for coordinate in floats)
+        store_words(self._pixel(OUTPUTS + n, x, y), words, value)
 
 
 @dataclass(frozen=True)
@@ -244,13 +212,15 @@ class Listed:
 
     @property
     def multiply_adds(self) -> int:
-        return len(re.findall(r"v_(?:pk_|dual_)?(?:fma|mac|mad)\w*_(?:f32|f64)", self.text))
+        found = re.findall(r"v_(pk_)?(?:dual_)?(?:fma|mac|mad)\w*_(?:f32|f64)", self.text)
+        return sum(2 if packed else 1 for packed in found)
 
 
 @dataclass(frozen=True)
 class TodaysCode:
-    """A kernel's machine code on a chip that is sold. ``loop`` is the innermost that multiplies the
-    most; ``registers``, the vector registers of a work-item; ``wavefronts``, how many a SIMD holds.
+    """A kernel's machine code on a current chip. ``loop`` is the innermost that multiplies the
+    most, empty if none multiplies; ``registers``, the vector registers of a work-item;
+    ``wavefronts``, how many a SIMD holds.
     """
 
     chip: str
@@ -262,17 +232,17 @@ class TodaysCode:
     loop: tuple[Listed, ...]
 
     def count(self, pattern: str) -> int:
-        """Instructions of a turn of the loop that begin with ``pattern``, a regular expression."""
+        """Instructions of an iteration that begin with ``pattern``, a regular expression."""
         return sum(bool(re.match(pattern, listed.text)) for listed in self.loop)
 
     @property
     def multiply_adds(self) -> int:
-        """Of a turn of the loop."""
+        """Of an iteration of the loop."""
         return sum(listed.multiply_adds for listed in self.loop)
 
     @property
     def pairs(self) -> int:
-        """Instructions of a turn that start two operations."""
+        """Instructions of an iteration that start two operations."""
         return self.count("v_dual_")
 
     @property
@@ -285,12 +255,17 @@ class TodaysCode:
 
     def __str__(self) -> str:
         version = ".".join(map(str, llvm.llvm_version_info))
-        vector = self.count("v_")
+        iteration = "No loop that multiplies"
+        if self.loop:
+            iteration = (
+                f"An iteration: {self.multiply_adds} multiply-adds, {self.count('v_')} vector"
+                f" instructions, of which {self.pairs} are pairs; {self.loads} loads,"
+                f" {self.waits} waits"
+            )
         lines = [
             f"{self.chip} ({self.processor}), by LLVM {version}",
             f"{self.registers} vector registers; {self.wavefronts} wavefronts fit on a SIMD",
-            f"A turn: {self.multiply_adds} multiply-adds, {vector} vector instructions, of which"
-            f" {self.pairs} are pairs; {self.loads} loads, {self.waits} waits",
+            iteration,
             "",
             "line  the loop" if self.loop else "line",
         ]
@@ -301,27 +276,24 @@ class TodaysCode:
 def machine_code(kernel: Source, chip: str = "RX 9070") -> TodaysCode:
     """A kernel of IL as the machine code of ``chip``: "RX 9070", "MI300X" or "HD 7970".
 
-    Raises what ``ck.compile`` raises for its text, ``CompileError`` with the line for an operation
-    that isn't known here, ``ValueError`` for another chip.
+    Raises what ``ck.assemble`` raises for its text, ``ValueError`` for another chip.
 
     >>> print(ck.machine_code("sgemm_tn", "RX 9070"))
     """
-    if chip not in CHIPS:
+    names = {name.lower(): name for name in CHIPS}
+    name = names.get(chip.lower()) if isinstance(chip, str) else None
+    if name is None:
         raise ValueError(f"chip is one of {', '.join(CHIPS)}, not {chip!r}")
-    processor, fetch, wavefront, lds_bytes, simds = CHIPS[chip]
+    gpu = CHIPS[name]
     program = resolve_program(kernel)
-    limits = replace(HD5870.limits, wavefront=wavefront)
-    function = simplify(lower(program, limits))
-    items = prod(program.group) if program.group else wavefront
-    module = ModuleWriter(function, OPERATIONS + MEMORY, fetch, items).module
-    assembly = assembled(module, "amdgcn--", processor)
+    assembly = assembled(GpuTarget(program, gpu).module(), "amdgcn--", gpu.processor)
     code, loop = _read(assembly)
     waves = int(re.findall(r"Occupancy: (\d+)", assembly)[0])
     if program.lds_bytes:
-        groups = lds_bytes // program.lds_bytes
-        waves = min(waves, groups * ceil(items / wavefront) // simds)
+        groups = gpu.lds_bytes // program.lds_bytes
+        waves = min(waves, groups * ceil(prod(program.group) / gpu.wavefront) // gpu.simds)
     registers = int(re.findall(r"NumVgprs: (\d+)", assembly)[0])
-    return TodaysCode(chip, processor, assembly, registers, waves, code, loop)
+    return TodaysCode(name, gpu.processor, assembly, registers, waves, code, loop)
 
 
 def assembled(module: str, triple: str, processor: str) -> str:

@@ -21,7 +21,7 @@ from cypresskit.il.dataflow import Numbering, defines, forward, liveness
 from cypresskit.machine.fast.in_step import in_step
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, flush_mode
-from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.target import Target, store_words
 from cypresskit.machine.fast.translate import Translator
 from cypresskit.machine.fast.translation import (
     DIVERGED,
@@ -51,8 +51,6 @@ def translate(program: Program, processor: HostProcessor) -> Translation:
 
 class HostTarget(Target):
     """The kernel of a program, as it is written."""
-
-    index = "i64"
 
     def __init__(self, program: Program, processor: HostProcessor):
         doubles = any(i.op.double for i in program.body)
@@ -273,16 +271,11 @@ class HostTarget(Target):
 
     # What never changes
 
-    def _entered(self, name: str, base: Vec, offset: int, kind: str) -> Vec:
-        self.ir.entry.append(f"  %p_{name} = getelementptr i8, {base}, i64 {offset}")
-        self.ir.entry.append(f"  %{name} = load {kind}, ptr %p_{name}")
-        return Vec(self.ir, f"%{name}", kind)
-
     def _slot(self, name: str, kind: str = "i64") -> Vec:
         """A value of the context."""
         if name not in self.slots:
             context = Vec(self.ir, "%context", "ptr")
-            self.slots[name] = self._entered(name, context, 8 * len(self.slots), kind)
+            self.slots[name] = self.ir.entered(name, context, 8 * len(self.slots), kind)
         return self.slots[name]
 
     def literal(self, bits: int) -> Vec:
@@ -290,7 +283,7 @@ class HostTarget(Target):
         if bits not in self.literals:
             table = self._slot("literals", "ptr")
             offset = 4 * len(self.literals)
-            self.literals[bits] = self._entered(f"l_{bits:08x}", table, offset, "i32")
+            self.literals[bits] = self.ir.entered(f"l_{bits:08x}", table, offset, "i32")
         return self.literals[bits]
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
@@ -299,7 +292,9 @@ class HostTarget(Target):
         if key not in self.constants:
             base = self._slot(f"cb{buffer}", "ptr")
             name = f"cb{buffer}_{element}_{component}"
-            self.constants[key] = self._entered(name, base, TEXEL * element + 4 * component, "i32")
+            self.constants[key] = self.ir.entered(
+                name, base, TEXEL * element + 4 * component, "i32"
+            )
         return self.constants[key]
 
     # Memory
@@ -374,7 +369,7 @@ class HostTarget(Target):
     def _store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
         """Store words from a place on; a deferred store only notes both."""
         if at not in self.put_off:
-            return _store_words(place, words, value)
+            return store_words(place, words, value)
         self.stored_words[at] = words
         note = self.own.at(self.put_off[at])
         note.store(place)
@@ -391,7 +386,7 @@ class HostTarget(Target):
         place = note.load("ptr")
         ir.branch(place.cmp("ne", ir.const("null", "ptr")), noted, on)
         ir.label(noted)
-        _store_words(place, words, note.at(TEXEL).load("i32", len(words) if words[1:] else 0))
+        store_words(place, words, note.at(TEXEL).load("i32", len(words) if words[1:] else 0))
         note.store(ir.const("null", "ptr"))
         ir.label(on)
         ir.add("stored", 1)
@@ -488,11 +483,3 @@ def _unflattened(number: Vec, size: Sequence[Vec | int], axis: int) -> Vec:
     for across in size[:axis]:
         number = number.two("udiv", across)
     return number.two("urem", size[axis]) if axis < 2 else number
-
-
-def _store_words(place: Vec, words: Sequence[int], value: Vec) -> None:
-    """Store the lanes of ``value`` as words after ``place``."""
-    if len(words) == 4:
-        return place.store(value, 4)
-    for k, c in enumerate(words):
-        place.at(4 * c).store(value[k], 4)

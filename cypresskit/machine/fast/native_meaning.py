@@ -60,7 +60,7 @@ class Floats:
         """An operand: flushed here unless the host does it."""
         return self.flush(value) if self.soft else value
 
-    def _small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
+    def small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
         """``result``, or a zero of its sign where the double ``exact`` is too small for a normal
         float.
         """
@@ -73,7 +73,7 @@ class Floats:
         if not self.soft:
             return a.two(name, b)
         a, b = (self.flush(x) for x in a.both(b))
-        return self._small(a.two(name, b), wide(a).two(name, wide(b)))
+        return self.small(a.two(name, b), wide(a).two(name, wide(b)))
 
     def add(self, name: str, a: Vec, b: Vec) -> Vec:
         """a + b or a - b: ``name`` is "add" or "sub"."""
@@ -94,7 +94,7 @@ class Floats:
         lost = (product - (total - back)) + (addend - back)
         towards = lost * self.e.const(1.0, "double", lost.n).call("copysign", total)
         edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
-        return self._small(result, total, edge)
+        return self.small(result, total, edge)
 
     def inverse_root(self, a: Vec) -> Vec:
         """1 / the square root of a."""
@@ -222,7 +222,7 @@ def _dot(f: Floats, a: Vec, b: Vec) -> Vec:
 
 
 def _narrow(f: Floats, a: Vec) -> Vec:
-    return f._small(a.cast("fptrunc", "float"), a)
+    return f.small(a.cast("fptrunc", "float"), a)
 
 
 #: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names

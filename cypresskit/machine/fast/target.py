@@ -14,11 +14,11 @@ from cypresskit.machine.fast.vec import Emitter, Vec
 class Target:
     """A machine that ``program`` is translated for, in ``ir``: how its work-items reach memory.
 
-    ``floats`` does its arithmetic; ``index`` is the type of an address ("i32", "i64"). Values are
-    words (i32), of one lane or of several.
+    ``floats`` does its arithmetic. Values are words (i32), of one lane or of several; addresses are
+    i64. ``vectors`` tells whether it has vectors.
     """
 
-    index: str
+    vectors = True
 
     def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
         self.program = program
@@ -75,3 +75,11 @@ class Target:
     @abstractmethod
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         """Store the lanes of ``value`` as those words of the work-item's texel of output ``n``."""
+
+
+def store_words(place: Vec, words: Sequence[int], value: Vec) -> None:
+    """Store the lanes of ``value`` as words after ``place``."""
+    if len(words) == 4:
+        return place.store(value, 4)
+    for k, c in enumerate(words):
+        place.at(4 * c).store(value[k], 4)

@@ -17,13 +17,16 @@ from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec
 
 
-def variables(program: Program) -> dict[tuple[int, int], tuple[str, int]]:
-    """The variable of each component of a register, (number, component), and its lane there."""
+def variables(program: Program, vectors: bool) -> dict[tuple[int, int], tuple[str, int]]:
+    """The variable of each component of a register, (number, component), and its lane there;
+    without ``vectors``, each has its own.
+    """
     written_by = writers(program)
     places = {}
     for number in program.registers:
         for c in range(4):
             together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
+            together = together if vectors else [c]
             name = f"r{number}{''.join(LETTERS[d] for d in together)}"
             places[number, c] = name, together.index(c)
     return places
@@ -36,7 +39,7 @@ class Translator:
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
         self.payloads = Payloads(program)
-        self.places = variables(program)
+        self.places = variables(program, target.vectors)
         lanes: dict[str, int] = {}
         for name, _ in self.places.values():
             lanes[name] = lanes.get(name, 0) + 1
@@ -59,7 +62,7 @@ class Translator:
             elif i.op.kind == "lds":
                 self._access_lds(at, i)
             elif i.dest is not None:
-                self._write(at, i.dest, self._result(at, i, i.dest.written or (0,)))
+                self._write(at, i.dest, self._results(at, i, i.dest.written or (0,)))
 
     # Operands
 
@@ -122,10 +125,13 @@ class Translator:
 
     # Instructions
 
+    def _results(self, at: int, i: Instruction, written: Sequence[int]) -> Vec:
+        """What an instruction computes or fetches for those components; a scalar for all."""
+        if self.target.vectors or i.op.vector:
+            return self._result(at, i, written)
+        return self.ir.vector([self._result(at, i, (c,)) for c in written])
+
     def _result(self, at: int, i: Instruction, written: Sequence[int]) -> Vec:
-        """What an instruction computes or fetches, a lane for each component that it writes; a
-        scalar for all.
-        """
         if i.op.kind == "fetch":
             place = self._operand(i, 0, read_positions(self.program, i, 0))
             parts = [place[k] for k in range(max(1, place.n))]
@@ -135,7 +141,7 @@ class Translator:
             if kind == "d":
                 operands.append(self._double(i.sources[n]))
             else:
-                positions = read_positions(self.program, i, n)
+                positions = read_positions(self.program, i, n) if i.op.vector else written
                 operands.append(self._operand(i, n, positions).bits(KIND[kind]))
         value = NATIVE[i.op.name](self.floats, *operands)
         if i.shift != 1.0 or i.saturate:
@@ -168,16 +174,15 @@ class Translator:
 
     def _element(self, register: Register) -> Vec:
         if register.address is None:
-            return self.ir.const(register.element, self.target.index)
+            return self.ir.const(register.element, "i64")
         offset = self._words(register.address, (0,))
-        return offset.cast("sext", self.target.index) + register.element
+        return offset.cast("sext", "i64") + register.element
 
     def _access_lds(self, at: int, i: Instruction) -> None:
         array = i.controls.id
         stride, _ = self.program.lds[array]
         byte, *inside = (
-            self._operand(i, n, (p,)).cast("zext", self.target.index)
-            for n, p in lds_address(self.program, i)
+            self._operand(i, n, (p,)).cast("zext", "i64") for n, p in lds_address(self.program, i)
         )
         if stride:
             byte = byte * stride + inside[0]

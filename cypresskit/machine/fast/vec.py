@@ -91,6 +91,12 @@ class Emitter:
         self.declared.setdefault(name, f"declare {of(kind, n)} @{name}({types})")
         return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
 
+    def entered(self, name: str, base: "Vec", offset: int, kind: str) -> "Vec":
+        """A value that the entry loads from ``offset`` bytes after ``base``."""
+        self.entry.append(f"  %p_{name} = getelementptr i8, {base}, i64 {offset}{self.mark}")
+        self.entry.append(f"  %{name} = load {kind}, {base.kind} %p_{name}{self.mark}")
+        return Vec(self, f"%{name}", kind)
+
     # Variables
 
     def variable(self, name: str, kind: str, n: int = 0) -> None:
@@ -225,8 +231,8 @@ class Vec:
     def at(self, offset: "Vec | int") -> "Vec":
         """The place so many bytes further."""
         if isinstance(offset, int):
-            return self.e.op(f"getelementptr i8, {self}, i64 {offset}", "ptr") if offset else self
-        return self.e.op(f"getelementptr i8, {self}, {offset}", "ptr")
+            return self.at(self.e.const(offset, "i64")) if offset else self
+        return self.e.op(f"getelementptr i8, {self}, {offset}", self.kind)
 
     def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
         """The value at this address; ``volatile`` ones LLVM may not keep in registers."""
