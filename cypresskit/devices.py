@@ -30,15 +30,6 @@ PRECISIONS = "single", "double", "double-double"
 TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
-def is_whole(value: Any, most: float = math.inf) -> bool:
-    """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
-    return (
-        isinstance(value, int | np.integer)
-        and not isinstance(value, bool)
-        and bool(1 <= value <= most)
-    )
-
-
 def check_precision(precision: object) -> None:
     """``ValueError`` for what is none of ``PRECISIONS``."""
     if precision not in PRECISIONS:
@@ -86,6 +77,11 @@ class Range:
         kind = "a power of two" if self.power else "a whole number" if whole else "a number"
         lowest = f"of at least {self.least}" if self.above < 0 else f"above {self.above}"
         return kind + " " + lowest + (f", at most {self.most:,}" if self.most < math.inf else "")
+
+
+def is_whole(value: Any, most: float = math.inf) -> bool:
+    """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
+    return Range(least=1, most=most).has(value, whole=True)
 
 
 def _number(unit: str, source: str, default: Any, calibrated: str = "", **allowed: Any) -> Any:

@@ -5,6 +5,7 @@ what is said.
 import builtins
 import inspect
 import random
+import re
 import tomllib
 from dataclasses import replace
 from math import inf, nan
@@ -344,3 +345,51 @@ def test_an_option_that_simulate_lacks_is_told_with_the_one_that_is_meant():
         slip = option[:at] + rng.choice("qxz") + option[at:]
         with pytest.raises(TypeError, match=f"simulate takes no `{slip}`.* `{option}`"):
             ck.simulate("sgemm_tn", 64, **{slip: 1})
+
+
+def public_names():
+    """Everything that can be called of the package and its public modules, by its name."""
+    for name in (
+        "ck",
+        "ck.host",
+        "ck.draw",
+        "ck.today",
+        "ck.blas",
+        "ck.teach",
+        "ck.machine",
+        "ck.il",
+    ):
+        module = eval(name)
+        own = [n for n in vars(module) if not n.startswith("_")]
+        for each in getattr(module, "__all__", own):
+            value = getattr(module, each)
+            if inspect.isfunction(value) and value.__module__.startswith("cypresskit"):
+                yield pytest.param(value, id=f"{name}.{each}")
+
+
+@pytest.mark.parametrize("function", public_names())
+def test_a_wrong_option_or_one_too_many_is_refused_in_the_functions_own_name(function):
+    name = function.__name__
+    kinds = [each.kind for each in inspect.signature(function).parameters.values()]
+    values = [None] * kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    wrong: list[tuple[list, dict]] = [
+        (values, {"zzz": 1}),
+        (values, {"blocks": 3, "cpu_shares": 1}),
+    ]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        wrong.append(([*values, *[None] * 9], {}))
+    for arguments, options in wrong:
+        with pytest.raises(TypeError) as refused:
+            function(*arguments, **options)
+        said = str(refused.value)
+        assert re.search(rf"\b{name}\b", said) and "._" not in said, said
+        assert not options or any(f"{option}" in said for option in options), said
+
+
+@pytest.mark.parametrize("given", ["sgemm_tn", 5, None, ck.kernels["sgemm_tn"]])
+@pytest.mark.parametrize("function", [ck.launch, ck.check])
+def test_what_is_no_program_is_refused_in_the_functions_own_name(function, given):
+    with pytest.raises(
+        TypeError, match=rf"{function.__name__} takes a Program, not .*ck\.assemble"
+    ):
+        function(given, (1, 1))

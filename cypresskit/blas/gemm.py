@@ -37,8 +37,8 @@ MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
 LAUNCHING = ("engine", "max_instructions", "observers", "threads")
 
 
-def _check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
-    """``TypeError`` for a keyword that a product neither takes nor passes on."""
+def check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
+    """``TypeError`` for a keyword that a product neither takes nor passes on to ``ck.launch``."""
     taken = [name for name in signature(product).parameters if name != "launching"]
     check_options(product.__name__, given, [*taken, *LAUNCHING])
 
@@ -103,7 +103,7 @@ def gemm(
     array([[3., 3.],
            [3., 3.]], dtype=float32)
     """
-    _check_launching(gemm, launching)
+    check_launching(gemm, launching)
     check_device(device)
     a, b, c = map(plain, (a, b, c))
     precision, scale, old, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
@@ -218,7 +218,7 @@ def gemv(
     other keywords and errors as for ``gemm``. In single precision an SGEMV kernel computes it;
     otherwise a GEMM kernel pads the vector.
     """
-    _check_launching(gemv, launching)
+    check_launching(gemv, launching)
     a, x, y = map(plain, (a, x, y))
     precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
     m, k = a.shape[::-1] if whether("trans", trans) else a.shape
@@ -249,7 +249,7 @@ def gemm_packed(
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0;
     errors as for ``gemm``.
     """
-    _check_launching(gemm_packed, launching)
+    check_launching(gemm_packed, launching)
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if precision_of(arrays, (3, 3, 3)) != "single":

@@ -80,10 +80,13 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
 
     ``view`` returns a player or a text. ``choices``: an argument of ``view`` to the values to
     choose from. ``start``: an argument to its first value, by default the first of its choices.
-    Raises ``ValueError`` for an empty choice.
+    Raises ``ValueError`` for an empty choice, ``TypeError`` for one that is no list.
     """
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
+    for name, values in choices.items():
+        if not hasattr(values, "__len__"):
+            raise TypeError(f"controls takes lists to choose from; found {name} = {values!r}")
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
         raise ValueError(

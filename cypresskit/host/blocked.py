@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.blas.gemm import checked, gemm, plain
+from cypresskit.blas.gemm import check_launching, checked, gemm, plain
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import (
@@ -165,6 +165,7 @@ def gemm_out_of_core(
     shapes that don't match and for blocks or strips that don't fit the card, ``TypeError`` for
     other types.
     """
+    check_launching(gemm_out_of_core, launching)
     a, b, c = map(plain, (a, b, c))
     precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
     check_precision(precision, "out of core")

@@ -2,42 +2,27 @@
 be.
 """
 
-import sys
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
-from cypresskit.devices import is_whole
+from cypresskit.devices import Range
 from cypresskit.il.errors import shortened
 
 LARGEST = 1 << 31  # rows or columns: far beyond every memory, and their products still are floats
 UNITS = 100_000  # steps of a plan, some seconds of work for the event model
 
 
-def _checker(good: Callable[[Any], bool], wanted: str) -> Callable[..., None]:
-    """A function that raises ``ValueError`` unless each of its keyword arguments is ``good``."""
-
-    def check(**values: Any) -> None:
-        for name, value in values.items():
-            if not good(value):
-                raise ValueError(f"{name} = {shortened(value)} has to {wanted}")
-
-    return check
+def _check(allowed: Range, whole: bool, /, **values: Any) -> None:
+    """``ValueError`` unless each keyword argument is in a range."""
+    for name, value in values.items():
+        if not allowed.has(value, whole):
+            raise ValueError(f"{name} = {shortened(value)} has to be {allowed.words(whole)}")
 
 
-def _number(value: Any) -> bool:
-    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return real and bool(0 <= value <= sys.float_info.max)
-
-
-check_whole = _checker(
-    partial(is_whole, most=LARGEST), f"be a whole number of at least 1 and at most {LARGEST:,}"
-)
-check_positive = _checker(lambda value: _number(value) and value > 0, "be above 0 and finite")
-check_amount = _checker(_number, "be 0 or more, and finite")
-check_share = _checker(lambda value: _number(value) and value <= 1, "lie in 0 to 1")
+check_whole = partial(_check, Range(least=1, most=LARGEST), True)
+check_positive = partial(_check, Range(above=0), False)
+check_amount = partial(_check, Range(), False)
+check_share = partial(_check, Range(most=1), False)
 
 
 def check_type(kind: type, **values: object) -> None:

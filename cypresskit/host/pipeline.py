@@ -22,7 +22,7 @@ the host's memory, so it takes a few calls to settle.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -90,13 +90,16 @@ def four_stage(
     machine: Machine,
     *,
     kernel: str | Kernel = "dgemm_tn_buffer",
-    **options: Any,
+    block: int = BLOCK,
+    cpu_share: float = 0.0,
+    matrices: Matrices | None = None,
 ) -> Timeline:
-    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; ``options`` and
-    errors as for `five_stage`. Its kernel by default uses a global buffer, which can lie in any
-    memory but isn't cached.
+    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; options and errors as
+    for `five_stage`. Its kernel by default uses a global buffer, which can lie in any memory but
+    isn't cached.
     """
-    return _Pipeline((m, n, k), machine, kernel, five=False, **options).plan_all()
+    work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
+    return _Pipeline(work, five=False).plan_all()
 
 
 def five_stage(
@@ -117,16 +120,8 @@ def five_stage(
     ``timeline.execute()``. Raises ``ValueError`` for impossible sizes and blocks that don't fit the
     card, ``TypeError`` for matrices of another type than the kernel's.
     """
-    plan = _Pipeline(
-        (m, n, k),
-        machine,
-        kernel,
-        five=True,
-        block=block,
-        cpu_share=cpu_share,
-        matrices=matrices,
-    )
-    return plan.plan_all()
+    work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
+    return _Pipeline(work, five=True).plan_all()
 
 
 def static_share(machine: Machine) -> float:
@@ -158,36 +153,46 @@ def balanced_share(timeline: Timeline, share: float) -> float:
 
 
 def adaptive(
-    m: int, n: int, k: int, machine: Machine, *, calls: int = 4, **options: Any
+    m: int,
+    n: int,
+    k: int,
+    machine: Machine,
+    *,
+    calls: int = 4,
+    kernel: str | Kernel = "dgemm_tn",
+    block: int = BLOCK,
+    matrices: Matrices | None = None,
 ) -> list[tuple[float, Timeline]]:
     """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by
-    `five_stage`, whose ``options`` these are. Raises ``ValueError`` if ``calls`` is below 1.
+    `five_stage`, which has the other options. Raises ``ValueError`` if ``calls`` is below 1.
     """
     check_whole(calls=calls)
     share = static_share(machine)
     result = []
     for _ in range(calls):
-        timeline = five_stage(m, n, k, machine, cpu_share=share, **options)
+        work = Work((m, n, k), machine, kernel, block, share, matrices)
+        timeline = _Pipeline(work, five=True).plan_all()
         result.append((share, timeline))
         share = balanced_share(timeline, share)
     return result
 
 
+class Work(NamedTuple):
+    """What a pipeline is asked to do; see `five_stage`."""
+
+    size: tuple[int, int, int]
+    machine: Machine
+    kernel: str | Kernel
+    block: int
+    cpu_share: float
+    matrices: Matrices | None
+
+
 class _Pipeline:
     """A run of a pipeline: with ``five``, in sub-blocks that leave by DMA."""
 
-    def __init__(
-        self,
-        size: tuple[int, int, int],
-        machine: Machine,
-        kernel: str | Kernel,
-        *,
-        five: bool,
-        block: int = BLOCK,
-        cpu_share: float = 0.0,
-        matrices: Matrices | None = None,
-    ) -> None:
-        m, n, k = size
+    def __init__(self, work: Work, five: bool) -> None:
+        (m, n, k), machine, kernel, block, cpu_share, matrices = work
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program
+from cypresskit.il.errors import shortened
 from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, Shape, coordinates, input_registers
@@ -191,6 +192,15 @@ def _error(
     return KernelError(message, i.line, place, kind, at, advice)
 
 
+def check_program(caller: str, given: object) -> None:
+    """``TypeError`` for what is no ``Program``, in the name of the function that takes one."""
+    if not isinstance(given, Program):
+        raise TypeError(
+            f"{caller} takes a Program, not {shortened(given)}: ck.assemble makes one of IL text,"
+            " and ck.kernels[name].program is a kernel's"
+        )
+
+
 def prepare(
     program: Program,
     domain: int | Sequence[int],
@@ -203,10 +213,7 @@ def prepare(
     in_place: bool = False,
 ) -> Launch:
     """Check the arguments of ``launch`` against the program and make words of them, see there."""
-    if not isinstance(program, Program):
-        raise TypeError(
-            f"launch takes a Program, not {type(program).__name__}: assemble the IL text first"
-        )
+    check_program("launch", program)
     most = _limit(MAX_INSTRUCTIONS if max_instructions is None else max_instructions)
     sizes = arguments.whole_domain(program, domain)
     if (items := math.prod(sizes)) > MAX_ITEMS:

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, wraps
+from inspect import signature
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import check_options, shortened
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import stored
@@ -315,6 +316,7 @@ def kept_with_report(explain: Callable[..., T]) -> Callable[..., T]:
 
     @wraps(explain)
     def explained(report: Report, **how: Any) -> T:
+        check_options(explain.__name__, how, signature(explain).parameters)
         if not isinstance(report, Report):
             raise TypeError(
                 f"{explain.__name__} takes a report: ck.{explain.__name__}(ck.simulate(...)), not"

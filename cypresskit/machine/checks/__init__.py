@@ -19,7 +19,7 @@ from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
 from cypresskit.machine.checks.kinds import KindCheck
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
-from cypresskit.machine.launch import KernelError, prepare
+from cypresskit.machine.launch import KernelError, check_program, prepare
 
 __all__ = ["Finding", "Findings", "check"]
 
@@ -54,6 +54,7 @@ def check(
         "outputs": outputs,
         "global_memory": global_memory,
     }
+    check_program("check", program)
     launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
     explain.check_memory(launch)
     dtypes: dict[int | str, Any] = {n: array.dtype for n, array in (inputs or {}).items()}
