@@ -555,6 +555,46 @@ def test_workflows_call_what_there_is():
     assert offered == set(quick["strategy"]["matrix"]["python"])
 
 
+def brought(file: Path, seen: set[Path]) -> set[str]:
+    """The packages of others that a module of tests or tools imports at once, or one of ours that
+    it imports does.
+    """
+    seen.add(file)
+    packages = set()
+    for node in ast.parse(file.read_text()).body:
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        for name in names:
+            places = [folder / name.replace(".", "/") for folder in (ROOT, ROOT / "tests")]
+            ours = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py")]
+            for other in ours:
+                if other.exists() and other not in seen and "cypresskit" not in name:
+                    packages |= brought(other, seen)
+            if not any(map(Path.exists, ours)) and name == names[0]:
+                packages.add(name.partition(".")[0])
+    return packages - {"cypresskit", "tools", "tests"}
+
+
+def test_the_nightly_job_installs_what_its_tests_import():
+    """It takes the newest of few packages, and leaves out test files that need more."""
+    steps = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())["jobs"]["newest"]
+    commands = [step.get("run", "") for step in steps["steps"]]
+    (install,) = [line for line in commands if "pip install" in line]
+    (tests,) = [line for line in commands if "printf" in line]
+    left_out = re.search(r"test_%s.py\" ([\w ]+)\)", tests)[1].split()
+    installed = names([*EXTRAS["lab"], *PROJECT["dependencies"], *GROUPS["docs"]])
+    installed |= {*re.sub(r"#.*", "", install).split(), "pyyaml", "pillow", "myst-parser"}
+    distributions = packages_distributions()
+    for file in sorted((ROOT / "tests").glob("test_*.py")):
+        if file.stem.removeprefix("test_") not in left_out:
+            modules = brought(file, set()) - sys.stdlib_module_names
+            lacks = {m for m in modules if not installed & names(distributions.get(m, [m]))}
+            assert not lacks, f"{file.name} imports {lacks}"
+
+
 TEXTS = [
     ROOT / "README.md",
     *(ROOT / "docs").glob("*.md"),
