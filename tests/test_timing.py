@@ -23,11 +23,12 @@ from cypresskit.kernels.own import kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, simulate, steady
-from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.engine import run
+from cypresskit.timing.question import Policy
 from cypresskit.timing.report import LawError, bound
-from cypresskit.timing.sampling import Policy, sample
+from cypresskit.timing.sampling import sample
 from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.walk import keep, walk
 from cypresskit.timing.work import pack
 from tools import score, sensitivity

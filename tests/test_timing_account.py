@@ -13,8 +13,7 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing.account import lines_of_work
-from cypresskit.timing.question import Question
-from cypresskit.timing.sampling import Policy
+from cypresskit.timing.question import Policy, Question
 from cypresskit.timing.simulate import ask
 from cypresskit.timing.work import TEX, Clause, Path, Stream, of_cost
 from tools.fuzz import law

@@ -14,11 +14,11 @@ import pytest
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling, simulate, steady
-from cypresskit.timing.account import Spread, TimedLaunch
 from cypresskit.timing.engine import run
-from cypresskit.timing.question import Question
-from cypresskit.timing.sampling import POLICY, Sample, asked_work, sample
+from cypresskit.timing.question import POLICY, Question
+from cypresskit.timing.sampling import Sample, asked_work, sample
 from cypresskit.timing.simulate import ask
+from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from cypresskit.timing.work import pack
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled

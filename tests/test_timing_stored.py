@@ -10,7 +10,8 @@ import pytest
 import cypresskit as ck
 from cypresskit.isolated.process import Family
 from cypresskit.kept_files import SEAL
-from cypresskit.timing import engine, launch_time, sampling, simulate, stored
+from cypresskit.timing import engine, launch_time, simulate, stored
+from cypresskit.timing.question import Policy
 from cypresskit.timing.simulate import forget_reports
 from cypresskit.timing.units import dram
 
@@ -65,7 +66,7 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
     forget_reports()
     with monkeypatch.context() as patch:
         patch.setattr(launch_time, "sample", refused)
-        patch.setattr("cypresskit.timing.account.walk", refused)
+        patch.setattr("cypresskit.timing.timed_launch.walk", refused)
         patch.setattr(stored, "_is_patched", lambda: False)
         assert all_of(simulate(name, **size)) == anew
 
@@ -98,7 +99,7 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
 
 @pytest.mark.parametrize(
     "patched",
-    [(engine, "run"), (sampling.Policy, "whole"), (dram, "line_clocks"), (ck.Device, "geometry")],
+    [(engine, "run"), (Policy, "whole"), (dram, "line_clocks"), (ck.Device, "geometry")],
     ids=lambda patched: patched[1],
 )
 def test_a_model_that_is_patched_in_memory_keeps_nothing(patched, folder, monkeypatch):
@@ -221,7 +222,7 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
     for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
         add(**change)
     add(layout="tiled")
-    add(policy=sampling.Policy(whole=1e6))
+    add(policy=Policy(whole=1e6))
     for each in fields(ck.Device):
         value = getattr(ck.HD5870, each.name)
         if isinstance(value, (int, float)):

@@ -14,27 +14,19 @@ Of a sampled launch, total lifetime and work are known; waiting is the rest, sha
 observed.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.machine.shape import Shape
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from cypresskit.timing.units.state import Ledger
-from cypresskit.timing.walk import walk
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Path, Stream, clause_runs
 
 UNITS = ("ALU", "texture", "LDS", "stores")
 MOVES = ("DRAM", "written")
-MANY = 4096  # wavefronts that show the work of a launch, if it has more
-GOLDEN = (math.sqrt(5) - 1) / 2  # whose multiples fall in step with no row of workgroups
 LineId = tuple[int, tuple[int, ...]]  # a line, and the lines of the macro calls around it
 
 
@@ -75,83 +67,6 @@ def lines_from_plain(plain: dict[str, Any]) -> tuple[LineWork, ...]:
     return tuple(LineWork(**line | {"calls": tuple(line["calls"])}) for line in plain["lines"])
 
 
-@dataclass(frozen=True, eq=False)
-class TimedLaunch:
-    """What was timed: compiled code, its ``shape``, the board and the textures' layout."""
-
-    code: Code
-    shape: Shape
-    device: Device
-    layout: str
-
-    @property
-    def active(self) -> int:
-        """Wavefronts that share a SIMD engine."""
-        return self.active_with(self.code.gprs)
-
-    def active_with(self, registers: int) -> int:
-        """Wavefronts that share a SIMD engine if a work-item has so many registers."""
-        lds = self.shape.program.lds_bytes
-        return self.device.active_wavefronts(registers, lds, self.group)
-
-    @property
-    def round(self) -> int:
-        """Wavefronts that the chip holds at a time."""
-        return self.active * self.device.simd_engines
-
-    @property
-    def group(self) -> int:
-        """Wavefronts of a workgroup."""
-        return self.shape.group_wavefronts
-
-    @property
-    def wavefronts(self) -> int:
-        """Wavefronts of the whole launch."""
-        return self.shape.wavefronts
-
-    @cached_property
-    def surfaces(self) -> Surfaces:
-        """Its memory."""
-        return Surfaces(self.shape, self.device.geometry, self.layout)
-
-    def walk(self, count: int) -> list[Path]:
-        """The paths of the first ``count`` wavefronts."""
-        return self.walk_some(np.arange(count))
-
-    def walk_some(self, numbers: np.ndarray) -> list[Path]:
-        """The paths of the wavefronts of these ``numbers``, which rise."""
-        return walk(self.code, self.surfaces, numbers)
-
-    def walk_spread(self) -> "Spread":
-        """The paths of all wavefronts or, if they are more than ``MANY``, of so many from all over
-        the launch.
-        """
-        total = self.wavefronts
-        if total <= MANY:
-            return Spread(self.walk(total))
-        parts = np.arange(MANY)
-        numbers = np.unique((parts + parts * GOLDEN % 1) * total / MANY // 1).astype(np.int64)
-        return Spread(self.walk_some(numbers), total / len(numbers))
-
-    def work(self, seen: "Seen", whole: bool) -> tuple[LineWork, ...]:
-        """The work of each line, all wavefronts counted; if not ``whole`` and they are many, drawn
-        from some.
-        """
-        spread = Spread(self.walk(self.wavefronts)) if whole else self.walk_spread()
-        clocks = self.device.bundle_clocks
-        return lines_of_work(self.code, spread.paths, clocks, seen, spread.times)
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """Paths that show the work of a launch: each of their wavefronts stands for ``times`` as
-    many.
-    """
-
-    paths: list[Path]
-    times: float = 1.0
-
-
 @dataclass(frozen=True)
 class Seen:
     """What the engine saw of each line: clocks of ``waits``, and bytes of ``moves`` by kind."""
@@ -184,6 +99,15 @@ def seen_lines(code: Code, paths: list[Path], ledger: Ledger, line_bytes: int, p
                         moves[instructions[store].id]["written"] += lines * line_bytes / part
                     stores = []
     return Seen(dict(waits), dict(moves))
+
+
+def lines_of_launch(launch: TimedLaunch, seen: Seen, whole: bool) -> tuple[LineWork, ...]:
+    """The work of each line, all wavefronts counted; if not ``whole`` and they are many, drawn from
+    some.
+    """
+    spread = Spread(launch.walk(launch.wavefronts)) if whole else launch.walk_spread()
+    clocks = launch.device.bundle_clocks
+    return lines_of_work(launch.code, spread.paths, clocks, seen, spread.times)
 
 
 def worked_clocks(paths: list[Path], device: Device) -> float:

@@ -32,32 +32,23 @@ MOST_CLAUSES = 1 << 62
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a simulation, in core clocks. ``start``, ``end``, ``engine`` per wavefront.
-    ``end_clock`` is when the last store has left. ``timeline`` rows are (slot, wavefront, kind of
-    clause, start, end, served by the texture unit) of engine 0, the first few thousand clauses, or
-    those before the first turns that are passed over. ``progress`` has the clocks at which
-    ``pace``, 2 ``pace``, ... clauses were over; ``done`` what each part had done by then, and in
-    its last row what in the end, by name: "alu", "texture", "lds" busy clocks, "l1_asked" and
-    "l1_missed" lines and "delivered" bytes of textures of each SIMD engine, "l2_asked" and
-    "l2_missed" lines of textures and "l2_passed" ones of global memory of each L2 slice, "dram"
-    busy clocks of each channel, and "dram_rows", in which it waits for a row, "written" lines of
-    all. Work counts when it begins. ``counts``: these sums in the end. ``simulated``: the share of
-    clauses that weren't skipped. ``error``: the share of ``end_clock`` by which it may be off for
-    those that were, as far as their pace was seen to change. ``ledger``: what clauses waited for,
-    and lines that accesses moved.
-    """
+    """The result of a simulation. Clocks are core clocks; work counts when it begins."""
 
-    end_clock: float
-    start: np.ndarray
+    end_clock: float  # when the last store has left
+    start: np.ndarray  # clocks, of each wavefront
     end: np.ndarray
     engine: np.ndarray
+    #: Rows (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine 0:
+    #: its first few thousand clauses, or those before the first turns that are skipped.
     timeline: np.ndarray
-    progress: np.ndarray
+    progress: np.ndarray  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
     pace: int
+    #: What each part had done at these clocks, and in the last row in the end, by the names of
+    #: ``units.state.Tally``.
     done: dict[str, np.ndarray]
-    counts: dict[str, float]
-    simulated: float
-    error: float
+    counts: dict[str, float]  # sums of the last row over all parts of a kind
+    simulated: float  # share of clauses that weren't skipped
+    error: float  # share by which ``end_clock`` may be off, as far as the pace was seen to change
     ledger: Ledger = field(default_factory=partial(make_ledger, 0, 0))
 
     @property

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.timing.account import Seen, TimedLaunch, extended, seen_lines
+from cypresskit.timing.account import Seen, extended, seen_lines
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Use, read_only
 from cypresskit.timing.sampling import sample
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.units.l2 import l2_clocks
 
 INTERVALS = 64  # of ``Report.use``, at most

@@ -17,9 +17,9 @@ from typing import Any
 from cypresskit.devices import Device
 from cypresskit.tables import table
 from cypresskit.threads import map_in_threads
-from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.report import Report, kept_with_report
 from cypresskit.timing.simulate import ask
+from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
 CONFLICTS = "bank conflicts"

@@ -28,7 +28,7 @@ import numpy as np
 from cypresskit.tables import quantity, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import stored
-from cypresskit.timing.account import UNITS, LineId, LineWork, TimedLaunch
+from cypresskit.timing.account import UNITS, LineId, LineWork
 from cypresskit.timing.engine import run
 from cypresskit.timing.experiment import (
     ALL,
@@ -41,6 +41,7 @@ from cypresskit.timing.experiment import (
 )
 from cypresskit.timing.report import Report, kept_with_report
 from cypresskit.timing.sampling import effort
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.work import Path, pack
 
 EXPERIMENTS = 12  # at most

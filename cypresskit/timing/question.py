@@ -9,8 +9,22 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.machine.shape import Shape
-from cypresskit.timing.account import TimedLaunch
-from cypresskit.timing.sampling import POLICY, Policy
+from cypresskit.timing.timed_launch import TimedLaunch
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How much is simulated: up to ``whole`` lines and clauses (an eighth of a second) everything,
+    and about as many of a longer launch; up to ``patience`` (some five seconds) everything where
+    the pace isn't steady; of many rounds the first ``rounds`` or more, four at least.
+    """
+
+    whole: float = 4e6
+    patience: float = 1.5e8
+    rounds: int = 6
+
+
+POLICY = Policy()
 
 
 @dataclass(frozen=True)

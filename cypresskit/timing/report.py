@@ -24,12 +24,13 @@ from cypresskit.timing import stored
 from cypresskit.timing.account import (
     LineWork,
     Seen,
-    TimedLaunch,
     lines_as_plain,
     lines_from_plain,
+    lines_of_launch,
 )
 from cypresskit.timing.question import Question
 from cypresskit.timing.steady import STEADY
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.work import KINDS
 
 BUSY = 0.8  # from this share on a unit is what bounds
@@ -212,7 +213,7 @@ class Report:
         moves, how often it was run, and how long wavefronts stood at it. Their sums are ``busy``
         and ``bytes``; those of the clocks of a sampled launch as nearly as its counts.
         """
-        find = partial(self.launch.work, self.seen, self.simulated == 1)
+        find = partial(lines_of_launch, self.launch, self.seen, self.simulated == 1)
         asked = self.question, self.launch
         return stored.kept("lines", *asked, find, lines_as_plain, lines_from_plain)
 

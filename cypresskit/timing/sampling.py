@@ -23,10 +23,12 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
-from cypresskit.timing.account import Spread, TimedLaunch, worked_clocks
+from cypresskit.timing.account import worked_clocks
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.progress import DELAY, is_watched
+from cypresskit.timing.question import POLICY, Policy
 from cypresskit.timing.steady import STEADY, Steady
+from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.work import ALU, TEX, Clause, Path, clause_runs, pack
 
@@ -35,19 +37,6 @@ SECOND = 8  # times as much as is simulated whole at once
 ALIKE = 0.002  # share by which the work of a round may differ from that of the first ones
 
 
-@dataclass(frozen=True)
-class Policy:
-    """How much is simulated: up to ``whole`` lines and clauses (an eighth of a second) everything,
-    and about as many of a longer launch; up to ``patience`` (some five seconds) everything where
-    the pace isn't steady; of many rounds the first ``rounds`` or more, four at least.
-    """
-
-    whole: float = 4e6
-    patience: float = 1.5e8
-    rounds: int = 6
-
-
-POLICY = Policy()
 Bar = Callable[[range], Iterable]  # shows how many of a range's numbers are done
 
 

@@ -25,10 +25,10 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing import stored
-from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.launch_time import LaunchTime, find_time, hit_rate, time_from_plain
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Report, bound, read_only
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.walk import forget_walks, keep
 

@@ -26,9 +26,9 @@ from cypresskit.devices import Device
 from cypresskit.il import Program
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.kernels import Kernel
-from cypresskit.timing.account import TimedLaunch
 from cypresskit.timing.native import compiler
 from cypresskit.timing.question import Question
+from cypresskit.timing.timed_launch import TimedLaunch
 
 FILES = 1024
 PACKAGE = Path(__file__).parents[1]

@@ -16,9 +16,10 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import write
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.timing import DataDependentError, Prices
-from cypresskit.timing.account import LineId, TimedLaunch
+from cypresskit.timing.account import LineId
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.experiment import ALL, Experiment, demands_of, free_clocks, freed
+from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.work import ALU, BARRIER, Packed, Path, clause_runs, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 

@@ -20,8 +20,8 @@ from cypresskit.compiler import CompileError
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import write
 from cypresskit.timing import Report
-from cypresskit.timing.question import Question
-from cypresskit.timing.sampling import POLICY, effort, unseen
+from cypresskit.timing.question import POLICY, Question
+from cypresskit.timing.sampling import effort, unseen
 from cypresskit.timing.simulate import ask, forget_reports
 from tools.fuzz.law import ENTRIES, SMALL, check, groups, unbalanced
 
