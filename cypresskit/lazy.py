@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
 
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import did_you_mean
 
 
 class LazyPackage(ModuleType):
@@ -24,7 +24,7 @@ class LazyPackage(ModuleType):
         module = self._import(where, name) if where else None
         if hasattr(module, name):
             return getattr(module, name)
-        guess = nearest(name, dir(self))  # Python's own isn't shown by IPython
+        guess = did_you_mean(name, dir(self))  # Python's own isn't shown by IPython
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
 
     def _import(self, module: str, name: str) -> ModuleType:

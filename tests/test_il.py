@@ -12,9 +12,9 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, Fault, Register, reference
-from cypresskit.il.left_out import LEFT_OUT, left_out, unknown
 from cypresskit.il.parser import RESULT_SCALE
 from cypresskit.il.registers import INPUT_NAMES, MODIFIERS
+from cypresskit.il.unsupported import UNSUPPORTED, explain_unknown, explain_unsupported
 from tools import il_page
 
 HERE = Path(__file__).parent
@@ -385,8 +385,8 @@ def test_every_mnemonic_of_amds_il_is_known_or_rejected_by_name(name):
 
 
 def test_nothing_of_the_subset_is_listed_as_left_out():
-    assert not [name for name in OPCODES if left_out(name, name)]
-    assert not set(OPCODES) & {name for _, _, names in LEFT_OUT for name in names}
+    assert not [name for name in OPCODES if explain_unsupported(name, name)]
+    assert not set(OPCODES) & {name for _, _, names in UNSUPPORTED for name in names}
 
 
 GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add", "frobnicate": ""}
@@ -394,7 +394,7 @@ GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add
 
 @pytest.mark.parametrize(("word", "guess"), GUESSES.items())
 def test_suggests_only_near_names_of_the_same_kind(word, guess):
-    assert unknown(word, OPCODES).endswith(
+    assert explain_unknown(word, OPCODES).endswith(
         f"Did you mean `{guess}`?" if guess else "sources (`cypresskit il`)."
     )
 

@@ -1,7 +1,7 @@
 """The reference of IL as one page of Markdown: ``python -m tools.il_page > docs/il.md``."""
 
 from cypresskit.il import OPCODES, reference
-from cypresskit.il.left_out import LEFT_OUT
+from cypresskit.il.unsupported import UNSUPPORTED
 
 
 def _in_table(lines: str) -> str:
@@ -42,7 +42,7 @@ def page() -> str:
         parts += [f"## {title}", "\n".join(items)]
     left = [
         f"- {where}, {kind}: {', '.join(f'`{name}`' for name in names)}"
-        for where, kind, names in LEFT_OUT
+        for where, kind, names in UNSUPPORTED
     ]
     parts += [
         "## Left out",

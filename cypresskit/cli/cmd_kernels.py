@@ -10,7 +10,7 @@ import cypresskit as ck
 from cypresskit.blas.figures import read
 from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import did_you_mean
 from cypresskit.kernels.own import read_text
 
 
@@ -66,7 +66,7 @@ def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
         return read_program(Path(name)), None
-    guess = nearest(name, ck.kernels)
+    guess = did_you_mean(name, ck.kernels)
     raise CommandError(
         f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
     )

@@ -1,4 +1,7 @@
-"""The language: IL text in, ``Program`` out, or an ``ILError`` that says what to mend."""
+"""Read kernels in AMD's Intermediate Language (IL): text in, ``Program`` out.
+
+A text that can't be read raises ``ILError``, which lists every fault and how to fix it.
+"""
 
 from cypresskit.il.errors import Fault, ILError
 from cypresskit.il.opcodes import OPCODES, Opcode

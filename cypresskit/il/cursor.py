@@ -1,28 +1,30 @@
-"""A cursor over one line of IL text: what the readers of statements, operands and declarations
-share.
+"""Move through one line of IL text.
+
+``Line`` is the cursor that the readers of statements, operands and declarations share. Faults in a
+line are raised as ``FaultAt`` with their column.
 """
 
 import re
 from typing import NoReturn
 
 from cypresskit.il.bits import ALL
-from cypresskit.il.foreign import operator_slip
 from cypresskit.il.opcodes import opcode_in
+from cypresskit.il.other_languages import suggest_operator
 
 _COMMENT = re.compile(r";|//")
 _WORD = re.compile(r"[^\s,]+|,")
 _INTEGER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 BRACKETS = re.compile(r"\(([^()]*)\)")
-COLOURS = str.maketrans("rgba", "xyzw")
+COLORS = str.maketrans("rgba", "xyzw")
 
 
 def without_remark(line: str) -> str:
-    """A line of IL up to its remark, which begins with ``;`` or ``//``."""
+    """Return a line up to its comment, which begins with ``;`` or ``//``."""
     return _COMMENT.split(line, maxsplit=1)[0].rstrip()
 
 
 class FaultAt(Exception):
-    """A fault at a column of the line being read."""
+    """A fault at a column (from 1) of the line being read."""
 
     def __init__(self, column: int, message: str):
         super().__init__(message)
@@ -30,7 +32,17 @@ class FaultAt(Exception):
 
 
 class Line:
-    """A cursor over one source line without its comment."""
+    """A cursor over one source line without its comment.
+
+    Attributes
+    ----------
+    text
+        The line, without comment and trailing blanks.
+    number
+        Its line number, from 1.
+    at
+        Index of the next character.
+    """
 
     def __init__(self, text: str, number: int):
         self.text = without_remark(text)
@@ -43,36 +55,39 @@ class Line:
             self.at += 1
 
     def take(self, pattern: re.Pattern) -> re.Match | None:
-        """Match ``pattern`` at the cursor and move behind it. Returns the match or None."""
+        """Match ``pattern`` at the cursor and move after it. Return the match, or None."""
         match = pattern.match(self.text, self.at)
         if match:
             self.at = match.end()
         return match
 
     def eat(self, character: str) -> bool:
-        """Move behind ``character`` if it comes next. Returns whether it did."""
+        """Move after ``character`` if it comes next, blanks skipped. Return whether it did."""
         self.skip()
         matches = self.text.startswith(character, self.at)
         self.at += len(character) if matches else 0
         return matches
 
     def expect(self, character: str, why: str) -> None:
-        """``eat``, or a fault that says what the character is for."""
+        """Move after ``character``; raise ``FaultAt`` if it doesn't come next. ``why`` says what
+        the
+            character is for.
+        """
         if not self.eat(character):
             self.fail(f"expected `{character}` {why}, found {self.rest()}")
 
     def rest(self) -> str:
-        """The word at the cursor, quoted for a message."""
+        """Return the word at the cursor, quoted for a message."""
         self.skip()
         word = _WORD.match(self.text, self.at)
         return f"`{word.group()[:24]}`" if word else "the end of the line"
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """Raise the fault, at column index ``at`` or at the cursor."""
+        """Raise ``FaultAt`` at index ``at``, by default at the cursor."""
         raise FaultAt((self.at if at is None else at) + 1, message)
 
     def integer(self, what: str) -> int:
-        """A whole number of 32 bits; ``what`` names it in a fault."""
+        """Read an integer of 32 bits. ``what`` names it in a fault."""
         self.skip()
         start = self.at
         match = self.take(_INTEGER)
@@ -82,7 +97,9 @@ class Line:
 
 
 def whole(text: str, line: Line, at: int) -> int:
-    """The number that decimal or hexadecimal ``text`` is, as long as it fits in 32 bits."""
+    """Return the value of a decimal or hexadecimal integer; raise ``FaultAt`` if it exceeds 32
+    bits.
+    """
     if len(text) > 10:
         line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
     value = int(text, 0) if text[:2].lower() == "0x" else int(text)
@@ -92,7 +109,7 @@ def whole(text: str, line: Line, at: int) -> int:
 
 
 def count(text: str, line: Line, at: int) -> int:
-    """The whole number inside an opcode's brackets."""
+    """Return the integer in an opcode's brackets; raise ``FaultAt`` for other text."""
     if not _INTEGER.fullmatch(text):
         word = re.match(r"\w*", line.text[at:])
         written = f"`{text}`" if text else "none"
@@ -103,11 +120,13 @@ def count(text: str, line: Line, at: int) -> int:
 
 
 def end_of_line(line: Line, form: str = "") -> None:
-    """Nothing may follow; ``form`` shows the operands that a statement has."""
+    """Raise ``FaultAt`` unless the line ends here. ``form`` shows the operands of a valid
+    statement.
+    """
     line.skip()
     extra = line.text[line.at :]
     if extra and opcode_in(extra):
         line.fail(f"one instruction stands in a line: {line.rest()} belongs on the next")
     if extra:
-        why = operator_slip(extra) or (f"the form is `{form}`" if form else "")
+        why = suggest_operator(extra) or (f"the form is `{form}`" if form else "")
         line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

@@ -1,10 +1,11 @@
-"""Dataflow analysis: what each instruction reads and writes, where control may go from it,
-liveness.
+"""Analyze data flow: what an instruction reads and writes, its successors, liveness.
 
-Components of ``r`` registers are (number, component) pairs; a set of them is an integer with a bit
-for each, so that a kernel of many registers, all needed at once, takes a few kilobytes for an
-instruction. A position is a place in a swizzle: source ``r1.zx``, read at positions 0 and 1, reads
-components z and x. Left out: values; SSA form, which the compiler has.
+A component of an ``r`` register is a pair (number, component). A set of them is an integer with one
+bit each, so that a kernel with many live registers takes a few kilobytes per instruction. A
+*position* is a place in a swizzle: source ``r1.zx``, read at positions 0 and 1, reads components z
+and x.
+
+Not covered: values, and SSA form (``compiler.ssa``).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,14 +17,16 @@ from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
 Facts = TypeVar("Facts", int, frozenset)  # a set
 Key = tuple[int, int]  # number of an r register, component
-# Number of the source (negative: an address of g[]), the source, the positions that are read
+# (number of the source, negative for an address of g[]; the source; the positions that are read)
 Use = tuple[int, Source, tuple[int, ...]]
 RESULT_ADDRESS = -9  # the number of the address in a result ``g[r1.x]``, below those of sources
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:
-    """The operands that ``i`` reads, addresses of ``g[]`` included: those have the number
-    ``address_number(n)`` for source n, and ``RESULT_ADDRESS`` for the result's.
+    """Yield the operands that an instruction reads, addresses of ``g[]`` included.
+
+    An address has the number ``address_number(n)`` for source n, and ``RESULT_ADDRESS`` for the
+    result.
     """
     for n, source in enumerate(i.sources):
         positions = read_positions(program, i, n)
@@ -37,12 +40,12 @@ def uses(program: Program, i: Instruction) -> Iterator[Use]:
 
 
 def address_number(n: int) -> int:
-    """The number of the address in source ``n``, where that is ``g[r1.x]``."""
+    """Return the number of the address in source ``n``, where that is ``g[r1.x]``."""
     return -1 - n
 
 
 def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
-    """The positions of source ``n`` that matter."""
+    """Return the positions of source ``n`` that are read."""
     op = i.op
     if op.kind == "fetch":
         return (0, 1)[: program.textures[i.controls.resource]]
@@ -58,13 +61,13 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
 
 
 def lds_words(i: Instruction) -> tuple[int, ...]:
-    """The 32-bit words, from its address on, that an LDS access touches."""
+    """Return the 32-bit words that an LDS access touches, counted from its address."""
     return i.dest.written if i.op.words > 1 and i.dest else (0,)
 
 
 def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
-    """An LDS access's address: source and position of its byte; in an array of records, of the
-    record and the byte.
+    """Return the address of an LDS access, as (source, position) of its byte; in an array of
+    records, of the record and the byte.
     """
     if not program.lds[i.controls.id][0]:
         return ((0, 0),)
@@ -72,7 +75,7 @@ def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]
 
 
 def is_address(i: Instruction, n: int) -> bool:
-    """Whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
+    """Return whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
     return (
         n < 0
         or bool(i.op.flow)
@@ -82,7 +85,9 @@ def is_address(i: Instruction, n: int) -> bool:
 
 
 def defines(i: Instruction) -> tuple[int, ...]:
-    """The components of an ``r`` register that ``i`` writes, constants of the mask included."""
+    """Return the components of an ``r`` register that an instruction writes, constants of the mask
+    included.
+    """
     if not i.dest or i.dest.register.kind != "r":
         return ()
     return tuple(c for c in range(4) if i.dest.mask[c] != "_")
@@ -99,14 +104,12 @@ def writers(program: Program) -> dict[Key, list[int]]:
 
 
 def components(source: Source, positions: Iterable[int]) -> list[int]:
-    """The components of the register that the positions name; constants 0 and 1 of a swizzle are
-    left out.
-    """
+    """Return the components that the positions read. Constants 0 and 1 of a swizzle are skipped."""
     return [LETTERS.index(source.swizzle[p]) for p in positions if source.swizzle[p] in LETTERS]
 
 
 def keys(operands: Iterable[Use]) -> set[Key]:
-    """The components of ``r`` registers that these operands read."""
+    """Return the components of ``r`` registers that the operands read."""
     return {
         (source.register.index, c)
         for _, source, positions in operands
@@ -116,7 +119,7 @@ def keys(operands: Iterable[Use]) -> set[Key]:
 
 
 def successors(program: Program, at: int) -> tuple[int, ...]:
-    """The instructions that may follow ``at``; len(program.body) is the end."""
+    """Return the instructions that may follow ``at``; ``len(program.body)`` is the end."""
     i = program.body[at]
     match = program.matching.get(at, at)
     flow = i.op.flow
@@ -129,8 +132,16 @@ def successors(program: Program, at: int) -> tuple[int, ...]:
 
 
 def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
-    """The least fixed point of a backward analysis: the set of components before each instruction
-    (and, last, at the end), computed by ``step(at, after)`` from the set after it.
+    """Return the least fixed point of a backward analysis.
+
+    Parameters
+    ----------
+    step
+        Computes the set before an instruction from (its index, the set after it).
+
+    Returns
+    -------
+    The set before each instruction and, last, at the end.
     """
     body = program.body
     before = [0] * (len(body) + 1)
@@ -163,20 +174,20 @@ def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts])
 
 
 class Numbering:
-    """The bit of each component in a set of them: those of register ``number`` begin at
-    ``first[number]``.
-    """
+    """Maps components to bits: those of register ``number`` begin at bit ``first[number]``."""
 
     def __init__(self, program: Program):
         self.first = {number: 4 * n for n, number in enumerate(program.registers)}
 
     def bits(self, pairs: Iterable[Key]) -> int:
+        """Return the set of some components."""
         bits = 0
         for number, c in pairs:
             bits |= 1 << self.first[number] + c
         return bits
 
     def keys(self, bits: int) -> frozenset[Key]:
+        """Return the components of a set."""
         return frozenset(
             (number, c)
             for number, bit in self.first.items()
@@ -186,7 +197,7 @@ class Numbering:
 
 
 def liveness(program: Program, numbering: Numbering) -> list[int]:
-    """The components that are live before each instruction, and at the end."""
+    """Return the components that are live before each instruction and, last, at the end."""
     reads = [numbering.bits(keys(uses(program, i))) for i in program.body]
     writes = [
         numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0

@@ -1,4 +1,4 @@
-"""Declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
+"""Read declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
 
 import math
 import re
@@ -6,20 +6,32 @@ import struct
 
 from cypresskit.il.bits import ALL
 from cypresskit.il.cursor import Line, count, end_of_line, whole
-from cypresskit.il.errors import nearest
+from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
 from cypresskit.il.registers import mask_letters, read_register
 
-MAX_CONSTANTS = 4096  # elements of a constant buffer (Evergreen instruction set, 4.6)
-MAX_LDS = 32_768  # bytes of a workgroup's LDS (IL specification, "Declare a Typeless LDS")
+MAX_CONSTANTS = 4096  # most elements of a constant buffer (Evergreen instruction set, 4.6)
+MAX_LDS = 32_768  # most bytes of LDS per workgroup (IL specification, "Declare a Typeless LDS")
 
 _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
 def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Instruction:
-    """The declaration ``op``, with what stands in its controls' brackets."""
+    """Read the operands of a declaration.
+
+    Parameters
+    ----------
+    op
+        The declaration.
+    control
+        Its controls, each with the text of its brackets.
+    line
+        The line, at the operands.
+    at
+        Index of the statement's first character, for faults.
+    """
     dest: Dest | None = None
     numbers: tuple[int, ...] = ()
     controls = Controls()
@@ -68,6 +80,7 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
 
 
 def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:
+    """Check the sizes of a workgroup or an LDS array."""
     if op.name.endswith("_thread_per_group"):
         total = math.prod(numbers)
         shown = " x ".join(map(str, numbers))
@@ -89,7 +102,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
 
 
 def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, ...]]:
-    """The number of a texture, and its dimensions."""
+    """Read a texture's declaration. Return its number, and its dimensions."""
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
         why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
@@ -105,13 +118,14 @@ def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, 
     for kind in formats - {"float", "unknown", "sint", "uint", "unorm", "snorm"}:
         line.fail(
             "`dcl_resource`: a format is one of float, unknown, sint and uint, found"
-            f" `{kind}`.{nearest(kind, ['float', 'unknown'])}",
+            f" `{kind}`.{did_you_mean(kind, ['float', 'unknown'])}",
             at,
         )
     return Controls(id=count(control.get("id", ""), line, at)), (int(kinds[0][0]),)
 
 
 def _literal_numbers(line: Line) -> tuple[int, ...]:
+    """Read the four numbers of a literal. Return their 32-bit patterns."""
     numbers = []
     for n in range(4):
         line.expect(",", "before each of the four numbers of a literal")
@@ -128,8 +142,8 @@ def _literal_numbers(line: Line) -> tuple[int, ...]:
 
 
 def _bits(text: str, line: Line, at: int) -> int:
-    """The 32-bit pattern of a number: text with a point or an exponent is a float, other text an
-    integer.
+    """Return the 32-bit pattern of a number. Text with a point or an exponent is a float, other
+    text an integer.
     """
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():

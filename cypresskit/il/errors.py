@@ -1,8 +1,8 @@
-"""Faults in a kernel's text, said so that a student can mend them.
+"""Report faults in a kernel's text.
 
-One ``ILError`` carries every fault of a file (``faults``), each with its line, column, the line
-itself, and a sentence on what was expected. ``str(error)`` shows them in the manner of a compiler:
-place, text, caret, advice.
+``ILError`` carries all faults of a text. Each has its line, its column, the source line and a
+message that says what was expected. ``str(error)`` prints them like a compiler: position, source
+line, caret, advice. ``did_you_mean`` suggests a known name for a misspelled one.
 """
 
 from collections.abc import Iterable
@@ -10,14 +10,24 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-QUOTED = 60  # characters of something unknown that an error shows
-SHOWN = 20  # faults printed before the rest are only counted
-WIDTH = 160  # characters of a source line that are printed
+QUOTED = 60  # most characters of a value that an error quotes
+SHOWN = 20  # most faults printed; the rest are counted
+WIDTH = 160  # most characters printed of a source line
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: ``line`` and ``column`` count from 1; ``text`` is the source line."""
+    """One fault of a text.
+
+    Attributes
+    ----------
+    line, column
+        Its position, from 1.
+    message
+        What is wrong, and what was expected.
+    text
+        The source line.
+    """
 
     line: int
     column: int
@@ -25,8 +35,8 @@ class Fault:
     text: str
 
     def show(self, name: str) -> str:
-        """The fault as ``name:line:column: message``, then the line (if it isn't blank) with a
-        caret at the place.
+        """Return ``name:line:column: message``, then the source line (if it isn't blank) with a
+        caret.
         """
         return (
             f"{name}:{self.line}:{self.column}:"
@@ -35,8 +45,9 @@ class Fault:
 
 
 def pointed(text: str, column: int) -> str:
-    """A line of a kernel around a column, and a line with a caret under that; "" for a blank
-    line.
+    """Return the part of a source line around ``column``, and a line with a caret below it; "" for
+    a
+        blank line.
     """
     start = max(0, column - 1 - WIDTH // 2)
     shown = text[start : start + WIDTH]
@@ -44,15 +55,21 @@ def pointed(text: str, column: int) -> str:
 
 
 def _visible(text: str) -> str:
-    """``text`` with blanks for what no terminal shows (or refuses to)."""
+    """Replace characters that a terminal can't show by blanks."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 class ILError(ValueError):
-    """A kernel that can't be assembled: ``name`` of the file and all its ``faults``, in the order
-    of their lines.
+    """A kernel that can't be assembled.
 
-    ``line`` and ``column`` are those of the first fault.
+    Attributes
+    ----------
+    name
+        The kernel's file or name.
+    faults
+        All faults (``Fault``), in the order of their lines.
+    line, column
+        The position of the first fault.
     """
 
     def __init__(self, name: str, faults: list[Fault]):
@@ -64,29 +81,31 @@ class ILError(ValueError):
             shown.append(f"... and {len(self.faults) - SHOWN} more")
         super().__init__("\n".join(shown))
 
-    def __reduce__(self) -> tuple[Any, ...]:  # so that an error crosses from one process to another
+    def __reduce__(self) -> tuple[Any, ...]:  # lets an error be pickled
         return ILError, (self.name, list(self.faults))
 
 
 def shortened(given: object) -> str:
-    """Its ``repr``, cut off where it is long."""
+    """Return ``repr(given)``, cut to ``QUOTED`` characters."""
     text = repr(given)
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
 
 
 def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> None:
-    """Raise ``TypeError`` for the name of an option that ``caller`` doesn't take."""
+    """Raise ``TypeError`` for a name in ``given`` that is not among the options ``taken``."""
     options = list(taken)
     for name in given:
         if name not in options:
-            guess = nearest(name, options, 0.65)
+            guess = did_you_mean(name, options, 0.65)
             raise TypeError(f"{caller} takes no `{name}`.{guess} It takes {', '.join(options)}")
 
 
-def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """`` Did you mean `x`?`` for the known name nearest to ``word``: the first that begins with its
-    four letters or more; or of those as much alike as ``cutoff`` the one with the fewest slips,
-    which prefers a missing or swapped letter to a wrong one; or none.
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return `` Did you mean `x`?`` for the known name that is most like ``word``, or "".
+
+    The first known name that begins with ``word`` (of at least four letters) wins. Otherwise, of
+    all names whose similarity is at least ``cutoff``, the one with the smallest edit distance; of
+    equals, a name of another length or with swapped letters.
     """
     word = word.lower()[:64]
     names = list(known)
@@ -94,14 +113,14 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     alike = begun[:1] or get_close_matches(word, names, n=len(names) or 1, cutoff=cutoff)
 
     def far(name: str) -> tuple[int, bool]:
-        return slips(word, name), len(name) == len(word) and sorted(name) != sorted(word)
+        return edit_distance(word, name), len(name) == len(word) and sorted(name) != sorted(word)
 
     return f" Did you mean `{min(alike, key=far)}`?" if alike else ""
 
 
-def slips(word: str, name: str) -> int:
-    """How many letters are left out, added, changed, or exchanged with their neighbour between two
-    words (the Damerau-Levenshtein distance, with no letter touched twice).
+def edit_distance(word: str, name: str) -> int:
+    """Return the edit distance of two words: letters left out, added, changed, or exchanged with a
+    neighbor (Damerau-Levenshtein distance, with no letter edited twice).
     """
     before: list[int] = []
     last = list(range(len(name) + 1))

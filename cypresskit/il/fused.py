@@ -1,5 +1,7 @@
-"""Fused multiply-add on numpy arrays, which numpy lacks, by loops that LLVM compiles; without LLVM,
-by numpy's sums and products (``fused_in_numpy``).
+"""Compute fused multiply-adds of numpy arrays, which numpy lacks.
+
+LLVM compiles a loop for each type. Without LLVM, numpy's sums and products are used
+(``fused_in_numpy``).
 """
 
 import ctypes
@@ -11,8 +13,8 @@ import numpy as np
 from cypresskit.il import fused_in_numpy
 from cypresskit.il.host_llvm import HAS_LLVM, host_machine
 
-#: Per type: its name in LLVM's intrinsics, the integer of its bits, those of the largest subnormal
-#: that is flushed and of the least normal number, of infinity, and all but the sign.
+#: Per type: its suffix in LLVM's intrinsics, the integer type of its bits, and these bits: of the
+#: largest subnormal that is flushed, of the least normal number, of infinity, all but the sign.
 FORMATS = {
     "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
     "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
@@ -71,7 +73,7 @@ OPERAND = """
 
 @cache
 def _loops() -> dict[np.dtype, Callable[..., int]]:
-    """Compiled loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]), by type."""
+    """Compile loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]). Return them by type."""
     import llvmlite.binding as llvm
 
     text = ""
@@ -86,7 +88,7 @@ def _loops() -> dict[np.dtype, Callable[..., int]]:
     module = llvm.parse_assembly(text)
     machine = host_machine()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)  # makes vectors of it
+    builder.getModulePassManager().run(module, builder)  # vectorizes the loop
     engine = llvm.create_mcjit_compiler(module, machine)
     signature = ctypes.CFUNCTYPE(
         ctypes.c_int32,
@@ -97,16 +99,20 @@ def _loops() -> dict[np.dtype, Callable[..., int]]:
     functions: dict[np.dtype, Callable[..., int]] = {}
     for t, kind in (("float", np.float32), ("double", np.float64)):
         function = signature(engine.get_function_address(f"fma_{t}"))
-        # Whoever holds the function keeps its code alive: two threads that come first at the same
-        # time each compile, and the cache forgets what one of them goes on to call.
+        # Keeps the code alive as long as the function: if two threads compile at the same time, the
+        # cache drops one engine while its function is still called.
         function.engine = engine  # type: ignore[attr-defined]  # ctypes lets us
         functions[np.dtype(kind)] = function
     return functions
 
 
 def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """a * b + c with one rounding, and whether that needs a second look: a number is infinite or
-    NaN, or in single precision may concern the flush of subnormals.
+    """Compute a * b + c with one rounding.
+
+    Returns
+    -------
+    The result, and whether it needs a second look: a number is infinite or NaN or, in single
+    precision, may be subject to the flush of subnormals.
     """
     if not HAS_LLVM:
         return fused_in_numpy.multiply_add(a, b, c)

@@ -1,16 +1,21 @@
-"""LLVM for the processor that this runs on, and its locks where a process forks."""
+"""Access LLVM for the host processor, and keep its locks usable when a process forks.
+
+A thread that compiles holds a lock of numba or llvmlite. A fork at that moment would copy the held
+lock into the child, which has no thread to release it. So all compiler locks are taken before a
+fork and released on both sides.
+"""
 
 import os
 import sys
 from functools import cache
 from importlib.util import find_spec
 
-HAS_LLVM = find_spec("llvmlite") is not None  # WebAssembly has none
+HAS_LLVM = find_spec("llvmlite") is not None  # not available in WebAssembly
 
 
 def _compiler_locks() -> list:
-    """The locks of numba and of llvmlite, in the order in which a compilation takes them; only of
-    what has been imported.
+    """Return the locks of numba and llvmlite that exist, in the order in which a compilation takes
+    them.
     """
     numba = sys.modules.get("numba.core.compiler_lock")
     llvmlite = sys.modules.get("llvmlite.binding.ffi")
@@ -21,13 +26,11 @@ def _compiler_locks() -> list:
     return [lock for lock in locks if lock is not None]
 
 
-_held: list = []  # locks, while a process forks
+_held: list = []  # the locks taken before a fork
 
 
 def _hold_compilers() -> None:
-    """Wait until no thread compiles: its lock would never be free in the child, which has no such
-    thread.
-    """
+    """Take all compiler locks: wait until no thread compiles."""
     for lock in _compiler_locks():
         lock.__enter__()
         _held.append(lock)
@@ -48,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def host_processor() -> tuple[str, str]:
-    """LLVM's name of this processor, and its features."""
+    """Return LLVM's name of the host processor and its feature string."""
     import llvmlite.binding as llvm
 
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -64,8 +67,14 @@ def _target():
 
 
 def host_machine(name: str = "", features: str = "", opt: int = 2):
-    """A new ``TargetMachine`` for this processor, or for LLVM's CPU ``name``, that optimises at
-    level ``opt``, 0 to 3.
+    """Create a ``TargetMachine``.
+
+    Parameters
+    ----------
+    name, features
+        LLVM's CPU name and feature string; by default those of the host processor.
+    opt
+        Optimization level, 0 to 3.
     """
     name, features = (name, features) if name else host_processor()
     return _target().create_target_machine(cpu=name, features=features, opt=opt)

@@ -1,12 +1,13 @@
-"""Macro expansion, by the rules of the IL specification (chapter 7, "Call a Macro").
+"""Expand calls of macros and functions, and operations that are made of others.
 
-A call becomes: a move of each actual input into a fresh register, the body, a move of each formal
-output into its actual destination. Every register and literal of the body gets a fresh number, so
-macros can't disturb their caller. Reports use the names in the macro: an instruction knows the
-lines of the calls around it, and ``MacroExpansion.written`` the names of fresh registers.
+A macro call (IL specification, chapter 7, "Call a Macro") becomes a move of each actual input into
+a fresh register, the body, and a move of each formal output into its actual destination. Every
+register and literal of the body gets a fresh number, so a macro can't disturb its caller. For
+reports, an instruction knows the lines of the calls that led to it, and ``MacroExpansion.written``
+the names of fresh registers.
 
-A function (chapter 7, "Unconditional CALL") is expanded like a macro, but on the registers of its
-caller. An operation that is made of others (``Opcode.parts``) is replaced by them.
+A function (chapter 7, "Unconditional CALL") is expanded like a macro, but works on its caller's
+registers. An operation with parts (``Opcode.parts``) is replaced by them.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,20 +25,35 @@ from cypresskit.il.program import (
 )
 
 MAX_INSTRUCTIONS = 20_000  # after expansion
-MAX_CALLS = 32  # macros called inside macros, and functions inside functions
+MAX_CALLS = 32  # nesting depth of calls (IL specification, "Unconditional CALL")
 
 
 class _TooLong(Exception):
-    """There are more than ``MAX_INSTRUCTIONS``."""
+    """The expansion exceeds ``MAX_INSTRUCTIONS``."""
 
 
 class MacroExpansion:
-    """``instructions`` with every call replaced, and every operation that has ``parts``: a function
-    of an instruction that returns what it is made of, if it isn't to stay. ``written``: fresh
-    registers ("r45") to what stands in the macro ("in0"). ``faults``: line and message of every
-    macro or function that is defined twice, of every macro that uses arguments it doesn't have, of
-    every call of an unknown one, with a wrong count of arguments, or of the one that it is in, and
-    of the instruction at which there are more than ``MAX_INSTRUCTIONS``.
+    """Instructions with every call expanded.
+
+    Parameters
+    ----------
+    instructions
+        The program.
+    macros
+        Its macros and functions.
+    parts
+        Returns what an instruction is made of; empty if the instruction stays.
+
+    Attributes
+    ----------
+    instructions
+        The expanded program.
+    written
+        Fresh registers ("r45") to their names in the macro ("in0").
+    faults
+        (line, message) of each fault: a second definition; an argument that a macro doesn't have; a
+        call of what isn't defined, with a wrong number of arguments, or of the macro or function
+        that it is part of; the instruction at which ``MAX_INSTRUCTIONS`` is exceeded.
     """
 
     def __init__(
@@ -53,8 +69,8 @@ class MacroExpansion:
         }
         self.written: dict[str, str] = {}
         self.instructions: list[Instruction] = []
-        self.faults: dict[tuple[int, str], None] = {}  # a set that keeps their order
-        self.calls = 0  # counted too: macros may nest without holding any instruction
+        self.faults: dict[tuple[int, str], None] = {}  # an ordered set
+        self.calls = 0  # counted, too: nested macros may hold no instruction
         for macro in macros:
             first = self.macros.setdefault((macro.is_function, macro.number), macro)
             if first is not macro:
@@ -116,7 +132,7 @@ class MacroExpansion:
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
 
     def _run(self, call: Instruction, function: Macro, inside: tuple[Macro, ...]) -> None:
-        """Put a function in the place of its call, inside an if where the call has a condition."""
+        """Replace a call by its function, inside an if where the call has a condition."""
         condition = replace(call, opcode=call.opcode.replace("call", "if"), controls=NO_CONTROLS)
         calls = (*call.calls, call.line)
         if call.sources:
@@ -126,10 +142,10 @@ class MacroExpansion:
             self.instructions.append(replace(condition, opcode="endif", sources=()))
 
     def _write_out(self, i: Instruction, parts: tuple[Instruction, ...]) -> None:
-        """Put the parts of an operation in its place, for the components that it writes.
+        """Replace an operation by its parts, for the components that it writes.
 
-        A part reads a source as it is written, modifiers included. A source that a part modifies in
-        turn is copied first, and so is one that costs an access of memory.
+        A part reads a source as it is written, modifiers included. A source is copied first if a
+        part modifies it in turn, or if reading it costs a memory access.
         """
         assert i.dest
         mask = "".join(c if c in LETTERS else "_" for c in i.dest.mask)

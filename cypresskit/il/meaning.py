@@ -1,12 +1,11 @@
-"""The arithmetic of every opcode, bit for bit, on numpy arrays of 32-bit patterns (64-bit for
-doubles).
+"""Compute every opcode bit for bit, on numpy arrays of 32-bit patterns (64-bit for doubles).
 
 Single precision flushes subnormals, as the chip does: inputs, and results whose value rounded to 24
-bits is below 2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. A NaN that
-arithmetic makes is always the same quiet NaN, since no document says which bits the chip gives.
-Doubles keep subnormals.
+bits is below 2^-126, become zero with their sign. ``mad`` and ``dmad`` round once. Every NaN that
+arithmetic makes is the same quiet NaN, since no document says which bits the chip gives. Doubles
+keep subnormals.
 
-The fused multiply-add, which numpy lacks, is compiled (``fused``); all else is numpy.
+numpy has no fused multiply-add: ``fused`` compiles one.
 """
 
 from collections.abc import Callable
@@ -22,12 +21,12 @@ NAN64 = np.uint64(0x7FF8000000000000)
 ONE = np.uint32(bits.ONE)
 TRUE, FALSE = np.uint32(bits.ALL), np.uint32(0)
 MIN_NORMAL = np.float32(2.0**-126)
-# What rounds to less than 2^-126 when the exponent has no bound lies below this
+# Values below it round to less than 2^-126 when the exponent is unbounded
 TINY = 2.0**-126 * (1 - 2.0**-25)
 
 
 def flushed(bits: np.ndarray) -> np.ndarray:
-    """Single-precision bits with subnormals made zero, as float32."""
+    """Return single-precision bits as float32, with subnormals made zero."""
     exponent = bits & INFINITY
     if exponent.all():  # the usual case: nothing to flush
         return bits.view(np.float32)
@@ -35,7 +34,7 @@ def flushed(bits: np.ndarray) -> np.ndarray:
 
 
 def single(result: np.ndarray) -> np.ndarray:
-    """The bits of a float32 result: subnormals flushed, NaN canonical."""
+    """Return the bits of a float32 result: subnormals flushed, NaN canonical."""
     size = np.abs(result)
     # The usual case: nothing to flush, no NaN (which makes this false)
     if size.min(initial=np.inf) >= MIN_NORMAL:
@@ -45,8 +44,9 @@ def single(result: np.ndarray) -> np.ndarray:
 
 
 def _single_of(result: np.ndarray, exact: Callable[[], np.ndarray]) -> np.ndarray:
-    """``single`` of a result that was rounded before: 2^-126 is flushed if the value ``exact()``
-    lies below TINY.
+    """Return ``single`` of a result that was already rounded.
+
+    A result of 2^-126 is flushed if the value before rounding, ``exact()``, is below TINY.
     """
     edge = np.abs(result) == MIN_NORMAL
     if edge.any():
@@ -57,7 +57,7 @@ def _single_of(result: np.ndarray, exact: Callable[[], np.ndarray]) -> np.ndarra
 
 
 def double(result: np.ndarray) -> np.ndarray:
-    """The bits of a float64 result, NaN canonical."""
+    """Return the bits of a float64 result, NaN canonical."""
     return np.where(np.isnan(result), NAN64, result.view(np.uint64))
 
 
@@ -88,8 +88,8 @@ def _mad(a, b, c):
 
 
 def _dot(count: int) -> Callable:
-    """A dot product of ``count`` components: products and sums are rounded one by one, from the
-    left.
+    """Return a dot product of ``count`` components. Products and sums are rounded one by one, from
+    the left.
     """
 
     def dot(a, b):
@@ -103,7 +103,7 @@ def _dot(count: int) -> Callable:
 
 
 def _high(kind, kind_64) -> Callable:
-    """A multiplication that gives the upper word of the product."""
+    """Return a multiplication that gives the upper word of the product."""
 
     def multiply(a, b):
         product = a.view(kind).astype(kind_64) * b.view(kind)
@@ -113,9 +113,7 @@ def _high(kind, kind_64) -> Callable:
 
 
 def _extracted(kind) -> Callable:
-    """An extraction of bit fields, given their width, their lowest bit, and the word that they are
-    in.
-    """
+    """Return an extraction of bit fields from (width, lowest bit, word)."""
 
     def extract(width, offset, value):
         width, offset = width & _LOW5, offset & _LOW5
@@ -140,6 +138,8 @@ def _rcp(a):
 
 
 def _to_integer(low: float, high: float, kind) -> Callable:
+    """Return a conversion of floats to integers: truncated, clamped to low..high, NaN to 0."""
+
     def convert(a):
         whole = np.trunc(flushed(a).astype(np.float64))
         return (
@@ -150,14 +150,17 @@ def _to_integer(low: float, high: float, kind) -> Callable:
 
 
 def _floats(operation: Callable) -> Callable:
+    """Return an operation on float32 numbers as one on bits."""
     return lambda *bits: single(operation(*(flushed(b) for b in bits)))
 
 
 def _doubles(operation: Callable) -> Callable:
+    """Return an operation on float64 numbers as one on bits."""
     return lambda *bits: double(operation(*(b.view(np.float64) for b in bits)))
 
 
 def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
+    """Return ``yes`` where any bit of the condition is set, else ``no``."""
     return np.where(condition != 0, yes, no)
 
 
@@ -175,12 +178,14 @@ _VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
 
 
 def compared(kind: str, relation: str) -> Callable:
-    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation."""
+    """Return a comparison of numbers of a type (a letter of ``Opcode.types``): all ones where the
+    relation holds.
+    """
     number = flushed if kind == "f" else lambda bits: bits.view(_VIEWS[kind])
     return lambda a, b: np.where(RELATION[relation](number(a), number(b)), TRUE, FALSE)
 
 
-#: What each IL arithmetic opcode computes: arrays of bits to an array of bits. Rows are components;
+#: The function of each arithmetic opcode: arrays of bits to an array of bits. Rows are components;
 #: doubles are uint64.
 MEANING: dict[str, Callable[..., np.ndarray]] = {
     "mov": lambda a: a,
@@ -257,8 +262,8 @@ MEANING |= {op.name: MEANING[op.same] for op in OPCODES.values() if op.same}
 
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Two words as one 64-bit pattern."""
-    same = low.shape == high.shape  # broadcast_shapes is slow
+    """Join two words to a 64-bit pattern."""
+    same = low.shape == high.shape  # saves broadcast_shapes, which is slow
     shape = low.shape if same else np.broadcast_shapes(low.shape, high.shape)
     words = np.empty((*shape, 2), "<u4")
     words[..., 0], words[..., 1] = low, high
@@ -266,13 +271,13 @@ def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A 64-bit pattern as (low, high) words."""
+    """Split a 64-bit pattern into (low, high) words."""
     words = np.array(bits, "<u8", order="C")[..., np.newaxis].view("<u4")
     return words[..., 0], words[..., 1]
 
 
 def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
-    """A float result times ``shift``, then clamped to 0..1 (NaN to 0) if ``saturate``."""
+    """Multiply a float result by ``shift``; if ``saturate``, then clamp it to 0..1 (NaN to 0)."""
     if shift != 1.0:
         bits = _mul(bits, np.full_like(bits, np.float32(shift).view(np.uint32)))
     if saturate:
@@ -282,10 +287,10 @@ def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
 
 
 def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
-    """Float bits under a source's modifiers; ``negated`` tells, per row or for all, whether negate
-    applies.
+    """Apply a source's modifiers to float bits.
 
-    Order: invert, bias, x2, sign, abs, negate (IL specification 2.2.7).
+    The order is invert, bias, x2, sign, abs, negate (IL specification 2.2.7). ``negated`` tells,
+    per row or for all, whether negate applies.
     """
     if source.invert:
         bits = single(np.float32(1) - flushed(bits))

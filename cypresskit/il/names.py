@@ -1,5 +1,7 @@
-"""Names against the whole program: which are undeclared or of the other mode; and addresses that
-literals hold, written as the numbers they are.
+"""Check the names that a program uses, and resolve constant addresses.
+
+A name has to be declared, and to exist in the kernel's mode (pixel or compute). An address of
+``g[]`` that a literal holds is replaced by the element's number.
 """
 
 from collections.abc import Iterable
@@ -12,7 +14,7 @@ from cypresskit.il.registers import INPUTS
 
 
 def name_faults(i: Instruction, program: Program):
-    """Pairs of the word at fault and what is wrong with it."""
+    """Yield (word at fault, message) for each name of an instruction that the program lacks."""
     for register in i.registers:
         kind, index = register.kind, register.index
         if kind == "l" and index not in program.literals:
@@ -70,8 +72,9 @@ def name_faults(i: Instruction, program: Program):
 
 
 def literal_addresses(block: Iterable[Instruction]) -> list[Instruction]:
-    """The instructions of a block with ``g[l0.x+1]``, whose element a literal of the block holds,
-    as ``g[n]``.
+    """Return the instructions of a block with ``g[l0.x+1]`` written as ``g[n]``.
+
+    Only literals that the block declares are resolved.
     """
     block = list(block)
     literals = {

@@ -1,20 +1,24 @@
-"""The instruction table, ``opcodes.txt``: every IL opcode, once.
+"""Load the instruction table, ``opcodes.txt``, which defines every IL opcode once.
 
-The parser reads what operands an opcode takes, the compiler which VLIW slots may hold it, and
-`cypresskit il` prints it, with what it means, as documentation. Sources: the IL specification
-v2.4 for meanings; AMD's Evergreen instruction set, chapters 4 and 9, and the APP guide, table 4.14,
-for slots. Float to integer is the exception: FLT_TO_INT runs in x y z w on Evergreen, in t on the
-chips before it, as the open r600 driver's two tables of operations have it; the APP guide counts
-conversions of either direction alike.
+The parser takes an opcode's operands from it, the compiler the VLIW slots that may hold it, and
+`cypresskit il` its documentation. Sources: the IL specification v2.4 for meanings; AMD's Evergreen
+instruction set, chapters 4 and 9, and the APP guide, table 4.14, for slots. One exception: the
+conversion FLT_TO_INT runs in x y z w on Evergreen and in t on earlier chips, according to the two
+operation tables of the open r600 driver; the APP guide treats both directions alike.
 
-Types are one letter: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of
-components, ``b`` 32 bits of any kind; a quote behind a source's letter says that its bits are
-passed on as they are. Slots are the VLIW slots an operation may use: ``xyzwt`` any, ``xyzw`` not t,
-``t`` only t, ``x`` only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w; ``mov`` two, as
-a ``mov`` of two components; a dash means that the compiler expands it into several operations.
+Types
+    One letter each: ``f`` float32, ``i`` int32, ``u`` uint32, ``d`` float64 in a pair of
+    components, ``b`` 32 bits of any kind. A quote after a source's letter means that its bits are
+    passed on unchanged.
 
-An operation that is made of others has these in its row, as the body of a macro: the assembler
-writes them in its place (``macros``).
+Slots
+    The VLIW slots that an operation may use: ``xyzwt`` any, ``xyzw`` all but t, ``t`` only t, ``x``
+    only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w, ``mov`` two, as a ``mov`` of two
+    components. A dash means that the compiler, or the assembler, expands it into several
+    operations.
+
+An operation without a counterpart on the chip may list its parts, as the body of a macro. The
+assembler writes them in its place (``macros``).
 """
 
 import re
@@ -22,29 +26,59 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Relations between two numbers, each with the one that holds with these exchanged.
+#: Relations between two numbers, each with the one that holds after exchanging them.
 RELATIONS = {"lt": "gt", "le": "ge", "eq": "eq", "ne": "ne", "ge": "le", "gt": "lt"}
 
 
 @dataclass(frozen=True)
 class Opcode:
-    """A row: ``types`` has the result's type, then one letter per source ("fff": float = op(float,
-    float)).
+    """One row of the table.
 
-    ``kind`` is "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or
-    "end"; ``example``: lines of IL, or "" where the operands tell them; ``parts``: the lines of IL
-    that the assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``, component by
-    component (of divisions: where `_zeroop` asks for ``{zeroop}``); ``flow``: the role in control
-    flow ("loop", "if", "else", "endif", "endloop", "break", "continue"); ``vector``: not done
-    component by component (dp4, doubles, fetches); ``flops``: floating-point operations per result;
-    ``passed``: the sources whose bits are passed on, to the result or to memory; ``relation``: what
-    a comparison tests, a branch against 0; ``store`` and ``words``: whether an LDS access stores,
-    and how many words at most; ``across``: how many components a dot product sums; ``controls``:
-    what may stand in brackets or behind the name, in the order in which one writes it; ``needs``:
-    those that must. ``hardware``: the chip's operation that does the same (ISA 9), if there is one.
-    Told where a pass makes use of it: that the operands may change places (``commutes``), and which
-    second one is ``neutral``: leaves the first as it is. ``same``: another opcode that computes the
-    same.
+    Attributes
+    ----------
+    name
+        The opcode.
+    kind
+        "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or "end".
+    types
+        The result's type letter, then one per source: "fff" is float = op(float, float).
+    slots
+        The VLIW slots that may hold it.
+    meaning
+        What it computes, for the documentation.
+    example
+        Lines of IL; "" where they follow from the operands.
+    parts
+        Lines of IL that the assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``,
+        component by component. Of divisions: only with a `_zeroop`, whose value is ``{zeroop}``.
+    flow
+        Its role in control flow: "loop", "if", "else", "endif", "endloop", "break" or "continue".
+    vector
+        Whether it is not computed component by component (dp4, doubles, fetches).
+    flops
+        Floating-point operations per result.
+    passed
+        The sources whose bits are passed on, to the result or to memory.
+    relation
+        What a comparison tests; of a branch, against 0.
+    store
+        Whether an LDS access stores.
+    words
+        The most words that an LDS access moves.
+    across
+        The number of components that a dot product sums.
+    controls
+        The controls that may follow the name, in the order in which they are written.
+    needs
+        The controls that must be there.
+    hardware
+        The chip's operation that does the same (ISA 9), if there is one.
+    commutes
+        Whether the operands may be exchanged; set where a pass uses it.
+    neutral
+        The second operand that leaves the first unchanged; set where a pass uses it.
+    same
+        Another opcode that computes the same.
     """
 
     name: str
@@ -71,21 +105,23 @@ class Opcode:
 
     @property
     def result(self) -> str:
-        """The result's type letter, or ``-`` if nothing is written."""
+        """The result's type letter; ``-`` if nothing is written."""
         return self.types[0] if self.types else "-"
 
     @property
     def sources(self) -> str:
+        """The sources' type letters."""
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Whether source ``n`` is modified as a float (abs, bias, ...); integers can only be
+        """Return whether source ``n`` takes float modifiers (abs, bias, ...). Integers can only be
         negated.
         """
         return self.sources[n] == "f" or n in self.passed
 
     @property
     def double(self) -> bool:
+        """Whether a source or the result is a double."""
         return "d" in self.types
 
     @property
@@ -98,9 +134,11 @@ OPCODES: dict[str, Opcode] = {}
 
 
 def _read(file: Path) -> None:
-    """Read rows of a name, types, slots and facts by name, and after bars the meaning, an example,
-    and what the operation is made of; ``!`` marks a control that must be there. ``#`` begins a
-    comment; a line that begins with a bar belongs to the row above it.
+    """Read the table into ``OPCODES``.
+
+    A row has a name, types, slots and facts as ``name=value``; after bars follow the meaning, an
+    example and the operation's parts. ``!`` marks a required control. ``#`` begins a comment. A
+    line that begins with a bar continues the row above it.
     """
     kind = ""
     for row in re.findall(r"^[^#\n].*(?:\n +\|.*)*", file.read_text(encoding="utf-8"), re.M):
@@ -136,7 +174,9 @@ _read(Path(__file__).with_name("opcodes.txt"))
 
 
 def opcode_in(text: str) -> str:
-    """The longest opcode that text begins with, with or without controls; "" if there is none."""
+    """Return the longest opcode that ``text`` begins with, with or without controls; "" if there is
+    none.
+    """
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
     # No name has more than five parts
     names = ("_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1))

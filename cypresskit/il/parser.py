@@ -1,9 +1,9 @@
-"""Text to ``Program``: one statement a line. All faulty lines are reported together; once there
-are none, what is wrong with the whole.
+"""Assemble IL text into a ``Program``.
 
-A statement is an opcode with its bracketed controls (``sample_resource(0)_sampler(0)``), then
-operands separated by commas. ``_Assembler`` reads statements, then checks the program as a whole:
-blocks that don't close, names never declared, registers that the mode doesn't have.
+A line holds one statement: an opcode with its controls (``sample_resource(0)_sampler(0)``), then
+operands separated by commas. ``_Assembler`` reads the statements and reports all faulty lines
+together. If there are none, it checks the program as a whole: blocks that aren't closed, undeclared
+names, registers that the mode doesn't have.
 """
 
 import re
@@ -15,12 +15,11 @@ from typing import Any
 
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, declaration
-from cypresskit.il.errors import Fault, ILError, nearest
-from cypresskit.il.foreign import statement_slip
-from cypresskit.il.left_out import ADVICE, FORM, left_out, unknown
+from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
 from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
+from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.program import (
     FLAGS,
     LETTERS,
@@ -32,18 +31,20 @@ from cypresskit.il.program import (
     Source,
 )
 from cypresskit.il.registers import dest_operand, source_operand
+from cypresskit.il.unsupported import ADVICE, FORM, explain_unknown, explain_unsupported
 
-#: Characters of a kernel: beyond it something other than a kernel was passed.
+#: Most characters of a text: a longer one is no kernel.
 MAX_TEXT = 4_000_000
-MAX_LINE = 2_000  # characters of one line
-MAX_FAULTS = 100
-#: Of loops and ifs: far beyond the chip's branch stack; time here grows with its square.
+MAX_LINE = 2_000  # most characters of a line
+MAX_FAULTS = 100  # most faults recorded
+#: Most nested loops and ifs: far more than the chip's branch stack holds. Time here grows with the
+#: square of the depth.
 MAX_NESTING = 256
-OFFSETS = range(-8, 8)  # texels that a fetch may add to a coordinate: five bits (ISA 5)
-#: Their source's last component is the operand (IL specification, 7.11).
+OFFSETS = range(-8, 8)  # texels that a fetch can add to a coordinate: five bits (ISA 5)
+#: Opcodes that read only the last component of their source (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
-#: What a division by 0 gives by a word of `_zeroop` (IL specification, table 6.33), as the text of
-#: a literal; "" for what it gives without, since the chip has infinity.
+#: What a division by 0 gives, by the word of `_zeroop` (IL specification, table 6.33): text of a
+#: literal, or "" for infinity, which the chip gives by itself.
 ZEROOP = {"infinity": "", "inf_else_max": "", "zero": "0", "fltmax": "0x7f7fffff"}
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
@@ -57,10 +58,23 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
     """Read IL text into a ``Program``.
 
-    Parameters: ``text``, the kernel; ``name``, what to call it in reports; ``before``, lines in
-    front of the text that aren't counted: reports number the lines from the first of ``text``.
-    Raises ``ILError`` with every fault of the text, each with its line, column and what was
-    expected; ``TypeError`` if ``text`` isn't a string.
+    Parameters
+    ----------
+    text
+        The kernel.
+    name
+        The kernel's name in reports.
+    before
+        Lines to put in front of the text. They aren't counted: reports number the lines of ``text``
+        from 1.
+
+    Raises
+    ------
+    ILError
+        With every faulty line, or every fault of the whole; each with line, column and what was
+        expected.
+    TypeError
+        If ``text`` or ``before`` isn't a string.
     """
     strings: tuple[object, ...] = (text, before)
     for given in strings:
@@ -74,20 +88,39 @@ def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program
 
 
 class _Assembler:
+    """Reads one text.
+
+    Attributes
+    ----------
+    faults
+        What was found so far.
+    columns
+        Line number to the column of its first word, for checks of the whole.
+    mode
+        "pixel" or "compute"; "" before the header.
+    instructions, macros
+        What was read so far.
+    macro, body
+        The ``mdef`` or ``func`` that is open, if any, and its instructions so far.
+    ended, main_ended
+        Whether ``end`` was read, and ``endmain``.
+    closed
+        Why no instruction may follow here; "" if one may.
+    """
+
     def __init__(self, text: str, name: str, before: str = ""):
         self.name = name
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
         self.before = before.splitlines()
         self.faults: list[Fault] = []
-        #: Line to the column of its first word, for checks made afterwards.
         self.columns: dict[int, int] = {}
         self.mode = ""
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
-        self.macro: Instruction | None = None  # that is open, and what stands in it so far
+        self.macro: Instruction | None = None
         self.body: list[Instruction] = []
         self.ended = self.main_ended = False
-        self.closed = ""  # why no instruction may follow here
+        self.closed = ""
 
     def program(self) -> Program:
         for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
@@ -131,7 +164,7 @@ class _Assembler:
             raise ILError(self.name, self.faults)
 
     def _line(self, number: int, text: str) -> None:
-        """Read one line; after a fault go on, to report what else is wrong."""
+        """Read one line, and record its fault if it has one."""
         if len(text) > MAX_LINE:
             message = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
             self.faults.append(Fault(number, 1, message, text[:MAX_LINE]))
@@ -158,8 +191,10 @@ class _Assembler:
             self.mode = self.mode or "compute"
 
     def _report_comments(self) -> None:
-        """Report instructions that are comments, since `;` stands before them. A word alone may
-        well be a comment: it is reported where a fault says that it is missing.
+        """Report instructions that follow a `;` and so are comments.
+
+        A single word may well be meant as a comment: it is reported only if a fault says that it is
+        missing.
         """
         messages = tuple(fault.message for fault in self.faults)
         for number, text in enumerate(self.lines, 1):
@@ -172,9 +207,7 @@ class _Assembler:
                     self.faults.append(Fault(number, column, message, text))
 
     def _place(self, instruction: Instruction, line: Line) -> None:
-        """Put an instruction where it belongs: into the program, or into the macro or function that
-        is open.
-        """
+        """Add an instruction to the program, or to the macro or function that is open."""
         opcode = instruction.opcode
         is_open = self.macro.opcode if self.macro else ""
         if opcode == "mend":
@@ -202,7 +235,7 @@ class _Assembler:
             (self.body if self.macro else self.instructions).append(instruction)
 
     def _return(self, opcode: str, line: Line) -> None:
-        """Nothing may follow a return in its function, or in the kernel itself."""
+        """Take a return: nothing may follow it in its function, or in the kernel itself."""
         if opcode == "ret" and not self.macro:
             what = "`ret` ends a function: it needs `func` before it"
             self._misplaced(line, f"{what}. A kernel itself ends with `end`")
@@ -217,7 +250,7 @@ class _Assembler:
         self.closed = early
 
     def _end_part(self, instruction: Instruction, line: Line) -> None:
-        """End the function that is open, or the kernel itself; only functions may follow."""
+        """End the function that is open, or the kernel itself. Only functions may follow."""
         opcode = instruction.opcode
         if self.macro and not self.closed and not self.faults:
             self._fault(self.macro.line, "`func` without `ret`, which ends a function")
@@ -237,7 +270,7 @@ class _Assembler:
             self.closed = ""
 
     def _close_macro(self) -> None:
-        """Keep the macro or function that is open, if there is one, and begin an empty body."""
+        """Add the macro or function that is open, if any, to ``macros``."""
         if self.macro:
             number, outputs, inputs = self.macro.numbers
             body = tuple(self.body)
@@ -249,13 +282,15 @@ class _Assembler:
         self.body = []
 
     def _misplaced(self, line: Line, message: str) -> None:
-        """Report a statement that may not stand here, unless a faulty line may be the reason."""
+        """Raise ``FaultAt`` for a statement that may not be here, unless an earlier faulty line may
+        be the reason.
+        """
         if not self.faults:
             line.fail(message)
 
     def _fault(self, line: int, message: str, word: str = "") -> None:
-        """Report a fault found after reading: at ``word`` if that stands in the line, else at the
-        line's first word.
+        """Record a fault of the whole: at ``word`` if the line has it, else at the line's first
+        word.
         """
         if len(self.faults) < MAX_FAULTS:
             text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
@@ -266,7 +301,7 @@ class _Assembler:
             self.faults.append(Fault(line, column, message, text))
 
     def _check_blocks(self, instructions: Sequence[Instruction]) -> None:
-        """Loops and ifs must nest; ``break`` and ``continue`` need a loop."""
+        """Check that loops and ifs nest, and that ``break`` and ``continue`` are in a loop."""
         stack: list[Instruction] = []
         openers = {"endloop": ("loop",), "endif": ("if", "else"), "else": ("if",)}
         for i in instructions:
@@ -292,7 +327,7 @@ class _Assembler:
             self._fault(i.line, f"`{i.opcode}` is never closed by `{end}`")
 
     def _check_names(self, program: Program) -> None:
-        """Everything that is used must be declared and must exist in the kernel's mode."""
+        """Check that every name is declared and exists in the kernel's mode."""
         if program.lds_bytes > MAX_LDS:
             last = [
                 i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")
@@ -312,6 +347,7 @@ class _Assembler:
 
 
 def _no_il(character: str) -> str:
+    """Return the message about a character that may only be in a comment."""
     shown = f"`{character}`, " if character.isprintable() else ""
     name = unicodedata.name(character, "").lower()
     return (
@@ -321,6 +357,7 @@ def _no_il(character: str) -> str:
 
 
 def _header(line: Line) -> str:
+    """Read the kernel's first line. Return its mode."""
     first_words = line.rest()
     match = line.take(_WORD)
     word = match.group().lower() if match else ""
@@ -332,18 +369,16 @@ def _header(line: Line) -> str:
 
 
 def _statement(line: Line) -> Instruction:
-    """One statement; ``mdef`` and ``mend`` come back as instructions too, for the caller to act
-    on.
-    """
+    """Read one statement. ``mdef`` and ``mend`` are returned as instructions, too."""
     start = line.at
     segments = _head(line)
     word = segments[0][0]
     written = line.text[start : start + len(word)]
-    foreign = statement_slip(line.text[start:])
+    foreign = suggest_statement(line.text[start:])
     if word.startswith("il_"):
         line.fail(f"`{word}`: the kernel's header stands once, in the first line", start)
     if word.startswith(tuple(ADVICE)):
-        line.fail(left_out(word), start)
+        line.fail(explain_unsupported(word), start)
     if word in ("mdef", "mend"):
         sizes = {
             name: count(value, line, start)
@@ -361,16 +396,19 @@ def _statement(line: Line) -> Instruction:
     if foreign and (
         not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == "."
     ):
-        line.fail(left_out(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}", start)
+        line.fail(
+            explain_unsupported(word) or f"`{_quoted(line.text[start:])}` is no IL: {foreign}",
+            start,
+        )
     if not name:
-        line.fail(unknown(written, [*OPCODES, "mdef", "mend"]), start)
+        line.fail(explain_unknown(written, [*OPCODES, "mdef", "mend"]), start)
     op = OPCODES[name]
-    behind = _controls_written(word[len(name) + 1 :], segments)
+    bracketed = _controls_written(word[len(name) + 1 :], segments)
     if op.kind == "declaration":
-        if why := left_out(word, op.name):
+        if why := explain_unsupported(word, op.name):
             line.fail(why, start)
-        return declaration(op, dict(behind), line, start)
-    controls, shift, saturate = _controls(op, word, behind, line, start)
+        return declaration(op, dict(bracketed), line, start)
+    controls, shift, saturate = _controls(op, word, bracketed, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
@@ -394,8 +432,8 @@ def _statement(line: Line) -> Instruction:
 
 
 def _head(line: Line) -> list[tuple[str, str]]:
-    """The words of an instruction up to its operands, each with what stands in the brackets behind
-    it: ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")].
+    """Read the words up to the operands, each with the text of the brackets after it:
+    ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")].
     """
     segments: list[tuple[str, str]] = []
     more = True
@@ -404,20 +442,20 @@ def _head(line: Line) -> list[tuple[str, str]]:
         segments.append((match.group().lower(), brackets.group(1).strip() if brackets else ""))
         more = bool(brackets) and line.text.startswith("_", line.at)
     if not segments:
-        instead = statement_slip(line.text[line.at :]) or FORM
+        instead = suggest_statement(line.text[line.at :]) or FORM
         line.fail(f"expected an instruction, found {line.rest()}: {instead}")
     return segments
 
 
 def _quoted(statement: str) -> str:
-    """The first words of a statement that is no IL, for a message."""
+    """Return the first words of a statement that isn't IL, for a message."""
     match = re.match(r"\w+(\s+(if|loop|while|for)\b)?(\.\w+)*(\s*[-+*/%&|^]?=(?!=))?", statement)
     return match[0] if match else statement[:24]
 
 
 def instruction_in_comment(text: str) -> str:
-    """The instruction that stands behind a `;` which follows another one, as the reader of a line
-    sees none; "" if what stands there is a comment.
+    """Return the instruction that follows a `;` after another instruction; "" if what follows is a
+    comment.
     """
     code, _, comment = text.partition(";")
     first = comment.split(";")[0].strip()
@@ -434,15 +472,16 @@ def instruction_in_comment(text: str) -> str:
 
 
 def comment_message(instruction: str) -> str:
-    """What is wrong with an instruction behind a `;`."""
+    """Return the message about an instruction that follows a `;`."""
     return f"`;` starts a comment, so `{instruction}` is not read: give it a line of its own"
 
 
 def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The controls behind an opcode's name, each with what stands in its brackets, or "".
-    ``suffix`` is what follows the name up to the first bracket, which belongs to the last control
-    before it: in ``sample_resource(0)_sampler(1)`` it is "resource". Right behind the name stands a
-    macro's number, ``k``.
+    """Return the controls after an opcode's name, each with the text of its brackets, or "".
+
+    ``suffix`` is what follows the name up to the first bracket. The bracket belongs to the last
+    control before it: in ``sample_resource(0)_sampler(1)`` the suffix is "resource". A bracket
+    right after the name holds a macro's number, ``k``.
     """
     written: list[tuple[str, str]] = []
     for words, bracket in [(suffix, segments[0][1]), *segments[1:]]:
@@ -454,8 +493,8 @@ def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tupl
 def _controls(
     op: Opcode, word: str, written: list[Any], line: Line, at: int
 ) -> tuple[Controls, float, bool]:
-    """Controls, result scale and saturation from what is ``written`` behind the opcode's name in
-    ``word``.
+    """Return controls, result scale and saturation from what is ``written`` after the opcode's name
+    in ``word``.
     """
     controls: dict[str, Any] = {}
     shift = 1.0
@@ -478,9 +517,11 @@ def _controls(
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
-            guess = nearest(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
+            guess = did_you_mean(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
             line.fail(
-                left_out(word, op.name) or f"`{op.name}` has no control `_{name}`.{guess}", at
+                explain_unsupported(word, op.name)
+                or f"`{op.name}` has no control `_{name}`.{guess}",
+                at,
             )
     for name in op.needs:
         if name not in controls:
@@ -502,12 +543,13 @@ def _controls(
 
 
 def _check_bare(name: str, value: str, line: Line, at: int) -> None:
-    """A fault where a control that is a word alone has something in brackets."""
+    """Raise ``FaultAt`` if a control that takes no brackets has some."""
     if value:
         line.fail(f"`_{name}` has nothing in brackets, found `({value})`", at)
 
 
 def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | tuple[int, ...]:
+    """Return the value of a control from the text of its brackets."""
     if name == "aoffimmi":
         parts = [p.strip() for p in value.split(",")]
         if len(parts) != 3 or not all(re.fullmatch(r"[-+]?[0-9]{1,3}(\.0*)?", p) for p in parts):
@@ -526,7 +568,7 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
         return offsets
     if name == "relop":
         if value not in RELATIONS:
-            written = f"found `{value}`.{nearest(value, RELATIONS)}"
+            written = f"found `{value}`.{did_you_mean(value, RELATIONS)}"
             line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {written}", at)
         return value
     if name == "zeroop":
@@ -541,13 +583,14 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
 
 
 def _form(op: Opcode) -> str:
-    """``mad dest, source 1, source 2, source 3``."""
+    """Return the form of an instruction: ``mad dest, source 1, source 2, source 3``."""
     names = ["dest"] if op.result != "-" or (op.store and op.words > 1) else []
     names += [f"source {n + 1}" for n in range(len(op.sources))]
     return f"{op.name} {', '.join(names)}".strip()
 
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
+    """Read the destination, if the opcode has one, and the sources."""
     dest = dest_operand(line, op) if op.result != "-" else None
     sources: list[Source] = []
     for n in range(len(op.sources)):
@@ -575,8 +618,8 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
 
 
 def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
-    """Integers can be negated only, doubles negated and made absolute (IL specification, table
-    2.10).
+    """Raise ``FaultAt`` for a modifier that the source's type doesn't take. Integers can only be
+    negated, doubles negated and made absolute (IL specification, table 2.10).
     """
     double = op.sources[n] == "d"
     for name in () if op.float_modifiers(n) else FLAGS:
@@ -586,7 +629,7 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
 
 
 def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instruction:
-    """A call of a function, or the beginning or end of one."""
+    """Read a call of a function, or the beginning or end of one."""
     number = 0
     if op.name not in ("ret", "endfunc"):
         line.eat(",")
@@ -603,8 +646,8 @@ def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instructio
 
 
 def _parts(i: Instruction) -> tuple[Instruction, ...]:
-    """What an instruction is made of: nothing where the chip's table has it, as it has divisions
-    by 0 that give infinity.
+    """Return what an instruction is made of; empty if the chip has it, as it has divisions by 0
+    that give infinity.
     """
     if "zeroop" in i.op.controls and not i.controls.zeroop:
         return ()
@@ -613,11 +656,14 @@ def _parts(i: Instruction) -> tuple[Instruction, ...]:
 
 @cache
 def _parts_of(opcode: str, zeroop: str) -> tuple[Instruction, ...]:
+    """Return the parts of an opcode as instructions on in0, in1, ... and out0."""
     lines = (part.format(zeroop=zeroop) for part in OPCODES[opcode].parts)
     return tuple(_statement(Line(part, 0)) for part in lines)
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:
+    """Read the outputs and inputs of ``mcall``."""
+
     def operands(read: Callable[..., Any], what: str) -> tuple[Any, ...]:
         line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
         operands_read: list[Any] = []

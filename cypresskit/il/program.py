@@ -1,14 +1,14 @@
-"""A kernel as data: what the assembler makes of IL text, and what every other part of the package
-reads.
+"""Represent a kernel as data.
 
-A ``Program`` is a tuple of ``Instruction``; an instruction has an opcode, at most one ``Dest`` and
-some ``Source`` operands, each a ``Register`` with the letters that pick its components. Line
-numbers are kept for reports but do not take part in comparisons, so a program printed and assembled
-again equals the first.
+The assembler makes a ``Program`` of IL text; every other part of the package reads it. A program is
+a tuple of ``Instruction``. Each has an opcode, at most one ``Dest`` and some ``Source`` operands;
+an operand is a ``Register`` with the letters that select components. Line numbers are kept for
+reports and ignored by comparisons, so a program that is printed and assembled again equals the
+first.
 
-``Program.instructions`` holds what the text says. In ``Program.body`` calls of macros and functions
-are expanded, operations that the chip's table lacks are written out (``macros``), and declarations
-are taken out: that is what is compiled and run.
+``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros and
+functions are expanded, operations without a counterpart on the chip are replaced by their parts
+(``macros``), and declarations are removed. The body is what is compiled and run.
 """
 
 import math
@@ -28,11 +28,11 @@ FLAGS = ("invert", "bias", "x2", "sign", "abs")
 
 @dataclass(frozen=True)
 class Register:
-    """A register's name: ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3), ``vTidInGrp`` is
-    ("vTidInGrp", 0).
+    """A register's name.
 
-    A global element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]``
-    has no address.
+    ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3) and ``vTidInGrp`` is ("vTidInGrp", 0). A global
+    element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]`` has no
+    address.
     """
 
     kind: str
@@ -54,10 +54,21 @@ class Register:
 
 @dataclass(frozen=True)
 class Source:
-    """An operand that is read: four letters of ``xyzw01`` say which component each position takes.
+    """An operand that is read.
 
-    Modifiers apply per position in the order invert (1 - x), bias (x - 0.5), x2, sign, abs, negate
-    (IL specification 2.2.7). ``negate`` holds the positions, as letters, that are negated.
+    Modifiers apply per position, in the order invert (1 - x), bias (x - 0.5), x2, sign, abs, negate
+    (IL specification 2.2.7).
+
+    Attributes
+    ----------
+    register
+        The register.
+    swizzle
+        Four letters of ``xyzw01``: the component that each position reads, or a constant.
+    negate
+        The positions that are negated, as letters.
+    abs, invert, bias, x2, sign
+        Whether the modifier is set.
     """
 
     register: Register
@@ -71,12 +82,12 @@ class Source:
 
     @property
     def negates_double(self) -> bool:
-        """Whether a double read through this operand is negated: by either of its two words."""
+        """Whether a double read through this operand is negated, by either of its two words."""
         return "x" in self.negate or "y" in self.negate
 
     @cached_property
     def modified(self) -> bool:
-        """Whether any modifier other than the swizzle is set."""
+        """Whether a modifier other than the swizzle is set."""
         return bool(self.negate) or any(getattr(self, name) for name in FLAGS)
 
     def __str__(self) -> str:
@@ -88,8 +99,15 @@ class Source:
 
 @dataclass(frozen=True)
 class Dest:
-    """An operand that is written: ``mask`` has four characters, each its own letter (written),
-    ``_`` (kept), ``0`` or ``1`` (set to that float).
+    """An operand that is written.
+
+    Attributes
+    ----------
+    register
+        The register.
+    mask
+        Four characters, one per component: its own letter (written), ``_`` (kept), ``0`` or ``1``
+        (set to that float).
     """
 
     register: Register
@@ -105,10 +123,22 @@ class Dest:
 
 
 class Controls(NamedTuple):
-    """The controls of an instruction, in brackets or behind its opcode: of fetches the
-    ``resource``, the ``sampler`` and the offset ``aoffimmi``; ``relop``; the ``id`` of an LDS array
-    or of a declared resource; what a fence waits for; the number ``k`` of a macro or function; what
-    a division by 0 gives, if not infinity (``zeroop``).
+    """The controls of an instruction: words in brackets or after its opcode.
+
+    Attributes
+    ----------
+    resource, sampler, aoffimmi
+        Of a fetch: texture number, sampler number, and offset in texels along x, y, z.
+    relop
+        The relation of a branch; "" without.
+    id
+        Number of an LDS array or of a declared resource.
+    threads, lds, memory
+        What a fence waits for.
+    k
+        Number of a macro or function.
+    zeroop
+        What a division by 0 gives, as text of a literal; "" for infinity.
     """
 
     resource: int = 0
@@ -130,11 +160,26 @@ NO_CONTROLS = Controls()
 class Instruction:
     """One IL instruction.
 
-    ``opcode`` is a name of ``OPCODES``. ``controls`` holds what stands in its brackets. ``shift``
-    is the result scale (``_x2`` gives 2.0, ``_d4`` 0.25) and ``saturate`` clamps the result to
-    0..1. Declarations keep their numbers in ``numbers`` (32-bit patterns for literals, the
-    dimensions of a texture). A macro call has ``outputs``. What comes out of one has its ``line``
-    in the macro, and in ``calls`` the lines of the calls around it, the outermost first.
+    Attributes
+    ----------
+    opcode
+        A name of ``OPCODES``.
+    dest, sources
+        Its operands.
+    controls
+        Its controls.
+    shift
+        The result scale: ``_x2`` is 2.0, ``_d4`` 0.25.
+    saturate
+        Whether the result is clamped to 0..1.
+    numbers
+        Of declarations: 32-bit patterns of a literal, dimensions of a texture, sizes.
+    outputs
+        The destinations of a macro call.
+    line
+        Its source line; of an expanded instruction, the line in the macro.
+    calls
+        The lines of the macro calls that led to it, the outermost first.
     """
 
     opcode: str
@@ -150,23 +195,26 @@ class Instruction:
 
     @cached_property
     def op(self) -> Opcode:
+        """Its row of ``OPCODES``."""
         return OPCODES[self.opcode]
 
     @property
     def id(self) -> tuple[int, tuple[int, ...]]:
-        """Its line, and the lines of the macro calls around it."""
+        """Its line and the lines of the macro calls that led to it."""
         return self.line, self.calls
 
     @property
     def registers(self) -> list[Register]:
-        """The registers that it names, those of addresses behind the others."""
+        """The registers that it names; those of addresses follow the others."""
         named = [d.register for d in (self.dest, *self.outputs) if d] + [
             s.register for s in self.sources
         ]
         return named + [r.address.register for r in named if r.address]
 
     def renamed(self, new: Callable[[Register], Register]) -> "Instruction":
-        """The same with ``new`` of each register, of addresses first, in its place."""
+        """Return the instruction with each register replaced by ``new(register)``, addresses
+        included.
+        """
 
         def anew(operand: Any) -> Any:  # a source or a destination
             register = operand.register
@@ -183,16 +231,28 @@ class Instruction:
 
     @property
     def relation(self) -> str:
-        """The relation that a comparison or a branch tests, a name of ``RELATIONS``; a branch
-        without ``relop`` tests against 0.
+        """The relation that a comparison or branch tests, a name of ``RELATIONS``. A branch without
+        ``relop`` tests against 0.
         """
         return self.controls.relop or self.op.relation
 
 
 @dataclass(frozen=True)
 class Macro:
-    """``mdef(number)_out(outputs)_in(inputs)`` and its body, or that of ``func number``, which has
-    no registers of its own.
+    """A macro, ``mdef(number)_out(outputs)_in(inputs)``, or a function, ``func number``.
+
+    Attributes
+    ----------
+    number
+        Its number.
+    outputs, inputs
+        Counts of its arguments; 0 for a function, which has no registers of its own.
+    body
+        Its instructions.
+    line
+        The line of its definition.
+    is_function
+        Whether it is a function.
     """
 
     number: int
@@ -210,9 +270,18 @@ class Macro:
 class Program:
     """An assembled kernel.
 
-    ``mode`` is "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``). ``lines`` holds the source
-    text for reports. ``expanded`` is ``instructions`` without macro calls; ``written`` has the
-    registers that the expansion made up ("r45") and what stands in the macro for them ("in0").
+    Attributes
+    ----------
+    mode
+        "pixel" (``il_ps_2_0``) or "compute" (``il_cs_2_0``).
+    instructions, macros
+        What the text says.
+    name, lines
+        The kernel's name and source lines, for reports.
+    expanded
+        ``instructions`` with calls expanded.
+    written
+        Registers that the expansion made up ("r45"), each with what the text says ("in0").
     """
 
     mode: str
@@ -236,29 +305,27 @@ class Program:
         return self._hash
 
     @cached_property
-    def _hash(self) -> int:  # kept, since engines and compiler remember what they made by program
+    def _hash(self) -> int:  # cached: engines and compiler look results up by program
         return hash((self.mode, self.instructions, self.macros))
 
     def text_of(self, line: int) -> str:
-        """A source line; "" for one that the text doesn't have."""
+        """Return a source line; "" for a line that the text doesn't have."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
     def where(self, line: int) -> str:
-        """``name:line: text`` of a source line, for a report."""
+        """Return ``name:line: text`` of a source line, for a report."""
         return f"{self.name}:{line}: {self.text_of(line).strip()}"
 
     def called(self, i: Instruction) -> list[str]:
-        """``where`` of the macro calls that an instruction comes from, the innermost first."""
+        """Return ``where`` of the macro calls that led to an instruction, the innermost first."""
         return [self.where(line) for line in reversed(i.calls)]
 
     def located(self, i: Instruction) -> str:
-        """``where`` of an instruction, with its macro calls."""
+        """Return ``where`` of an instruction, with the macro calls that led to it."""
         return "\n    called in ".join([self.where(i.line), *self.called(i)])
 
     def as_written(self, text: str) -> str:
-        """``text`` with the registers that a macro's expansion made up under their names in the
-        macro.
-        """
+        """Return ``text`` with made-up registers replaced by their names in the macro."""
         written = self.written
         return (
             re.sub(r"\b[rl][0-9]+\b", lambda m: written.get(m[0], m[0]), text) if written else text
@@ -266,19 +333,20 @@ class Program:
 
     @cached_property
     def declarations(self) -> tuple[Instruction, ...]:
-        """Every declaration, those inside expanded macros included."""
+        """All declarations, those of expanded macros included."""
         return tuple(i for i in self.expanded if i.op.kind == "declaration")
 
     @cached_property
     def body(self) -> tuple[Instruction, ...]:
-        """The instructions that run: macros expanded, declarations and ``end`` removed."""
+        """The instructions that run: calls expanded, declarations and ``end`` removed."""
         return tuple(i for i in self.expanded if i.op.kind not in ("declaration", "end"))
 
     @cached_property
     def matching(self) -> dict[int, int]:
-        """For control flow in ``body``: index of a loop's or if's opener to its end, of ``else`` to
-        ``endif``, of an end to its opener; an if with an else leads to the else; ``break`` and
-        ``continue`` lead to their loop's opener.
+        """Pairs of control flow in ``body``, by index.
+
+        An opener leads to its end, an end to its opener, ``else`` to ``endif``, an if with an else
+        to the else, ``break`` and ``continue`` to the opener of their loop.
         """
         pairs: dict[int, int] = {}
         stack: list[int] = []
@@ -307,22 +375,20 @@ class Program:
 
     @cached_property
     def textures(self) -> dict[int, int]:
-        """Declared input textures: resource number to dimensions, 1 or 2. Coordinates count
-        texels.
-        """
+        """Declared textures: resource number to dimensions, 1 or 2. Coordinates count texels."""
         return {
             i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_resource"
         }
 
     @cached_property
     def constants(self) -> dict[int, int]:
-        """Declared constant buffers: number to count of four-component elements."""
+        """Declared constant buffers: number to the count of four-component elements."""
         return {i.numbers[0]: i.numbers[1] for i in self.declarations if i.opcode == "dcl_cb"}
 
     @cached_property
     def needs(self) -> tuple[tuple[str, int, int], ...]:
-        """The arrays that the program can't run without: kind ("cb", "o", "resource" or "g"),
-        number, and the first line that uses it.
+        """The arrays that a launch must provide: kind ("cb", "o", "resource" or "g"), number, and
+        the first line that uses it.
         """
         lines: dict[tuple[str, int], int] = {}
         for i in self.body:
@@ -336,9 +402,7 @@ class Program:
 
     @cached_property
     def group(self) -> tuple[int, int, int]:
-        """Work-items in a workgroup along x, y, z (compute mode); (64, 1, 1) where nothing is
-        declared.
-        """
+        """Work-items of a workgroup along x, y, z (compute mode); by default (64, 1, 1)."""
         names = ("dcl_max_thread_per_group", "dcl_num_thread_per_group")
         sizes = [i.numbers for name in names for i in self.declarations if i.opcode == name]
         x, y, z = (*(sizes[-1] if sizes else (64,)), 1, 1)[:3]
@@ -346,7 +410,7 @@ class Program:
 
     @cached_property
     def lds(self) -> dict[int, tuple[int, int]]:
-        """LDS arrays: id to (stride, bytes); stride 0 means addressed by bytes alone."""
+        """LDS arrays: number to (stride, size) in bytes. Stride 0: addressed by bytes alone."""
         arrays = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
         return {
             i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers))
@@ -355,10 +419,10 @@ class Program:
 
     @cached_property
     def lds_bytes(self) -> int:
-        """Bytes of LDS that a workgroup has."""
+        """Bytes of LDS per workgroup."""
         return sum(size for _, size in self.lds.values())
 
     @cached_property
     def registers(self) -> tuple[int, ...]:
-        """The numbers of all ``r`` registers that ``body`` names, in order."""
+        """The numbers of all ``r`` registers that ``body`` names, in ascending order."""
         return tuple(sorted({r.index for i in self.body for r in i.registers if r.kind == "r"}))

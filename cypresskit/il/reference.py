@@ -1,4 +1,6 @@
-"""The reference of IL, entry by entry, from the tables that parser and engines read and from
+"""Document IL, entry by entry.
+
+The entries come from the instruction table that parser and engines use, and from
 ``data/reference.json``.
 """
 
@@ -6,18 +8,19 @@ import json
 import re
 from importlib.resources import files
 
-from cypresskit.il.foreign import operand_slip, statement_slip
-from cypresskit.il.left_out import unknown
 from cypresskit.il.opcodes import OPCODES, Opcode, opcode_in
+from cypresskit.il.other_languages import suggest_operand, suggest_statement
+from cypresskit.il.unsupported import explain_unknown
 
 WORDS = json.loads(files("cypresskit.data").joinpath("reference.json").read_text(encoding="utf-8"))
 TYPES, SLOTS = WORDS["types"], WORDS["slots"]
-#: What isn't an opcode: names as they are listed, each with the ``pattern`` of all that it is
-#: written as, and its ``text``.
+#: Names other than opcodes, as they are listed, each with a ``pattern`` for all of its spellings,
+#: and its ``text``.
 REGISTERS, MODIFIERS, SYNTAX = (WORDS[part] for part in ("registers", "modifiers", "words"))
 
 
 def example(op: Opcode) -> str:
+    """Return lines of IL that use the opcode."""
     if op.example:
         return op.example.replace(" \\n ", "\n")
     name = op.name
@@ -39,7 +42,7 @@ def example(op: Opcode) -> str:
 
 
 def entry(op: Opcode) -> list[str]:
-    """(name, operands, cost, meaning, example) of an opcode."""
+    """Return (name, operands, cost, meaning, example) of an opcode."""
     operands = "; ".join([f"d {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
@@ -49,7 +52,7 @@ def entry(op: Opcode) -> list[str]:
 
 
 def _sources(op: Opcode) -> list[str]:
-    """The types of the sources, those of one type together: ["a, b float", "c 32 bits"]."""
+    """Return the types of the sources, equal ones together: ["a, b float", "c 32 bits"]."""
     names = ["a", "b", "c", "the last"]
     by_type: list[tuple[str, list[str]]] = []
     for name, letter in zip(names, op.sources):
@@ -61,9 +64,18 @@ def _sources(op: Opcode) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """What ``name`` means, as it may stand in a kernel: an opcode with or without controls, a
-    register of any number, a modifier, a word of the syntax. ``ValueError`` for a name that isn't
-    in the subset, with what to use instead if that is known.
+    """Return the documentation of a name.
+
+    Parameters
+    ----------
+    name
+        A name as it is written in a kernel: an opcode with or without controls, a register of any
+        number, a modifier, a word of the syntax.
+
+    Raises
+    ------
+    ValueError
+        For any other name, with what to use instead if that is known.
     """
     opcode = name.lower() if name.lower() in OPCODES else ""
     if not opcode:
@@ -74,8 +86,10 @@ def describe(name: str) -> str:
                     return f"{listed}: {known['text']}"
         opcode = opcode_in(word)
         if not opcode:
-            slip = statement_slip(name) or operand_slip(name)
-            raise ValueError(f"`{name}` is no IL: {slip}" if slip else unknown(name, OPCODES))
+            slip = suggest_statement(name) or suggest_operand(name)
+            raise ValueError(
+                f"`{name}` is no IL: {slip}" if slip else explain_unknown(name, OPCODES)
+            )
     title, operands, cost, meaning, lines = entry(OPCODES[opcode])
     shown = lines.replace("\n", "\n" + " " * 12)
     return "\n".join(

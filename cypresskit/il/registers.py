@@ -1,20 +1,20 @@
-"""Operands as they are written: registers with swizzles, masks and modifiers.
+"""Read operands: registers with swizzles, masks and modifiers.
 
 A short swizzle is filled to four letters by repeating it: ``x`` gives ``xxxx``, ``zw`` gives
-``zwzw``, ``xyz`` gives ``xyzz``. A short mask is read from the left, a letter jumping to its own
-place: ``y_1`` is ``_y_1``.
+``zwzw``, ``xyz`` gives ``xyzz``. A short mask is read from the left, and a letter moves to its own
+position: ``y_1`` is ``_y_1``.
 """
 
 import re
 
-from cypresskit.il.cursor import BRACKETS, COLOURS, Line, whole
-from cypresskit.il.errors import nearest
-from cypresskit.il.foreign import operand_slip
+from cypresskit.il.cursor import BRACKETS, COLORS, Line, whole
+from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import Opcode, opcode_in
+from cypresskit.il.other_languages import suggest_operand
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
-MAX_REGISTER = 65_535  # the IL's register numbers have 16 bits (IL specification 2.2.4)
-# Names in earlier versions of IL
+MAX_REGISTER = 65_535  # register numbers have 16 bits (IL specification 2.2.4)
+# Names of inputs in earlier versions of IL, in lower case
 ALIASES = {
     "vatid": "vAbsTidFlat",
     "vtid": "vTidInGrpFlat",
@@ -44,6 +44,7 @@ _REGISTER = re.compile(r"(in|out|cb|[rlo])([0-9]+)(?![A-Za-z0-9])", re.IGNORECAS
 
 
 def read_register(line: Line) -> Register:
+    """Read a register's name, with the element of ``cb0[3]`` or the address of ``g[r1.x+2]``."""
     line.skip()
     start = line.at
     match = line.take(_REGISTER)
@@ -84,10 +85,10 @@ def read_register(line: Line) -> Register:
             " subset",
             start,
         )
-    if cure := operand_slip(line.text[start:]):
+    if cure := suggest_operand(line.text[start:]):
         line.at = start
         line.fail(f"expected a register, found {line.rest()}: {cure}", start)
-    guess = nearest(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
+    guess = did_you_mean(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
     return line.fail(
         "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
         f" {written}.{guess}",
@@ -96,6 +97,7 @@ def read_register(line: Line) -> Register:
 
 
 def _global(line: Line) -> Register:
+    """Read the brackets of ``g``."""
     line.expect("[", "after `g`, as in `g[r1.x+1]`")
     line.skip()
     address = None
@@ -125,7 +127,7 @@ def _global(line: Line) -> Register:
 
 
 def dest_operand(line: Line, op: Opcode) -> Dest:
-    """The operand that ``op`` writes: a register that it may write, with its mask."""
+    """Read the operand that ``op`` writes, with its mask."""
     line.skip()
     start = line.at
     register = read_register(line)
@@ -145,13 +147,13 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
 
 
 def mask_letters(line: Line) -> str:
-    """The four characters of ``Dest.mask`` for the mask that comes next, if any does."""
+    """Read the mask that comes next, if any. Return the four characters of ``Dest.mask``."""
     if not line.eat("."):
         return LETTERS
     at = line.at
     match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
     written = match.group() if match else ""
-    text = written.lower().translate(COLOURS)
+    text = written.lower().translate(COLORS)
     mask = ""
     for c in text:
         if c in LETTERS:
@@ -169,6 +171,7 @@ def mask_letters(line: Line) -> str:
 
 
 def source_operand(line: Line) -> Source:
+    """Read an operand that is read, with its swizzle and modifiers."""
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
         line.fail(f"`{register}` can't be read", line.at - len(str(register)))
@@ -181,7 +184,7 @@ def source_operand(line: Line) -> Source:
             (n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])),
             line.at,
         )
-        taken = line.text[line.at : end].lower().translate(COLOURS)
+        taken = line.text[line.at : end].lower().translate(COLORS)
         line.at = end
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
@@ -194,13 +197,13 @@ def source_operand(line: Line) -> Source:
         match = line.take(re.compile(r"[A-Za-z0-9]+"))
         name = match.group().lower() if match else ""
         if name not in MODIFIERS:
-            guess = nearest(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
+            guess = did_you_mean(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
             line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
         if name == "neg":
             brackets = line.take(BRACKETS)
             letters = LETTERS
             if brackets:
-                letters = brackets.group(1).replace(" ", "").lower().translate(COLOURS)
+                letters = brackets.group(1).replace(" ", "").lower().translate(COLORS)
             if set(letters) - set(LETTERS):
                 line.fail(
                     f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program, assemble
-from cypresskit.il.errors import nearest, shortened
+from cypresskit.il.errors import did_you_mean, shortened
 from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
@@ -225,7 +225,7 @@ class Catalogue(dict[str, Kernel]):
     """
 
     def __missing__(self, name: str) -> Kernel:
-        guess = nearest(str(name), self)
+        guess = did_you_mean(str(name), self)
         raise KeyError(f"no kernel {shortened(name)}.{guess} The catalogue has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:

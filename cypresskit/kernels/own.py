@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.errors import QUOTED, nearest, shortened
+from cypresskit.il.errors import QUOTED, did_you_mean, shortened
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel, assembled
@@ -204,7 +204,7 @@ def _guess(given: str) -> str:
     file = f"{given}.il"
     if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
         return f" Did you mean the file `{file}`?"
-    return nearest(given, KERNELS)
+    return did_you_mean(given, KERNELS)
 
 
 def check_sizes(block: object, k_step: object) -> None:
@@ -235,7 +235,7 @@ def read_text(path: Path) -> str:
         if path.exists():
             raise OSError(f"can't read {path}: it is a folder, a pipe or a device")
         beside = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
-        guess = nearest(path.name, beside)
+        guess = did_you_mean(path.name, beside)
         raise FileNotFoundError(f"can't read {path}: there is no such file.{guess}")
     if path.stat().st_size > MAX_TEXT:
         raise ValueError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")

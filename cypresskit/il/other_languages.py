@@ -1,7 +1,7 @@
-"""What people write who know C, CUDA, OpenCL or PTX, and what IL has in its place.
+"""Recognize text of C, CUDA, OpenCL or PTX, and say what IL has in its place.
 
-``statement_slip`` looks at a whole statement, ``operand_slip`` at an operand; both are asked only
-about text that is no IL.
+``suggest_statement`` looks at a whole statement, ``suggest_operand`` at an operand and
+``suggest_operator`` at what follows one. They are called only for text that isn't IL.
 """
 
 import re
@@ -34,8 +34,16 @@ PRINT = "a kernel can't print: store the value to `o0` or `g[r0.x]`, and look at
 PREPROCESSOR = "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro"
 
 
-class Slip(NamedTuple):
-    """Text of another language, and what to write in IL."""
+class ForeignSyntax(NamedTuple):
+    """Text of another language.
+
+    Attributes
+    ----------
+    pattern
+        Regular expression for a statement's beginning, matched without regard to case.
+    cure
+        What to write in IL.
+    """
 
     pattern: str
     cure: str
@@ -43,23 +51,27 @@ class Slip(NamedTuple):
 
 #: Tried in this order, on the text from the statement's first letter on.
 STATEMENTS = (
-    Slip(r"#", PREPROCESSOR),
-    Slip(r"(else\s*if|elif|elsif)\b", ELSE_IF),
-    Slip(r"if(?!c|_log)", IF),
-    Slip(r"(for|while|do|repeat|rep)\b", LOOP),
-    Slip(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`"),
-    Slip(r"(end[_ ]if|fi)\b", "an if ends by `endif`"),
-    Slip(r"\}", BRACE),
-    Slip(r"\{", BRACE),
-    Slip(r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b", BARRIER),
-    Slip(r"(__shared__|__local|groupshared|shared|local)\b", SHARED),
-    Slip(r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]", VARIABLE),
-    Slip(r"(atomic\w*|atom|red)\b", ATOMIC),
-    Slip(r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b", TEXTURE),
-    Slip(r"return\b", RETURN),
-    Slip(r"(printf?|cout|echo)\b", PRINT),
-    Slip(r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)", JUMP),
-    Slip(r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s", TYPE),
+    ForeignSyntax(r"#", PREPROCESSOR),
+    ForeignSyntax(r"(else\s*if|elif|elsif)\b", ELSE_IF),
+    ForeignSyntax(r"if(?!c|_log)", IF),
+    ForeignSyntax(r"(for|while|do|repeat|rep)\b", LOOP),
+    ForeignSyntax(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`"),
+    ForeignSyntax(r"(end[_ ]if|fi)\b", "an if ends by `endif`"),
+    ForeignSyntax(r"\}", BRACE),
+    ForeignSyntax(r"\{", BRACE),
+    ForeignSyntax(
+        r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b", BARRIER
+    ),
+    ForeignSyntax(r"(__shared__|__local|groupshared|shared|local)\b", SHARED),
+    ForeignSyntax(
+        r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]", VARIABLE
+    ),
+    ForeignSyntax(r"(atomic\w*|atom|red)\b", ATOMIC),
+    ForeignSyntax(r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b", TEXTURE),
+    ForeignSyntax(r"return\b", RETURN),
+    ForeignSyntax(r"(printf?|cout|echo)\b", PRINT),
+    ForeignSyntax(r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)", JUMP),
+    ForeignSyntax(r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s", TYPE),
 )
 
 _CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")
@@ -67,7 +79,7 @@ _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?[fF]?)")
 _SIGNED = re.compile(r"[-+]\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
-#: Names of a work-item's place elsewhere, and the register that holds it here.
+#: Names for a work-item's position in other languages (patterns), and the register that holds it.
 PLACES = {
     r"threadIdx|get_local_id|gl_LocalInvocationID|SV_GroupThreadID": "vTidInGrp",
     r"blockIdx|get_group_id|gl_WorkGroupID|SV_GroupID": "vThreadGrpId",
@@ -78,10 +90,10 @@ PLACES = {
 SIZES = re.compile(r"blockDim|gridDim|warpSize|get_local_size|get_global_size|get_num_groups")
 
 
-def statement_slip(text: str) -> str:
-    """What to write in place of a statement of another language; "" if it isn't known.
+def suggest_statement(text: str) -> str:
+    """Return what to write in place of a statement of another language; "" if unknown.
 
-    >>> statement_slip("return;")
+    >>> suggest_statement("return;")
     'a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`'
     """
     for slip in STATEMENTS:
@@ -99,10 +111,10 @@ def statement_slip(text: str) -> str:
     return ""
 
 
-def operand_slip(text: str) -> str:
-    """What to write in place of an operand that is no register; "" if it isn't known.
+def suggest_operand(text: str) -> str:
+    """Return what to write in place of an operand that is no register; "" if unknown.
 
-    >>> operand_slip("-l0.x")
+    >>> suggest_operand("-l0.x")
     'a sign stands behind the register: `l0.x_neg(xyzw)`'
     """
     if lettered := re.match(r"\d+((?:r|l|o)\d+(?:\.[xyzw]+)?)\b", text):
@@ -126,8 +138,8 @@ def operand_slip(text: str) -> str:
     return ""
 
 
-def operator_slip(text: str) -> str:
-    """What to do about an operator that follows an operand; "" if there is none."""
+def suggest_operator(text: str) -> str:
+    """Return what to write in place of an operator after an operand; "" if there is none."""
     if operator := _OPERATOR.match(text):
         use = _ARITHMETIC.get(operator[0], "")
         line = f"use `{use} r0, r1, r2` before" if use else "use an instruction before"

@@ -1,0 +1,71 @@
+"""Explain instructions of AMD's IL that cypresskit doesn't support.
+
+``data/left_out.json`` lists their names by section of AMD's specification (version 2.4) or by the
+later chip that introduced them, and what to use instead. A star stands for any ending.
+"""
+
+import json
+from collections.abc import Iterable
+from importlib.resources import files
+
+from cypresskit.il.errors import did_you_mean
+
+#: The form of an instruction, for messages about text that is none.
+FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (`cypresskit il`)."
+_TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
+#: Names of another chip's IL, or of none, with a sentence on what to use. And what replaces an
+#: instruction, by the beginning of its name.
+ADVICE, INSTEAD = _TABLE["advice"], _TABLE["instead"]
+#: Section with its title, what is unsupported of it, and the names.
+UNSUPPORTED = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE["left out"]]
+
+
+def explain_unsupported(word: str, than: str = "") -> str:
+    """Return why an instruction of AMD's IL isn't supported, and what replaces it.
+
+    Parameters
+    ----------
+    word
+        The instruction as written, in lower case, with its controls.
+    than
+        The supported opcode that ``word`` begins with; only longer names are looked up.
+
+    Returns
+    -------
+    The message, or "" if no unsupported name matches.
+    """
+    for name, why in ADVICE.items():
+        if word.startswith(name):
+            return f"`{name}` {why}"
+    for where, kind, names in UNSUPPORTED:
+        for name in names:
+            if name.endswith("*"):
+                matches = word.startswith(name[:-1])
+            else:
+                matches = f"{word}_".startswith(f"{name}_")
+            if len(name) > len(than) and matches:
+                uses = (
+                    use for begin, use in INSTEAD.items() if word.startswith(tuple(begin.split()))
+                )
+                use = next((f" Use {use}." for use in uses), "")
+                return (
+                    f"`{word[:40]}` is not in cypresskit's subset of AMD's IL ({where}:"
+                    f" {kind}).{use}"
+                )
+    return ""
+
+
+def explain_unknown(word: str, known: Iterable[str]) -> str:
+    """Return a message about a word that is no opcode: why it isn't supported, or the most similar
+    of the ``known`` names.
+    """
+    kind = next((start for start in ("dcl_", "lds_") if word.lower().startswith(start)), "")
+    same = [
+        name
+        for name in known
+        if name.startswith(kind) and (kind or not name.startswith(("dcl_", "lds_")))
+    ]
+    if why := explain_unsupported(word.lower()):
+        return why
+    guess = did_you_mean(word, same, 0.65) or did_you_mean(word.split("_")[0], same, 0.65)
+    return f"`{word[:40]}` is no instruction of IL.{guess or f' {FORM}'}"
