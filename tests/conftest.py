@@ -189,7 +189,8 @@ def pytest_collection_modifyitems(items, config):
     if config.getoption("new") is not None:
         chosen = [item for item in chosen if is_random(item)]
     if len(chosen) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        left_out = set(items) - set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = chosen
     order(items)
 

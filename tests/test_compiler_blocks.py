@@ -176,4 +176,4 @@ def test_work_grows_as_the_lines_do(kind):
             sys.setprofile(None)
         return count
 
-    assert calls(1600) < 5 * calls(400)
+    assert calls(800) < 5 * calls(200)

@@ -38,11 +38,11 @@ def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch)
         raise OSError(28, "No space left on device")
 
     file = tmp_path / name
-    file.write_text("older")
+    file.write_text("; name: older")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
         SAVED[name](file)
-    assert file.read_text() == "older" and list(tmp_path.iterdir()) == [file]
+    assert file.read_text() == "; name: older" and list(tmp_path.iterdir()) == [file]
 
 
 # -- the block, found in the run

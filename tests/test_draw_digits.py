@@ -1,6 +1,7 @@
 """A sum, digit by digit: its digits are those of exact arithmetic and of the real kernels."""
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ HIGH, LOW = 8, -31  # the first and the last place that the sums of this element
 RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 
 
+@cache
 def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]:
     """Partial sums of an element of Hilbert's matrix times its inverse, exactly and as computed."""
     a, b = ck.teach.double_double.hilbert(n)
@@ -28,16 +30,13 @@ def sums(n: int = 8, row: int = 2, column: int = 4) -> dict[str, list[Fraction]]
     return parts
 
 
-PARTS = sums()
-
-
 def rules() -> dict[str, Rule]:
     def row(say: Said) -> str:
-        return max((n for n in PARTS if say.where.endswith(f" {n}")), key=len)
+        return max((n for n in sums() if say.where.endswith(f" {n}")), key=len)
 
     def digit(say: Said, _):
         """The exact sum's digit, or the error's from where that begins."""
-        exact, value = PARTS["exact"][say.frame], PARTS[row(say)][say.frame]
+        exact, value = sums()["exact"][say.frame], sums()[row(say)][say.frame]
         places = range(HIGH, HIGH - len(say.data["x"]), -1)
         error = abs(value - exact)
         number = abs(exact) if error < Fraction(10) ** places[say.index] else error
@@ -50,11 +49,11 @@ def rules() -> dict[str, Rule]:
         return say.text == "10" + str(place).translate(str.maketrans("-0123456789", RAISED))
 
     def off(say: Said, _):
-        return near(say.text, abs(PARTS[row(say)][say.frame] - PARTS["exact"][say.frame]))
+        return near(say.text, abs(sums()[row(say)][say.frame] - sums()["exact"][say.frame]))
 
     def caption(say: Said, shown):
-        errors = [PARTS[name][say.frame] - PARTS["exact"][say.frame] for name in FORMATS]
-        true = [say.frame + 1, len(PARTS["exact"]), PARTS["exact"][say.frame]]
+        errors = [sums()[name][say.frame] - sums()["exact"][say.frame] for name in FORMATS]
+        true = [say.frame + 1, len(sums()["exact"]), sums()["exact"][say.frame]]
         true += [abs(error) for error in errors if error]
         return len(shown) == len(true) and all(
             abs(number - float(part)) <= 0.06 * abs(float(part))
@@ -80,10 +79,10 @@ def test_every_number_is_a_sums():
 def test_the_last_frame_is_what_the_products_are():
     """Summary and result: the caption's errors are those of whole products."""
     a, b = ck.teach.double_double.hilbert(8)
-    assert PARTS["exact"][-1] == 0
+    assert sums()["exact"][-1] == 0
     for name, dtype in (("single", np.float32), ("double", np.float64)):
         c = ck.gemm(a.astype(dtype), b.astype(dtype))[2, 4]
-        assert PARTS[name][-1] == Fraction(float(c))
+        assert sums()[name][-1] == Fraction(float(c))
         assert f"{name} by {abs(float(c)):.2g}" in view("digits").captions[-1]
 
 
@@ -92,7 +91,7 @@ def test_digits_end_where_the_bits_of_a_format_do():
     player = view("digits")
     for name, bits in (("single", 24), ("double", 53), ("double-double", 106)):
         state = frames(player, f"digits {name}", "shade")
-        for frame, value in enumerate(PARTS[name]):
+        for frame, value in enumerate(sums()[name]):
             if not value:
                 continue
             unit = 2.0 ** (np.floor(np.log2(abs(float(value)))) + 1 - bits)

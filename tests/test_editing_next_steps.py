@@ -91,7 +91,13 @@ def test_what_memory_sends_is_held_against_a_and_b(name, m, n, k):
     assert f"only {megabytes:,.0f} MB: each byte is read 3.0 times" in step.text
 
 
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_nn", "sgemm_64x64", "block_8x8", "start 12"])
+SOME = ["sgemm_tn", "block_8x8"]
+OTHERS = ["sgemm_nn", "sgemm_64x64", "start 12"]
+
+
+@pytest.mark.parametrize(
+    "name", SOME + [pytest.param(name, marks=pytest.mark.slow) for name in OTHERS]
+)
 def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
     """The same code on chips whose registers hold from 5 to 12 wavefronts of it."""
     step = STEPS[name.removeprefix("start ")] if name.startswith("start") else None

@@ -254,6 +254,7 @@ def test_the_caret_points_at_the_word_at_fault():
     assert {line: fault(pixel(line)).column for line in lines} == lines
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_faulty_lines_are_reported_each_and_alone(name):
     lines = ck.kernels[name].text.splitlines()

@@ -26,6 +26,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_the_convention_is_found_out(name):
     """Without the catalogue's name and comments, which nothing may be read from."""
