@@ -24,6 +24,11 @@ def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def elided(text: str, letters: int) -> str:
+    """Cut a text to at most ``letters``, the last of them an ellipsis, where it is longer."""
+    return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
 def markdown(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table."""
     head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]

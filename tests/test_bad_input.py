@@ -367,7 +367,7 @@ def public_names():
                 yield pytest.param(value, id=f"{name}.{each}")
 
 
-@pytest.mark.parametrize("function", public_names())
+@pytest.mark.parametrize("function", [*public_names()])
 def test_a_wrong_option_or_one_too_many_is_refused_in_the_functions_own_name(function):
     name = function.__name__
     kinds = [each.kind for each in inspect.signature(function).parameters.values()]

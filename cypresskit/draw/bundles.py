@@ -19,7 +19,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, by_frame, nonempty, together
 from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
-from cypresskit.tables import plural
+from cypresskit.tables import elided, plural
 
 # The stage, in pixels: the lines of IL, the table of bundles, and the bundle that runs.
 WIDTH, HEIGHT, TOP = 1250, 420, 34
@@ -202,7 +202,7 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
         whole += [loop.lines[n - 1] for n in listed]
-        shown += [f"{n:4}  {theme.elided(loop.lines[n - 1], 33)}" for n in listed]
+        shown += [f"{n:4}  {elided(loop.lines[n - 1], 33)}" for n in listed]
         for bundle in loop.bundles:
             current = {o.line for o in bundle.operations}
             first = listed.index(min(current)) - 5
@@ -385,4 +385,4 @@ def _abbrev(name: str) -> str:
     """An operation's name in about eight letters."""
     for part, letters in SHORT.items():
         name = name.replace(part, letters)
-    return theme.elided(name, 8)
+    return elided(name, 8)

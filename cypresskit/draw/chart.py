@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet, ticks_between
+from cypresskit.tables import elided
 
 WIDTH = 1100  # of a chart that has a picture for itself, in pixels
 BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
@@ -193,4 +194,4 @@ class Chart:
 
 def _within(text: str, room: float) -> str:
     """A text that takes about ``room`` pixels at most."""
-    return theme.elided(text, int((room - theme.KEY) // theme.LETTER))
+    return elided(text, int((room - theme.KEY) // theme.LETTER))

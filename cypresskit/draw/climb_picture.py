@@ -21,8 +21,8 @@ from cypresskit.devices import HD5870
 from cypresskit.draw import svg
 from cypresskit.draw.scripts import packaged
 from cypresskit.draw.shown import Shown
-from cypresskit.draw.theme import elided
 from cypresskit.published import kernel as published
+from cypresskit.tables import elided
 
 WIDTH, LEFT, WIDE = 1040, 64, 960  # of the picture; where bars begin, and the length of the peak's
 TOP, ROW, BAR = 74, 34, 10  # the y of the first row; the heights of a row and of its bar

@@ -14,6 +14,7 @@ import re
 from html import escape
 
 from cypresskit.draw.scripts import packaged
+from cypresskit.tables import elided
 
 COLOUR = r"(#\w+|rgba\([^)]*\))"
 #: Each colour's name, and how it is on a light page and on a dark one.
@@ -57,18 +58,13 @@ UNREADABLE = re.compile(
 LONG_WORD = re.compile(r"\S{201,}")
 
 
-def elided(text: str, letters: int) -> str:
-    """A text of so many letters at most."""
-    return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
 def readable(text: str) -> str:
     """Text as it can be shown, whoever wrote it: what can't be encoded or would turn its
     surroundings around becomes the sign for an unknown letter, and words of more than 200 letters
     are cut.
     """
     text = UNREADABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-    return LONG_WORD.sub(lambda word: f"{word[0][:199]}\N{HORIZONTAL ELLIPSIS}", text)
+    return LONG_WORD.sub(lambda word: elided(word[0], 200), text)
 
 
 def escaped(text: object) -> str:

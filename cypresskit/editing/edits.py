@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.saving import file_stamp, read_plain, save_file
-from cypresskit.tables import quantity
+from cypresskit.tables import elided, quantity
 
 MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
 LARGEST = 64 << 20  # bytes of a history
@@ -249,10 +249,7 @@ def change_between(before: str, after: str) -> str:
 
 
 def _quoted(line: str) -> str:
-    line = line.strip()
-    if not line:
-        return "empty"
-    return line if len(line) <= LETTERS else f"{line[: LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return elided(line.strip(), LETTERS) or "empty"
 
 
 def history_path(path: Path) -> Path:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
+from cypresskit.tables import elided
+
 QUOTED = 60  # most characters of a value that an error quotes
 SHOWN = 20  # most faults printed; the rest are counted
 WIDTH = 160  # most characters printed of a source line
@@ -87,8 +89,7 @@ class ILError(ValueError):
 
 def shortened(given: object) -> str:
     """Return ``repr(given)``, cut to ``QUOTED`` characters."""
-    text = repr(given)
-    return text if len(text) <= QUOTED else f"{text[:QUOTED]}..."
+    return elided(repr(given), QUOTED)
 
 
 def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> None:

@@ -21,7 +21,6 @@ import json
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -38,6 +37,7 @@ from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.verification import verify
 from cypresskit.machine import Run, launch
 from cypresskit.saving import save_file
+from cypresskit.tables import elided
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.climb import (
     climb_exercise,
@@ -129,7 +129,7 @@ def name_of(kernel) -> str:
     """An entry's name as printable text of 60 characters at most."""
     name = getattr(kernel, "name", None)
     name = name if type(name) is str else a_type(kernel if name is None else name)
-    return shorten("".join(c if c.isprintable() else " " for c in name), 60)
+    return elided("".join(c if c.isprintable() else " " for c in name), 60)
 
 
 @lru_cache(maxsize=64)

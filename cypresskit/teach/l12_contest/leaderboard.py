@@ -22,7 +22,6 @@ from html import escape
 from pathlib import Path
 from secrets import token_hex
 from string import Template
-from textwrap import shorten
 
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
@@ -202,10 +201,10 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
 
 def line(row: Row) -> str:
     """A row as a line of text."""
-    name = shorten(tables.one_line(row.name), 20)
+    name = tables.elided(tables.one_line(row.name), 20)
     if not row.gflops:
         why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
-        return f"     -  {name:20} {shorten(tables.one_line(why), 80)}"
+        return f"     -  {name:20} {tables.elided(tables.one_line(why), 80)}"
     more = [f"{row.registers:3} registers", row.bound, row.file]
     return f"{row.gflops:6.0f}  {name:20} {', '.join(filter(None, more))}"
 
@@ -251,8 +250,7 @@ def _together(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row,
 
 def _cut(name: str) -> str:
     """A name, cut where it would make its row higher."""
-    whole = tables.one_line(name)
-    return whole if len(whole) <= NAME else f"{whole[: NAME - 1]}…"
+    return tables.elided(tables.one_line(name), NAME)
 
 
 def _line(place: int | str, row: Row, names: list[str], share: float) -> str:
