@@ -1,12 +1,15 @@
-"""What ``load()`` sets up in a running IPython besides the players' scripts.
+"""The IPython session that runs: what ``load()`` sets up in it, and whether it has a user.
 
-Importing the package changes nothing of its host. Rooms above this one say here what they would
-set up (``extend``), and ``load`` or ``%load_ext cypresskit`` does it.
+Importing the package changes nothing in its host. Packages register here what they would set up
+(``extend``), and ``load`` or ``%load_ext cypresskit`` does it. A notebook that a program runs has
+no user, and its outputs should not depend on one.
 """
 
 import sys
 from collections.abc import Callable
 from typing import Any
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 _extensions: list[Callable[[Any], None]] = []
 _begun: list[Any] = []  # the shells that load() was called in
@@ -28,3 +31,23 @@ def begin(shell: Any = None) -> None:
     _begun.append(shell)
     for install in _extensions:
         install(shell)
+
+
+def has_user() -> bool | None:
+    """Return whether the front end of the running kernel lets its user answer questions, as
+    JupyterLab does, and nbval, nbclient and nbconvert don't. None outside a kernel.
+    """
+    ipython = sys.modules.get("IPython")
+    kernel: Any = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    if not hasattr(kernel, "get_parent"):
+        return None
+    return bool(kernel.get_parent().get("content", {}).get("allow_stdin"))
+
+
+def without_dead_widget(data: dict[str, Any]) -> dict[str, Any]:
+    """Leave the widget out of an output's ``data`` where no user can move it: a page that nbconvert
+    writes would show it, empty without a network, in place of what else ``data`` has.
+    """
+    if has_user() is False:
+        return {kind: part for kind, part in data.items() if kind != WIDGET}
+    return data

@@ -23,9 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.child import read, write
 from cypresskit.isolated import Answer, Lost, Raised, alone, call, plain, runner
 from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.subprocesses import read, write
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))

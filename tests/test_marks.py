@@ -24,10 +24,10 @@ from cypresskit import cli
 from cypresskit.cli.cmd_marks import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
+from cypresskit.files.received import shown_name
 from cypresskit.isolated import process
 from cypresskit.isolated.process import Family, walls
 from cypresskit.marks import archives, course, gradebook, judging, submissions
-from cypresskit.saving import shown_name
 from cypresskit.teach import check, sentences
 from cypresskit.teach.check import Verdict
 from tools import book

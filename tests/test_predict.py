@@ -11,7 +11,7 @@ from conftest import without_a_loop
 from said import Said, assert_true
 
 import cypresskit as ck
-from cypresskit import draw, front_end
+from cypresskit import draw, session
 from cypresskit.draw.predict import number
 from cypresskit.draw.scripts import joined, packaged
 
@@ -285,8 +285,8 @@ def test_a_page_of_a_run_notebook_shows_something_of_every_widget_without_a_netw
 def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, tmp_path):
     """And elsewhere what else there is of it; outside a kernel nothing is known."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(front_end, "has_user", lambda: user)
+    monkeypatch.setattr(session, "has_user", lambda: user)
     shown = without_a_loop(eval)(code, {"ck": ck, "guess": ck.draw.predict})._repr_mimebundle_()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-    assert (front_end.WIDGET in data) == (user is not False)
-    assert data["text/plain"].strip() and (user or user is None or front_end.WIDGET not in metadata)
+    assert (session.WIDGET in data) == (user is not False)
+    assert data["text/plain"].strip() and (user or user is None or session.WIDGET not in metadata)

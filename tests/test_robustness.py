@@ -12,9 +12,9 @@ import pytest
 from conftest import pixel
 
 import cypresskit as ck
+from cypresskit.files.atomic import save_file
 from cypresskit.machine.checks import check
 from cypresskit.machine.fast import execute
-from cypresskit.saving import save_file
 
 HEAD = "il_ps_2_0\n"
 

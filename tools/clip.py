@@ -18,7 +18,7 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 import cypresskit as ck
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.shown import Shown
-from cypresskit.saving import save_file
+from cypresskit.files.atomic import save_file
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"

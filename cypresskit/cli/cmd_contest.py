@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, command, option, whole
-from cypresskit.saving import files_in, read_plain, shown_name, try_to_save
+from cypresskit.files.atomic import try_to_save
+from cypresskit.files.received import files_in, read_plain, shown_name
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:

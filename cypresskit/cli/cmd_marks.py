@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command, option
-from cypresskit.saving import shown_name
+from cypresskit.files.received import shown_name
 from cypresskit.tables import one_line
 
 NO_SANDBOX = (

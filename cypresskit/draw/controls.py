@@ -16,7 +16,7 @@ from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
 from cypresskit.draw.shown import Shown
-from cypresskit.front_end import without_dead_widget
+from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns
 
 PAUSE = 0.05  # seconds in which a newer choice takes an older one's place

@@ -10,8 +10,8 @@ from typing import Any
 
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
-from cypresskit.front_end import without_dead_widget
-from cypresskit.guessed import number
+from cypresskit.number_parsing import number
+from cypresskit.session import without_dead_widget
 
 BETWEEN = " | "  # choices, in the text form
 RED = "light-dark({}, {})".format(*theme.TOKENS["wait"])

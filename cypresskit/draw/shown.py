@@ -15,7 +15,7 @@ from string import Template
 
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined, packaged
-from cypresskit.saving import save_file
+from cypresskit.files.atomic import save_file
 
 #: The scripts that pictures share, each after those that it imports from.
 MODULES = (

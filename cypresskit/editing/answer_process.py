@@ -15,8 +15,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import BinaryIO
 
-from cypresskit.child import begin, end, python, read, write
 from cypresskit.editing.answering import JobMemory, Message, OtherJobs, answer_job
+from cypresskit.subprocesses import begin, end, python, read, write
 
 
 class Jobs(OtherJobs):

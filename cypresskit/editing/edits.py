@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from cypresskit.saving import file_stamp, read_plain, save_file
+from cypresskit.files.atomic import file_stamp, save_file
+from cypresskit.files.received import read_plain
 from cypresskit.tables import elided, quantity
 
 MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb

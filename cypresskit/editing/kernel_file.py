@@ -11,9 +11,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from cypresskit.files.atomic import file_stamp, replace_file, save_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
-from cypresskit.saving import file_stamp, replace_file, save_file
 
 SETTLES = 0.3  # seconds that another editor may take to write a file that it has emptied
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.draw.climb_picture import FIGURES, REFERENCE, Timed
+from cypresskit.files.received import read_plain
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import kernel as published
-from cypresskit.saving import read_plain
 
 FILE = "my_kernel.il"  # where a reader's kernel is
 FIRST = "00"  # the step that every reader begins with

@@ -27,11 +27,11 @@ from cypresskit.editing.steps import (
     saved_texts,
     step_named,
 )
-from cypresskit.front_end import without_dead_widget
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import resolve
+from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns, quantity
 
 PLAIN = "text/plain"

@@ -33,11 +33,11 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, BinaryIO, NamedTuple
 
-from cypresskit.child import begin, end, python, read, write
 from cypresskit.isolated import card, plain
 from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kept_files import home_cache
+from cypresskit.subprocesses import begin, end, python, read, write
 from cypresskit.threads import processors
 
 MAIN = "cypresskit.isolated.runner"  # what a bare process runs

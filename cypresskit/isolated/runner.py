@@ -2,7 +2,7 @@
 with cases, and hands back what came out, as plain data.
 
 ``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
-other. Messages go to and fro over one stream (see ``child``):
+other. Messages go to and fro over one stream (see ``subprocesses``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
@@ -40,12 +40,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from cypresskit.child import read, write
 from cypresskit.devices import Device
 from cypresskit.isolated import card, classroom, plain
 from cypresskit.isolated.alone import stay_alone
 from cypresskit.isolated.carry import PACKAGE, restored
 from cypresskit.isolated.plain import decode, encode
+from cypresskit.subprocesses import read, write
 
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
 FILE = 20_000_000  # bytes of a file that an answer writes

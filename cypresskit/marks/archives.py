@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from cypresskit.saving import MOST, hidden
+from cypresskit.files.received import MOST, hidden
 from cypresskit.tables import one_line
 
 ENDING = ".zip"

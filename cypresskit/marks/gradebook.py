@@ -16,11 +16,11 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from cypresskit.guessed import number
+from cypresskit.files.atomic import try_to_save
 from cypresskit.marks import course
 from cypresskit.marks.course import Exercise, Lesson
 from cypresskit.marks.submissions import Student
-from cypresskit.saving import try_to_save
+from cypresskit.number_parsing import number
 from cypresskit.tables import as_csv, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cypresskit.files.atomic import save_file
 from cypresskit.marks import course
-from cypresskit.saving import save_file
 
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(#[^)]*)?\)")
 GLOSSARY = "glossary.ipynb"

@@ -7,7 +7,7 @@ machine and on a fast one, with compiled code on disk or without.
 import os
 import sys
 
-from cypresskit.front_end import has_user
+from cypresskit.session import has_user
 
 #: Seconds after which a progress bar is shown.
 DELAY = 2.0

@@ -23,7 +23,7 @@ from time import perf_counter
 import numpy as np
 from numba import config as config
 
-from cypresskit.saving import save_file
+from cypresskit.files.atomic import save_file
 from cypresskit.today.cuda_kernels import (
     EIGHT,
     LINE,

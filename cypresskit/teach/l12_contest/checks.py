@@ -29,6 +29,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.editing.measured_answers import judged_kernel
 from cypresskit.editing.steps import CLOSE, FILE, STEPS
+from cypresskit.files.atomic import save_file
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
@@ -36,7 +37,6 @@ from cypresskit.kernels.compiled import card
 from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.verification import verify
 from cypresskit.machine import Run, launch
-from cypresskit.saving import save_file
 from cypresskit.tables import elided
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.climb import (

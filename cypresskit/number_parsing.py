@@ -1,4 +1,4 @@
-"""Numbers as people type them: guesses, and points of a mark. It needs no Bokeh."""
+"""Parse numbers as people type them, in any locale: guesses and points."""
 
 import re
 from math import inf, isfinite

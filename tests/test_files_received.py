@@ -2,7 +2,7 @@
 
 import pytest
 
-from cypresskit.saving import DEEPEST, files_in
+from cypresskit.files.received import DEEPEST, files_in
 
 
 @pytest.mark.parametrize("depth", [0, 1, DEEPEST, DEEPEST + 1, 3 * DEEPEST])

@@ -1,0 +1,1 @@
+"""Files: written atomically, and read with care where others have written them."""

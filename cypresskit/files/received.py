@@ -1,0 +1,82 @@
+"""Read files and folders that students have filled.
+
+No link is followed. Only plain files are read, and no more bytes of them than the caller allows.
+Each function reports why it doesn't read something.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from cypresskit.tables import one_line
+
+LEFT_OUT = "__MACOSX"
+DEEPEST, MOST = 8, 2_000  # folders in a folder, and files in one, that are looked at
+
+
+def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+    """Yield all files in a folder and its subfolders, sorted by name, each with the reason why it
+    can't be read, or "" for a plain file. Hidden files, and what macOS adds to archives
+    (``__MACOSX``), are left out.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield folder, f"it can't be read: {error.strerror}"
+        return
+    for entry in inside[:MOST]:
+        path = Path(entry.path)
+        if hidden(entry.name):
+            continue
+        if not entry.is_dir(follow_symlinks=False):
+            yield path, kind_of(entry)
+        elif depth < DEEPEST:
+            yield from files_in(path, depth + 1)
+        else:
+            yield path, f"it lies in more than {DEEPEST} folders"
+    if len(inside) > MOST:
+        yield folder, f"of its {len(inside):,} files the first {MOST:,} are looked at"
+
+
+def hidden(name: str) -> bool:
+    """Return whether a file or folder of this name is left out."""
+    return name.startswith(".") or name == LEFT_OUT
+
+
+def kind_of(entry: os.DirEntry) -> str:
+    """Return why an entry that is no folder can't be read, or "" for a plain file."""
+    if entry.is_symlink():
+        return "it is a link"
+    return "" if entry.is_file(follow_symlinks=False) else "it is a pipe or a device"
+
+
+def shown_name(path: Path) -> str:
+    """Return a file's name on one line, with bytes that aren't UTF-8 escaped."""
+    return one_line(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """Return the bytes of a plain file. Raises ``ValueError`` for a link, a pipe, a device, a
+    folder, for more than ``most`` bytes, and if it can't be read.
+    """
+    flags = os.O_RDONLY
+    for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    try:
+        if path.is_symlink():
+            raise ValueError("it is a link")
+        number = os.open(path, flags)
+    except OSError as error:
+        raise ValueError(f"it can't be read: {error.strerror}") from None
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ValueError("it is no plain file")
+        try:
+            data = file.read(most + 1)
+        except OSError as error:
+            raise ValueError(f"it can't be read: {error.strerror}") from None
+    if len(data) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return data
