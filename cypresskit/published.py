@@ -4,6 +4,7 @@ tools.llvm``).
 """
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -39,6 +40,14 @@ def kernels() -> dict[str, dict[str, Any]]:
 def kernel(name: str) -> dict[str, Any]:
     """Published figures of a kernel by its id."""
     return kernels()[name]
+
+
+def author(name: str) -> str:
+    """The surname of the first author of the text that a kernel's figures come from."""
+    text = kernel(name)["source"].split()[0]
+    named = re.search(rf"\b{text} (?:[A-Z]\. )*(\w+)", figures()["note"])
+    assert named, name
+    return named[1]
 
 
 def host(name: str) -> dict[str, Any]:

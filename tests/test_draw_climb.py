@@ -182,7 +182,7 @@ def edits(tmp_path):
 
 def test_a_readers_sentence_is_computed(edits):
     climb = own_climb(edits)
-    assert climb.sentence == "45 to 1,988 Gflop/s in 4 edits: 99% of the paper's 2,014"
+    assert climb.sentence == "45 to 1,988 Gflop/s in 4 edits: 99% of the record of 2010, 2,014"
     assert [bar.name for bar in climb.bars] == [STEPS[step].title for step in KEPT], "none beside"
     assert [bar.before for bar in climb.bars] == [0.0, 45.0, 271.0]
     rows = repr(climb).splitlines()[1:]
@@ -204,7 +204,7 @@ def test_the_line_of_a_step_is_the_readers(edits):
 
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
-    assert "No step is kept yet" in repr(own_climb(Edits(tmp_path / "none.json")))
+    assert "No step is saved yet" in repr(own_climb(Edits(tmp_path / "none.json")))
     assert "<svg" in own_climb(Edits(tmp_path / "none.json")).still()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)

@@ -17,6 +17,7 @@ from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import book_text, step_texts
 from cypresskit.il import OPCODES
 from cypresskit.kernels.generated import block_kernel
@@ -217,13 +218,15 @@ def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin
             continue
         if ck.verify(mine).wrong is not None:
             break
-    trace = ck.trace_element(mine)
+    small = small_product(mine)
+    shows = small is not None and small.wrong is not None
+    trace = small.trace(*small.wrong) if shows else ck.trace_element(mine)
     bench = begin(right, None)
     bench.verdict("right")
     bench.paste(wrong)
     bench.verdict("wrong", trace.notes[0].split(". ")[0])
     lines = page.eval_on_selector_all(
-        ".ckw-term.ckw-fault small", "all => all.map(one => parseInt(one.textContent))"
+        ".ckw-term.ckw-fault small", "all => all.map(one => parseInt(one.textContent.slice(5)))"
     )
     red = [term.blame or term.line for term in trace.terms if not term.right]
     assert [line for line in lines if line == line] == [line for line in red if line]
@@ -681,7 +684,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
         if text != page.input_value(AREA):
             page.evaluate("() => document.querySelector('.ckw-area').select()")
             page.keyboard.insert_text(text)
-        page.locator(".ckw", has_text=f"kept as your 00: {speed}").wait_for()
+        page.locator(".ckw", has_text=f"Saved as your step 00: {speed}").wait_for()
         page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         notebook = json.loads((lab.root / "step.ipynb").read_text())
         assert step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True)}

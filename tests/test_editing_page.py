@@ -19,6 +19,8 @@ from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
+from cypresskit.kernels.compiled import card as kernel_card
+from cypresskit.kernels.generated import block_kernel
 
 FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
@@ -114,10 +116,11 @@ def test_all_statements_come_for_the_last_text(begin, page):
     page.wait_for_selector("#bench[data-stale='']")
     assert not page.evaluate("() => unmarkedStatements(host)")
     stamp = str(page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)"))
-    for place in ("findings", "speed", "terms", "units", "card", "dear"):
+    for place in ("findings", "terms", "card", "dear"):
         said = page.text_content(f".ckw-{place}").replace(",", "")
         assert stamp in said, place
-    assert page.locator(".ckw-more").count() == 0
+    assert page.text_content(".ckw-speed") == "", "an incorrect kernel has no speed"
+    assert "once C is correct" in page.text_content(".ckw-units")
 
 
 def test_a_long_text_is_edited_like_any_other(begin, page):
@@ -217,6 +220,159 @@ def test_a_new_line_is_indented_as_the_one_that_it_breaks(begin, page):
         page.keyboard.press("Control+z")
         page.keyboard.press("Control+z")
         assert page.input_value(AREA) == f"mov r1, r2\n{line}\n    end"
+
+
+def test_tab_indents_and_escape_then_tab_leaves(begin, page):
+    """Wherever the caret is, whatever is selected; one undo takes it back, and no letter that is
+    typed next goes elsewhere.
+    """
+    rng = random.Random(1)
+    lines = [rng.choice(["", "  ", "    ", "\t"]) + f"mov r{n}, r1" for n in range(9)]
+    text = "\n".join(lines)
+    begin(text)
+    for _ in range(12):
+        start, end = sorted(rng.randint(0, len(text)) for _ in range(2))
+        end = rng.choice([start, end])
+        page.focus(AREA)
+        page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(...at)", [start, end])
+        back = rng.random() < 0.3
+        page.keyboard.press("Shift+Tab" if back else "Tab")
+        changed = page.input_value(AREA)
+        assert page.evaluate(FOCUS) == "ckw-area"
+        if back:
+            assert changed.split() == text.split()
+            assert len(changed) <= len(text)
+        elif "\n" in text[start:end]:
+            first = text.rfind("\n", 0, start) + 1
+            last = text.find("\n", end) % (len(text) + 1)
+            block = text[first:last].split("\n")
+            wanted = text[:first] + "\n".join(f"    {line}" for line in block) + text[last:]
+            assert changed == wanted
+        else:
+            column = start - text.rfind("\n", 0, start) - 1
+            assert changed == text[:start] + " " * (4 - column % 4) + text[end:]
+        if changed != text:
+            page.keyboard.press("Control+z")
+            assert page.input_value(AREA) == text
+    for key in ("Tab", "Shift+Tab"):
+        page.focus(AREA)
+        page.keyboard.press("Escape")
+        assert page.evaluate(FOCUS) == "ckw-area"
+        page.keyboard.press(key)
+        assert page.evaluate(FOCUS) != "ckw-area"
+    page.focus(AREA)
+    for key in ("Escape", "x", "Tab"):  # a letter in between: it indents again
+        page.keyboard.press(key)
+    assert page.evaluate(FOCUS) == "ckw-area"
+
+
+def test_end_goes_to_the_code_s_end_and_then_to_the_remark_s(begin, page):
+    begin("mov r1, r2   ; a remark\nmov r3, r4\n; alone")
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    at = "() => host.querySelector('.ckw-area').selectionEnd"
+    places = []
+    for key in ("End", "End", "ArrowDown", "Home", "End", "ArrowDown", "Home", "End"):
+        page.keyboard.press(key)
+        places.append(page.evaluate(at))
+    assert places[:2] == [10, 23] and places[4] == 34 and places[7] == 42
+
+
+OPENED = """(step) => {
+    end()
+    host.replaceChildren()
+    channel.step = {title: "", idea: "", views: [], hint: "", record: "Nakasato", within: 0.02,
+                    pars: {right: 0, good: 0, paper: 0}, kept: null, opens: [], ...step}
+    window.end = beginWorkbench(host, channel)
+}"""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_opens_its_panels_and_no_other(begin, page, step):
+    """The headline, the code and C are there in any case; what is open is seen, no more is."""
+    begin()
+    opens = list(STEPS[step].opens)
+    page.evaluate(OPENED, {"name": step, "opens": opens})
+    page.wait_for_selector("#bench[data-stale='']")
+    page.wait_for_selector(".ckw-dear button", state="attached")
+    seen = [name for name in PANELS if page.locator(f".ckw-panel-{name}").is_visible()]
+    assert sorted(seen) == sorted(opens)
+    assert page.locator(".ckw-matrices").is_visible()
+    assert page.locator(".ckw-row .ckw-price").first.is_visible() == ("costs" in opens)
+    assert page.locator(".ckw-row .ckw-live").first.is_visible() == ("registers" in opens)
+    for name in PANELS:
+        button = page.locator(".ckw-open button", has_text=name.capitalize())
+        before = page.locator(f".ckw-panel-{name}").is_visible()
+        button.click()
+        assert page.locator(f".ckw-panel-{name}").is_visible() != before
+        assert button.get_attribute("aria-expanded") == str(not before).lower()
+
+
+PANELS = ("costs", "limits", "bundles", "registers", "history", "views")
+
+
+@pytest.mark.parametrize("line", [3, 6])
+def test_costs_open_once_the_reader_has_guessed(begin, page, line):
+    begin()
+    page.evaluate(OPENED, {"name": "00", "guess": True})
+    prompt = page.locator(".ckw-prompt")
+    prompt.wait_for()
+    number = page.locator(".ckw-row .ckw-number")
+    number.nth(0).click()  # a line without a cost is no guess
+    assert not page.locator(".ckw-panel-costs").is_visible()
+    number.nth(line - 1).click()
+    page.locator(".ckw-panel-costs").wait_for()
+    said = prompt.text_content()
+    assert said.startswith("Line 3 costs the most") and ("not line 6" in said) == (line == 6)
+
+
+def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
+    """The speed is the text's stamp, between 20,000 and 30,000."""
+    begin()
+    own = page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)")
+    check = "<div data-cypresskit-check>Not yet.</div>"
+    page.evaluate(
+        "html => document.querySelector('main').insertAdjacentHTML('beforeend', html)", check
+    )
+    pars = {"right": 1, "good": own - 5, "paper": own + 0.4}
+    page.evaluate(OPENED, {"name": "02", "pars": pars})
+    page.wait_for_selector("#bench[data-stale='']")
+    assert page.locator(".ckw-passed").is_hidden(), "nobody has typed"
+    slower = page.evaluate(OPENED.replace("(step)", "async (step)"), {"name": "02", "pars": pars})
+    assert slower is None
+    page.wait_for_selector("#bench[data-stale='']")
+    told = []
+    page.focus(AREA)
+    fastest = own
+    for letter in "abcdefgh":
+        page.keyboard.press("Control+End")
+        page.keyboard.type(letter)
+        page.wait_for_selector("#bench[data-stale='']")
+        speed = page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)")
+        passes = fastest < pars["paper"] <= speed
+        assert page.locator(".ckw-passed").is_visible() == passes, (fastest, speed)
+        if passes:
+            assert page.text_content(".ckw-passed") == f"{speed:,}: past Nakasato's {own:,}"
+            assert page.evaluate("() => channel.heard.at(-1).view") == "climb"
+        told.append(passes)
+        fastest = max(fastest, speed)
+    assert sum(told) == 1
+    assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
+
+
+def test_figures_are_compared_with_those_of_the_last_correct_kernel(begin, page):
+    begin()
+    page.wait_for_selector("#bench[data-stale='']")
+    stamp = "() => stampOf(host.querySelector('.ckw-area').value)"
+    before = page.evaluate(stamp)
+    page.focus(AREA)
+    for word in ("wrong", " and wrong"):
+        page.keyboard.press("Control+End")
+        page.keyboard.insert_text(word)
+        page.wait_for_selector("#bench[data-stale='']")
+        change = page.evaluate(stamp) - before
+        sign = "+" if change > 0 else "\N{MINUS SIGN}"
+        assert page.locator(".ckw-change").first.text_content() == f"{sign}{abs(change)}"
 
 
 CARET = """() => {
@@ -467,10 +623,17 @@ def test_a_workbench_that_ended_draws_its_view_no_more(begin, page):
     assert page.evaluate(ENDED, step)
 
 
-CORNER_IS = """(colour) => {
-    const canvas = document.createElement("canvas").getContext("2d")
-    canvas.drawImage(host.querySelector("img"), 0, 0)
-    return canvas.getImageData(3, 3, 1, 1).data.slice(0, 3).join() === colour.join()
+#: Whether the letters of the picture's first line are bright (or dark), on no ground of its own.
+LETTERS_ARE_BRIGHT = """(bright) => {
+    const canvas = document.createElement("canvas")
+    Object.assign(canvas, {width: 600, height: 40})
+    const context = canvas.getContext("2d")
+    context.drawImage(host.querySelector("img"), 0, 0)
+    const {data} = context.getImageData(0, 0, 600, 40)
+    const drawn = []
+    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 250) drawn.push(data[at])
+    const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length
+    return drawn.length > 50 && drawn.length < 12000 && mean > 128 === bright
 }"""
 
 
@@ -484,10 +647,9 @@ def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
     page.evaluate("picture => new StepHead(host, host, () => {}).view({picture})", climb.embedded())
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
-        colour = [*bytes.fromhex(TOKENS["page"][look == "dark"][1:])]
-        page.wait_for_function(CORNER_IS, arg=colour)
+        page.wait_for_function(LETTERS_ARE_BRIGHT, arg=look == "dark")
     saved = page.get_attribute("a[download]", "href")
-    assert b64decode(saved.partition(",")[2]).decode() == climb.still(on_paper=True)
+    assert b64decode(saved.partition(",")[2]).decode() == climb.still_on_paper()
 
 
 def test_what_steps_say_between_backticks_is_code(begin, page):
@@ -518,11 +680,35 @@ def test_a_par_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
         pars = {name: rng.uniform(40, 2100) for name in ("right", "good", "paper")}
         speed, right = rng.choice([*pars.values()]) * rng.uniform(0.96, 1.02), rng.random() < 0.8
         step = {"pars": pars, "within": WITHIN, "kept": None, "name": "02", "hint": ""}
+        step["record"] = "Nakasato"
         for par, said in zip(pars.values(), page.evaluate(looks, [step, speed, right])):
             assert said.endswith(f" {par:,.0f}")
             assert said.startswith("✓") == (right and round(speed) >= round(par)), (speed, par)
             near = right and (1 - WITHIN) * par <= speed and round(speed) < round(par)
             assert said.startswith(f"within {100 * WITHIN:g} % of ") == near, (speed, par)
+
+
+def test_a_drawing_of_a_growing_block_says_what_the_kernel_of_that_block_has(begin, page):
+    begin()
+    pars = {"right": 0, "good": 1e9, "paper": 0}
+    step = {"name": "02", "hint": "grow", "blocks": STEPS["02"].blocks, "pars": pars}
+    page.evaluate(OPENED, step)
+    page.wait_for_selector(".ckw-hint:not([hidden]) summary")
+    page.click(".ckw-hint summary")
+    captions = page.locator(".ckw-growth figcaption").all_text_contents()
+    assert len(captions) == page.locator(".ckw-growth svg").count() == len(STEPS["02"].blocks)
+    for (rows, columns), said in zip(STEPS["02"].blocks, captions):
+        made = block_kernel(rows, columns, scaled=True)
+        body = made.program.body
+        sums = {
+            str(i.dest.register)
+            for i in body
+            if i.op.name == "mad" and i.dest.written == (0, 1, 2, 3)
+        }
+        stored = {rows} if made.block == (rows, columns) else set()
+        fetches = kernel_card(made).fetches
+        assert f"{fetches} fetches" in said and f"{rows * columns // 4} registers" in said
+        assert len(sums) >= rows * columns // 4 and f"{stored.pop()} rows to store" in said
 
 
 def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
@@ -541,6 +727,7 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
     )
     reached = set()
     for _ in range(controls + 3):
+        page.keyboard.press("Escape")
         page.keyboard.press("Tab")
         place = "() => [...host.querySelectorAll('*')].indexOf(document.activeElement)"
         reached.add(page.evaluate(place))
@@ -673,8 +860,8 @@ def test_what_binds_and_what_would_help_is_said_first(begin, page):
     answer |= {"error": 0, "bound": "DRAM channel 3", "help": "Fewer bytes would.", "busy": {}}
     say = "answer => channel.say({type: 'answer', edit: channel.heard.at(-1).edit, ...answer})"
     page.evaluate(say, answer)
-    assert page.text_content(".ckw-units").startswith("Bound by DRAM channel 3")
-    assert page.text_content(".ckw-steps").strip() == "Bound by DRAM channel 3. Fewer bytes would."
+    assert page.text_content(".ckw-units").startswith("Limited by DRAM channel 3")
+    assert page.text_content(".ckw-steps").strip() == "Fewer bytes would."
 
 
 # -- screens
@@ -714,6 +901,10 @@ def test_nothing_is_cut_off_or_too_small(begin, page, width, height):
 def test_forced_colours_hide_nothing(begin, page):
     page.emulate_media(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     begin()
+    page.wait_for_selector(".ckw-bar i", state="attached")
+    bar = "() => getComputedStyle(host.querySelector('.ckw-bar i')).backgroundColor"
+    page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert page.evaluate(bar) != page_colour
     page.focus(AREA)
     page.keyboard.type("wrong")
     page.wait_for_selector("#bench[data-stale='']")
@@ -721,9 +912,6 @@ def test_forced_colours_hide_nothing(begin, page):
     black = page.evaluate("() => getComputedStyle(document.body).color")
     assert page.evaluate(ink, AREA) == black, "the letters are the text area's"
     assert page.evaluate(ink, ".ckw-paint").endswith(", 0)"), "and not painted twice"
-    bar = "() => getComputedStyle(host.querySelector('.ckw-bar i')).backgroundColor"
-    page_colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
-    assert page.evaluate(bar) != page_colour
     bad = "() => getComputedStyle(host.querySelector('.ckw-bad .ckw-number')).backgroundColor"
     assert page.evaluate(bad) != page_colour, "the number of a line with a fault"
     chip = "() => getComputedStyle(host.querySelector('.ckw-chip[style]')).backgroundColor"

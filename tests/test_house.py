@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tools.house import arrows, circles, doubles, mixed_assignments
+from tools.house import arrows, circles, doubles, mixed_assignments, script_arrows
 
 
 def broken(rule, **changed: str) -> list[str]:
@@ -76,3 +76,24 @@ def test_a_rule_that_is_broken_says_so(rule, changed, words):
 )
 def test_assignments_of_like_things_are_silent(statement):
     assert not broken(mixed_assignments, il__lexer=statement)
+
+
+@pytest.mark.parametrize(
+    "python, script, words",
+    [
+        ("", 'import {a} from "../teach/l03/game.js"', "draw/start.js -> teach/l03/game.js points"),
+        ("", 'import {\n  a,\n  b,\n} from "../teach/l03/game.js"', "draw/start.js -> teach/l03"),
+        ('MODULES = ("draw/start.js", "teach/l03/game.js")', "", "draw/shown.py -> teach/l03"),
+        ('MODULES = ("draw/start.js",)', 'import {a} from "./shell.js"', ""),
+    ],
+)
+def test_a_script_that_knows_a_higher_floor_is_named(python, script, words):
+    files = {"draw/shown.py": ast.parse(python)}
+    scripts = {
+        "draw/start.js": script,
+        "draw/shell.js": "",
+        "teach/l03/game.js": 'import {make} from "../../draw/shell.js"',
+    }
+    said = script_arrows(files, scripts)
+    assert len(said) == bool(words)
+    assert all(words in line for line in said)

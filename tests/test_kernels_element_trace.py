@@ -15,7 +15,7 @@ from conftest import SIX
 from faults import Fault, plant
 
 import cypresskit as ck
-from cypresskit.kernels.element_trace import ElementTrace, MatrixElement
+from cypresskit.kernels.element_trace import OTHER, ElementTrace, MatrixElement
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.products import product
 
@@ -58,18 +58,61 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name):
     assert times == {trace.alpha: k, trace.beta: 1}
 
 
+def sum_of_terms(trace: ElementTrace) -> float:
+    """What the terms of a trace add up to, in the numbers of its product."""
+    given = product(trace.kernel, trace.size, trace.alpha, trace.beta)
+    stored = {"A": given.a, "B": given.b, "C": given.c}
+    total = 0.0
+    for term in trace.terms:
+        if term.kind != "missing":
+            factors = [stored[f.element.matrix][f.element[1:]] for f in term.factors]
+            total += term.times * np.prod(factors)
+    return total
+
+
 def test_the_terms_sum_up_to_the_element():
     kernel = changed(SINGLE, ("mad r10, r2.x,", "mad r10, r2.w,"))
     for column in range(16):
         trace = ck.trace_element(kernel, 0, column, size=(8, 16, 4))
-        given = product(kernel, trace.size)
-        stored = {"A": given.a, "B": given.b, "C": given.c}
-        total = 0.0
-        for term in trace.terms:
-            if term.kind != "missing":
-                factors = [stored[f.element.matrix][f.element[1:]] for f in term.factors]
-                total += term.times * np.prod(factors)
-        assert total == trace.got
+        assert sum_of_terms(trace) == trace.got
+
+
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn_stream", "sgemm_tn", "dgemm_tn"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(name, seed):
+    """Whatever a line multiplies in place of what it should: squares, and two of one matrix."""
+    rng = random.Random(f"{name} {seed}")
+    lines = ck.kernels[name].text.split("\n")
+    products = [n for n, line in enumerate(lines) if re.match(r" *d?(mad|mul|fma)\b.*, r", line)]
+    read = sorted({source for n in products for source in re.findall(r", (r\d+[.\w]*)", lines[n])})
+    for _ in range(8):
+        at = rng.choice(products)
+        old = rng.choice(re.findall(r", (r\d+[.\w]*)", lines[at]))
+        line = lines[at].replace(f", {old}", f", {rng.choice(read)}", 1)
+        try:
+            kernel = mine(name, "\n".join([*lines[:at], line, *lines[at + 1 :]]))
+        except (ck.ILError, ValueError):
+            continue
+        checked = ck.verify(kernel)
+        if checked.wrong is None or checked.result is None:
+            continue
+        place = checked.wrong.row, checked.wrong.column
+        trace = ck.trace_element(kernel, *place, size=checked.size)
+        adds_up = sum_of_terms(trace) == pytest.approx(trace.got, rel=1e-6)
+        assert adds_up or any(OTHER in note for note in trace.notes), (line, str(trace))
+        assert trace.notes, (line, str(trace))
+
+
+@pytest.mark.parametrize(
+    "old, new, says",
+    [
+        ("r2.x, r3.x", "r2.x, r2.x", "A[0, 0] A[0, 0], where A[0, 0] B[0, 0] belongs"),
+        ("r2.x, r3.x", "r3.x, r3.x", "B[0, 0] B[0, 0], where A[0, 0] B[0, 0] belongs"),
+    ],
+)
+def test_a_square_is_no_single_factor(old, new, says):
+    trace = ck.trace_element(changed("sgemm_naive", (old, new)), 0, 0)
+    assert says in trace.notes[0]
 
 
 def found(fault: Fault, name: str) -> tuple[bool, ElementTrace] | None:

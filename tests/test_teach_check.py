@@ -417,7 +417,7 @@ def test_a_fault_of_the_package_is_not_the_students(
 def test_where_a_step_keeps_nothing_its_check_says_so(step, check, text):
     verdict = check(text)
     assert not verdict.right and f"Nothing was kept for step {step}" in verdict.finding
-    assert "assemble" not in str(verdict) and f"kept as your {step}" in verdict.hint
+    assert "assemble" not in str(verdict) and f"Saved as your step {step}" in verdict.hint
 
 
 @pytest.mark.parametrize("name", sorted(shell.ARGUMENTS))

@@ -73,7 +73,7 @@ function answersTo(text) {
       size: [stamp, stamp, stamp],
       gflops: stamp,
       percent: stamp,
-      clocks: stamp,
+      clocks: 5,
       bound: `texture ${stamp}`,
       help: `help ${stamp}`,
       busy: {ALU: stamp / 100, texture: stamp / 100},
@@ -92,7 +92,7 @@ function answersTo(text) {
       })),
       dearest: 3,
       dear: [3],
-      message: `Dearest ${stamp}`,
+      message: `Line 3 costs the most: ${stamp}`,
     },
   ]
 }

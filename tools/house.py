@@ -7,6 +7,7 @@ may import late, as they must answer at once; no floor may import the first.
 """
 
 import ast
+import posixpath
 import re
 import sys
 from collections import defaultdict
@@ -164,6 +165,37 @@ def arrows(files: dict[str, ast.Module]) -> list[str]:
     return violations
 
 
+def script_arrows(files: dict[str, ast.Module], scripts: dict[str, str]) -> list[str]:
+    """Modules of JavaScript that know a higher floor: by their imports, or since Python names a
+    file of that floor, as in a list of modules.
+    """
+    named = [
+        (path, posixpath.normpath(f"{posixpath.dirname(path)}/{target}"))
+        for path, text in scripts.items()
+        for target in re.findall(r'from "(\.[\w./]+\.js)"', text)
+    ]
+    named += [
+        (path, node.value)
+        for path, tree in files.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in scripts
+    ]
+    return [
+        f"{path} -> {target} points upwards"
+        for path, target in named
+        if FLOORS.index(floor(target)) > FLOORS.index(floor(path))
+    ]
+
+
+@cache
+def scripts() -> dict[str, str]:
+    """The package's modules of JavaScript by their path in it, such as "draw/shell.js"."""
+    return {
+        file.relative_to(PACKAGE).as_posix(): file.read_text(encoding="utf-8")
+        for file in sorted(PACKAGE.rglob("*.js"))
+    }
+
+
 def circles(files: dict[str, ast.Module]) -> list[str]:
     """The first files that import each other, directly or by way of others; the package's face
     apart.
@@ -239,7 +271,8 @@ RULES = (arrows, circles, doubles, mixed_assignments)
 
 def violations() -> list[str]:
     """What breaks a rule now, in lines."""
-    return [line for rule in RULES for line in sorted(rule(sources()))]
+    lines = [line for rule in RULES for line in sorted(rule(sources()))]
+    return lines + sorted(script_arrows(sources(), scripts()))
 
 
 if __name__ == "__main__":

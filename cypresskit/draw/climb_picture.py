@@ -36,14 +36,22 @@ REFERENCE = 2048  # the course's N
 STYLE = (
     "text{font:12px sans-serif;fill:var(--ink)}.head{font-size:20px;font-weight:600}"
     ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
-    ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}"
+    ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}svg{background:none}"
 )
-#: What a browser does for a PNG: it draws the picture at twice its size.
+#: What a browser does for a PNG: it draws the picture at twice its size, on the page's colour.
 RASTER = (
     "const i=this.closest('div').querySelector('img');const c=document.createElement('canvas');"
-    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;"
-    "c.getContext('2d').drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
+    "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;const g=c.getContext('2d');"
+    "for(let e=i;e;e=e.parentElement){const p=getComputedStyle(e).backgroundColor;"
+    "if(!/, 0\\)|transparent/.test(p)){g.fillStyle=p;g.fillRect(0,0,c.width,c.height);break}}"
+    "g.drawImage(i,0,0,c.width,c.height);const a=document.createElement('a');"
     "a.href=c.toDataURL('image/png');a.download='climb.png';a.click()"
+)
+
+
+LINK = (
+    "border: 0; padding: 0; background: none; font: inherit; color: inherit;"
+    " text-decoration: underline; cursor: pointer"
 )
 
 
@@ -183,8 +191,8 @@ class Climb(Shown):
         self.beside = tuple(beside)
 
     def still(self, *, on_paper: bool = False) -> str:
-        """The picture as SVG, dark where the page around it is; or ``on_paper``, for light ones, to
-        be shown by any program.
+        """The picture as SVG, without a ground, its letters light where the page around it is dark;
+        or ``on_paper``, on white, to be shown by any program.
         """
         foot = TOP + ROW * len(self.bars)
         high = foot + 20
@@ -197,12 +205,12 @@ class Climb(Shown):
             rows += zip(self.beside, range(beside, high, ROW))
         about = (
             "Gflop/s on AMD's Cypress of 2009, simulated, on a logarithmic scale. Numbers: lessons."
-            " Muted: before; red: lost."
+            " Pale: the step before; red: lost."
         )
         if any(bar.ceiling for bar in self.bars):
-            about += " Thin line: what the busiest part would allow."
+            about += " Thin line: the limit of the busiest unit."
         parts = [
-            svg.box(0, 0, WIDTH, high, "var(--page)"),
+            *([svg.box(0, 0, WIDTH, high, "var(--page)")] if on_paper else []),
             svg.words(8, 28, self.sentence, "head"),
             svg.words(8, 48, about, "soft"),
             *(_scale(high - 16) if rows else ()),
@@ -227,9 +235,9 @@ class Climb(Shown):
         """
         return (
             f'<div><img src="{_address(self.still())}" alt="{escape(repr(self))}"'
-            f' style="max-width: 100%"><p><a href="{_address(self.still_on_paper())}"'
-            ' download="climb.svg">Save as SVG</a> &nbsp;'
-            f'<button onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
+            f' style="max-width: 100%"><p><a style="{LINK}" download="climb.svg"'
+            f' href="{_address(self.still_on_paper())}">Save as SVG</a> &nbsp;'
+            f'<button style="{LINK}" onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )
 
 
@@ -246,7 +254,7 @@ def _along(gflops: float) -> float:
 def _scale(foot: float) -> Iterator[str]:
     """The lines to read lengths by, down to ``foot``; the paper's speed, and the chip's peak."""
     marks = [(gflops, f"{gflops:,}") for gflops in SCALE]
-    ends = (PAPER, f"the paper's {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
+    ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
     for gflops, words in (*marks, *ends):
         x = LEFT + _along(gflops)
         yield svg.words(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")

@@ -58,6 +58,8 @@ class Picture extends HTMLElement {
       return
     }
     const kinds = loaded.get(this.dataset.format)
+    const play = kinds?.[this.dataset.kind] ?? globalThis.cypresskitToys?.[this.dataset.kind]
+    if (kinds && !play) return // a toy's own script comes with it
     if (!kinds) {
       if (loaded.size) this.advise(UNREADABLE)
       return
@@ -70,7 +72,7 @@ class Picture extends HTMLElement {
       const data = await unpack(this.querySelector(":scope > script").textContent)
       this.append(box)
       run.ends.push(followTheme(this, () => run.recolour?.()))
-      run.recolour = await kinds[this.dataset.kind](box, data, this, run.ends)
+      run.recolour = await play(box, data, this, run.ends)
       if (this.running !== run) throw new Error("the picture left the page")
       box.classList.remove("cypresskit-beginning")
       this.showStill(false)

@@ -26,10 +26,6 @@ MODULES = (
     "draw/into_view.js",
     "draw/picture.js",
     "draw/player.js",
-    "draw/toy.js",
-    "teach/l03_bundles/bundle_rules.js",
-    "teach/l03_bundles/bundle_game.js",
-    "teach/l07_lds/lds_pitch.js",
     "draw/journey.js",
     "draw/start.js",
 )

@@ -7,12 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cypresskit.draw import svg, theme
+from cypresskit.draw.scripts import joined
 from cypresskit.draw.shown import Shown, embed, still_image
+
+#: The modules that the scripts of toys share, each after those that it imports from.
+SHARED = ("draw/shell.js", "draw/guess.js", "draw/toy.js")
+#: A toy's own script: `begin` brings its kind to life, as ``picture.js`` calls it.
+SCRIPT = """<script>(() => {{
+{modules}
+globalThis.cypresskitToys ??= {{}}
+globalThis.cypresskitToys[{kind}] = {begin}
+window.dispatchEvent(new Event("cypresskit-loaded"))
+}})()</script>"""
 
 
 @dataclass(frozen=True, eq=False)
 class Toy(Shown):
-    """An interactive picture. ``kind`` names what brings it to life, with ``data``: see start.js.
+    """An interactive picture. The function ``begin`` of the last of its ``modules`` in JavaScript
+    brings its ``kind`` to life, with ``data``.
     ``keys``: the keyboard's use, for a screen reader. ``marks``:
     the parts of the still's SVG, in a box of ``size``; see ``svg``.
     """
@@ -21,6 +33,8 @@ class Toy(Shown):
     keys: str
     text: str
     kind: str
+    modules: tuple[str, ...]
+    begin: str
     marks: Sequence[str]
     size: tuple[int, int]
     data: dict = field(default_factory=dict)
@@ -35,4 +49,6 @@ class Toy(Shown):
     def embedded(self, *, links: bool = True, still: bool = True) -> str:
         own = {"title": self.title, "keys": self.keys, "series": theme.SERIES}
         inside = still_image(self.still(), repr(self)) if still else ""
-        return embed(self.kind, json.dumps(self.data | own), inside)
+        own_modules = joined(*SHARED, *self.modules)
+        script = SCRIPT.format(modules=own_modules, kind=json.dumps(self.kind), begin=self.begin)
+        return embed(self.kind, json.dumps(self.data | own), inside) + script

@@ -8,12 +8,13 @@ starts a thread or a process: ``AnswerHere`` answers in the calling process, ``A
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from cypresskit.compiler import forget_code
 from cypresskit.editing import measured_answers, pure_answers
 from cypresskit.editing.pure_answers import Answer, Signature
-from cypresskit.editing.small_product import small_product
+from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError, Program, assemble
@@ -54,7 +55,7 @@ class Case:
         self.program: Program | None = None
         self.mine: Kernel | None = None
         self.seen: Verification | None = None
-        self.untimed = False
+        self.unpriced = False
 
     def text(self) -> Answer:
         """Of a long text: a short one is answered by whoever asks."""
@@ -79,8 +80,14 @@ class Case:
         except (ValueError, TypeError) as error:
             return unknown_launch(error, self.job.get("like"))
         assert self.seen is not None
-        small = small_product(self.mine) if self.mine is not None else None
-        return measured_answers.verdict_answer(self.seen) | ({"small": small} if small else {})
+        small = self.small
+        return measured_answers.verdict_answer(self.seen) | (
+            {"small": small.answer()} if small else {}
+        )
+
+    @cached_property
+    def small(self) -> SmallProduct | None:
+        return None if self.mine is None else small_product(self.mine)
 
     def _judge(self) -> Kernel:
         """The kernel that the text is. Raises what ``ck.kernel`` does."""
@@ -102,23 +109,26 @@ class Case:
         if self.mine is None:
             return None
         answer = measured_answers.clocks_answer(self.mine, self.job["n"])
-        self.untimed = "problem" in answer
+        self.unpriced = "problem" in answer or not (self.seen and self.seen.right)
         return answer
 
     def replay_place(self) -> Sequence[int] | None:
         """The element of which the terms are asked, or the first wrong one, or None."""
         if self.job.get("element"):
             return self.job["element"]
-        return self.seen.wrong[:2] if self.seen is not None and self.seen.wrong else None
+        if self.seen is None or not self.seen.wrong:
+            return None
+        small = self.small
+        return small.wrong if small and small.wrong else self.seen.wrong[:2]
 
     def replay(self) -> Answer | None:
         """Of the element that is asked for, or of the first wrong one."""
         place = self.replay_place()
         if place is None:
             return None
-        mine = self._judge()
+        self._judge()
         assert self.seen is not None
-        return measured_answers.replay_answer(mine, self.seen, *place)
+        return measured_answers.replay_answer(self.seen, self.small, *place)
 
     def view(self) -> Answer:
         """A view of the kernel, as a page that plays."""
@@ -130,9 +140,11 @@ class Case:
             return {"view": view, "problem": f"It can't be played: {last}"}
 
     def prices(self) -> Answer | None:
-        if self.untimed:
+        """Of a correct kernel: what another one costs tells nothing."""
+        mine = self._judge()
+        if self.unpriced or not (self.seen and self.seen.right):
             return None
-        return measured_answers.prices_answer(self._judge(), self.job["n"], self.others.comes)
+        return measured_answers.prices_answer(mine, self.job["n"], self.others.comes)
 
 
 def assembled(text: str, name: str) -> Program | None:
@@ -174,7 +186,10 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     if like is not None:
         message = message.partition(" Say which kernel")[0]
-        advice = f"Nor as {like}. Look at what is stored, and at its address. {advice}"
+        advice = (
+            f"C is also incorrect when launched like {like}. Check what is stored, and at which"
+            f" address. {advice}"
+        )
     row = {"kind": "launch", "line": 0, "column": 1, "length": 1, "message": message}
     row["advice"] = advice
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
@@ -206,7 +221,7 @@ def answer_job(
         for part in job["parts"]:
             if others.overtaken(edit):
                 return []
-            if part == "prices" and not case.untimed and others.comes(PAUSE):
+            if part == "prices" and not case.unpriced and others.comes(PAUSE):
                 return [part]
             if part not in makers or (part == "replay" and not case.replay_place()):
                 continue

@@ -45,7 +45,7 @@ export class BundleTable {
       class: "ckw-bundles",
       role: "grid",
       tabindex: "0",
-      "aria-label": "Bundles. Arrows move, Enter goes to the line.",
+      "aria-label": "Bundles. Arrow keys move, Enter goes to the line.",
     })
     this.box.addEventListener("keydown", (event) => this.press(event))
     this.box.addEventListener("focus", () => {

@@ -45,9 +45,9 @@ LOOK = 0.4  # seconds between two looks at the file
 PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
-OVER = "The process that answers ended at this text, and was started anew."
-SLOW = "This text of {lines:,} lines had no answer for too long; it was given up."
-SLOW_PRICES = "Prices take too long for this text; they were given up."
+OVER = "The process that checks kernels ended at this one, and was restarted. Edit it to try again."
+SLOW = "Checking this kernel of {lines:,} lines timed out. Edit it to try again."
+SLOW_PRICES = "Finding the costs of this kernel timed out. Edit it to try again."
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
     " its cell again."
@@ -246,11 +246,25 @@ class Conversation:
             "idea": self.step.idea,
             "pars": asdict(self.step.pars),
             "within": WITHIN,
+            "record": self.step.record,
             "hint": self.step.hint,
+            "opens": self.step.opens,
+            "guess": self.step.guess,
+            "blocks": self.step.blocks,
+            "elsewhere": self._best_elsewhere(),
             "views": [[view, VIEWS[view]] for view in self.step.views],
             "kept": None if kept is None else kept.shown(),
             "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
         }
+
+    def _best_elsewhere(self) -> str:
+        """Where the reader's fastest kernel is, if the step began with another one; or ""."""
+        assert self.step is not None
+        others = [edit for edit in self.edits if edit.kept and edit.step != self.step.name]
+        if self.step.previous or not others:
+            return ""
+        best = max(others, key=lambda edit: edit.gflops)
+        return f"Your {best.gflops:,.0f} Gflop/s of step {best.step} are in the history."
 
     def _words(self) -> Message:
         """What words mean: of a product's launch, also what its constants hold."""

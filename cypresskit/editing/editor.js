@@ -16,9 +16,11 @@ const OWN = new Set(
 // The gutter's columns: class, head, and what it means.
 const COLUMNS = [
   ["number", "line", ""],
-  ["live", "live", "registers whose value is still needed here; the most, in bold, is what counts"],
-  ["price", "price", "how many per cent sooner the launch would end if the line took no time"],
+  ["live", "live", "registers in use at this line; the most in bold"],
+  ["price", "cost", "per cent of the time that would be saved if this line took none"],
 ]
+const INDENT = "    "
+const HOW_TO_LEAVE = "Tab indents. Escape, then Tab, leaves the editor."
 const REST = 350 // milliseconds after which the mouse rests on a word
 
 export class Editor {
@@ -26,7 +28,8 @@ export class Editor {
    * @param {HTMLElement} parent
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
    *   meaning: (word: string, line: number) => string[] | undefined,
-   *   beside: (text: string) => string}} owner what to paint beside a line */
+   *   beside: (text: string) => string, picked: (line: number) => void}} owner `beside`: what to
+   *   paint beside a line; `picked`: its number was clicked */
   constructor(parent, owner) {
     this.owner = owner
     this.faults = []
@@ -34,11 +37,16 @@ export class Editor {
     const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
     for (const [name, text, title] of COLUMNS)
       make(heads, "span", {class: `ckw-${name}`, title}, text)
-    this.lines = new PaintedLines(this.frame, (line) => this.goTo(line), owner.beside)
+    const picked = (line) => {
+      this.goTo(line)
+      owner.picked(line)
+    }
+    this.lines = new PaintedLines(this.frame, picked, owner.beside)
     this.area = /** @type {HTMLTextAreaElement} */ (
       make(this.lines.code, "textarea", {
         class: "ckw-area",
         "aria-label": owner.label,
+        "aria-description": HOW_TO_LEAVE,
         autocapitalize: "off",
         autocomplete: "off",
         autocorrect: "off",
@@ -190,13 +198,50 @@ export class Editor {
   }
 
   press(event) {
-    if (event.key === "Escape") this.hideTip()
-    if (event.ctrlKey || event.altKey || event.shiftKey || event.metaKey || event.isComposing)
-      return
-    if (event.key === "Enter") this.breakLine()
+    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return
+    const leaves = this.escaped && event.key === "Tab"
+    if (event.key !== "Shift") this.escaped = event.key === "Escape"
+    if (this.escaped) this.hideTip()
+    if (event.key === "Tab") {
+      if (leaves) return
+      this.indent(event.shiftKey)
+    } else if (event.shiftKey) return
+    else if (event.key === "Enter") this.breakLine()
     else if (event.key in PAGE_KEYS) this.turnPage(PAGE_KEYS[event.key])
-    else return
+    else if (event.key !== "End" || !this.toEndOfCode()) return
     event.preventDefault()
+  }
+
+  /** Indent at the caret, or the selected lines; or take their indent away. All is typed, so the
+   * browser can undo it. */
+  indent(back) {
+    const {selectionStart: start, selectionEnd: end} = this.area
+    const first = this.text.lastIndexOf("\n", start - 1) + 1
+    const selected = this.text.slice(start, end).includes("\n")
+    if (!back && !selected) {
+      document.execCommand("insertText", false, INDENT.slice((start - first) % INDENT.length))
+      return
+    }
+    const rest = this.text.indexOf("\n", end)
+    const last = rest < 0 ? this.text.length : rest
+    const lines = this.text.slice(first, last).split("\n")
+    const changed = lines.map((line) => (back ? line.replace(/^(\t| {1,4})/, "") : INDENT + line))
+    if (changed.join() === lines.join()) return
+    this.area.setSelectionRange(first, last)
+    document.execCommand("insertText", false, changed.join("\n"))
+    const move = changed[0].length - lines[0].length
+    const all = changed.join("\n").length - (last - first)
+    this.area.setSelectionRange(Math.max(first, start + move), end + all)
+  }
+
+  /** Go to the end of the line's code, before its remark. Returns false if the caret is there. */
+  toEndOfCode() {
+    const {line, column} = this.caret
+    const code = this.line(line).replace(/\s*(;|\/\/).*$/, "")
+    if (!code || code.length === this.line(line).length || column === code.length) return false
+    this.placeCaret(line, code.length + 1)
+    this.move()
+    return true
   }
 
   /** A new line, indented as that of the caret: typed, so the browser can undo it. */

@@ -213,7 +213,7 @@ class Edits(Sequence[Edit]):
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            kept = f"  kept as your {edit.step}" if edit.kept else ""
+            kept = f"  saved as your step {edit.step}" if edit.kept else ""
             line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}{kept}  {edit.note}"
             lines.append(line.rstrip())
         return "\n".join(lines)

@@ -1,41 +1,43 @@
-// The column of figures: what binds, how busy each unit is, what the compiler made, what is dear; and
-// below the text, the terms of a wrong element.
+// What limits the launch, how busy each unit is, what the compiler made, which line costs most; and
+// the terms of a wrong element.
 import {make} from "../draw/shell.js"
 
 const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
 const WORKING = {
-  text: "reading the text",
+  text: "reading the source",
   code: "compiling",
   verdict: "checking C",
   clocks: "timing",
-  prices: "pricing lines",
-  replay: "replaying a wrong element",
+  prices: "finding what each line costs",
+  replay: "tracing an incorrect element",
 }
 // The rows of the card, and what they mean.
 export const MEANINGS = {
-  "bundles a turn": "Bundles in a turn of the main loop: each holds up to five operations.",
-  registers: "Registers that a work-item takes: the fewer, the more wavefronts an engine holds.",
+  "bundles per iteration":
+    "Bundles in one iteration of the main loop: each holds up to five operations.",
+  registers: "Registers per work-item: the fewer, the more wavefronts an engine holds.",
   wavefronts: "Wavefronts that an engine holds at once: while some wait, others compute.",
-  "fetches a turn": "Fetches from textures in a turn of the main loop.",
-  "full bundles": "The share of the loop's bundles in which all five slots are taken.",
-  "LDS a turn": "Accesses to the local data share in a turn of the main loop.",
+  "fetches per iteration": "Fetches from textures in one iteration of the main loop.",
+  "full bundles": "The share of the loop's bundles in which all five slots are filled.",
+  "LDS per iteration": "Accesses to the local data share in one iteration of the main loop.",
   nominal: "The speed if nothing but the loop's bundles took time.",
 }
+const NO_SPEED = "Speed and costs are shown once C is correct."
 
 export class Figures {
   /**
-   * @param {HTMLElement} parent
    * @param {{parts: string[], goTo: (line: number, column?: number) => void,
-   *   light: (lines: Set<number>) => void, below: HTMLElement, card: HTMLElement}} owner */
-  constructor(parent, owner) {
+   *   light: (lines: Set<number>) => void}} owner
+   * @param {Record<"terms" | "limits" | "card" | "costs" | "working", HTMLElement>} places */
+  constructor(owner, {terms, limits, card, costs, working}) {
     this.owner = owner
     const measured = owner.parts.includes("clocks")
-    this.terms = make(owner.below, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
-    this.units = make(parent, "section", {class: "ckw-units ckw-of-clocks"})
+    this.terms = make(terms, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
+    this.units = make(limits, "section", {class: "ckw-units ckw-of-clocks"})
     this.units.hidden = !measured
-    this.cardBox = make(owner.card, "section", {class: "ckw-card"})
-    this.dear = make(parent, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
-    this.working = make(parent, "p", {class: "ckw-working"})
+    this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
+    this.dear = make(costs, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
+    this.working = make(working, "p", {class: "ckw-working"})
     this.rows = new Map()
   }
 
@@ -62,45 +64,56 @@ export class Figures {
     return row
   }
 
+  /** The card, and what changed since the last correct kernel. */
   card(card) {
-    const before = this.lastCard ?? card
+    const before = this.correctCard ?? card
     this.lastCard = card
     const change = (name) => card[name] - before[name]
-    this.row("bundles a turn", card.loop_bundles, "", change("loop_bundles"))
+    this.row("bundles per iteration", card.loop_bundles, "", change("loop_bundles"))
     this.row("registers", card.gprs, "", change("gprs"))
     this.row("wavefronts", card.wavefronts, "", change("wavefronts"))
-    this.row("fetches a turn", card.fetches, "", change("fetches"))
+    this.row("fetches per iteration", card.fetches, "", change("fetches"))
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
-    if (card.lds_operations) this.row("LDS a turn", card.lds_operations)
+    if (card.lds_operations) this.row("LDS per iteration", card.lds_operations)
     if (!this.owner.parts.includes("clocks"))
       this.row("nominal", Math.round(card.nominal_gflops) || "", card.no_speed ?? "Gflop/s")
   }
 
-  /** How busy each unit is: a bar each, that of what binds in full colour. */
-  clocks(answer) {
+  /** The text is correct: the next ones are compared with it. */
+  correct() {
+    this.correctCard = this.lastCard
+  }
+
+  /** How busy each unit is, of a correct kernel: a bar each, that of what binds in full colour. */
+  clocks(answer, right) {
     this.works("")
     this.units.replaceChildren()
+    if (!right && !answer.problem) {
+      make(this.units, "p", {class: "ckw-soft"}, NO_SPEED)
+      return
+    }
     if (answer.problem) {
       make(this.units, "p", {class: "ckw-soft"}, answer.problem)
       return
     }
-    const head = make(this.units, "h3", {}, `Bound by ${answer.bound}`)
-    head.title = "What keeps the launch from ending sooner; below, how busy each unit is."
+    const head = make(this.units, "h3", {}, `Limited by ${answer.bound}`)
+    head.title = "What keeps the kernel from finishing sooner; below, how busy each unit is."
     for (const unit of UNITS) {
       if (unit === "DRAM rows" && !answer.bound.startsWith(unit)) continue
       const share = answer.busy[unit] ?? 0
       const line = make(this.units, "p", {class: "ckw-unit"})
+      line.dataset.unit = unit
       line.toggleAttribute("data-binds", answer.bound.startsWith(unit))
       make(line, "span", {class: "ckw-name"}, unit.replace("DRAM rows", "its rows"))
       const bar = make(line, "span", {class: "ckw-bar"})
       make(bar, "i").style.width = `${100 * Math.min(1, share)}%`
-      make(line, "span", {class: "ckw-share"}, `${Math.round(100 * share)} %`)
+      make(line, "span", {class: "ckw-share"}, `${Math.round(100 * share)} %`)
     }
     const {percent, error, clocks, hits = {}, launch = 0} = answer
     const part = percent < 0.01 ? "below 0.01" : percent
-    const notes = [`${part} % of peak, ${Math.round(clocks).toLocaleString("en")} clocks`]
-    if (error > 0.02) notes[0] += ` ± ${(100 * error).toFixed(0)} %`
-    if (launch > 0.05) notes.push(`the launch itself: ${(100 * launch).toFixed(0)} % of the time`)
+    const notes = [`${part} % of peak, ${inClocks(clocks)} clocks`]
+    if (error > 0.02) notes[0] += ` (± ${(100 * error).toFixed(0)} %)`
+    if (launch > 0.05) notes.push(`launch overhead: ${(100 * launch).toFixed(0)} % of the time`)
     const rates = Object.entries(hits).map(
       ([cache, share]) => `${cache} ${Math.round(100 * share)} %`,
     )
@@ -113,7 +126,7 @@ export class Figures {
     this.works("")
     this.terms.hidden = false
     this.terms.replaceChildren()
-    make(this.terms, "h3", {}, problem ?? `In the verdict's product, ${message}`)
+    make(this.terms, "h3", {}, problem ?? message)
     for (const note of (notes ?? []).slice(1)) make(this.terms, "p", {class: "ckw-fault"}, note)
     const list = make(this.terms, "div", {class: "ckw-termlist"})
     for (const {text, right, note, line, lines = [line]} of terms ?? []) {
@@ -122,7 +135,7 @@ export class Figures {
         class: right ? "ckw-term" : "ckw-term ckw-fault",
         title: note,
       })
-      make(button, "small", {}, line ? `${line} ` : "")
+      make(button, "small", {}, line ? `line ${line}: ` : "")
       make(button, "span", {}, text)
       button.addEventListener("click", () => this.owner.goTo(line || 1))
       for (const event of ["mouseenter", "focus"])
@@ -131,8 +144,8 @@ export class Figures {
     if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
   }
 
-  /** The dearest line, a button to it. */
-  prices({message, dearest}) {
+  /** The line that costs most, a button to it. */
+  prices({message, dearest, why = ""}) {
     this.works("")
     this.dear.hidden = !message
     this.dear.replaceChildren()
@@ -141,7 +154,17 @@ export class Figures {
       return
     }
     const button = make(this.dear, "button", {type: "button"}, message)
-    button.title = "What the launch would save if the line took no time. Click: go to the line."
+    button.title =
+      "How much sooner the kernel would finish if the line took no time. Go to the line."
     button.addEventListener("click", () => this.owner.goTo(dearest))
+    if (why) make(this.dear, "p", {class: "ckw-soft"}, why)
   }
+}
+
+/** Clocks in at most three digits, which the model's error allows. */
+function inClocks(clocks) {
+  const digits = {maximumSignificantDigits: 3}
+  return clocks < 1e6
+    ? clocks.toLocaleString("en", digits)
+    : `${(clocks / 1e6).toLocaleString("en", digits)} million`
 }

@@ -3,8 +3,9 @@
 import {make} from "../draw/shell.js"
 
 const HIGH = 68
-const HINT = "Hover: what it changed. Click: back to its text."
+const HINT = "Hover to see a change. Click to bring its text back."
 const STEP = 16
+const NONE = "None yet."
 
 export class History {
   /**
@@ -12,16 +13,15 @@ export class History {
    * @param {{recall: (entry: number) => void}} owner */
   constructor(parent, owner) {
     this.owner = owner
-    this.parent = parent
     this.entries = []
     const head = make(parent, "div", {class: "ckw-panelhead"})
-    make(head, "h3", {}, "Your edits, by Gflop/s")
+    make(head, "h3", {}, "Your edits, by speed")
     this.words = make(head, "span", {class: "ckw-soft"}, HINT)
     this.box = make(parent, "div", {
       class: "ckw-dots",
       role: "listbox",
       tabindex: "0",
-      "aria-label": "Your edits. Arrows move, Enter goes back to a text.",
+      "aria-label": "Your edits. Arrow keys move, Enter brings a text back.",
     })
     this.box.addEventListener("keydown", (event) => this.press(event))
     this.box.addEventListener("mouseleave", () => this.mark())
@@ -32,7 +32,6 @@ export class History {
    * @param {{number: number, gflops: number, right: boolean | null, bundles: number, registers: number,
    *   wavefronts: number, bound: string, n: number, note: string, change?: string}[]} entries */
   show(entries) {
-    this.parent.hidden = !entries.length
     const grown = entries.length !== this.entries.length
     this.entries = entries
     if (this.at >= entries.length) this.at = undefined
@@ -48,7 +47,8 @@ export class History {
     const fastest = Math.max(1, ...good.map((n) => this.entries[n].gflops))
     const most = good.length ? fastest : Math.max(1, ...this.entries.map(({gflops}) => gflops))
     const place = (n) => {
-      const share = Math.min(1, this.entries[n].gflops / most) // a wrong one is no record
+      const {right, gflops} = this.entries[n]
+      const share = right === false ? 0 : Math.min(1, gflops / most) // a wrong one has no speed
       return [STEP * (n + 1), HIGH - 10 - share * (HIGH - 22)]
     }
     make(svg, "polyline", {class: "ckw-way", points: good.map((n) => place(n).join()).join(" ")})
@@ -82,11 +82,11 @@ export class History {
     const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
     const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
     const speed = gflops
-      ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, bound by ${bound}`
+      ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, limited by ${bound}`
       : "not timed"
     const code = `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
     const origin = [note, change].filter(Boolean).join(", ")
-    const verdict = {right: speed, wrong: `C is wrong; ${speed}`, unjudged: "not judged"}
+    const verdict = {right: speed, wrong: "C is incorrect", unjudged: "not checked"}
     return [origin, verdict[judgement(entry)], bundles ? code : ""].filter(Boolean).join("; ")
   }
 
@@ -109,7 +109,7 @@ export class History {
     })
     if (this.at === undefined) this.box.removeAttribute("aria-activedescendant")
     else this.box.setAttribute("aria-activedescendant", `${this.id}-${this.at}`)
-    if (this.at === undefined) this.words.textContent = HINT
+    if (this.at === undefined) this.words.textContent = this.entries.length ? HINT : NONE
     else this.tell(this.at)
   }
 

@@ -1,29 +1,30 @@
-// What is what on the workbench, and its keys: behind a button with a question mark.
+// The legend and the keyboard shortcuts, behind a button with a question mark.
 import {make} from "../draw/shell.js"
 import {MEANINGS} from "./figures.js"
 
 const KEYS = [
-  ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the dots below have all earlier texts"],
+  ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
+  ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"],
 ]
 const PURE = [
-  ["live", "registers whose value is still needed at a line; the most, in bold, is what counts"],
-  ["colours", "a line, and what became of it in the bundles, have the same"],
-  ["a bundle", "a row: operations that slots x y z w t do at once; a dashed slot does nothing"],
-  ["MAD, PRED", "multiply and add; who stays in the loop. Point at a slot: it says all"],
-  ["orange edge", "a bundle that the text before this one didn't have"],
-  ["grey", "still of the text before"],
-  ["hollow mark", "a line of which no operation is left"],
+  ["live", "registers in use at a line. The row `registers` has what limits the wavefronts"],
+  ["colors", "a line and its operations in the bundles have the same"],
+  ["bundle", "a row: operations that slots x y z w t do at once; a dashed slot is empty"],
+  ["MAD, PRED", "multiply-add; which work-items stay in the loop. Point at a slot to see all"],
+  ["orange edge", "a bundle that the previous text did not have"],
+  ["gray", "still of the previous text"],
+  ["hollow mark", "a line that compiles to nothing"],
 ]
 const MEASURED = [
   [
-    "price",
-    "per cent of the launch saved if the line took no time; the bar: how long its unit works for it",
+    "cost",
+    "per cent of the time that is saved if the line takes none. It depends on what is left to wait for",
   ],
-  ["orange element", "it is wrong: click it, and the terms of its sum come, the wrong ones in red"],
+  ["orange element", "it is incorrect: click it to see its terms, the wrong ones in red"],
   ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
   [
     "dots",
-    "your edits, as high as they are fast; a cross is wrong, hollow not judged, ringed the fastest",
+    "your edits, as high as they are fast; a cross is incorrect, hollow not checked, ringed the fastest",
   ],
 ]
 
@@ -35,15 +36,15 @@ export class Legend {
     this.button = make(parent, "button", {
       type: "button",
       class: "ckw-ask",
-      title: "What is what, and the keys",
-      "aria-label": "What is what, and the keys",
+      title: "Legend and keyboard shortcuts",
+      "aria-label": "Legend and keyboard shortcuts",
       "aria-expanded": "false",
     })
     this.button.textContent = "?"
     this.box = make(over, "div", {
       class: "ckw-legend",
       role: "region",
-      "aria-label": "What is what, and the keys",
+      "aria-label": "Legend and keyboard shortcuts",
       tabindex: "0",
       hidden: "",
     })

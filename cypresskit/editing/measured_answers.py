@@ -14,16 +14,18 @@ from functools import lru_cache
 from cypresskit.compiler import CompileError
 from cypresskit.editing.next_steps import bottleneck, dropped_components, next_steps
 from cypresskit.editing.pure_answers import Answer, accesses, word_length
+from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.steps import book_kernel
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
-from cypresskit.kernels.element_trace import Term, trace_element
+from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.own import ConventionError, kernel, likeliest_launch
 from cypresskit.kernels.products import share_right
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
+from cypresskit.machine.checks.bounds import TOO_FAR
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, never, percent, price
@@ -32,6 +34,7 @@ from cypresskit.timing.simulate import simulate
 
 FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: the line that throws a sum away is named first
+OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of a replayed element, that are shown
 WORTH = 0.002  # of a launch: a price that is worth a word
 PRICED_WAIT = 0.01  # of the lives of wavefronts: a wait that a line's price tells
@@ -123,7 +126,7 @@ def verdict_answer(seen: Verification) -> Answer:
     product ``product``: its ``size``, how many elements are wrong, the first one's row and column,
     what it is (``got``) and should be (``wanted``).
     """
-    findings = [row_of(finding) for finding in seen.findings[:FINDINGS]]
+    findings = [row_of(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append(_launch_row(seen))
     if seen.wrong is not None:
@@ -149,23 +152,26 @@ def _launch_row(seen: Verification) -> Answer:
     text = program.lines[line - 1]
     column = len(text) - len(text.lstrip()) + 1
     message = f"it {place[2]}, which this launch doesn't give."
-    advice = "No launch was found under which anything of C is right: look at what is stored where."
+    advice = "No launch makes any element of C correct. Check what is stored, and at which address."
     return finding_row("launch", line, column, len(text.strip()), message, advice)
 
 
 def launch_in_words(mine: Kernel) -> str:
     """How a kernel is launched: what a work-item computes, and what a texel holds."""
     rows, columns = mine.block
-    computes = f"{rows} numbers of y" if mine.vector else f"{rows} x {columns} of C"
-    words = f"Launched so: a work-item computes {computes}"
+    computes = f"{rows} elements of y" if mine.vector else f"{rows} x {columns} elements of C"
+    words = f"Launched so that each work-item computes {computes}"
     if mine.convention.parts > 1:
-        words += f", and {mine.convention.parts} share its steps of k"
-    words += f"; a turn takes {quantity(mine.k_step, 'step')} of k"
+        words += f", {mine.convention.parts} of them share its values of k"
+    words += f"; each iteration handles {quantity(mine.k_step, 'value')} of k"
     if not mine.convention.buffer:
         numbers = max(1, mine.convention.texel // BYTES[mine.precision])
-        words += f"; a texel holds {quantity(numbers, 'number')}"
+        words += f"; each fetch returns {quantity(numbers, 'number')}"
+    stored = [("A", mine.trans_a, "A[k, row]"), ("B", mine.trans_b, "B[column, k]")]
+    for name, transposed, place in stored:
+        words += f"; {name} is stored transposed, as {place}" if transposed else ""
     if dropped := dropped_components(mine):
-        words += f". Not stored, for a texel of C has no room: {', '.join(dropped)}"
+        words += f". Not stored, since an output of C has no room for them: {', '.join(dropped)}"
     return f"{words}."
 
 
@@ -173,14 +179,14 @@ def _sentence(seen: Verification) -> str:
     """The verdict in one sentence."""
     result = "y" if seen.kernel.vector else "C"
     if seen.right:
-        return f"{result} is right in products of {seen.at}."
+        return f"{result} is correct. Tested: {seen.at}."
     if seen.wrong is not None:
-        return f"{result} is wrong: {seen.wrong}."
+        return f"{result} is incorrect: {seen.wrong}."
     if seen.findings:
         return finding_sentence(seen.findings[0])
     if seen.error and (row := _launch_row(seen))["line"]:
         return f"Line {row['line']}: {row['message']}"
-    return seen.error or f"{result} is wrong."
+    return seen.error or f"{result} is incorrect."
 
 
 def finding_sentence(first: Finding) -> str:
@@ -188,10 +194,36 @@ def finding_sentence(first: Finding) -> str:
     return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
 
 
-def row_of(finding: Finding) -> Answer:
+def row_of(finding: Finding, mine: Kernel) -> Answer:
+    """A finding as a row of the list."""
     length = word_length(finding.text, finding.column)
-    line = finding.line
-    return finding_row(finding.kind, line, finding.column, length, finding.message, finding.advice)
+    advice = _growing_advice(finding, mine) or finding.advice
+    return finding_row(finding.kind, finding.line, finding.column, length, finding.message, advice)
+
+
+def _growing_advice(finding: Finding, mine: Kernel) -> str:
+    """Advice for a fetch beyond A or B, along k or across the block; "" for other findings."""
+    place = OUTSIDE.search(finding.message) if finding.advice.endswith(TOO_FAR) else None
+    if place is None:
+        return ""
+    letter, row, column, rows, columns = place.groups()
+    beyond = [int(row) >= int(rows), int(column) >= int(columns)]
+    k_first = mine.trans_a if letter == "A" else not mine.trans_b  # the index that counts k
+    along_k, across = beyond if k_first else beyond[::-1]
+    advice = []
+    if across:
+        side = "rows" if letter == "A" else "columns"
+        down, over = mine.block
+        advice.append(
+            f"Are there {side} of the block that aren't stored yet? Each work-item stores"
+            f" {down} x {over} elements of C, and is launched for these."
+        )
+    if along_k:
+        advice.append(
+            "Is k counted by less than an iteration handles? The loop has to add as many to k as it"
+            " fetches."
+        )
+    return " ".join(advice)
 
 
 def finding_row(
@@ -221,38 +253,56 @@ def _wrong_product(seen: Verification) -> Answer | None:
     }
 
 
-def replay_answer(mine: Kernel, seen: Verification, row: int, column: int) -> Answer:
-    """What went into an element of the wrong product.
+def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
+    """What went into an element of C.
+
+    It is an element of the ``small`` product, which a reader can check by hand, unless that doesn't
+    show the fault or doesn't have the element.
 
     The answer holds ``row``, ``column``; a ``message`` on what the element is; ``notes``, what is
     wrong, in sentences; ``terms``, each with its ``text``, whether it is ``right``, a ``note``, the
     ``line`` to go to, and the ``lines`` that touched it; or a ``problem``, why nothing can be said.
     """
+    if small is not None and (not small.has(row, column) or not (seen.right or small.wrong)):
+        small = None
     place = {"row": row, "column": column}
+    scalars = {"alpha": seen.alpha, "beta": seen.beta}
     try:
-        trace = trace_element(mine, row, column, size=seen.size, alpha=seen.alpha, beta=seen.beta)
+        if small is not None:
+            trace = small.trace(row, column)
+        else:
+            trace = trace_element(seen.kernel, row, column, size=seen.size, **scalars)
     except (ValueError, KernelError) as error:
         return place | {"problem": str(error).splitlines()[-1].strip()}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
-    state = "is right" if trace.right else f"in place of {trace.expected:.9g}"
+    if small is not None:
+        state = f"{small.sums(trace)}."
+    else:
+        state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
+        state += f". The test uses alpha = {seen.alpha:g}, beta = {seen.beta:g}."
     return place | {
-        "message": f"C[{row}, {column}]{writer}: {trace.got:.9g} {state}",
+        "message": f"C[{row}, {column}]{writer}: {state}",
         "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
-        "terms": [_term_row(term) for term in trace.terms[:TERMS]],
+        "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),
     }
 
 
-def _term_row(term: Term) -> Answer:
-    factors = " · ".join(map(str, term.factors))
-    times = "" if term.times == 1 else f"{term.times:g} · "
+def _term_row(term: Term, trace: ElementTrace) -> Answer:
+    names = {trace.beta: " (beta)"} if _is_old(term) else {trace.alpha: " (alpha)"}
+    times = "" if term.times == 1 else f"{term.times:g}{names.get(term.times, '')} · "
     return {
-        "text": f"{times}{factors}",
+        "text": times + " · ".join(map(str, term.factors)),
         "right": term.right,
         "note": term.note,
         "line": term.blame or term.line,
         "lines": list(term.lines),
     }
+
+
+def _is_old(term: Term) -> bool:
+    """Return whether a term is an element of the old C."""
+    return [factor.element.matrix for factor in term.factors] == ["C"]
 
 
 def json_number(value: float) -> float | str:
@@ -315,7 +365,8 @@ def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> A
     The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
     works for it), ``price`` (the share of the launch that it costs), as it is ``shown``, and a
     ``text`` that says both; ``dearest``, the line with the highest price, 0 if no line alone is
-    dear; and a ``message`` on all that are as dear.
+    dear; a ``message`` on all that cost as much; and ``why`` the lines of the unit that limits the
+    launch cost little, if they do.
     """
     return priced_answer(price(report_at(mine, n), unless=unless))
 
@@ -324,18 +375,37 @@ def priced_answer(prices: Prices) -> Answer:
     """The part "prices" of prices."""
     written: dict[int, list[LinePrice]] = {}
     for row in prices.lines:
-        line = row.work.calls[0] if row.work.calls else row.line
-        written.setdefault(line, []).append(row)
+        written.setdefault(_line_of(row), []).append(row)
     costs = {line: _cost(parts) for line, parts in written.items()}
     lived = prices.report.lived
     rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
     first = max(costs, key=lambda line: costs[line].price, default=0)
     if not first or costs[first].price < WORTH:
-        return {"lines": rows, "dearest": 0, "message": "No line alone is dear."}
+        return {"lines": rows, "dearest": 0, "message": "No single line costs much."}
     dear = [line for line, cost in costs.items() if cost.is_as_dear_as(costs[first])]
-    alike = f"{len(dear)} lines alike, such as " if len(dear) > 1 else ""
-    message = f"Dearest: {alike}line {first}, {costs[first]} of the launch."
-    return {"lines": rows, "dearest": first, "message": message}
+    message = f"Line {first} costs the most: {costs[first]} of the time."
+    if len(dear) > 1:
+        message = f"{len(dear)} lines cost the most, such as line {first}: {costs[first]} each."
+    answer = {"lines": rows, "dearest": first, "message": message}
+    return answer | ({"why": why} if (why := _why_cheap(prices, costs)) else {})
+
+
+def _why_cheap(prices: Prices, costs: dict[int, Cost]) -> str:
+    """Why the lines of the unit that limits the launch cost little, if they do; or ""."""
+    report = prices.report
+    unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
+    lines = {_line_of(row) for row in prices.lines if row.unit == unit}
+    if not lines or sum(costs[line].price for line in lines) > report.busy[unit] / 2:
+        return ""
+    return (
+        f"{unit} limits this kernel, but each of its lines costs little: a line's cost depends on"
+        " what is left to wait for, and without one of them the others still keep the unit busy."
+    )
+
+
+def _line_of(row: LinePrice) -> int:
+    """The line of the source that is priced: of a macro's instruction, the line of its call."""
+    return row.work.calls[0] if row.work.calls else row.line
 
 
 def _cost(parts: Sequence[LinePrice]) -> Cost:
@@ -352,8 +422,8 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
         works[part.unit] += part.share
     unit = max(works, key=works.__getitem__)
     text = (
-        f"price {cost}: so much sooner would the launch end if it took no time."
-        f" {unit} works for it {percent(works[unit])} of the time"
+        f"cost {cost}: the kernel would finish that much sooner if this line took no time."
+        f" {unit} works on it {percent(works[unit])} of the time"
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
@@ -361,7 +431,7 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
         text += f", {clocks:.3g} clocks each time"
     waited = sum(part.work.waited for part in parts)
     if lived and waited / lived >= PRICED_WAIT:
-        text += f"; wavefronts wait at it {percent(waited / lived)} of their lives"
+        text += f"; wavefronts spend {percent(waited / lived)} of their lifetime waiting here"
     shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""
     shares = {"work": round(works[unit], 5), "price": round(cost.price, 5)}
     return {"line": line, **shares, "shown": shown, "text": text}

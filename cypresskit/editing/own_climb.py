@@ -20,7 +20,8 @@ def own_climb(edits: Edits) -> Climb:
     steps = list(_steps(edits))
     if not steps:
         return Climb(
-            "No step is kept yet: the first right kernel that reaches its step's par is.", ()
+            "No step is saved yet: a correct kernel is, once it reaches the step's first target.",
+            (),
         )
     (first, begin), (last, end) = steps[0], steps[-1]
     latest = max(edit.number for _, edit in steps)
@@ -28,7 +29,7 @@ def own_climb(edits: Edits) -> Climb:
     speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(len(between), 'edit')}"
     if first == last:
         speeds = f"{end.gflops:,.0f} Gflop/s"
-    sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the paper's {PAPER:,}"
+    sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the record of 2010, {PAPER:,}"
     bars = []
     before, text = 0.0, ""
     for name, edit in steps:

@@ -16,6 +16,7 @@ MODULES = (
     "editing/history.js",
     "editing/small_product.js",
     "editing/step_head.js",
+    "editing/panels.js",
     "editing/legend.js",
     "editing/workbench.js",
 )

@@ -286,11 +286,10 @@ export class PaintedLines {
     cell.style.setProperty("--part", String(count / this.most || 0))
     cell.toggleAttribute("data-most", count === this.most && count > 1)
     writeInto(cell, count ? String(count) : "")
-    cell.title = count ? `${count} live: ${names}` : ""
+    cell.title = count ? `${count} registers in use: ${names}` : ""
   }
 
   fillPrice(cell, price) {
-    cell.style.setProperty("--work", String(price ? Math.min(1, price.work / this.dearest) : 0))
     cell.style.setProperty("--part", String(price ? Math.max(0, price.price / this.dearest) : 0))
     writeInto(cell, price?.shown ?? "")
     cell.title = price?.text ?? ""

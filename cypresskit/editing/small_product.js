@@ -3,7 +3,7 @@
 // belongs there.
 import {make} from "../draw/shell.js"
 
-const APART = "A small product, to check by head. The verdict is of other numbers."
+const APART = "A small product that you can check by hand. Other products are tested, too."
 
 export class SmallProduct {
   /**
@@ -55,7 +55,7 @@ export class SmallProduct {
 
   element(row, column, value, right) {
     const wrong = value !== right
-    const state = wrong ? `wrong: ${right} belongs there` : "right"
+    const state = wrong ? `incorrect: it should be ${right}` : "correct"
     const button = make(
       this.grid,
       "button",
@@ -90,8 +90,10 @@ export class SmallProduct {
     const more = k > terms.length ? " + …" : ""
     const wanted = right[row][column]
     const got = c[row][column]
-    const end = got === wanted ? "" : `, not ${got}`
-    this.sum.textContent = `C[${row}, ${column}] = ${terms.join(" + ")}${more} = ${wanted}${end}`
+    const end = got === wanted ? "" : `. It is ${got}.`
+    const should = got === wanted ? "=" : "should be"
+    const sum = `${terms.join(" + ")}${more} = ${wanted}`
+    this.sum.textContent = `C[${row}, ${column}] ${should} ${sum}${end}`
   }
 
   press(event) {

@@ -1,24 +1,92 @@
-"""A product that can be multiplied by head: A, B and C of small whole numbers, by a kernel."""
+"""A product small enough to be checked by hand: A, B and C of small whole numbers."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.editing.pure_answers import Answer
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
+from cypresskit.kernels.probes import MatrixElement
 from cypresskit.kernels.products import LONGEST
 from cypresskit.machine import KernelError, launch
 
 SIDE = 8  # rows and columns of C that are shown
 LARGEST = 64  # rows or columns of a block of C: a larger one is not small
-TERMS = 4  # steps of k at least
-SHOWN_TERMS = 8  # at most
+TERMS = 4  # values of k at least
+SHOWN_TERMS = 8  # of a sum, at most
 
 
-def small_product(mine: Kernel) -> Answer | None:
-    """``a`` and ``b``, the factors' rows; ``c``, the rows of what the kernel made of them, and
-    ``right``, what belongs there: at most ``SIDE`` rows and columns, and ``SHOWN_TERMS`` terms of
-    each sum, of which there are ``k``. None if there is no such product, or the kernel doesn't come
-    to its end.
+@dataclass(frozen=True, eq=False)
+class SmallProduct:
+    """What a kernel made of a small product, with alpha = 1 and beta = 0.
+
+    ``a`` (m x k) and ``b`` (k x n) are the factors, ``c`` (m x n) is what the kernel stored, and
+    ``expected`` what belongs there; float64.
     """
+
+    kernel: Kernel
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    expected: np.ndarray
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """m, n and k."""
+        return len(self.a), self.b.shape[1], len(self.b)
+
+    @property
+    def wrong(self) -> tuple[int, int] | None:
+        """The row and column of the first wrong element that is shown, or None."""
+        places = np.argwhere((self.c != self.expected)[:SIDE, :SIDE])
+        return (int(places[0][0]), int(places[0][1])) if len(places) else None
+
+    def has(self, row: int, column: int) -> bool:
+        """Return whether an element of C is shown."""
+        return 0 <= row < min(SIDE, len(self.a)) and 0 <= column < min(SIDE, self.b.shape[1])
+
+    def answer(self) -> Answer:
+        """The rows of ``a``, ``b``, ``c`` and ``right`` that are shown, and ``k``."""
+        return {
+            "k": len(self.b),
+            "a": _rows(self.a[:SIDE, :SHOWN_TERMS]),
+            "b": _rows(self.b[:SHOWN_TERMS, :SIDE]),
+            "c": _rows(self.c[:SIDE, :SIDE]),
+            "right": _rows(self.expected[:SIDE, :SIDE]),
+        }
+
+    def trace(self, row: int, column: int) -> ElementTrace:
+        """Each term that went into an element. Raises what ``trace_element`` does."""
+        return trace_element(self.kernel, row, column, size=self.size, alpha=1.0, beta=0.0)
+
+    def sums(self, trace: ElementTrace) -> str:
+        """What came out as an element, and what belongs there, each as a sum of products."""
+        place = trace.row, trace.column
+        wanted = [f"{a:g}·{b:g}" for a, b in zip(self.a[place[0]], self.b[:, place[1]])]
+        right = f"{_sum(wanted)} = {self.expected[place]:g}"
+        if trace.right:
+            return right
+        got = [self._product(term) for term in trace.terms if term.kind != "missing"]
+        return f"{_sum(got) or '0'} = {self.c[place]:g}; it should be {right}"
+
+    def _product(self, term: Term) -> str:
+        """A term in numbers."""
+        numbers = [f"{self._value(factor.element):g}" for factor in term.factors]
+        return "·".join(numbers if term.times == 1 else [f"{term.times:g}", *numbers])
+
+    def _value(self, element: MatrixElement) -> float:
+        """The value of an element as stored."""
+        transposed = {"A": self.kernel.trans_a, "B": self.kernel.trans_b}
+        place = element.row, element.column
+        if transposed.get(element.matrix):
+            place = place[::-1]
+        matrix = {"A": self.a, "B": self.b}.get(element.matrix)
+        return 0.0 if matrix is None else float(matrix[place])
+
+
+def small_product(mine: Kernel) -> SmallProduct | None:
+    """Run a kernel on a small product. None if it has none, or doesn't come to its end."""
     if mine.vector or max(mine.convention.multiple) > LARGEST:
         return None
     m, n = (-(-SIDE // side) * side for side in mine.convention.multiple)
@@ -34,13 +102,13 @@ def small_product(mine: Kernel) -> Answer | None:
         return None
     if got.shape != (m, n):
         return None
-    return {
-        "k": k,
-        "a": _rows(a[:SIDE, :SHOWN_TERMS]),
-        "b": _rows(b[:SHOWN_TERMS, :SIDE]),
-        "c": _rows(got[:SIDE, :SIDE]),
-        "right": _rows((a @ b)[:SIDE, :SIDE]),
-    }
+    return SmallProduct(mine, a, b, got, a @ b)
+
+
+def _sum(terms: list[str]) -> str:
+    """Terms as a sum; of a long one, its beginning."""
+    shown = terms if len(terms) <= SHOWN_TERMS else [*terms[:SHOWN_TERMS], "…"]
+    return " + ".join(shown)
 
 
 def _rows(matrix: np.ndarray) -> list[list[float | str]]:

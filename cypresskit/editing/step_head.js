@@ -1,7 +1,10 @@
-// What a step of the climb says above its workbench: its idea and what it asks for; and below it
-// its views.
+// What a step of the climb says above its workbench: its idea and its targets; and below it, its views.
 import {followTheme, make} from "../draw/shell.js"
 import {makeSentence} from "./il_text.js"
+
+const TEXEL = 4 // numbers
+const NUMBER = 7 // pixels, of a number that is drawn
+const CHECK = "[data-cypresskit-check]" // the output of a check
 
 export class StepHead {
   /**
@@ -13,9 +16,10 @@ export class StepHead {
     this.box = make(parent, "section", {class: "ckw-step"})
     this.idea = make(this.box, "p", {class: "ckw-idea"})
     this.pars = make(this.box, "p", {class: "ckw-pars"})
-    this.hint = make(this.box, "p", {class: "ckw-hint", hidden: ""})
+    this.hint = make(this.box, "details", {class: "ckw-hint", hidden: ""})
     this.buttons = make(below, "p", {class: "ckw-play"})
     this.played = make(below, "div", {class: "ckw-played"})
+    this.fastest = Number.POSITIVE_INFINITY // until the reader types, no target is passed
   }
 
   /** @param {Record<string, any>} step */
@@ -26,24 +30,23 @@ export class StepHead {
     make(this.idea, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
     makeSentence(this.idea, "span", {}, idea)
     this.buttons.replaceChildren()
-    make(this.buttons, "span", {class: "ckw-name"}, "Play it: ")
     for (const [view, words] of views) {
       const button = make(this.buttons, "button", {type: "button"}, words)
       button.addEventListener("click", () => {
-        this.played.textContent = "It is being made …"
+        this.played.textContent = "Drawing …"
         this.post({type: "play", view})
       })
     }
-    const climb = make(this.buttons, "button", {type: "button"}, "your climb, to send round")
-    climb.title = "One picture of the steps that you kept, with buttons that save it"
+    const climb = make(this.buttons, "button", {type: "button"}, "Share your climb")
+    climb.title = "One picture of the steps that you saved, which you can save as a file"
     climb.addEventListener("click", () => this.post({type: "play", view: "climb"}))
     const book = make(
       this.buttons,
       "button",
       {type: "button", class: "ckw-book"},
-      "start from the book's",
+      "Load reference kernel",
     )
-    book.title = "Your text stays in the history below"
+    book.title = "Your text stays in the history"
     book.addEventListener("click", () => this.post({type: "book"}))
     this.showPars()
   }
@@ -55,39 +58,72 @@ export class StepHead {
     this.showPars()
   }
 
-  /** How fast the text is, and whether it is right. */
+  /** How fast the text is, and whether it is right. Returns the highest target that it is the first
+   * to pass, in words, or "". */
   clocks(gflops, right) {
     this.gflops = gflops
     this.right = right
     this.showPars()
+    if (!right) return ""
+    const before = this.fastest
+    this.fastest = Math.max(gflops, Number.isFinite(before) ? before : 0)
+    const passed = this.targets.filter(([, target]) => before < target && reaches(gflops, target))
+    if (!passed.length) return ""
+    const [words, target, says] = passed.at(-1)
+    return `${inWhole(gflops)}: ${says ?? `past ${words}'s ${inWhole(target)}`}`
+  }
+
+  /** The reader begins to type: what is faster than all before may pass a target. */
+  begin() {
+    if (!Number.isFinite(this.fastest))
+      this.fastest = Math.max(this.step.kept?.gflops ?? 0, this.right ? (this.gflops ?? 0) : 0)
+    for (const check of this.checks()) check.dataset.cypresskitCheck = "old"
+  }
+
+  /** The outputs of checks between this workbench and the next. */
+  checks() {
+    const host = this.box.closest(".ckw")
+    const found = document.querySelectorAll(`.ckw, ${CHECK}`)
+    const all = /** @type {HTMLElement[]} */ ([...found])
+    const after = all.slice(all.indexOf(host) + 1)
+    const next = after.findIndex((one) => one.matches(".ckw"))
+    return host ? after.slice(0, next < 0 ? after.length : next) : []
+  }
+
+  /** [name, Gflop/s, what is said when it is passed] of each target. */
+  get targets() {
+    const {pars, record, name} = this.step
+    const all = [
+      ["to pass", pars.right, `saved as your step ${name}`],
+      ["our solution", pars.good, `as fast as our solution, ${inWhole(pars.good)}`],
+      [record, pars.paper, undefined],
+    ]
+    return all.filter(([, target]) => target)
   }
 
   showPars() {
-    const {pars, within, kept, brought, hint} = this.step
+    const {pars, within, kept, brought, hint, elsewhere, blocks = []} = this.step
     this.pars.replaceChildren()
-    const shown = (gflops) => Math.round(gflops).toLocaleString("en")
-    const names = {right: "to keep", good: "the book's", paper: "the paper's"}
-    for (const [name, words] of Object.entries(names)) {
-      if (!pars[name]) continue
-      const speed = this.right ? (this.gflops ?? 0) : 0
-      const reached = this.right && Math.round(speed) >= Math.round(pars[name])
-      const near = this.right && !reached && speed >= pars[name] * (1 - within)
+    const speed = this.right ? (this.gflops ?? 0) : 0
+    for (const [words, target] of this.targets) {
+      const reached = this.right && reaches(speed, target)
+      const near = this.right && !reached && speed >= target * (1 - within)
       const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
-      make(
-        this.pars,
-        "span",
-        {class: reached || near ? "ckw-reached" : ""},
-        `${state}${words} ${shown(pars[name])}`,
-      )
+      const kind = reached || near ? "ckw-reached" : ""
+      make(this.pars, "span", {class: kind}, `${state}${words} ${inWhole(target)}`)
     }
     make(this.pars, "span", {}, "Gflop/s")
     if (kept) {
-      const speed = kept.gflops ? `: ${shown(kept.gflops)} Gflop/s` : ""
+      const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
       const from = brought ? `, ${brought}` : ""
-      make(this.pars, "b", {class: "ckw-kept"}, `kept as your ${this.step.name}${speed}${from}`)
+      make(this.pars, "b", {class: "ckw-kept"}, `Saved as your step ${this.step.name}${own}${from}`)
     }
+    if (elsewhere) make(this.pars, "span", {}, elsewhere)
     this.hint.replaceChildren()
-    makeSentence(this.hint, "span", {}, `To go on: ${hint}`)
+    make(this.hint, "summary", {}, "Hint")
+    makeSentence(this.hint, "p", {}, hint)
+    const growth = make(this.hint, "div", {class: "ckw-growth"})
+    for (const block of blocks) drawBlock(growth, block)
     this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
   }
 
@@ -124,4 +160,35 @@ export class StepHead {
   end() {
     this.stopTheme?.()
   }
+}
+
+/** A block of C that a work-item computes: the texels of A at its left, of B above it, and a register
+ * for each four sums. */
+function drawBlock(parent, [rows, columns]) {
+  const [down, across] = [rows / TEXEL, columns / TEXEL]
+  const words =
+    `${rows} x ${columns}: first texel of A at ${down}x, of B at ${across}x; ` +
+    `${down + across} fetches, ${rows * across} registers of sums, ${rows} rows to store`
+  const figure = make(parent, "figure", {})
+  const left = TEXEL * NUMBER + 6
+  const top = NUMBER + 6
+  const size = {width: left + columns * NUMBER, height: top + rows * NUMBER}
+  const svg = make(figure, "svg", {...size, role: "img", "aria-label": words})
+  const box = (x, y, width, height, color) =>
+    make(svg, "rect", {x, y, width: width - 2, height: height - 2, fill: `var(--ck-${color})`})
+  const texel = TEXEL * NUMBER
+  for (let n = 0; n < down; n++) box(left - NUMBER - 4, top + n * texel, NUMBER, texel, "a")
+  for (let n = 0; n < across; n++) box(left + n * texel, 0, texel, NUMBER, "b")
+  for (let row = 0; row < rows; row++)
+    for (let n = 0; n < across; n++) box(left + n * texel, top + row * NUMBER, texel, NUMBER, "c")
+  make(figure, "figcaption", {}, words)
+}
+
+function inWhole(gflops) {
+  return Math.round(gflops).toLocaleString("en")
+}
+
+/** Whether the speed that is shown reaches the target that is shown. */
+function reaches(gflops, target) {
+  return Math.round(gflops) >= Math.round(target)
 }

@@ -18,6 +18,7 @@ from cypresskit.files.received import read_plain
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
+from cypresskit.published import author
 from cypresskit.published import kernel as published
 
 FILE = "my_kernel.il"  # where a reader's kernel is
@@ -52,8 +53,10 @@ class Step:
     climb, and ``paper`` the published one, that set two of the pars; the first par is a ``share``
     of the good one. ``views`` are those of "Play it". ``previous``: the step whose kernel it goes
     on with; a step without one begins with its own start. ``old_c``: whether its kernel must add
-    beta times the old C. ``climbs``: whether it is a step of a reader's climb; the others are ideas
-    beside it.
+    beta times the old C. ``opens`` names the panels of the workbench that are open from the start;
+    with ``guess``, the costs open once the reader has guessed. ``blocks``, rows and columns, are
+    drawn beside the hint. ``climbs``: whether it is a step of a reader's climb; the others are
+    ideas beside it.
     """
 
     name: str
@@ -66,6 +69,9 @@ class Step:
     start: str = ""
     paper: str = "sgemm_tn"
     hint: str = ""
+    opens: tuple[str, ...] = ()
+    guess: bool = False
+    blocks: tuple[tuple[int, int], ...] = ()
     previous: str = ""
     n: int = REFERENCE
     old_c: bool = False
@@ -76,6 +82,11 @@ class Step:
         """The three pars."""
         gflops = FIGURES[Timed(self.good, self.n)].gflops
         return Pars(self.share * gflops, gflops, float(published(self.paper)["gflops_max"]))
+
+    @property
+    def record(self) -> str:
+        """The surname of the author of the published kernel."""
+        return author(self.paper)
 
     @property
     def book(self) -> str:
@@ -154,31 +165,32 @@ STEPS = {
             name="00",
             title="One element",
             idea="Each work-item computes one element of C: it runs along a row of A and down "
-            "a column of B. Two numbers are fetched for each product. Which line is dear?",
+            "a column of B. It fetches two numbers for each product.",
             like="sgemm_naive",
             share=0.0,
             good="sgemm_naive",
-            views=(
-                "chip",
-                "texture_fetch",
-            ),
+            guess=True,
+            views=("chip", "texture_fetch"),
         ),
         Step(
             name="01a",
             title="Two by two",
             idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
-            "r11. Each number that it fetches is used twice. Which line is dear now?",
+            "r11. It uses each number that it fetches twice. From here on, A is stored transposed: "
+            "A[k, row].",
             like="block_2x2",
             share=0.5,
             good="block_2x2",
-            hint="does a turn fetch two numbers of A and two of B, and use each twice?",
+            opens=("costs",),
+            hint="does an iteration fetch two numbers of A and two of B, and use each twice?",
             views=("register_block",),
         ),
         Step(
             name="01b",
             title="Four by four",
-            idea="A texel holds four neighbours, and one fetch brings them all. A block of 4 x "
-            "4 uses each of them four times. How many registers will it take? 2 x 2 took 5.",
+            idea="A texel holds four neighbors, and one fetch returns them all. A block of 4 x 4 "
+            "uses each of them four times. How many registers will it need? 2 x 2 needed 5.",
+            opens=("registers",),
             like="block_4x4",
             share=0.9,
             good="block_4x4",
@@ -188,57 +200,62 @@ STEPS = {
         Step(
             name="02",
             title="Larger blocks",
-            idea="The larger the block, the more products are made of what was fetched: first "
-            "4 x 8, then 8 x 8. The block must fit into registers: how many will it take?",
+            idea="The larger the block, the more products use each fetched number: first 4 x 8, "
+            "then 8 x 8. The block must fit into registers: how many will it need?",
+            opens=("registers",),
             like="block_4x8",
             share=0.7,
             good="block_8x8",
-            hint="is a side of the block still four? One more texel for it, as many sums again, "
-            "and a first texel twice as far. If it is 8 x 8, the order of its products is next: "
-            "lesson 03.",
+            hint="if a side of the block is 4, make it 8: fetch a second texel, double the sums "
+            "and the stores, and multiply the first texel by 2. Fetches are out of range until all "
+            "three are done. If the block is 8 x 8, lesson 03 is next.",
+            blocks=((4, 4), (4, 8), (8, 8)),
             views=("register_block",),
             previous="01b",
         ),
         Step(
             name="03",
             title="The order of products",
-            idea="Five operations fit into a bundle if their numbers can be read at once. "
-            "Which products stand beside each other decides it. Which line is dear now: a fetch, "
-            "or a product?",
+            idea="Five operations fit into a bundle if their operands can be read at once. The "
+            "order of the products decides this. Which line costs the most now: a fetch, or a "
+            "product?",
+            opens=("bundles",),
             like="block_8x8",
             share=0.94,
             good="block_8x8",
-            hint="the book's takes 16 bundles and 22 registers, for 11 wavefronts: which do you "
-            "have more of? A bundle reads three registers of each channel: which four neighbours "
-            "share all their numbers of B?",
+            hint="our solution has 16 bundles and 22 registers, for 11 wavefronts: which do you "
+            "have more of? A bundle reads at most three registers of each channel: put the lines "
+            "that use the same texel of B next to each other.",
             views=("bundles",),
             previous="02",
         ),
         Step(
             name="04",
             title="Late reads",
-            idea="This kernel reads the old C before its loop, and needs it after. A number "
-            "that waits holds a register, and registers decide how many wavefronts an "
-            "engine holds. How many will be enough?",
+            idea="This kernel reads the old C before its loop, and needs it after. Until then, "
+            "each number occupies a register, and registers decide how many wavefronts an engine "
+            "holds. How many registers are enough?",
+            opens=("registers",),
             like="block_8x8",
             share=0.98,
             good="block_8x8",
-            hint="each number of C that waits for its `mad` holds a register. How few can wait "
-            "at once, and when?",
+            hint="each number of C that waits for its `mad` occupies a register. What is the "
+            "smallest number that has to wait at once?",
             views=("wavefronts",),
             old_c=True,
             climbs=False,
         ),
         Step(
             name="05",
-            title="Who computes what",
+            title="Which work-item computes what",
             idea="A compute kernel numbers its work-items itself, here row by row. Four "
-            "numbers in a row are a quad, and what a quad wants decides how long a fetch "
-            "takes. Which line is dear?",
+            "consecutive numbers are a quad, and the texels that a quad requests decide how long "
+            "a fetch takes. Which line costs the most?",
+            opens=("costs", "limits"),
             like="sgemm_tn_compute",
             share=0.98,
             good="block_8x8",
-            hint="a quad is four numbers in a row, 4q to 4q + 3. For a square, which bit of "
+            hint="a quad is four consecutive numbers, 4q to 4q + 3. For a square, which bit of "
             "the number moves down a row?",
             views=("texture_fetch",),
             climbs=False,
@@ -248,12 +265,13 @@ STEPS = {
             title="Doubles",
             idea="A register holds two doubles, and a product of two takes four slots of a "
             "bundle. A block of 4 x 4 matches what the texture units deliver. How many bundles "
-            "will a turn take?",
+            "will an iteration need?",
+            opens=("bundles",),
             like="dgemm_tn",
             share=0.5,
             good="dgemm_tn",
             paper="dgemm_tn",
-            hint="fetch the texels of four steps of k in a turn, and count to four at once.",
+            hint="fetch the texels of four values of k per iteration, and add 4 to the counter.",
             views=("bundles",),
             climbs=False,
         ),
@@ -261,8 +279,9 @@ STEPS = {
             name="07",
             title="The local data share",
             idea="The 64 work-items of a group share what they fetch: each number of A is "
-            "fetched once, and read from the LDS by all. Nobody may read before everybody "
-            "has written. Which line is dear?",
+            "fetched once, and read from the LDS by all. None may read before all have written. "
+            "Which line costs the most?",
+            opens=("limits", "costs"),
             like="sgemm_64x64_lds",
             share=0.98,
             good="sgemm_64x64_lds",
@@ -274,22 +293,24 @@ STEPS = {
         ),
         Step(
             name="12",
-            title="Two steps a turn",
-            idea="A turn of the loop that does two steps of k pays once for its test, and has "
-            "twice as many fetches under way. How many bundles will it take?",
+            title="Unrolled by two",
+            idea="An iteration that handles two values of k has one test for both, and twice as "
+            "many fetches in flight. How many bundles will it need?",
+            opens=("bundles",),
             like="block_8x8",
             share=0.998,
             good="sgemm_tn",
-            hint="is k counted once a turn, by a literal of 2.0? And are all the turn's fetches "
-            "asked for before its first product?",
+            hint="is k counted once per iteration, by a literal of 2.0? And do all fetches of the "
+            "iteration come before its first product?",
             views=("bundles",),
             previous="03",
         ),
         Step(
             name="larger",
             title="A larger product",
-            idea="A larger product fills the chip more evenly, until the rows of memory stand "
-            "in the way.",
+            idea="A larger product fills the chip more evenly, until DRAM spends its time opening "
+            "rows.",
+            opens=("limits",),
             like="sgemm_tn",
             start="sgemm_tn",
             share=0.0,
@@ -302,15 +323,16 @@ STEPS = {
         Step(
             name="contest",
             title="The contest",
-            idea="Anything goes that is right, with any block. A win is above 2,028 Gflop/s, half "
-            "a per cent over the fastest that contest.write makes; the check simulates every turn "
-            "of a close one, the workbench a sample. Ask how full the last round of wavefronts is "
-            "(exercise 2), and what a turn pays for besides products and fetches.",
+            idea="Any correct kernel counts, with any block. A win is above 2,028 Gflop/s, half a "
+            "percent more than the fastest that contest.write makes. The check simulates every "
+            "iteration of a close one, the workbench a sample. How full is the last round of "
+            "wavefronts (exercise 2)?",
+            opens=("costs", "bundles"),
             like="sgemm_tn",
             start="sgemm_tn",
             share=0.9,
             good="sgemm_tn",
-            hint="what does a turn pay for besides products and fetches?",
+            hint="what is the overhead of an iteration, besides products and fetches?",
             views=("chip",),
             previous="12",
         ),

@@ -13,11 +13,11 @@ N = 256  # at which the chip and its wavefronts are shown
 
 #: The names of views, and what their buttons say.
 VIEWS = {
-    "chip": f"the chip, at N = {N}",
-    "register_block": "its register block",
-    "bundles": "its bundles",
-    "texture_fetch": "its fetches",
-    "wavefronts": f"its wavefronts, at N = {N}",
+    "chip": f"The chip, at N = {N}",
+    "register_block": "Register block",
+    "bundles": "Bundles",
+    "texture_fetch": "Fetches",
+    "wavefronts": f"Wavefronts, at N = {N}",
 }
 
 

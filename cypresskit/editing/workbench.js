@@ -7,6 +7,7 @@ import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {makeSentence, Words, wordAt} from "./il_text.js"
 import {Legend} from "./legend.js"
+import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
 
@@ -21,9 +22,9 @@ const UNOPENED =
   "run this cell again: your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const GO_ON = "go on here"
-const DROPPED =
-  "No operation is left of it: nothing uses its result, or what does reads it where it was. "
+const GO_ON = "Continue here"
+const GUESS = "Which line costs the most? Click its number."
+const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MOST_SET = 8 // lines that set a register that are named
 const MOST_FAULTS = 50 // that are listed
 const HEADLINE = 70 // letters: a headline of more is set smaller, in two lines
@@ -139,8 +140,7 @@ class Workbench {
     page.before(this.elsewhere)
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
-    this.launched = make(page, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
-    this.launched.hidden = !state.parts.includes("verdict")
+    this.passed = make(page, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
     this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
@@ -150,42 +150,29 @@ class Workbench {
       moved: (line) => this.moved(line),
       meaning: (word, line) => this.meaning(word, line),
       beside: (text) => this.words.beside(text),
+      picked: (line) => this.guess(line),
     })
     const foot = make(left, "div", {class: "ckw-foot"})
     this.help = make(foot, "p", {class: "ckw-help"})
     new Legend(foot, main, state.parts)
-    const middle = make(main, "div", {class: "ckw-middle ckw-of-code"})
-    this.bundles = new BundleTable(middle, {
-      picked: (lines) => {
-        this.editor.lines.light(lines)
-        this.editor.lines.show([...lines][0])
-        this.bundles.light(lines)
-      },
-      goTo: (line) => this.editor.goTo(line),
-    })
-    const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
-    this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     const right = make(main, "div", {class: "ckw-right"})
     this.small = new SmallProduct(right, (row, column) => {
       this.asked = true
       this.post({type: "replay", row, column, edit: this.edit})
     })
-    this.figures = new Figures(right, {
-      parts: state.parts,
-      goTo: (line, column) => this.editor.goTo(line, column),
-      light: (lines) => this.light(lines),
-      below,
-      card: middle,
-    })
-    this.steps = make(below, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
-    this.history = new History(make(host, "div", {class: "ckw-history"}), {
-      recall: (entry) => this.post({type: "recall", entry}),
-    })
+    const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
+    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-prices", role: "status", hidden: ""})
+    const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
+    this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
+    this.panels = new Panels(host, row, make(page, "div", {class: "ckw-panels"}))
+    this.addPanels(row, below, state)
     if (state.step) {
       const post = (message) => this.post({...message, edit: this.edit})
-      this.step = new StepHead(above, make(host, "div"), post)
+      const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
+      this.step = new StepHead(above, views, post)
       this.step.show(state.step)
     }
+    for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
@@ -193,6 +180,41 @@ class Workbench {
     this.showPlace(state.elsewhere)
     keepUnsent(this.place, null)
     this.takeOver(state)
+  }
+
+  /** What is behind a button each. */
+  addPanels(row, below, {parts}) {
+    const {panels} = this
+    const measured = parts.includes("clocks")
+    const costs = panels.add("costs", "Costs", "What each line costs")
+    const limits = panels.add("limits", "Limits", "What limits the kernel, and what could help")
+    const bundles = panels.add("bundles", "Bundles", "What the compiler made of each line")
+    const card = panels.add("registers", "Registers", "Registers, wavefronts, and the launch")
+    const history = panels.add("history", "History", "Your edits, and how fast they are")
+    for (const name of ["costs", "limits"]) panels.all.get(name).button.hidden = !measured
+    const place = {terms: below, limits, card, costs, working: row}
+    this.figures = new Figures(
+      {
+        parts,
+        goTo: (line, column) => this.editor.goTo(line, column),
+        light: (lines) => this.light(lines),
+      },
+      place,
+    )
+    this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
+    this.launched.hidden = !parts.includes("verdict")
+    this.steps = make(limits, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
+    this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
+      picked: (lines) => {
+        this.editor.lines.light(lines)
+        this.editor.lines.show([...lines][0])
+        this.bundles.light(lines)
+      },
+      goTo: (line) => this.editor.goTo(line),
+    })
+    this.history = new History(make(history, "div", {class: "ckw-history"}), {
+      recall: (entry) => this.post({type: "recall", entry}),
+    })
   }
 
   /** The kernel was started anew, or the widget was made again: what is here goes on. */
@@ -213,6 +235,7 @@ class Workbench {
   changed() {
     if (this.opened) this.touched = true
     this.typed = true
+    this.step?.begin()
     keepUnsent(this.place, {base: this.known, text: this.editor.text})
     this.age()
     clearTimeout(this.soon)
@@ -298,10 +321,10 @@ class Workbench {
       this.elsewhere,
       "span",
       {},
-      `${name} is at step ${step} now, on another workbench. This is your ${own.name}, as you left it. `,
+      `${name} is open at step ${step}, on another workbench. This is your step ${own.name}, as you left it. `,
     )
     const button = make(this.elsewhere, "button", {type: "button"}, GO_ON)
-    button.title = `Puts this text into ${name}, as typing here does. What it holds stays in the history.`
+    button.title = `Put this text into ${name}, as typing here does. What it holds stays in the history.`
     button.addEventListener("click", () => this.send())
   }
 
@@ -406,7 +429,7 @@ class Workbench {
   showVerdict(answer) {
     this.judged = answer
     this.launched.textContent = answer.launched ?? ""
-    this.launched.title = this.launched.textContent
+    if (answer.right) this.figures.correct()
     this.leadNowhere()
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
@@ -418,33 +441,41 @@ class Workbench {
     this.speak(answer.message)
   }
 
-  /** The result. Only a right kernel has gained or lost something. */
+  /** The speed, of a correct kernel. */
   showClocks(answer) {
     this.speed.replaceChildren()
-    this.figures.clocks(answer)
+    const right = Boolean(this.judged?.right)
+    this.figures.clocks(answer, right)
     this.fresh.renew("clocks")
+    this.passed.hidden = true
     if (answer.problem) return
     const {gflops, size, bound} = answer
-    const right = Boolean(this.judged?.right)
-    this.step?.clocks(gflops, right)
+    this.celebrate(this.step?.clocks(gflops, right))
+    if (!right) return
     const shown = inDigits(gflops)
     make(this.speed, "b", {}, shown)
     const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
-    const state = this.judged?.product ? "of a wrong result" : "with a fault"
-    make(this.speed, "span", {}, right ? ` Gflop/s at ${where}` : ` Gflop/s ${state}, ${where}`)
-    this.speed.classList.toggle("ckw-idle", !right)
+    make(this.speed, "span", {}, ` Gflop/s at ${where}`)
     const change = gflops - (this.gflops ?? gflops)
-    if (right && inDigits(this.gflops ?? gflops) !== shown)
+    if (inDigits(this.gflops ?? gflops) !== shown)
       make(
         this.speed,
         "span",
         {class: change > 0 ? "ckw-more" : "ckw-less"},
         ` ${change > 0 ? "+" : "−"}${inDigits(Math.abs(change))}`,
       )
-    if (right) this.gflops = gflops
-    if (right) this.lead(answer)
-    const speed = `${shown} gigaflops at ${where}, bound by ${bound}.`
-    this.speak(`${this.judged?.message ?? ""} ${speed}`)
+    this.gflops = gflops
+    this.lead(answer)
+    this.speak(`${this.judged?.message ?? ""} ${shown} gigaflops at ${where}, limited by ${bound}.`)
+  }
+
+  /** A target was passed: say so, and show the reader's climb. */
+  celebrate(passed) {
+    this.passed.hidden = !passed
+    if (!passed) return
+    this.passed.textContent = passed
+    this.panels.open("views")
+    this.post({type: "play", view: "climb", edit: this.edit})
   }
 
   /** There is something else to be done first. */
@@ -453,13 +484,11 @@ class Workbench {
     this.steps.replaceChildren()
   }
 
-  /** What binds, what would help, and where in the text that stands. */
-  lead({bound, help = "", steps = []}) {
+  /** What would help, and where in the text that is. */
+  lead({help = "", steps = []}) {
     this.steps.hidden = false
     this.steps.replaceChildren()
-    const first = make(this.steps, "p")
-    make(first, "b", {}, `Bound by ${bound}. `)
-    makeSentence(first, "span", {}, `${help} `)
+    if (help) makeSentence(this.steps, "p", {}, help)
     for (const {text, lines} of steps) {
       const item = make(this.steps, "p")
       if (lines.length) {
@@ -479,6 +508,22 @@ class Workbench {
     this.figures.prices(answer)
     this.fresh.renew("prices")
     this.explain(this.editor.caret.line)
+    this.costs = answer
+    const asks = this.state.step?.guess && !this.guessed && answer.dearest
+    if (!asks || !this.panels.all.get("costs").box.hidden) return
+    this.prompt.hidden = false
+    this.prompt.textContent = GUESS
+  }
+
+  /** The number of a line was clicked: the reader's guess, if one was asked for. */
+  guess(line) {
+    const {lines = [], dearest} = this.costs ?? {}
+    const asked = !this.prompt.hidden && !this.guessed && !this.fresh.stale.has("prices")
+    if (!asked || !lines.some((row) => row.line === line)) return
+    this.guessed = true
+    const truth = `Line ${dearest} costs the most`
+    this.prompt.textContent = line === dearest ? `${truth}.` : `${truth}, not line ${line}.`
+    this.panels.open("costs")
   }
 
   /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
@@ -599,12 +644,7 @@ class Workbench {
       const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
       if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
     } else
-      make(
-        this.help,
-        "span",
-        {class: "ckw-soft"},
-        "Put the caret on a word: what it means is said here.",
-      )
+      make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
   }
 
   /** What a word means at a line, as [name, rest]. */
@@ -619,7 +659,7 @@ class Workbench {
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
     const some = set.length > MOST_SET ? `${set.slice(0, MOST_SET).join(", ")} …` : set.join(", ")
     const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
-    const state = held ? `${held} is live here; ` : this.live.length ? "not live here; " : ""
+    const state = held ? `${held} is in use here; ` : this.live.length ? "not in use here; " : ""
     return [name, state + where]
   }
 

@@ -37,7 +37,7 @@ from cypresskit.tables import in_columns, quantity
 PLAIN = "text/plain"
 HTML = "text/html"
 OUTPUTS = 4  # of a workbench that follow its edits, the last ones shown
-STILL = "This is a still. Run the cell to edit the kernel."
+STILL = "This is the kernel as it was when this cell ran. Run the cell to edit it."
 BENCHES = 3  # with different settings, that a file is open on
 _conversations: dict[Path, list[Conversation]] = {}  # by the file that they are about
 
@@ -58,8 +58,8 @@ def workbench(
         The kernel's file, a path that ends in ``.il``; of a step, ``my_kernel.il`` if not given. If
         there is none, it begins with the text of ``like``, or of the step.
     step
-        A step of the climb, such as ``"02"``: its idea and its pars stand above the
-        text, and a right text that reaches the first par is kept as that step's. A step that was
+        A step of the climb, such as ``"02"``: its idea and its targets stand above the code, and a
+        correct kernel that reaches the first target is saved as that step's. A step that was
         open before goes on with its own last text, another one with that of the step before it. The
         file is at one step at a time: a workbench of another one keeps what stands on it, says so,
         and has the file again as soon as somebody types there.
@@ -89,8 +89,9 @@ def workbench(
 
     Notes
     -----
-    The button ``?`` says what is what. Below the text stands what binds the kernel, what one could
-    do, and where. A dot is an edit: a click on it brings its text back.
+    The button ``?`` opens a legend. The buttons below the code open costs, limits, bundles,
+    registers, history and views; a step opens those that it is about. Tab indents; Escape, then
+    Tab, leaves the editor.
 
     Examples
     --------
@@ -261,7 +262,7 @@ class Workbench:
             if edit is None:
                 return {HTML: "", PLAIN: ""}
             held = {"step": step, "text": edit.text, "kept": edit.kept}
-            return {MIME: held, HTML: "", PLAIN: f"Kept as your {step}." if edit.kept else ""}
+            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step}." if edit.kept else ""}
 
         last = bundle()
         shown = display(last, raw=True, display_id=True)

@@ -6,6 +6,7 @@ column of op(B) once; what it doesn't have, has twice or has too little is marke
 element should have been read, the trace says which.
 """
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,13 +28,14 @@ from cypresskit.kernels.probes import (
     low,
     product_of,
 )
-from cypresskit.kernels.products import Size, blocks, product
+from cypresskit.kernels.products import Product, Size, blocks, product
 from cypresskit.kernels.verification import factors, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.tables import quantity
 
 SHOWN = 40  # terms that are printed
+OTHER = "What is stored isn't a sum of products of two elements: an operation made another number."
 
 
 @dataclass(frozen=True)
@@ -222,8 +224,8 @@ def _traced(traced: TracedElement) -> ElementTrace:
         terms, notes = _Judge(traced, probes, line).judged()
         blamed = [term.blame for term in terms if not term.right and term.blame]
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
-    if not notes and got != expected:
-        notes = ["What is stored isn't a sum of products: an operation made another number."]
+    if got != expected and not _adds_up(terms, given, got):
+        notes.append(OTHER)
     return ElementTrace(
         kernel,
         row,
@@ -239,6 +241,25 @@ def _traced(traced: TracedElement) -> ElementTrace:
         given.alpha,
         given.beta,
     )
+
+
+def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
+    """Return whether the terms that were found add up to the element."""
+    stored = {"A": given.a, "B": given.b, "C": given.c}
+    added = [
+        term.times
+        * math.prod(
+            float(
+                stored[factor.element.matrix][..., factor.element.row, factor.element.column].flat[
+                    0
+                ]
+            )
+            for factor in term.factors
+        )
+        for term in terms
+        if term.kind != "missing"
+    ]
+    return math.isclose(sum(added), got, rel_tol=1e-4, abs_tol=1e-4 * sum(map(abs, added)))
 
 
 def _check_place(row: object, column: object) -> None:
@@ -407,6 +428,15 @@ class _Judge:
                 result.append(self._exchanged(stranger, self.right[instead], instead))
                 continue
             line = self._line(stranger)
+            shared = [elements for elements in nowhere if set(elements) & set(stranger)]
+            if shared and len(stranger) == 2:
+                instead = shared[0]
+                missing.remove(instead)
+                nowhere.remove(instead)
+                made, wanted = (" ".join(map(str, each)) for each in (stranger, instead))
+                note = f"Line {line} adds {made}, where {wanted} belongs."
+                result.append(self._term("wrong", stranger, self.right[instead], note, line))
+                continue
             product = " ".join(map(str, stranger))
             note = f"{product} was added at line {line}, and doesn't belong in the sum."
             result.append(self._term("wrong", stranger, None, note, line))

@@ -2,8 +2,9 @@
 
 What a kernel computes is a form in the elements of A, B and C, and neither addresses nor branches
 depend on them. A matrix with a single 1 in it shows what becomes of that element: all runs take the
-same steps, and a step that writes something else in one of them is on the element's way. Which
-elements matter at all is found by halving; the copies of a work-item run at once.
+same steps, and a step that writes something else in one of them is on the element's way. A single 2
+tells its square from itself. Which elements matter at all is found by halving; the copies of a
+work-item run at once.
 
 Left out: products of more than two elements.
 """
@@ -295,17 +296,17 @@ class Probes:
         parts = [table[n : n + size] for n in range(0, len(table), size)]
         return np.concatenate([np.zeros(0), *map(self._launched, parts)])
 
-    def _ones(self, *elements: int) -> np.ndarray:
-        """Numbers that are 1 for these elements, and 0 for all others."""
+    def _numbers(self, *elements: int, value: float = 1.0) -> np.ndarray:
+        """A number for each element: ``value`` for these, 0 for all others."""
         row = np.zeros(len(self.elements))
-        row[list(elements)] = 1
+        row[list(elements)] = value
         return row
 
     # Terms
 
     def _that_matter(self, fixed: np.ndarray, candidates: list[np.ndarray]) -> list[list[int]]:
         """For each row of ``fixed`` numbers, those of its candidates that change the result if they
-        aren't 0: those that do together are split and tried again.
+        are others: those that do together are split and tried again.
         """
         plain = self._values(fixed)
         mattering: list[list[int]] = [[] for _ in candidates]
@@ -313,7 +314,7 @@ class Probes:
         while untried:
             table = fixed[[n for n, _ in untried]]
             for row, (_, elements) in zip(table, untried, strict=True):
-                row[elements] = self.rng.integers(1, 8, len(elements))
+                row[elements] += self.rng.integers(1, 8, len(elements))
             values = self._values(table)
             effective = [
                 (n, elements)
@@ -334,31 +335,35 @@ class Probes:
         """What the element is a sum of, each term with its number of times, and the sum's ``plain``
         rest; then the steps of those copies that show it.
         """
+        matrices = [self.of[letter] for letter in "ABC"]  # apart: alpha and beta may have two signs
+        every = np.concatenate(matrices)
         full = np.zeros(len(self.elements))
-        full[self.of["B"]] = self.rng.integers(1, 8, len(self.of["B"]))
-        nothing = np.zeros_like(full)
-        letters = ("A", "B", "C")
-        in_a, in_b, in_c = self._that_matter(
-            np.stack([full, nothing, nothing]), [self.of[letter] for letter in letters]
-        )
-        alone = [self._ones(a) for a in in_a]
-        partners = self._that_matter(np.array(alone), [self.of["B"]] * len(in_a)) if in_a else []
-        singles = [(n,) for n in (*in_a, *in_b, *in_c)]
-        pairs = [(a, b) for a, matching in zip(in_a, partners, strict=True) for b in matching]
-        tried = dict.fromkeys([(), *singles, *pairs, *self._wanted_numbers()])
+        full[every] = self.rng.integers(1, 8, len(every))
+        found = self._that_matter(np.stack([full] * 3), matrices)
+        alone = [n for numbers in found for n in numbers]
+        tries = [(n, matrix[matrix > n]) for n in alone for matrix in matrices]
+        tries = [(n, later) for n, later in tries if len(later)]
+        ones = np.array([self._numbers(n) for n, _ in tries])
+        partners = self._that_matter(ones, [later for _, later in tries]) if tries else []
+        pairs = [(n, m) for (n, _), numbers in zip(tries, partners, strict=True) for m in numbers]
+        tried = dict.fromkeys([(), *((n,) for n in alone), *pairs, *self._wanted_numbers()])
         tried |= dict.fromkeys((n,) for numbers in list(tried) for n in numbers)
-        rows = np.stack([self._ones(*numbers) for numbers in tried])
+        rows = [self._numbers(*numbers) for numbers in tried]
+        twos = [self._numbers(n, value=2) for n in alone]
         self.steps = Steps(self.members, self.item, self.traced.place)
-        values = dict(zip(tried, self._launched(rows, (self.steps,)).tolist(), strict=True))
+        values = self._launched(np.stack([*rows, *twos]), (self.steps,))
+        self.plain = float(values[0])
+        rise = dict(zip(tried, (values - self.plain).tolist()))
         self.copy = {self._named(numbers): n for n, numbers in enumerate(tried)}
-        self.plain = values[()]
-        terms = {}
-        for numbers in (*singles, *pairs):
-            others = [values[(n,)] - self.plain for n in numbers] if len(numbers) > 1 else []
-            times = values[numbers] - self.plain - sum(others)
-            if times:
-                terms[self._named(numbers)] = times
-        return terms
+        terms: dict[tuple[int, ...], float] = {}
+        for n, doubled in zip(alone, (values[len(rows) :] - self.plain).tolist()):
+            square = (doubled - 2 * rise[n,]) / 2
+            terms[n,] = rise[n,] - square
+            terms[n, n] = square
+            self.copy[self._named((n, n))] = self.copy[self._named((n,))]
+        for numbers in pairs:
+            terms[numbers] = rise[numbers] - sum(rise[n,] for n in numbers)
+        return {self._named(numbers): times for numbers, times in terms.items() if times}
 
     def _named(self, numbers: tuple[int, ...]) -> Elements:
         return tuple(self.elements[n] for n in numbers)

@@ -50,7 +50,9 @@ def unless_empty(text: object, step: str) -> None:
     par = STEPS[step].pars.right
     finding = f"Nothing was kept for step {step}"
     finding += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
-    hint = f'type on its workbench until it says "kept as your {step}"; then save the notebook.'
+    hint = (
+        f'type on its workbench until it says "Saved as your step {step}"; then save the notebook.'
+    )
     unless(not isinstance(text, str) or bool(text.strip()), finding, hint)
 
 

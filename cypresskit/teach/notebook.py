@@ -81,7 +81,7 @@ def html(verdict: Verdict, below: str = "") -> str:
     parts += [f"<b>Where to look:</b> {_coded(verdict.hint)}"] * bool(verdict.hint)
     parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)
     style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
-    return f'<div style="{style}">' + "\n".join(parts) + "</div>"
+    return f'<div data-cypresskit-check style="{style}">' + "\n".join(parts) + "</div>"
 
 
 def _coded(text: str) -> str:

@@ -14,6 +14,12 @@ from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 from cypresskit.machine.places import INFINITE, NOWHERE
 
+#: Advice for a fetch beyond a matrix whose coordinates are plausible.
+TOO_FAR = (
+    "The loop's bound, the offset or the domain is larger than this matrix. In a product: are there"
+    " rows or columns of the block that aren't stored yet, or is k counted by less than an"
+    " iteration handles?"
+)
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
 
 
@@ -109,18 +115,12 @@ class MemoryCheck(Check):
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
         if x >= width and y < height and x // 4 < width:
             if x == width:
-                return (
-                    "One texel too far: does the loop run once too often, or does the domain not"
-                    " divide the matrix?"
-                )
+                return f"One texel too far. {TOO_FAR}"
             return (
                 "x counts texels, each of up to four numbers: was the number of the column not"
                 " divided by 4?"
             )
-        return (
-            "The loop's bound, the offset or the domain is larger than this matrix: compare them"
-            " with its size."
-        )
+        return TOO_FAR
 
     def memory(self, event: MemoryEvent) -> None:
         word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"

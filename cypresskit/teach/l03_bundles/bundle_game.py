@@ -53,7 +53,15 @@ def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
     )
     data = {"levels": levels, "tables": TABLES}
     return Toy(
-        title, keys, "\n".join(lines), "bundle_game", _marks(levels[0]["lines"]), (860, 300), data
+        title=title,
+        keys=keys,
+        text="\n".join(lines),
+        kind="bundle_game",
+        modules=("teach/l03_bundles/bundle_rules.js", "teach/l03_bundles/bundle_game.js"),
+        begin="beginGame",
+        marks=_marks(levels[0]["lines"]),
+        size=(860, 300),
+        data=data,
     )
 
 

@@ -36,7 +36,17 @@ def lds_pitch() -> Toy:
         "up and down choose a row, left and right move it by a bank, R lays all rows out by the"
         " pitch"
     )
-    return Toy(title, keys, f"{title}: who stacks up?", "lds_pitch", _marks(), (1100, 400), data)
+    return Toy(
+        title=title,
+        keys=keys,
+        text=f"{title}: who stacks up?",
+        kind="lds_pitch",
+        modules=("teach/l07_lds/lds_pitch.js",),
+        begin="beginPitch",
+        marks=_marks(),
+        size=(1100, 400),
+        data=data,
+    )
 
 
 def _marks() -> list[str]:

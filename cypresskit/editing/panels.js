@@ -1,0 +1,40 @@
+// What stands below the code: panels, each behind a button. A step of the climb opens those that it is
+// about; the host's attribute `data-open` has the names of the open ones.
+import {make} from "../draw/shell.js"
+
+export class Panels {
+  /**
+   * @param {HTMLElement} host
+   * @param {HTMLElement} row where the buttons are
+   * @param {HTMLElement} below where the panels are */
+  constructor(host, row, below) {
+    this.host = host
+    this.row = row
+    this.below = below
+    this.all = new Map()
+    host.dataset.open = ""
+  }
+
+  /** A panel that is closed, and its button. */
+  add(name, label, title) {
+    const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
+    const box = make(this.below, "section", attributes)
+    const button = make(
+      this.row,
+      "button",
+      {type: "button", "aria-expanded": "false", title},
+      label,
+    )
+    button.addEventListener("click", () => this.open(name, box.hidden))
+    this.all.set(name, {box, button})
+    return box
+  }
+
+  open(name, on = true) {
+    const {box, button} = this.all.get(name)
+    box.hidden = !on
+    button.setAttribute("aria-expanded", String(on))
+    const open = [...this.all].filter(([, one]) => !one.box.hidden)
+    this.host.dataset.open = open.map(([name]) => name).join(" ")
+  }
+}
