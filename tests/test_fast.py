@@ -32,6 +32,7 @@ from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.payloads import Payloads
 from cypresskit.machine.fast.processor import HostProcessor, processor
 from cypresskit.machine.fast.translation import DONE
+from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
 from tools.house import PACKAGE, imports, sources
 
@@ -140,10 +141,17 @@ def test_threads_change_nothing(seed):
     assert_equal(*random_case(seed, 15), threads=3)
 
 
+@examples(25)
+@given(st.integers(0, 10**9))
+def test_wavefronts_run_in_step(seed):
+    """Their work-items hand numbers to each other without a fence, through LDS and ``g[]``."""
+    text, arguments = random_exchange(random.Random(seed))
+    assert_equal(ck.assemble(text, "exchange.il"), arguments)
+
+
 @pytest.mark.parametrize("name", ["sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
 @pytest.mark.parametrize("shape", [(40, 56, 12), (8, 40, 264)])
 def test_gemm_kernels_on_odd_domains(name, shape):
-    """The last shape takes more than one strip of turns."""
     kernel, draw = ck.kernels[name], np.random.default_rng(1)
     m, n, k = shape
     a = draw.standard_normal((k, m) if kernel.trans_a else (m, k)).astype(kernel.dtype)
@@ -439,19 +447,6 @@ def test_where_a_user_has_no_home_nothing_is_kept_on_disk(monkeypatch, tmp_path)
     monkeypatch.setattr(jit, "FOLDER", cache_folder())
     launched(pixel("dcl_literal l0, 2.5, 0, 0, 0", "mov o0, l0"), SMALL)
     assert not list(tmp_path.iterdir())
-
-
-def test_texture_memory_is_lent_and_returned():
-    program = pixel(
-        TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) o0, vWinCoord0.xy"
-    )
-    texture = np.ones((64, 64, 4), np.float32)
-    for size in (64, 60):  # a smaller one in the same memory sees nothing of the larger
-        out = np.zeros((80, 80, 4), np.float32)
-        ck.launch(program, (80, 80), inputs={0: texture[:size, :size]}, outputs={0: out})
-        assert out.sum() == 4 * size * size
-    assert 0 < len(execute._spare) <= execute.SPARE
-    assert all(space.size <= execute.MAX_SPARE and not space.arrays for space in execute._spare)
 
 
 def test_the_translation_grows_with_the_program_not_faster():

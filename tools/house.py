@@ -23,6 +23,7 @@ FLOORS = (
     "tables",
     "files",
     "session",
+    "progress",
     "kept_files",
     "threads",
     "subprocesses",

@@ -23,7 +23,7 @@ from numba.extending import intrinsic
 
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.kept_files import SourceFiles, sealed, unsealed
-from cypresskit.timing.progress import is_watched
+from cypresskit.progress import is_watched
 
 OPTIONS: dict = {
     "error_model": "numpy",

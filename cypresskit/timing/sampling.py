@@ -23,9 +23,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
+from cypresskit.progress import DELAY, is_watched
 from cypresskit.timing.account import worked_clocks
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.progress import DELAY, is_watched
 from cypresskit.timing.question import POLICY, Policy
 from cypresskit.timing.steady import STEADY, Steady
 from cypresskit.timing.timed_launch import Spread, TimedLaunch

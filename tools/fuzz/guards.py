@@ -68,15 +68,11 @@ def guarded(flush: str) -> Iterator[None]:
     def aligned(size: int) -> np.ndarray:
         return guarded_bytes(size, flush).view(np.int64)
 
-    execute._spare.clear()  # workspaces of before
-    try:
-        with (
-            patch.object(fast, "run", partial(_run, fast.run, flush)),
-            patch.object(execute, "aligned", aligned),
-        ):
-            yield
-    finally:
-        execute._spare.clear()
+    with (
+        patch.object(fast, "run", partial(_run, fast.run, flush)),
+        patch.object(execute, "aligned", aligned),
+    ):
+        yield
 
 
 def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | None:

@@ -15,8 +15,8 @@ Four are enough to find a race in every word that has one:
   group and epoch, and a reader of any other group, which no fence makes harmless. What an earlier
   write came after, it stands for.
 
-Left out: that a wavefront's 64 work-items run in step on this chip; a kernel that leans on it is
-reported, since the next chip may have other wavefronts. Accesses whose address is known to be wrong
+A wavefront's 64 work-items run in step on this chip. A kernel that leans on it is reported all the
+same, since the next chip may have other wavefronts. Accesses whose address is known to be wrong
 are ignored.
 """
 
@@ -187,19 +187,21 @@ class RaceCheck(Check):
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
+        tail = ""
+        if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
+            tail = (
+                " (They share a wavefront, so this chip happens to run them in step; another may"
+                " not.)"
+            )
         if event.space == "global":
-            if self.group[item] != self.group[other]:
-                return (
-                    "Nothing orders these two work-items: let each one touch its own elements only."
-                )
-            if at == event.at and not turns:
-                return (
-                    "Load into a register, put `fence_threads_memory` behind it, and only then"
-                    " store."
-                )
-            return (
+            cure = (
                 "Put `fence_threads_memory` between the two, where the whole group comes through."
             )
+            if self.group[item] != self.group[other]:
+                cure = "Nothing orders these two work-items: let each touch its own elements only."
+            elif at == event.at and not turns:
+                cure = "Load into a register, then put `fence_threads_memory`, and only then store."
+            return cure + tail
         body = self.program.body
         # What was executed since, which may go around a loop
         between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])
@@ -220,12 +222,6 @@ class RaceCheck(Check):
             return (
                 "Put `fence_threads_lds` into the loop, where the whole group comes through, or"
                 " give each work-item a place of its own."
-            )
-        tail = ""
-        if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
-            tail = (
-                " (They share a wavefront, so this chip happens to run them in step; another may"
-                " not.)"
             )
         return (
             f"Put `fence_threads_lds` between the two, where the whole group comes through.{tail}"

@@ -11,8 +11,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from functools import cache, partial, reduce
+from typing import Any
 
 import numpy as np
 
@@ -32,14 +32,12 @@ from cypresskit.machine.fast.translation import (
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import Run, tally
 from cypresskit.machine.wavefront import TILE
+from cypresskit.progress import DELAY, is_watched
 from cypresskit.threads import processors
 
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing interrupts a wait
-SPARE = 4  # workspaces kept for later launches
-MAX_SPARE = 16 << 20  # bytes of each of them, at most
 LINE = 64  # bytes
-LARGE = 2 << 20  # bytes of textures from which on several threads lay them out
 
 
 def run(launch: Launch, threads: int | None = None) -> Run | None:
@@ -58,19 +56,18 @@ def run(launch: Launch, threads: int | None = None) -> Run | None:
 
 
 def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
-    space = _workspace(launch, kernel)
     memory = launch.memory
-    space.fill(launch, threads)
     results = [memory, *(surface.words for surface in launch.outputs.values())]
-    kept = [array.copy() for array in results if this_host().mode in FLAGGED]
-    workers = _run_batches(launch, space, threads)
+    saved = [array.copy() for array in results if this_host().mode in FLAGGED]
+    before = memory.copy() if kernel.translation.reads_global else None
+    workers = _run_batches(launch, _Workspace(launch, kernel), threads)
     ends = {worker.status for worker in workers}
     if UNDERFLOWED in ends:
-        for array, old in zip(results, kept, strict=True):
+        for array, old in zip(results, saved, strict=True):
             array[...] = old
         return _run(launch, compiled(launch.program, soft=True), threads)
-    if space.before is not None and ends & {DIVERGED, FAILED, ENDLESS}:
-        memory[...] = space.before
+    if before is not None and ends & {DIVERGED, FAILED, ENDLESS}:
+        memory[...] = before
     if DIVERGED in ends:
         return None
     failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
@@ -80,28 +77,31 @@ def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
     if failed:  # also if nothing failed this time, as may be where work-items race
         raise _failure(launch, failed[0])
     counts = reduce(np.add, [worker.counts for worker in workers])
-    space.give_back()
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 
 
 def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:
     """The workers that have run all batches: the caller, and others if it can't do that in two
-    slices.
+    slices. A long launch shows its progress, where that can be watched.
     """
     batches = space.batches
     quick = launch.max_instructions <= MAX_INSTRUCTIONS  # no batch takes long
-    first = space.worker(0)
+    first = _Worker(space.kernel, space.values)
     begun = first.call(SLICE, 0, batches) if quick else 0
     if first.status or begun == batches:
         return [first]
+    from tqdm.auto import tqdm
+
     threads = 1 if batches - begun <= begun else min(threads, batches - begun)
-    workers = [first, *(space.worker(n) for n in range(1, threads))]
+    others = (_Worker(space.kernel, space.values) for _ in range(1, threads))
+    workers = [first, *others]
     todo = deque(_pieces(begun, batches, threads))
-    _do_all(
-        [partial(space.run, worker, todo) for worker in workers],
-        quick,
-        partial(space.limit.fill, 0),
-    )
+    stop = partial(space.limit.fill, 0)
+    hidden = not is_watched()
+    with tqdm(
+        total=batches, initial=begun, desc="running", delay=DELAY, leave=False, disable=hidden
+    ) as bar:
+        _do_all([partial(space.run, worker, todo, bar) for worker in workers], quick, stop)
     return workers
 
 
@@ -163,25 +163,6 @@ def _do_all(
         raise
 
 
-# What earlier launches ran in, the latest first: to prepare it takes as long as a small product,
-# and fresh pages cost as much as filling them. Each step on it is atomic; between two of them other
-# threads may take or give.
-_spare: deque["_Workspace"] = deque(maxlen=SPARE)
-
-
-def _workspace(launch: Launch, kernel: NativeCode) -> "_Workspace":
-    """A workspace for ``launch``: that of an earlier one of its shape, or a new one."""
-    surfaces = (*launch.textures.items(), *launch.outputs.items())
-    shapes = [(n, surface.words.shape) for n, surface in surfaces]
-    key = kernel, launch.shape.domain, len(launch.memory), *shapes
-    for space in tuple(_spare):
-        if space.key == key:
-            with suppress(ValueError):  # another thread took it
-                _spare.remove(space)
-                return space
-    return _Workspace(launch, kernel, key)
-
-
 def address(array: np.ndarray) -> int:
     """The address of an array's first byte."""
     return array.__array_interface__["data"][0]  # half the time of array.ctypes.data
@@ -194,78 +175,46 @@ def aligned(size: int) -> np.ndarray:
     return memory[start : start + size // 8]
 
 
-def _complete(memory: np.ndarray, texture: Surface) -> None:
-    """Copy texels to ``memory``; missing components of single-precision ones read 0, 0, 1.0."""
-    words = texture.words.shape[2]
-    memory[..., words:] = 0
-    memory[..., 3] = ONE * texture.single
-    memory[..., :words] = texture.words
+def _texels(texture: Surface) -> np.ndarray:
+    """A texture's words, four a texel; missing ones read 0, 0, 1.0 of single-precision data."""
+    height, width, words = texture.words.shape
+    if words == 4:
+        return texture.words
+    texels = aligned(TEXEL * height * width).view(np.uint32).reshape(height, width, 4)
+    texels[..., words:] = 0
+    texels[..., 3] = ONE * texture.single
+    texels[..., :words] = texture.words
+    return texels
 
 
 class _Workspace:
-    """The memory that launches of one kernel and shape, ``key``, run in, one at a time."""
+    """What a launch runs in: its arrays and sizes, by the names of the kernel's slots."""
 
-    def __init__(self, launch: Launch, kernel: NativeCode, key: tuple):
-        self.kernel, self.key = kernel, key
-        # How many instructions a work-item may execute; 0 stops the kernel.
-        self.limit = np.zeros(1, np.uint64)
-        # Global memory, to be restored if the launch fails.
-        self.before = np.empty_like(launch.memory) if kernel.translation.reads_global else None
+    def __init__(self, launch: Launch, kernel: NativeCode):
+        self.kernel = kernel
+        # How many instructions a work-item may execute in a loop; 0 stops the kernel
+        self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         shape = launch.shape
         width, height, _ = shape.domain
-        self.values = {"width": width, "height": height, "global_size": len(launch.memory)}
-        self.values |= {"limit": address(self.limit), "literals": address(kernel.literals)}
+        arrays = {"limit": self.limit, "literals": kernel.literals, "global": launch.memory}
+        values = {"width": width, "height": height, "global_size": len(launch.memory)}
         if shape.pixels:
-            self.values["tiles"] = tiles = -(-width // TILE)
+            values["tiles"] = tiles = -(-width // TILE)
             self.batches = tiles * -(-height // TILE)
         else:
             self.batches = math.prod(shape.groups)
-            self.values |= {f"groups_{axis}": size for axis, size in zip("xyz", shape.groups)}
-        # Textures of fewer than four words a texel, with all of them
-        self.texels: dict[int, np.ndarray] = {}
+            values |= {f"groups_{axis}": size for axis, size in zip("xyz", shape.groups)}
         for n, texture in launch.textures.items():
-            self.values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
-            if texture.texel < TEXEL:
-                words = aligned(TEXEL * texture.width * texture.height).view(np.uint32)
-                self.texels[n] = words.reshape(texture.height, texture.width, 4)
-        for n, surface in launch.outputs.items():
-            self.values[f"o{n}_words"] = surface.words.shape[2]
-        self.size = sum(texels.nbytes for texels in self.texels.values())
-        if self.before is not None:
-            self.size += self.before.nbytes
-        self.workers: list[_Worker] = []
-        self.arrays: dict[str, np.ndarray] = {}
+            arrays[f"t{n}"] = _texels(texture)
+            values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
+        for n, output in launch.outputs.items():
+            arrays[f"o{n}"] = output.words
+            values[f"o{n}_words"] = output.words.shape[2]
+        arrays |= {f"cb{n}": words for n, words in shape.constants.items()}
+        self.arrays = arrays  # which have to live on
+        self.values = values | {name: address(array) for name, array in arrays.items()}
 
-    def fill(self, launch: Launch, threads: int) -> None:
-        """Copy a launch's textures in, and note its other arrays."""
-        self.limit[0] = min(launch.max_instructions, 1 << 62)
-        self.arrays = {f"cb{n}": words for n, words in launch.shape.constants.items()}
-        self.arrays["global"] = launch.memory
-        self.arrays |= {f"o{n}": surface.words for n, surface in launch.outputs.items()}
-        self.arrays |= {f"t{n}": surface.words for n, surface in launch.textures.items()}
-        self.arrays |= {f"t{n}": words for n, words in self.texels.items()}
-        fills: list[Callable[[], object]] = []
-        for n, memory in self.texels.items():
-            fills.append(partial(_complete, memory, launch.textures[n]))
-        if self.before is not None:
-            fills.append(partial(np.copyto, self.before, launch.memory))
-        if threads > 1 and self.size > LARGE:
-            _do_all(fills, True, lambda: None)  # none takes long
-        else:
-            for fill in fills:
-                fill()
-
-    def worker(self, number: int) -> "_Worker":
-        """One of those that run a launch, ready to begin."""
-        if number == len(self.workers):
-            self.workers.append(_Worker(self.kernel, self.values))
-        worker = self.workers[number]
-        for name, array in self.arrays.items():
-            worker.set(name, address(array))
-        worker.counts.fill(0)
-        return worker
-
-    def run(self, worker: "_Worker", todo: deque[tuple[int, int]]) -> None:
+    def run(self, worker: "_Worker", todo: deque[tuple[int, int]], bar: Any) -> None:
         """Have a worker take pieces of the launch until none is left or it ended badly."""
         while not worker.status:
             try:
@@ -273,16 +222,12 @@ class _Workspace:
             except IndexError:
                 return
             while at < end and not worker.status:
+                begun = at
                 at = worker.call(SLICE, at, end)
-                if self.limit[0] == 0:  # somebody else's end
+                bar.update(at - begun)
+                if self.limit[0] == 0:  # another worker's end
                     worker.status = STOPPED
         self.limit[0] = 0
-
-    def give_back(self) -> None:
-        """Keep this for the next launch of its shape, but not what the last one wrote to."""
-        self.arrays = {}
-        if self.size <= MAX_SPARE:
-            _spare.appendleft(self)
 
 
 class _Worker:
@@ -291,24 +236,20 @@ class _Worker:
     """
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
-        self.slots = kernel.translation.slots
         self.status = DONE
-        self.memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
-        values = values | {name: address(memory) for name, memory in self.memory.items()}
-        self.context, self.counts = self.memory["context"], self.memory["counts"]
-        self.report = self.memory["report"]
-        for name, value in values.items():
-            self.set(name, value)
+        memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
+        self.memory = memory  # which has to live on
+        self.counts = memory["counts"]
+        self.counts.fill(0)
+        self.report = memory["report"]
+        values = values | {name: address(array) for name, array in memory.items()}
+        for name, slot in kernel.translation.slots.items():
+            memory["context"][slot] = values[name]
         self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
-    def set(self, name: str, value: int) -> None:
-        """Set a value of the context, if the kernel asks for it."""
-        if name in self.slots:
-            self.context[self.slots[name]] = value
-
     def call(self, budget: int, at: int, end: int) -> int:
-        """Run batches from ``at`` on, as many as ``budget`` instructions of gangs make up; the
-        first that is left.
+        """Run batches from ``at`` on, as many as ``budget`` instructions make up; the first that
+        is left.
         """
         self.status = self.function(budget, at, end)
         return int(self.report[NEXT])
