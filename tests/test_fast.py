@@ -354,7 +354,7 @@ def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
         workers = failing(launch, space, threads)
         tries.append(threads)
         if threads > 1:
-            return [*workers, space.worker(1)]
+            return [*workers, execute._Worker(space.kernel, space.values)]
         workers[0].status = DONE
         return workers
 
