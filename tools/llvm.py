@@ -68,7 +68,7 @@ class CypressTarget(Target):
         """The module's text."""
         Translator(self.program, self).work_item()
         self.ir.do("ret void")
-        return "\n".join([*self.ir.declared.values(), *self.ir.text(HEAD)])
+        return "\n".join([*self.ir.declared.values(), self.function(HEAD)])
 
     def _place(self, element: Vec, space: int) -> Vec:
         address = (element.cast("trunc", "i32") << 4) if element.kind == "i64" else element

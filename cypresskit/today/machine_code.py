@@ -110,7 +110,7 @@ class GpuTarget(Target):
             f"!{LINES + line} = !DILocation(line: {line}, column: 1, scope: !3)"
             for line in {i.line for i in self.program.body} | {0}
         ]
-        return "\n".join([*self.ir.declared.values(), *self.ir.text(head), DEBUG, *places])
+        return "\n".join([*self.ir.declared.values(), self.function(head), DEBUG, *places])
 
     def begin(self, at: int) -> None:
         self.ir.mark = f", !dbg !{LINES + self.program.body[at].line}"

@@ -3,10 +3,10 @@
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
 runs batches from ``first`` up to ``last`` or until it has issued ``budget`` instructions, and
-returns how it ended. A batch is a workgroup, or the 8 x 8 pixels of a wavefront. A work-item runs
-to its next stop: a fence, a wait of its wavefront (``in_step``), or its end; there it leaves its
-registers in ``spill``, and takes them up when all have come. Work-items that come to different
-stops make the kernel give up (DIVERGED). Every access is checked.
+returns how it ended. Its frame is in ``host.ll``; here is what a work-item does. It runs to its
+next stop: a fence, a wait of its wavefront (``in_step``), or its end; there it leaves its registers
+in ``spill``, and takes them up when all have come. Work-items that come to different stops make the
+kernel give up (DIVERGED). Every access is checked.
 
 ``context`` is a table of addresses and sizes; a *slot* is a place in it. ``counts`` has the
 accesses outside of memory, then how often each run of instructions was executed.
@@ -14,6 +14,8 @@ accesses outside of memory, then how often each run of instructions was executed
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
+from string import Template
 
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
@@ -38,10 +40,7 @@ from cypresskit.machine.fast.translation import (
 from cypresskit.machine.fast.vec import Vec
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
-HEAD = (
-    "define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill,"
-    " i64 %budget, i64 %first, i64 %last)"
-)
+FRAME = Template(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8"))
 
 
 def translate(program: Program, processor: HostProcessor) -> Translation:
@@ -59,7 +58,6 @@ class HostTarget(Target):
         self.slots: dict[str, Vec] = {}
         self.literals: dict[int, Vec] = {}
         self.constants: dict[tuple[int, int, int], Vec] = {}
-        self.inputs: dict[str, tuple[Vec, ...]] = {}
         self.segments: list[Sequence[int]] = []
         self.pixels = program.mode == "pixel"
         self.items = TILE * TILE if self.pixels else math.prod(program.group)
@@ -78,80 +76,68 @@ class HostTarget(Target):
         for name in ("issued", "spent", "outside", "n", "begun", "stored"):
             self.ir.variable(name, "i64")
         self.ir.variable("loaded", "i32", 4)
-        for name in ("status", "met", "group_met"):
+        for name in ("status", "stopped", "met", "group_met"):
             self.ir.variable(name, "i32")
         self.translator = Translator(program, self)
-        loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-        for at in loops:
-            self.ir.variable(f"loop{at}", "i64")
+        self.loops = [f"loop{at}" for at, i in enumerate(program.body) if i.op.flow == "loop"]
+        for name in self.loops:
+            self.ir.variable(name, "i64")
         # What a work-item leaves in ``spill``: its stop, how much it has issued, ...
-        kept = [*self.translator.registers, *(f"loop{at}" for at in loops)] if stops else []
+        kept = [*self.translator.registers, *self.loops] if stops else []
         self.offsets = {name: TEXEL * k for k, name in enumerate(kept, 1)} | {"issued": 8}
         # ... and of each deferred store the place and the words
         deferred = sorted(self.steps.deferred)
         first = TEXEL * (1 + len(kept))
         self.put_off = {at: first + 2 * TEXEL * k for k, at in enumerate(deferred)}
         self.stored_words: dict[int, Sequence[int]] = {}
-        used = stops or deferred
-        self.state = first + 2 * TEXEL * len(deferred) if used else 0
-
-    # The function
+        self.state = first + 2 * TEXEL * len(deferred) if stops or deferred else 0
+        self.batch = Vec(self.ir, "%batch", "i64")
+        for name in ("lds", "report"):
+            self._slot(name, "ptr")
 
     def translation(self) -> Translation:
         """Write the function; what the host must know of it."""
         ir = self.ir
-        self.batch = Vec(ir, "%batch", "i64")
-        ir.label("batch_loop")
-        ir.do("%batch = phi i64 [%first, %entry], [%next_batch, %batch_next]")
-        ir.branch(self.batch.cmp("slt", Vec(ir, "%last", "i64")), "batch_body", "exit")
-        ir.label("batch_body")
-        if self.lds_bytes:
-            self._clear(self._slot("lds", "ptr"), self.lds_bytes)
-        if self.state:
-            self._clear(Vec(ir, "%spill", "ptr"), self.items * self.state)
-        self._wavefronts()
-        ir.label("batch_next")
-        ir.do("%next_batch = add i64 %batch, 1")
-        self._report(NEXT, Vec(ir, "%next_batch", "i64"))
-        over = ir.get("spent").cmp("ugt", Vec(ir, "%budget", "i64"))
-        ir.branch(over, "exit", "batch_loop")
-        ir.label("exit")
-        self._count(0, ir.get("outside"))
-        status = ir.get("status")
-        if flush_mode(self.mode):
-            underflowed = ir.op("call i1 @restore(i64 %saved_mode)", "i1")
-            if self.mode in FLAGGED:
-                status = underflowed.select(ir.const(UNDERFLOWED, "i32"), status)
-        ir.do(f"ret {status}")
-        return self._translated()
-
-    def _wavefronts(self) -> None:
-        """The rounds of a workgroup, each from one of its stops to the next: all wavefronts, the
-        work-items of each, and the stores that they deferred.
-        """
-        ir = self.ir
-        ir.label("round")
-        ir.set("begun", 0)
-        ir.label("wavefront")
-        ir.set("n", ir.get("begun"))
-        ir.label("item")
         self._work_item()
-        ir.label("item_done")
-        ir.add("n", 1)
-        end = (ir.get("begun") + WAVEFRONT).call("smin", self.items)
-        ir.branch(ir.get("n").cmp("slt", end), "item", "wavefront_done")
-        ir.label("wavefront_done")
+        work_item = ir.take()
         for at in sorted(self.put_off):
             self._carry_out(at)
-        met = ir.get("met")
-        waits = (f"i32 {self._stops[at]}, label %wavefront" for at in sorted(self.steps.waits))
-        ir.do(f"switch {met}, label %wavefront_over [ {' '.join(waits)} ]")
-        ir.label("wavefront_over")
-        self._meet("group_met", ir.get("begun").cmp("eq", 0), met)
-        ir.set("begun", ir.get("n"))
-        ir.branch(ir.get("n").cmp("slt", self.items), "wavefront", "round_done")
-        ir.label("round_done")
-        ir.branch(met.cmp("eq", 0), "batch_next", "round")
+        carry_out = ir.take()
+        waits = [f"i32 {self._stops[at]}, label %wavefront" for at in sorted(self.steps.waits)]
+        text = FRAME.substitute(
+            self._flush_mode(),
+            declarations="\n".join(ir.declared.values()),
+            variables="\n".join(ir.places()),
+            entry="\n".join(ir.entry),
+            work_item=work_item,
+            carry_out=carry_out,
+            waits=" ".join(waits),
+            items=self.items,
+            wavefront=WAVEFRONT,
+            lds_bytes=self.lds_bytes,
+            spill_bytes=self.items * self.state,
+            next=NEXT,
+            diverged=DIVERGED,
+        )
+        return self._translated(text)
+
+    def _flush_mode(self) -> dict[str, str]:
+        """How the function begins and ends, by the mode that flushes subnormals."""
+        functions = flush_mode(self.mode)
+        if not functions:
+            plain = {"functions": "", "attributes": "", "flush": ""}
+            return plain | {"restore": "  ret i32 %ended"}
+        restore = ["  %underflowed = call i1 @restore(i64 %saved_mode)"]
+        status = "%ended"
+        if self.mode in FLAGGED:
+            status = "%flagged"
+            restore.append(f"  {status} = select i1 %underflowed, i32 {UNDERFLOWED}, i32 %ended")
+        return {
+            "functions": functions,
+            "attributes": ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"',
+            "flush": "  %saved_mode = call i64 @flush()",
+            "restore": "\n".join([*restore, f"  ret i32 {status}"]),
+        }
 
     def _work_item(self) -> None:
         """The work-item ``n``, from where it stopped to its next stop."""
@@ -179,12 +165,12 @@ class HostTarget(Target):
     def _stop(self, at: int) -> None:
         """Leave here, and go on when all have come."""
         ir = self.ir
-        loops = {f"loop{opener}" for opener in self._loops_around(at)} | {"issued"}
-        for name in sorted(loops | self._names(self.live[at] & self.changed[at])):
+        kept = {*self.loops, "issued"}
+        for name in sorted(kept | self._names(self.live[at] & self.changed[at])):
             self.own.at(self.offsets[name]).store(ir.get(name))
         self._leave(self._stops[at])
         ir.lines.append(f"stop{at}:")
-        for name in sorted(loops | self._names(self.live[at])):
+        for name in sorted(kept | self._names(self.live[at])):
             variable = ir.variables[name]
             ir.set(name, self.own.at(self.offsets[name]).load(variable.kind, variable.n))
 
@@ -192,19 +178,8 @@ class HostTarget(Target):
         """End the work-item's turn at a stop, or for 0 at its end."""
         if self._stops:
             self.own.store(self.ir.const(stop, "i32"))
-        first = self.ir.get("n").cmp("eq", self.ir.get("begun"))
-        self._meet("met", first, self.ir.const(stop, "i32"))
-        self.ir.go("item_done")
-
-    def _meet(self, name: str, first: Vec, stop: Vec) -> None:
-        """Come to a stop: the ``first`` chooses it, the others have to come to the same."""
-        if self._stops:
-            same, apart = self.ir.new("same"), self.ir.new("apart")
-            self.ir.branch(first | self.ir.get(name).cmp("eq", stop), same, apart)
-            self.ir.label(apart)
-            self._give_up(DIVERGED, 0)
-            self.ir.label(same)
-        self.ir.set(name, stop)
+        self.ir.set("stopped", stop)
+        self.ir.go("left")
 
     def _changed(self) -> list[int]:
         """The components that were written since the last stop, before each instruction."""
@@ -222,15 +197,6 @@ class HostTarget(Target):
     def _names(self, components: int) -> set[str]:
         """The variables of some components."""
         return {self.translator.places[key][0] for key in self.numbering.keys(components)}
-
-    def _loops_around(self, at: int) -> list[int]:
-        matching = self.program.matching
-        loops = (n for n, i in enumerate(self.program.body[:at]) if i.op.flow == "loop")
-        return [opener for opener in loops if matching[opener] > at]
-
-    def _clear(self, place: Vec, size: int) -> None:
-        self.ir.declared["memset"] = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
-        self.ir.do(f"call void @llvm.memset.p0.i64({place}, i8 0, i64 {size}, i1 false)")
 
     # Work-items
 
@@ -440,7 +406,7 @@ class HostTarget(Target):
 
     # The result
 
-    def _translated(self) -> Translation:
+    def _translated(self, text: str) -> Translation:
         unused = 1 + len(self.segments)  # the counter of instructions that never run
         counters = [unused] * len(self.program.body)
         for number, segment in enumerate(self.segments, 1):
@@ -455,27 +421,13 @@ class HostTarget(Target):
         }
         loads = any(x.register.kind == "g" for i in self.program.body for x in i.sources)
         return Translation(
-            self._text(),
+            text,
             slots={name: at for at, name in enumerate(self.slots)},
             literals=tuple(self.literals),
             counters=counters,
             sizes=sizes,
             reads_global=loads or bool(self._stops),
         )
-
-    def _text(self) -> str:
-        """The module: what is declared, then the function."""
-        flushes = flush_mode(self.mode)
-        head = HEAD
-        begin = []
-        if flushes:
-            head += ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"'
-            begin = ["  %saved_mode = call i64 @flush()"]
-        for variable in ("status", "spent", "outside", "met", "group_met"):
-            place = self.ir.variables[variable]
-            begin.append(f"  store {place.kind} 0, ptr {place.name}")
-        lines = self.ir.text(head + " {", *begin)
-        return "\n".join([flushes, *sorted(self.ir.declared.values()), *lines])
 
 
 def _unflattened(number: Vec, size: Sequence[Vec | int], axis: int) -> Vec:

@@ -25,6 +25,11 @@ class Target:
         self.ir = Emitter()
         self.floats = floats(self.ir, soft)
 
+    def function(self, head: str) -> str:
+        """The text of the function that ``head`` begins."""
+        lines = [head, "entry:", *self.ir.places(), *self.ir.entry, self.ir.take(), "}"]
+        return "\n".join(lines)
+
     def begin(self, at: int) -> None:
         """Begin instruction ``at`` of the program's body."""
 

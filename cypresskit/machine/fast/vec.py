@@ -119,10 +119,15 @@ class Emitter:
         """Add to a variable."""
         self.set(name, self.get(name) + value)
 
-    def text(self, head: str, *before: str) -> list[str]:
-        """The lines of the function that ``head`` begins; ``before`` come first in its entry."""
-        places = [f"  {v.name} = alloca {of(v.kind, v.n)}" for v in self.variables.values()]
-        return [head, "entry:", *places, *before, *self.entry, *self.lines, "}"]
+    def places(self) -> list[str]:
+        """The lines that make room for the variables."""
+        return [f"  {v.name} = alloca {of(v.kind, v.n)}" for v in self.variables.values()]
+
+    def take(self) -> str:
+        """The instructions so far, as text; what follows begins anew."""
+        text = "\n".join(self.lines)
+        self.lines = []
+        return text
 
 
 def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:

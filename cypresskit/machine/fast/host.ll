@@ -1,0 +1,107 @@
+; The function that runs a launch on this computer, of which ``host.py`` fills in what begins with a dollar sign.
+; A batch is a workgroup, or a wavefront's tile of pixels. It is run in rounds, from one stop of the workgroup to the
+; next: one wavefront after another, and of that one work-item after another.
+
+$functions
+declare i64 @llvm.smin.i64(i64, i64)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+$declarations
+
+define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, i64 %first, i64 %last)$attributes {
+entry:
+$variables
+$flush
+$entry
+  store i32 0, ptr %status
+  store i64 0, ptr %spent
+  store i64 0, ptr %outside
+  store i32 0, ptr %met
+  store i32 0, ptr %group_met
+  br label %batch_loop
+
+batch_loop:
+  %batch = phi i64 [%first, %entry], [%next_batch, %batch_next]
+  %is_batch = icmp slt i64 %batch, %last
+  br i1 %is_batch, label %batch_body, label %exit
+batch_body:
+  call void @llvm.memset.p0.i64(ptr %lds, i8 0, i64 $lds_bytes, i1 false)
+  call void @llvm.memset.p0.i64(ptr %spill, i8 0, i64 $spill_bytes, i1 false)
+  br label %round
+
+round:
+  store i64 0, ptr %begun
+  br label %wavefront
+
+; The wavefront whose work-items begin with number ``begun``, to their next stop
+wavefront:
+  %begin_now = load i64, ptr %begun
+  store i64 %begin_now, ptr %n
+  br label %item
+
+; The work-item of number ``n``; it goes on to ``left`` with its stop in ``stopped``
+item:
+$work_item
+
+; The wavefront's first work-item chooses its stop, ``met``, and the others have to come to the same
+left:
+  %stop = load i32, ptr %stopped
+  %n_left = load i64, ptr %n
+  %begun_left = load i64, ptr %begun
+  %is_first = icmp eq i64 %n_left, %begun_left
+  %met_before = load i32, ptr %met
+  %is_same = icmp eq i32 %met_before, %stop
+  %is_met = or i1 %is_first, %is_same
+  store i32 %stop, ptr %met
+  br i1 %is_met, label %item_done, label %diverged
+item_done:
+  %n_done = load i64, ptr %n
+  %n_next = add i64 %n_done, 1
+  store i64 %n_next, ptr %n
+  %begun_done = load i64, ptr %begun
+  %full = add i64 %begun_done, $wavefront
+  %end = call i64 @llvm.smin.i64(i64 %full, i64 $items)
+  %is_item = icmp slt i64 %n_next, %end
+  br i1 %is_item, label %item, label %wavefront_done
+
+wavefront_done:
+$carry_out
+  %wavefront_stop = load i32, ptr %met
+  switch i32 %wavefront_stop, label %wavefront_over [ $waits ]
+
+; All wavefronts have to come to the same stop of the workgroup, ``group_met``
+wavefront_over:
+  %begun_over = load i64, ptr %begun
+  %is_first_wavefront = icmp eq i64 %begun_over, 0
+  %group_met_before = load i32, ptr %group_met
+  %is_same_stop = icmp eq i32 %group_met_before, %wavefront_stop
+  %is_group_met = or i1 %is_first_wavefront, %is_same_stop
+  store i32 %wavefront_stop, ptr %group_met
+  br i1 %is_group_met, label %next_wavefront, label %diverged
+next_wavefront:
+  %next = load i64, ptr %n
+  store i64 %next, ptr %begun
+  %is_wavefront = icmp slt i64 %next, $items
+  br i1 %is_wavefront, label %wavefront, label %round_done
+round_done:
+  %is_over = icmp eq i32 %wavefront_stop, 0
+  br i1 %is_over, label %batch_next, label %round
+
+batch_next:
+  %next_batch = add i64 %batch, 1
+  %next_place = getelementptr i64, ptr %report, i64 $next
+  store i64 %next_batch, ptr %next_place
+  %spent_now = load i64, ptr %spent
+  %is_spent = icmp ugt i64 %spent_now, %budget
+  br i1 %is_spent, label %exit, label %batch_loop
+
+diverged:
+  store i32 $diverged, ptr %status
+  br label %exit
+exit:
+  %outside_now = load i64, ptr %outside
+  %outside_before = load i64, ptr %counts
+  %outside_all = add i64 %outside_before, %outside_now
+  store i64 %outside_all, ptr %counts
+  %ended = load i32, ptr %status
+$restore
+}
