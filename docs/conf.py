@@ -158,8 +158,8 @@ def add_contents(app, name, source):
         begin, front, *stills = re.findall(parts, source[0])
         page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
         page = page.replace("<!-- story -->", begin.partition("\n")[2].strip())
-        if not (Path(app.outdir) / "compile/index.html").exists():  # see tools/site
-            page = re.sub(r"(?s)<!-- compile -->.*?<!-- end -->", "", page)
+        if not (Path(app.outdir) / "bench/index.html").exists():  # see tools/site
+            page = re.sub(r"(?s)<!-- bench -->.*?<!-- end -->", "", page)
         source[0] = source[0].replace(begin + front, page)
         for still in stills:  # which plays on top
             source[0] = source[0].replace(still, "")

@@ -161,19 +161,17 @@ def is_heavy(item) -> bool:
 
 
 def first_part(items: list) -> list:
-    """Return the tests of `make test`: the quick ones, some cases of each family marked ``few``,
-    spread over its table (``FEW``, or as many as the mark says), and of the heavy ones those marked
-    ``proof``.
+    """The tests of `make test`: the quick ones, ``FEW`` cases of each family marked ``few``, spread
+    over its table, and of the heavy ones those marked ``proof``.
     """
-    families: dict[tuple[str, int], list] = {}
+    families: dict[str, list] = {}
     for item in items:
-        if few := item.get_closest_marker("few"):
-            count = few.args[0] if few.args else FEW
-            families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
+        if item.get_closest_marker("few"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left_out = set()
-    for (_, count), cases in families.items():
-        step = (len(cases) - 1) / max(count - 1, 1)
-        left_out |= set(cases) - {cases[round(n * step)] for n in range(count)}
+    for cases in families.values():
+        last = len(cases) - 1
+        left_out |= set(cases) - {cases[round(n * last / (FEW - 1))] for n in range(FEW)}
     return [
         item
         for item in items

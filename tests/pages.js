@@ -234,30 +234,7 @@ const append = html => {
         output.appendChild(Object.assign(document.createElement("script"), {text, type})).remove()
 }
 
-// The answers of the compile page's worker to messages for it, one after another, as it gives them.
-const compileInWorker = async messages => {
-    const worker = new Worker("worker.js", {type: "module"})
-    const answers = []
-    let done
-    const heard = new Promise((go, fail) => {
-        worker.onmessage = ({data}) => data.type === "ready" ? go() : fail(Error(data.message))
-    })
-    await heard
-    worker.onmessage = ({data}) => {
-        answers.push(data)
-        const {part, faults} = JSON.parse(data)
-        if (part === "code" || faults.length) done()
-    }
-    for (const message of messages) {
-        const answered = new Promise(go => { done = go })
-        worker.postMessage(JSON.parse(message))
-        if (JSON.parse(message).type === "text") await answered
-    }
-    worker.terminate()
-    return answers
-}
-
-// Texts, packed for an address of the compile page and unpacked again.
+// Texts, packed for an address of the site's workbench and unpacked again.
 const packAndUnpack = async texts => {
     const {pack, unpack} = await import(new URL("page.js", location.href).href)
     return Promise.all(texts.map(async text => unpack(await pack(text)).catch(() => "refused")))

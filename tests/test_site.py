@@ -118,15 +118,15 @@ def test_a_picture_wider_than_a_phone_says_so(site, page, name):
         assert (sign, swiped) == ("visible" if wide else "hidden", "hidden")
 
 
-def test_the_compile_page_is_one_click_below(site, page):
-    """If npm could bring Pyodide; where it can't, no link leads there."""
+def test_the_workbench_is_one_click_below(site, page):
+    """If Python for browsers could be had; where it can't, no link leads there."""
     page.goto(f"file://{site}/index.html")
-    link = page.locator("a[href='compile/index.html']")
-    if (site / "compile/index.html").exists():
+    link = page.locator("a[href='bench/index.html']")
+    if (site / "bench/index.html").exists():
         assert link.count() == 1
     else:
         assert link.count() == 0
-        pytest.skip("the site was built without Pyodide")
+        pytest.skip("the site was built without the workbench")
 
 
 def test_pictures_that_play_are_seen_as_stills(site, page):

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 import tracemalloc
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -40,7 +39,7 @@ from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.pure_answers import text_answer
 from cypresskit.kept_files import cache_folder
 from cypresskit.timing.prices import price
-from tools import book, compile_page
+from tools import bench_page, book
 from tools.random_edits import random_edits
 
 ROOT = Path(__file__).parents[1]
@@ -58,7 +57,6 @@ OTHERS = (
     ("dgemm_tn", 512, "fast"),
     ("ddgemm_tn_fma", 512, "fast"),
     ("sgemm_64x64_lds", 512, "fast"),
-    ("sgemm_naive", 256, "fast"),
     ("sgemm_tn", 64, "explain"),
     ("sgemm_tn", 256, "explain"),
     ("ddgemm_tn_fma", 64, "explain"),
@@ -456,21 +454,15 @@ def pages() -> Iterator[Row]:
         browser.close()
 
 
-ANSWERED = "text => document.querySelector('.ckw-verdict')?.textContent.includes(text)"
-
-
-def compiling() -> Iterator[Row]:
-    """The site's compile page, by the clock on the wall: 10**8 turns of a loop"""
+def linked() -> Iterator[Row]:
+    """The site's workbench, by the clock on the wall: 10**8 turns of a loop"""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        compile_page.write_page(Path(folder))
-        files = {file: file.read_bytes() for file in Path(folder).rglob("*") if file.is_file()}
-        size = sum(map(len, files.values())) / 1e6
-        sent = sum(len(zlib.compress(data)) for data in files.values()) / 1e6
-        note = f"{sent:.1f} MB as servers send it, deflated"
-        allowed = partial(float, compile_page.MOST_BYTES / 1e6)
-        yield row("its size", partial(float, size), allowed, "MB", least=1, most=1, note=note)
+        bench_page.write_page(Path(folder))
+        files = [file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()]
+        allowed = partial(float, bench_page.MOST_BYTES / 1e6)
+        yield row("its size", partial(float, sum(files) / 1e6), allowed, "MB", least=1, most=1)
 
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -478,39 +470,37 @@ def compiling() -> Iterator[Row]:
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             Thread(target=server.serve_forever, daemon=True).start()
             page = browser.new_page()
+            page.set_default_timeout(300_000)
+            page.add_init_script(path=str(ROOT / "tests/heard.js"))
+
+            def heard(part: str) -> None:
+                page.wait_for_function("part => window.heard?.includes(part)", arg=part)
 
             def open_page() -> None:
-                page.goto("about:blank")
-                page.goto(f"http://127.0.0.1:{server.server_port}/")
-                page.wait_for_function(ANSWERED, arg="31 bundles", timeout=300_000)
+                page.goto(f"http://127.0.0.1:{server.server_port}/?step=00")
+                heard("verdict")
 
-            def edit(line: str, answer: str) -> None:
-                page.get_by_role("textbox").click()
-                page.keyboard.press("Control+Home")
-                page.keyboard.press("End")
-                page.keyboard.insert_text(line)
-                page.wait_for_function(ANSWERED, arg=answer, timeout=300_000)
+            def edit(part: str) -> None:
+                heard("prices")
+                page.evaluate("heard.length = 0")
+                page.get_by_role("textbox").first.click()
+                page.keyboard.press("Control+End")
+                page.keyboard.insert_text("\n; another remark")
+                heard(part)
 
-            def fault_and_back() -> None:
-                edit("0", "Line 1")
-                page.keyboard.press("Backspace")
-                page.wait_for_function(ANSWERED, arg="31 bundles", timeout=300_000)
-
-            opened = partial(seconds, open_page, perf_counter)
-            yield row("opened, until its first answer", opened, loop, most=3)
-
-            edited = partial(seconds, fault_and_back, perf_counter)
-            yield row("an edit with a fault, and back", edited, loop, most=5)
-
-            def open_and_edit() -> None:
-                page.goto("about:blank")
-                page.goto(f"http://127.0.0.1:{server.server_port}/")
-                edit("0", "Line 1")
-
-            first = partial(seconds, open_and_edit, perf_counter)
-            yield row("opened, until an edit is answered", first, loop, most=3)
+            for name in ("first", "second"):
+                opened = partial(seconds, open_page, perf_counter)
+                yield row(f"the {name} visit, until the verdict", opened, loop, least=1, most=1)
+                page.wait_for_function(HAS_MEMORY)
+            for part in ("verdict", "clocks", "prices"):
+                edited = partial(seconds, partial(edit, part), perf_counter)
+                yield row(f"an edit, until its {part}", edited, loop, most=3)
             server.shutdown()
         browser.close()
+
+
+#: Whether the browser keeps Python's memory for the next visit.
+HAS_MEMORY = "async () => Boolean(await caches.match('memory'))"
 
 
 def site() -> Iterator[Row]:
@@ -520,7 +510,7 @@ def site() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         documentation.build(Path(folder))
         for inside, size in documentation.sizes(Path(folder)).items():
-            name = "the compile page" if inside else "all pages but that one"
+            name = "the workbench" if inside else "all pages but that one"
             allowed = partial(float, documentation.MOST_BYTES[inside] / 1e6)
             yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
 
@@ -532,7 +522,7 @@ class SilentHandler(SimpleHTTPRequestHandler):
         pass
 
 
-RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, compiling, site)
+RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, linked, site)
 GROUPS = {group.__name__: group for group in RUN_ALL}
 
 

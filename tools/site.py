@@ -16,11 +16,11 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup
 from sphinx.cmd.build import build_main
 
-from tools import compile_page
+from tools import bench_page
 
 ROOT = Path(__file__).parent.parent
-COMPILE = "compile"  # the folder of the compile page
-MOST_BYTES = {False: 12_000_000, True: compile_page.MOST_BYTES}  # of all else, and of that page
+BENCH = "bench"  # the folder of the workbench
+MOST_BYTES = {False: 12_000_000, True: bench_page.MOST_BYTES}  # of all else, and of that page
 
 
 def faults(site: Path) -> list[str]:
@@ -57,17 +57,17 @@ def faults(site: Path) -> list[str]:
     for inside, size in sizes(site).items():
         most = MOST_BYTES[inside]
         if size > most:
-            part = "the compile page" if inside else "the site"
+            part = "the workbench" if inside else "the site"
             wrong.append(f"{part} has {size:,} bytes, and {most:,} are allowed")
     return wrong
 
 
 def sizes(site: Path) -> dict[bool, int]:
-    """The bytes of a built site, by whether they are the compile page's."""
+    """The bytes of a built site, by whether they are the workbench's."""
     bytes_of = dict.fromkeys(MOST_BYTES, 0)
     for file in site.rglob("*"):
         if file.is_file():
-            bytes_of[file.relative_to(site).parts[0] == COMPILE] += file.stat().st_size
+            bytes_of[file.relative_to(site).parts[0] == BENCH] += file.stat().st_size
     return bytes_of
 
 
@@ -79,9 +79,9 @@ def build(site: Path, solutions: bool = False) -> None:
         raise SystemExit(f"{site} holds something that isn't an earlier site: name an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     try:
-        compile_page.write_page(site / COMPILE)
-    except compile_page.NoPyodide as why:
-        print(f"The site has no compile page: Pyodide couldn't be had ({why}).", file=sys.stderr)
+        bench_page.write_page(site / BENCH)
+    except bench_page.NotHere as why:
+        print(f"The site has no workbench: {why}.", file=sys.stderr)
     with TemporaryDirectory() as trees:
         options = [
             "-q",

@@ -105,7 +105,7 @@ def _of_kind(ran: _Ran, kind: np.ndarray, n: int) -> list[Clause]:
 def _picked(stream: Stream, wavefronts: np.ndarray) -> Stream:
     """The stream of some of its wavefronts."""
     entry = (wavefronts[:, None] * stream.phases + np.arange(stream.phases)).ravel()
-    counts = np.diff(stream.ptr)[entry]
+    counts = np.diff(stream.ptr).astype(np.intp)[entry]
     ptr = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     line = np.repeat(stream.ptr[:-1][entry] - ptr[:-1], counts) + np.arange(ptr[-1])
     return replace(

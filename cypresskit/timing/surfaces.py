@@ -178,6 +178,7 @@ class Surfaces:
             phases += 1
         phases = min(phases, int(np.max(motion.turns)))
 
+        x, y = x.astype(np.int64), y.astype(np.int64)
         addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)])
         entries = addresses.reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2).reshape(-1, WAVEFRONT)
         return stream(

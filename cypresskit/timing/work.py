@@ -350,12 +350,12 @@ def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
             pattern = np.unique(table[0])
             return np.arange(entries + 1, dtype=np.int64) * len(pattern), (first + pattern).ravel()
     numbers = np.arange(entries, dtype=np.int64)
-    entry = np.concatenate([np.repeat(numbers, np.diff(s.ptr)) for s in streams])
+    entry = np.concatenate([np.repeat(numbers, np.diff(s.ptr).astype(np.intp)) for s in streams])
     keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
     keys = keys[np.diff(keys, prepend=-1) != 0]
     entry = keys >> LINE_BITS
     line = keys & ((1 << LINE_BITS) - 1)
-    counts = np.bincount(entry, minlength=entries)
+    counts = np.bincount(entry.astype(np.intp), minlength=entries)
     return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))), line
 
 

@@ -116,10 +116,10 @@ if (minute) {
     })
 }
 
-// -- the way to the compile page: what it needs most comes once its link is about to be followed
+// -- the way to the workbench: what it needs most comes once its link is about to be followed
 
-const HEAVY = ["snapshot.gz", "pyodide.asm.wasm", "pyodide.asm.mjs"]
-const way = /** @type {HTMLAnchorElement} */ (document.querySelector(".ways a[href^='compile/']"))
+const HEAVY = ["python.wasm.gz", "library.zip.gz", "source.json.gz"]
+const way = /** @type {HTMLAnchorElement} */ (document.querySelector(".ways a[href^='bench/']"))
 let isComing = false
 function fetchAhead() {
   if (isComing || location.protocol === "file:") return

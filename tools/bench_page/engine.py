@@ -65,9 +65,9 @@ def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
     with patch.dict(os.environ, CYPRESSKIT_KEEP="0"):  # or what was timed before calls none
         for kernel in SIMULATED:
             simulate(kernel, N)
-    for module in [m for m in sys.modules.values() if m.__name__.startswith("cypresskit.timing.")]:
-        for value in vars(module).values():
-            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+    for name in [name for name in sys.modules if name.startswith("cypresskit.timing.")]:
+        for value in vars(sys.modules[name]).values():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
                 yield from _called_from_python(value)
 
 

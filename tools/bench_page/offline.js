@@ -1,5 +1,5 @@
-// Keeps the compile page's files, so that it works with the network off once it has been loaded.
-const KEPT = "cypresskit-$key"
+// Keeps the workbench's files, so that it works with the network off once it has been loaded.
+const KEPT = "$key"
 const NAMES = $names
 
 addEventListener("install", (event) => {
