@@ -1,19 +1,19 @@
-"""The shader compiler: an IL program to VLIW code for a device, as AMD's driver did when it loaded
-a kernel.
+"""Compile an IL program to VLIW code for a device, as AMD's driver did when it loaded a kernel.
 
 The passes, each a module, in their order:
 
-1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``);
-2. ``simplify``: fewer of them, and reads of the LDS in pairs;
-3. ``vregs``: which words share a place (``coalescing``, with ``liveness``), and which places belong
-   together (``constraints``, with ``register_channels``);
-4. ``schedule``: clauses and bundles, and the channel of every virtual register (``blocks``, with
-   ``block_problem`` and ``ports``);
-5. ``allocate``: registers; ``emit``: hardware code.
+1. ``lower``: IL to scalar operations in SSA form (with ``ssa``, ``sources``, ``expansion``).
+2. ``simplify``: fewer operations; reads of the LDS in pairs.
+3. ``vregs``: virtual registers: which words share one (``coalescing``, with ``liveness``), and
+   which of them must be together (``constraints``, with ``register_channels``).
+4. ``schedule``: clauses, bundles, and the channel of every virtual register (``blocks``, with
+   ``block_problem`` and ``ports``).
+5. ``allocate``: register numbers.
+6. ``emit``: hardware code.
 
-If registers run out, fewer fetches are gathered. ``ir`` is what the passes work on, ``isa`` the
-chip's operations; ``assembly`` has its instructions as data, and ``code`` the result and its card,
-with its ``listing``.
+If registers run out, the kernel is compiled again with fewer fetches per clause. ``ir`` defines
+what the passes work on, ``isa`` the chip's operations, ``assembly`` its instructions, and ``code``
+the result with its statistics and its ``listing``.
 """
 
 from functools import lru_cache
@@ -50,15 +50,26 @@ __all__ = [
     "compile",
 ]
 
-GATHER = (128, 16, 8, 4, 2, 1)  # fetches of a block that go together, until registers suffice
+GATHER = (128, 16, 8, 4, 2, 1)  # most fetches of a block per clause, in order of the attempts
 
 
 def compile(program: Program, device: Device = HD5870) -> Code:
-    """Compile an assembled kernel for ``device``. The last results are kept.
+    """Compile an assembled kernel. The latest results are cached.
 
-    Raises ``CompileError``, which names the IL line, if the kernel needs more than the chip has
-    (registers, LDS, doubles), or has a loop that nothing leaves; ``TypeError`` for what isn't a
-    ``Device``.
+    Parameters
+    ----------
+    program
+        The kernel.
+    device
+        The board to compile for.
+
+    Raises
+    ------
+    CompileError
+        If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
+        an exit. The message names the IL line.
+    TypeError
+        If ``program`` isn't a ``Program`` or ``device`` isn't a board that runs IL.
     """
     if not isinstance(program, Program):
         raise TypeError(
@@ -69,12 +80,12 @@ def compile(program: Program, device: Device = HD5870) -> Code:
     return _compiled(program, device, program.name, program.lines)
 
 
-# Equal programs may differ in name and lines, which belong to the keys below: an error shows both,
+# Equal programs may differ in name and lines, so the keys below include them: an error shows both,
 # and so does ``Code``. What doesn't fit isn't kept, and machine code knows the lines alone.
 
 
 def forget_code() -> None:
-    """Forget the code that is kept of programs, which a process that sees many has no use for."""
+    """Clear the cache of compiled code, for processes that compile many programs."""
     _compiled.cache_clear()
     _shared.cache_clear()
 
@@ -86,9 +97,7 @@ def _compiled(program: Program, device: Device, *_names: object) -> Code:
 
 @lru_cache(maxsize=128)
 def _shared(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """The code that all boards alike in their limits share: of the first attempt whose registers
-    suffice.
-    """
+    """Compile for all boards with the same limits: the first attempt whose registers suffice."""
     refused: list[CompileError] = []
     for gather in GATHER:
         function = lower(program, limits)

@@ -1,11 +1,13 @@
-"""Register allocation: a number for every virtual register whose channel the scheduler has decided.
+"""Allocate registers: choose a number for every virtual register. The scheduler chose its channel.
 
-The schedule says exactly when each is alive: after the bundle that writes it, up to the last bundle
-that reads it from a register. What the next bundle takes from PV or PS is never written at all.
-What lives within one ALU clause may take a clause temporary (T0 to T3), which costs no register of
-the kernel's own. Lifetimes are sets of points of the program, held as bits of an integer: two may
-share a word if no point is in both. Units (groups, pairs, or single virtual registers) take the
-first register that is free in their channels, those that come to life first before others.
+The schedule determines when each is alive: after the bundle that writes it, up to the last bundle
+that reads it from a register. A result that only the next bundle reads, through PV or PS, is never
+written. A virtual register that lives within one ALU clause may take a clause temporary (T0 to T3),
+which doesn't count as a register of the kernel.
+
+A live range is a set of points of the program, as bits of an integer. Two virtual registers may
+share a register if no point is in both. Units (groups, pairs, single virtual registers) take the
+first register that is free in their channels, in the order in which their live ranges begin.
 """
 
 from collections import defaultdict
@@ -20,12 +22,20 @@ from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.devices import CodeLimits
 
 Unit = tuple[VirtualRegister, ...]
-RegisterTable = list[list[int]]  # by register and channel: the points at which it is taken
+RegisterTable = list[list[int]]  # by register and channel: the points at which it is in use
 
 
 class Allocation(NamedTuple):
-    """The result: how many ``registers`` are used, and temporaries T0 ..; the ``numbers`` of
-    virtual registers; ``written``, the words that need a register.
+    """The result.
+
+    Attributes
+    ----------
+    registers, temporaries
+        How many registers and clause temporaries are used.
+    numbers
+        The register number of each virtual register.
+    written
+        The words that need a register.
     """
 
     registers: int
@@ -35,9 +45,15 @@ class Allocation(NamedTuple):
 
 
 def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation:
-    """Give every unit a register: preloaded ones theirs, the others in the order in which they come
-    to life, those that may live in clause temporaries last. These take a temporary wherever one is
-    free. Raises ``CompileError`` if the chip has too few registers.
+    """Give every unit a register.
+
+    Preloaded units keep theirs. The others follow in the order in which their live ranges begin;
+    those that may use clause temporaries come last, and take one if it is free.
+
+    Raises
+    ------
+    CompileError
+        If the chip has too few registers.
     """
     lives = Lifetimes(function, plans)
     registers: RegisterTable = []
@@ -73,8 +89,8 @@ def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation
 def _first_free(
     unit: Unit, tables: list[RegisterTable], registers: RegisterTable
 ) -> tuple[RegisterTable, int]:
-    """The first row of the tables that is free in a unit's channels while it lives; if there is
-    none, the next one of ``registers``.
+    """Return the first row of the tables that is free in a unit's channels while it lives; if there
+    is none, a new row of ``registers``.
     """
     for table in tables:
         for number, channels in enumerate(table):
@@ -84,15 +100,23 @@ def _first_free(
 
 
 class Lifetimes:
-    """Lifetimes of the scheduled program: each virtual register's ``mask``, the ``units`` that lie
-    in one register, and the ``local`` ones, which live within one ALU clause.
+    """Live ranges of the scheduled program.
+
+    Sets each virtual register's ``mask``.
+
+    Attributes
+    ----------
+    units
+        Tuples of virtual registers that share a register.
+    local
+        Virtual registers that live within one ALU clause.
     """
 
     def __init__(self, function: Function, plans: Plans):
         steps = {block: list(_steps(plans[block])) for block in function.blocks}
         alive = Alive(list(steps))
 
-        # Where each is read or written: in which clauses, None for what lies outside of any.
+        # The clauses in which each is read or written; None stands for outside of any clause.
         clauses: dict[VirtualRegister, set[ClausePlan | None]] = defaultdict(set)
         for vreg in chain(*alive.into.values(), *alive.out.values()):
             clauses[vreg].add(None)
@@ -105,7 +129,7 @@ class Lifetimes:
             for word in (*step.reads, *(r for r in step.results if r in self.written)):
                 clauses[word.vreg].add(step.clause)
 
-        # A block has one point more than steps: its end.
+        # A block has one more point than steps: its end.
         self.instruction_at: list[int] = []
         for block_steps in steps.values():
             numbers = [step.at for step in block_steps]
@@ -121,19 +145,29 @@ class Lifetimes:
         self.units = _units(self.vregs)
 
     def is_local(self, unit: Unit) -> bool:
-        """Whether a unit lives within one ALU clause."""
+        """Return whether a unit lives within one ALU clause."""
         return all(vreg in self.local for vreg in unit)
 
     def crowded_at(self) -> int:
-        """The number of the instruction at which most words are alive."""
+        """Return the number of the instruction at which most words are alive."""
         points = range(len(self.instruction_at))
         crowded = max(points, key=lambda point: sum(v.mask >> point & 1 for v in self.vregs))
         return self.instruction_at[crowded]
 
 
 class _Step(NamedTuple):
-    """A bundle, fetch or store: its results, its reads from registers, its ALU ``clause`` if it is
-    in one, and the instruction that it came from.
+    """A bundle, fetch or store.
+
+    Attributes
+    ----------
+    results
+        The words that it makes.
+    reads
+        The words that it reads from registers.
+    clause
+        Its ALU clause, if it is in one.
+    at
+        Its instruction's index in ``Program.body``.
     """
 
     results: list[Word]
@@ -143,7 +177,7 @@ class _Step(NamedTuple):
 
 
 def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
-    """The steps of a block, in their order."""
+    """Yield the steps of a block in order."""
     for plan in plans:
         for draft in plan.bundles:
             ops = list(dict.fromkeys(p.op for p in draft.slots.values()))
@@ -153,7 +187,7 @@ def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
 
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:
-    """The units: tuples of virtual registers that must share a register."""
+    """Return tuples of virtual registers that must share a register."""
     unit_of: dict[VirtualRegister, Unit] = {}
     for vreg in vregs:
         unit_of[vreg] = tuple(member for member in vreg.group or [vreg] if member.mask)

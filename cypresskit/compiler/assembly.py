@@ -1,8 +1,8 @@
-"""The chip's instructions as data.
+"""Represent the chip's instructions as data.
 
 A kernel is a list of control-flow instructions (``Control``). Some start a clause: bundles of ALU
-operations, or fetches. Everything knows the index ``at`` of the instruction in ``Program.body``
-that it came from; what computes, fetches or stores knows the line of IL, too.
+operations, or fetches. Each has the index ``at`` of the instruction in ``Program.body`` that it
+came from; operations, fetches and stores have the IL line, too.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,23 @@ from cypresskit.devices import TEMPORARY as TEMPORARY  # T0 is register 124
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An operand. ``kind``: "gpr" (``index``, ``channel``; from 124 on the clause temporaries
-    T0..), "pv" (``channel``), "ps", "literal" (``bits``; ``channel`` its dword), "inline"
-    (``bits``), "constant" (buffer ``index``, ``element``, ``channel``), "queue" (LDS queue
-    ``index`` 0 for A, 1 for B).
+    """An operand.
+
+    Attributes
+    ----------
+    kind
+        "gpr", "pv", "ps", "literal", "inline", "constant" or "queue" (the LDS queue).
+    index
+        Register number (from 124 on clause temporaries T0..), constant buffer, or queue (0 is A, 1
+        is B).
+    channel
+        Channel of a register, PV or constant; dword of a literal.
+    element
+        Element of a constant buffer.
+    bits
+        Value of a literal or inline constant.
+    neg, abs
+        Whether it is negated or made absolute.
     """
 
     kind: str
@@ -32,11 +45,29 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One slot of a bundle: slot ``slot`` (0 to 3 are x y z w, 4 is t) runs ``name`` on ``reads``.
+    """One slot of a bundle.
 
-    ``dest`` (register, channel) or None where only PV or PS take the result. An operation over
-    several slots appears in each, with ``place`` counting them; they share ``number``. ``lds``:
-    what an LDS instruction accesses.
+    Attributes
+    ----------
+    name, slot
+        The operation and its slot: 0 to 3 are x y z w, 4 is t.
+    channel
+        The channel of the result.
+    reads
+        Its operands.
+    dest
+        (register, channel), or None if only PV or PS take the result.
+    swizzle
+        Its bank swizzle.
+    at, line
+        Its instruction's index in ``Program.body``, and its line.
+    number, place
+        An operation over several slots appears in each: with the same number, and its places
+        counted from 0.
+    omod, clamp
+        Output scale, and whether the result is clamped to 0..1.
+    lds
+        What an LDS instruction accesses.
     """
 
     name: str
@@ -55,6 +86,7 @@ class Operation:
 
     @property
     def row(self) -> HardwareOp:
+        """Its row of ``isa.OPS``."""
         return OPS[self.name]
 
 
@@ -75,25 +107,39 @@ class Bundle:
 
     @cached_property
     def reads_queue(self) -> bool:
-        """Whether it takes what an LDS read queued."""
+        """Whether it takes a word from the LDS queue."""
         return any(r.kind == "queue" for o in self.operations for r in o.reads)
 
     @property
     def filled(self) -> int:
+        """The number of filled slots."""
         return len(self.operations)
 
     @property
     def size(self) -> int:
-        """64-bit slots of the clause."""
+        """64-bit slots of the clause that it takes."""
         return len(self.operations) + (len(self.literals) + 1) // 2
 
 
 @dataclass(frozen=True)
 class FetchInstruction:
-    """SAMPLE or LD of ``resource`` (coordinates: letters of register ``source``, or 0 and 1), or
-    MEM_READ of global element ``offset[0]`` plus, if ``source`` is a register, its ``coordinates``
-    letter. ``select`` says per channel of register ``dest`` which component it takes, ``_`` for
-    none.
+    """SAMPLE or LD of a texture, or MEM_READ of global memory.
+
+    Attributes
+    ----------
+    name, dest
+        The operation and its destination register.
+    select
+        For each channel of ``dest`` the component that it takes; ``_`` for none.
+    source, coordinates
+        The register with the coordinates, and its letters (0 and 1 are constants). Of MEM_READ: the
+        register and letter that are added to the element number; None without.
+    offset
+        Texels added to the coordinates. Of MEM_READ: (element number,).
+    at, line
+        Its instruction's index in ``Program.body``, and its line.
+    resource
+        Texture number.
     """
 
     name: str
@@ -109,9 +155,20 @@ class FetchInstruction:
 
 @dataclass(frozen=True)
 class StoreInstruction:
-    """MEM_WRITE of global element ``offset`` plus, if given, the x of register ``index``; or EXPORT
-    to output ``offset``. ``select``: per component which channel of register ``source`` it takes (0
-    and 1 too for an EXPORT), ``_`` for none.
+    """MEM_WRITE to global memory, or EXPORT to an output.
+
+    Attributes
+    ----------
+    name
+        The operation.
+    source, select
+        The register, and for each component the channel that it takes (for an EXPORT also 0 and 1);
+        ``_`` for none.
+    offset, index
+        The element's number, to which the x of register ``index`` is added if there is one. Of
+        EXPORT: the output's number.
+    at, line
+        Its instruction's index in ``Program.body``, and its line.
     """
 
     name: str
@@ -125,9 +182,20 @@ class StoreInstruction:
 
 @dataclass(frozen=True)
 class Control:
-    """A control-flow instruction: ``name`` as in the ISA; its clause, which is ``bundles`` or
-    ``fetches``, or its ``store``; where it may jump to (``target``, an index into
-    ``Code.controls``, or -1), how many loops are around it (``depth``), and what it came from.
+    """A control-flow instruction.
+
+    Attributes
+    ----------
+    name
+        Its name in the ISA.
+    bundles, fetches, store
+        Its clause, or its store.
+    target
+        Index into ``Code.controls`` that it may jump to; -1 without.
+    depth
+        The number of loops around it.
+    at
+        Its instruction's index in ``Program.body``.
     """
 
     name: str
@@ -140,6 +208,7 @@ class Control:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
+        """The operations of its bundles."""
         return tuple(o for bundle in self.bundles for o in bundle.operations)
 
     @property

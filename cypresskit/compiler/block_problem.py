@@ -1,9 +1,8 @@
-"""What a block's schedule must respect: the dependences of its ops, and the pressure on registers
-as it goes on.
+"""Model what the schedule of a block must respect: dependences of its ops, and register pressure.
 
-An op waits for those that make its operands (a later bundle), and a write for the readers of the
-value it replaces (the same bundle will do: reads come first). Accesses to global memory and to the
-LDS stay in order, reads among each other excepted.
+An op must be in a later bundle than the ops that make its operands. A write may be in the same
+bundle as the readers of the value that it replaces, since reads come first. Accesses to global
+memory and to the LDS stay in order, except reads among each other.
 """
 
 from collections import Counter
@@ -14,11 +13,19 @@ from cypresskit.compiler.register_channels import choices, decide
 from cypresskit.devices import CodeLimits
 
 
-class Problem:
-    """The dependence graph of a block, and what is alive around it. Ops go by their number in
-    ``ops``. ``after`` has for each op those that wait for it, with 1 if they must be in a later
-    bundle; ``before``, those it waits for. ``uses``: how many ops read what ``reads`` names, one
-    more if it lives on behind the block.
+class DependenceGraph:
+    """The dependence graph of a block. Ops are identified by their index in ``ops``.
+
+    Attributes
+    ----------
+    ops
+        The ops of the block.
+    after
+        For each op, the ops that wait for it, with 1 if they must be in a later bundle.
+    before
+        For each op, the ops that it waits for.
+    uses
+        How many ops read each key of ``reads``; one more if it is live at the end of the block.
     """
 
     def __init__(
@@ -41,8 +48,8 @@ class Problem:
         self.find_edges()
 
     def reads(self, op: Op) -> dict[Word | VirtualRegister, VirtualRegister]:
-        """The words that an op reads, or for those made before the block their virtual registers,
-        and where each lies.
+        """Return what an op reads: words made in the block, or virtual registers for others, each
+        with its virtual register.
         """
         return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
 
@@ -52,7 +59,7 @@ class Problem:
         maker: dict[Word, int] = {}
         writer: dict[VirtualRegister, int] = {}
         readers: dict[VirtualRegister, list[int]] = {}
-        # by memory: its last write, and the reads since
+        # by memory: its last write, and the reads after it
         accesses: dict[str, tuple[list[int], list[int]]] = {}
 
         def edge(a: int, b: int, later: int = 1) -> None:
@@ -85,33 +92,38 @@ class Problem:
 
 
 class Pressure:
-    """Virtual registers alive at the present point of a block, and the channels decided in it.
-    ``count`` and ``peak``: per channel, those alive now, and the most so far; ``settled``: those
-    whose channel was decided, in order.
+    """The virtual registers that are live at the current point of a block.
+
+    Attributes
+    ----------
+    count, peak
+        By channel: how many are live now, and the most so far.
+    assigned
+        Virtual registers whose channel was chosen in this block, in order.
     """
 
-    def __init__(self, problem: Problem):
-        self.problem = problem
-        self.left = Counter(problem.uses)
-        self.live: set[VirtualRegister] = set(problem.live_in)
+    def __init__(self, graph: DependenceGraph):
+        self.graph = graph
+        self.left = Counter(graph.uses)
+        self.live: set[VirtualRegister] = set(graph.live_in)
         self.count = [sum(w.channel == c for w in self.live) for c in range(CHANNELS)]
         self.peak = list(self.count)
-        self.settled: list[VirtualRegister] = []
+        self.assigned: list[VirtualRegister] = []
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
-        """Channels that it may take: the component that the IL gives it, if it may, or else the
-        emptiest first.
+        """Return the channels that a virtual register may take, the best first: its component in
+        the IL, if allowed, then the emptiest.
         """
         options = choices(vreg)
         if vreg.home in options:
             return [vreg.home]
         if len(options) > 1:
-            full = self.peak if vreg in self.problem.live_in else self.count
+            full = self.peak if vreg in self.graph.live_in else self.count
             options.sort(key=lambda c: (full[c], self.count[c], c))
         return options
 
-    def settle(self, vreg: VirtualRegister, channel: int | None = None) -> None:
-        """Decide a virtual register's channel: the emptiest one if none is given."""
+    def assign_channel(self, vreg: VirtualRegister, channel: int | None = None) -> None:
+        """Choose a virtual register's channel; by default the emptiest."""
         if vreg.channel is not None:
             return
         if channel is None:
@@ -120,25 +132,25 @@ class Pressure:
         decide(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
             if w is not None:
-                self.settled.append(w)
+                self.assigned.append(w)
                 if w in self.live:
                     self.count[c] += 1
-                    self.peak[c] = max(self.peak[c] + (w in self.problem.live_in), self.count[c])
+                    self.peak[c] = max(self.peak[c] + (w in self.graph.live_in), self.count[c])
 
     def state(self) -> tuple[int, list[int], list[int]]:
-        """A snapshot for ``undo``: how many channels were decided, and how full each is."""
-        return len(self.settled), list(self.count), list(self.peak)
+        """Return a snapshot for ``undo``: how many channels were chosen, and the counts."""
+        return len(self.assigned), list(self.count), list(self.peak)
 
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:
-        """Take back what was decided since ``state`` was asked for."""
+        """Restore a snapshot."""
         kept, self.count, self.peak = state
-        for vreg in self.settled[kept:]:
+        for vreg in self.assigned[kept:]:
             vreg.channel = None
-        del self.settled[kept:]
+        del self.assigned[kept:]
 
     def read(self, op: Op) -> None:
-        """Count an op's reads; what they read for the last time dies."""
-        for key, vreg in self.problem.reads(op).items():
+        """Count an op's reads; a word's live range ends with its last read."""
+        for key, vreg in self.graph.reads(op).items():
             self.left[key] -= 1
             if not self.left[key] and vreg in self.live:
                 self.live.discard(vreg)
@@ -146,26 +158,26 @@ class Pressure:
                     self.count[vreg.channel] -= 1
 
     def write(self, word: Word) -> None:
-        """A result comes to life, if anybody reads it."""
+        """Begin the live range of a result, if it is read."""
         vreg = word.vreg
-        if vreg not in self.live and self.problem.uses[word]:
+        if vreg not in self.live and self.graph.uses[word]:
             self.live.add(vreg)
             if vreg.channel is not None:
                 self.count[vreg.channel] += 1
                 self.peak[vreg.channel] = max(self.peak[vreg.channel], self.count[vreg.channel])
 
     def issue(self, op: Op) -> None:
-        """Count an op as done: its operands are read, its results come to life."""
+        """Count an op as done: its operands are read, and its results become live."""
         self.read(op)
         for r in op.results:
             self.write(r)
 
 
-def source_need(problem: Problem) -> int:
-    """The registers that the block would need in the order of the IL."""
-    pressure = Pressure(problem)
+def source_order_pressure(graph: DependenceGraph) -> int:
+    """Return the registers that the block would need in the order of the IL."""
+    pressure = Pressure(graph)
     most = len(pressure.live)
-    for op in problem.ops:
+    for op in graph.ops:
         pressure.issue(op)
         most = max(most, len(pressure.live))
     return -(-most // CHANNELS)

@@ -1,20 +1,21 @@
-"""Scheduling a block as AMD's compiler did it, by the habits that its listings show: program
-order, and no looking ahead.
+"""Schedule a block as AMD's compiler did, according to its listings: in program order, without
+look-ahead.
 
-A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, stores. Nothing
-moves across a block's end. A block's fetches from textures are gathered at its beginning, behind
-the arithmetic that their coordinates need; reads of global memory only as far as the first use of
-what one brings. Bundles take operations in the order of the program, and the first one that doesn't
-fit closes the bundle: its slots have to be free, and constants, literals, read ports and the
-clause's room must allow it. Clauses are filled to their last slot. The test that ends a block is
-alone in its bundle.
+A block becomes a list of ``ClausePlan``s: fetch clauses, ALU clauses of bundles, and stores.
+Nothing moves across a block's end. The texture fetches of a block are gathered at its beginning,
+after the arithmetic that their coordinates need. Reads of global memory are gathered up to the
+first use of a result.
 
-The scheduler also decides the channel of every virtual register it meets. A word lies in the
-component that the IL gives it, so an operation runs in that slot, or else in t; an operand's
-channel, if it is still open, is the emptiest. What a fetch brings is spread, so that neighbours in
-the program read different banks.
+A bundle takes operations in program order; the first one that doesn't fit closes it. An operation
+fits if its slots are free and if constants, literals, read ports and the clause's remaining slots
+allow it. Clauses are filled to their last slot. The test that ends a block is alone in its bundle.
 
-Left out: what AMD's compiler did when registers ran out (spilling).
+The scheduler also chooses the channel of every virtual register. A word prefers its component in
+the IL, so an operation runs in that slot, or else in t; an operand whose channel is open gets the
+emptiest. The results of fetches are distributed, so that neighbors in the program read different
+banks.
+
+Not modeled: spilling, which AMD's compiler did when registers ran out.
 """
 
 from collections import Counter, defaultdict
@@ -22,20 +23,20 @@ from collections.abc import Iterator
 from itertools import islice, permutations, takewhile
 from typing import NamedTuple
 
-from cypresskit.compiler.block_problem import Pressure, Problem
+from cypresskit.compiler.block_problem import DependenceGraph, Pressure
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
 from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
 from cypresskit.compiler.register_channels import possible
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
-#: Bundles of a clause's room that stay free beside one for each LDS read that is still queued: the
-#: one that is being filled, and one more.
+#: Bundles that a clause keeps free in addition to one for each queued LDS read: the one that is
+#: being filled, and one more.
 SPARE_BUNDLES = 2
-DRAIN = 48  # slots that a clause must have free before it reads the LDS: room to empty the queue
-#: Operations after a reader whose operands should come from other banks: those of two vectors,
-#: which may share a bundle. Calibrated on the published 60 bundles of the 64 x 64 kernel's loop:
-#: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
+DRAIN = 48  # free slots that an LDS read requires in its clause: enough to empty the queue
+#: The number of operations after a reader whose operands should come from other banks: those of two
+#: vectors, which may share a bundle. Calibrated on the published 60 bundles of the 64 x 64 kernel's
+#: loop: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
 NEAR = 8
 ChannelChoice = list[tuple[Word, int]]  # words and their channels
 
@@ -52,31 +53,49 @@ class NoBundle(Exception):
 
 
 class BlockScheduler:
-    """Schedules one block, with at most ``gather`` fetches together: ``plans``, and the
-    ``pressure`` that they cause. Ops go by their number in ``ops``.
+    """Schedules one block. Ops are identified by their index in ``ops``.
 
-    - ``open``: ops that are still to be placed; ``bundled``: ops that go into bundles;
-      ``samples``: fetches from textures;
-    - ``waits[n]``: how many open ops op n waits for; those in the open bundle count until it closes
-      if n must come ``later``;
-    - ``places``: where words are read; those that ops read at the same operand, no more than
-      ``NEAR`` from each other, are read together; ``read_together`` counts their channels;
-    - ``held[n]``: how many of those that op n waits for are fetches or stores, or held themselves;
-    - ``queue``: LDS reads whose words have not been taken yet; ``draining``: whether they go
-      first, since the clause has to end;
-    - ``draft``: the open bundle; ``clause``: the open ALU clause; ``room``: its free slots.
+    Parameters
+    ----------
+    graph
+        The block's dependence graph.
+    gather
+        The most fetches per clause.
+
+    Attributes
+    ----------
+    plans, pressure
+        The schedule so far, and its register pressure.
+    open
+        Ops that are not placed yet.
+    bundled, samples
+        Ops that go into bundles, and texture fetches.
+    waits, later
+        How many open ops each op waits for. Ops of the open bundle count until it closes for those
+        in ``later``.
+    places, read_together
+        Where words are read: words that ops within ``NEAR`` of each other read at the same operand
+        are read together; ``read_together`` counts their channels.
+    held
+        For each op, how many of the ops that it waits for are fetches or stores, or are held
+        themselves.
+    queue, draining
+        LDS reads whose words are still queued, and whether they go first because the clause has to
+        end.
+    draft, clause, room
+        The open bundle, the open ALU clause, and its free slots.
     """
 
-    def __init__(self, problem: Problem, gather: int):
-        self.problem = problem
-        self.ops = problem.ops
+    def __init__(self, graph: DependenceGraph, gather: int):
+        self.graph = graph
+        self.ops = graph.ops
         self.gather = gather
-        self.pressure = Pressure(problem)
+        self.pressure = Pressure(graph)
         self.open = set(range(len(self.ops)))
         self.queue: list[Op] = []
         self.draining = False
         self.plans: list[ClausePlan] = []
-        self.waits = list(map(len, problem.before))
+        self.waits = list(map(len, graph.before))
         self.bundled = {n for n, op in enumerate(self.ops) if not (op.fetches or op.stores)}
         self.samples = [n for n, op in enumerate(self.ops) if op.samples]
         self.held = self._held()
@@ -88,8 +107,8 @@ class BlockScheduler:
         self.open_clause()
 
     def run(self) -> list[ClausePlan]:
-        """Schedule the whole block: the next fetch clause, or all arithmetic up to the next access
-        to memory, or that access, until nothing is open.
+        """Schedule the block: in turn the next fetch clause, all arithmetic up to the next memory
+        access, or that access, until no op is open.
         """
         while self.open:
             batch, needs = self.gathered()
@@ -103,7 +122,7 @@ class BlockScheduler:
         return self.plans
 
     def _held(self) -> list[int]:
-        """For each op, how many that it waits for are fetches, stores, or arithmetic that itself
+        """Return for each op how many that it waits for are fetches, stores, or arithmetic that
         waits for one.
         """
         held = [0] * len(self.ops)
@@ -111,7 +130,7 @@ class BlockScheduler:
         done = [n for n, count in enumerate(left) if not count]
         for n in done:
             holds = n not in self.bundled or held[n] > 0
-            for m in self.problem.after[n]:
+            for m in self.graph.after[n]:
                 held[m] += holds
                 left[m] -= 1
                 if not left[m]:
@@ -119,10 +138,10 @@ class BlockScheduler:
         return held
 
     def _let_go(self, n: int) -> None:
-        """Fetch or store ``n`` is scheduled: nothing is held by it any more."""
+        """Release the ops that fetch or store ``n`` holds."""
         stack = [n]
         while stack:
-            for m in self.problem.after[stack.pop()]:
+            for m in self.graph.after[stack.pop()]:
                 self.held[m] -= 1
                 if not self.held[m] and m in self.bundled:
                     stack.append(m)
@@ -130,7 +149,7 @@ class BlockScheduler:
     # What comes next
 
     def gathered(self) -> tuple[list[int], set[int]]:
-        """The fetches from textures that wait for nothing but arithmetic, and that arithmetic."""
+        """Return the texture fetches that wait for nothing but arithmetic, and that arithmetic."""
         batch: list[int] = []
         needed: set[int] = set()
         for n in self.samples:
@@ -142,8 +161,8 @@ class BlockScheduler:
         return batch, needed
 
     def until_memory(self) -> list[int]:
-        """The arithmetic that goes next, in order: up to the next store, or the first use of a read
-        of global memory. An instruction's LDS reads go before the ops that pop their words.
+        """Return the arithmetic that goes next, in order: up to the next store, or the first use of
+        a read of global memory. An instruction's LDS reads precede the ops that pop their words.
         """
         run: list[int] = []
         reads = False
@@ -158,8 +177,8 @@ class BlockScheduler:
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
     def memory(self) -> None:
-        """Schedule the next accesses to global memory or outputs; reads share a clause up to the
-        first use of theirs.
+        """Schedule the next accesses to global memory or outputs. Reads share a clause up to the
+        first use of a result.
         """
         ready = sorted(n for n in self.open if not self.waits[n])
         batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", ready))
@@ -169,13 +188,13 @@ class BlockScheduler:
             self.schedule_alone("STORE", ready[:1])
 
     def ancestors(self, n: int, known: set[int]) -> set[int]:
-        """The arithmetic, not scheduled yet, that op ``n`` waits for, which nothing holds; but
-        for what is ``known`` with all that it waits for.
+        """Return the open arithmetic that op ``n`` waits for and nothing holds, without what is
+        already ``known``.
         """
         needed: set[int] = set()
         stack = [n] if self.waits[n] else []
         while stack:
-            for m in self.problem.before[stack.pop()]:
+            for m in self.graph.before[stack.pop()]:
                 if m in self.open and m not in needed and m not in known:
                     needed.add(m)
                     stack.append(m)
@@ -183,29 +202,29 @@ class BlockScheduler:
 
     def fetch(self, batch: list[int]) -> None:
         """Schedule fetches, in as many clauses as they need."""
-        most = self.problem.limits.tex_clause_fetches
+        most = self.graph.limits.tex_clause_fetches
         for first in range(0, len(batch), most):
             self.schedule_alone("TEX", batch[first : first + most])
 
     def schedule_alone(self, kind: str, batch: list[int]) -> None:
-        """Schedule ops that go into no bundle: a fetch clause, or a store."""
+        """Schedule ops outside of bundles: a fetch clause, or a store."""
         plan = ClausePlan(kind, ops=[self.ops[n] for n in batch])
         self.plans.append(plan)
         for n, op in zip(batch, plan.ops):
             for word in op.located:
-                self.pressure.settle(word.vreg)
+                self.pressure.assign_channel(word.vreg)
             self.pressure.read(op)
-            self.spread(op)
+            self.assign_fetch_channels(op)
             for r in op.results:
                 self.pressure.write(r)
-            self.finish(n)
+            self.mark_scheduled(n)
         self.open_clause()
 
-    def spread(self, op: Op) -> None:
-        """Decide the channels of a fetch's results: different banks for what neighbours read, then
-        the component that the IL gives each word.
+    def assign_fetch_channels(self, op: Op) -> None:
+        """Choose the channels of a fetch's results: different banks for words that neighbors read,
+        then the components in the IL.
         """
-        used = [r for r in op.results if self.problem.uses[r]]
+        used = [r for r in op.results if self.graph.uses[r]]
         choices = [list(zip(used, order)) for order in permutations(range(4), len(used))]
         choices = [choice for choice in choices if possible({r.vreg: c for r, c in choice})]
         clashes = {
@@ -219,15 +238,15 @@ class BlockScheduler:
             return sum(clashes[r, c] for r, c in choice), moved
 
         for r, c in min(choices, key=cost, default=[]):
-            self.pressure.settle(r.vreg, c)
+            self.pressure.assign_channel(r.vreg, c)
             self.read_together.update((place, c) for place in self.places[r])
 
-    def finish(self, n: int) -> None:
-        """Mark op ``n`` as scheduled: what waited for it may go, if need be in a later bundle."""
+    def mark_scheduled(self, n: int) -> None:
+        """Mark op ``n`` as scheduled, and release what waited for it."""
         self.open.discard(n)
         if n not in self.bundled:
             self._let_go(n)
-        for m, later in self.problem.after[n].items():
+        for m, later in self.graph.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)
             else:
@@ -236,27 +255,27 @@ class BlockScheduler:
     # Bundles
 
     def arithmetic(self, run: list[int]) -> None:
-        """Put all these ops into bundles, in order, opening bundles and clauses as they fill up."""
+        """Put ops into bundles, in order; open bundles and clauses as they fill up."""
         waiting = list(run)
         while waiting:
             n = self.next(waiting)
             if not self.waits[n] and self.fits(self.ops[n]):
                 waiting.remove(n)
-                self.finish(n)
+                self.mark_scheduled(n)
             elif self.draft.slots:
                 self.close_bundle()
             elif self.queue and not self.draining:
-                self.draining = True  # the clause has to end, and the LDS queue with it
+                self.draining = True  # the clause has to end, and must empty the LDS queue
             elif self.clause.bundles and not self.queue:
                 self.open_clause()
             else:
-                raise NoBundle(self.problem.block, self.ops[n])
+                raise NoBundle(self.graph.block, self.ops[n])
         if self.draft.slots:
             self.close_bundle()
 
     def next(self, waiting: list[int]) -> int:
-        """The op to be tried next: the first, but LDS pops if the clause's room runs out, and a
-        test last.
+        """Return the op to try next: the first one, but LDS pops before it if the clause is nearly
+        full, and a test last.
         """
         queue = self.queue
         room = self.room - self.draft.size
@@ -266,16 +285,16 @@ class BlockScheduler:
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
         first = waiting[:2]
-        if not self.draft.slots:  # whatever order the numbers have, somebody can begin
+        if not self.draft.slots:  # some op is ready, in whatever order the numbers are
             first = list(islice((n for n in waiting if not self.waits[n]), 2)) or first
         return first[-1] if self.ops[first[0]].row.predicate else first[0]
 
     def fits(self, op: Op) -> bool:
-        """Put an op into the bundle, a test only if it is alone. Returns whether it fits."""
+        """Put an op into the bundle; a test only if it is alone. Return whether it fits."""
         return not (op.row.predicate and self.draft.slots) and self.place(op)
 
     def place(self, op: Op) -> bool:
-        """Put an op into the bundle. Returns False, with nothing changed, if it doesn't fit."""
+        """Put an op into the bundle. Return False, with nothing changed, if it doesn't fit."""
         if self.draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and self.draft.slots):
             return False
         if op.popped:
@@ -283,7 +302,7 @@ class BlockScheduler:
         reads_lds = op.name.startswith("LDS_READ")
         if reads_lds and not self.may_read_lds():
             return False
-        if op.row.predicate and not self.may_test():
+        if op.row.predicate and not self.can_place_test():
             return False
 
         needed = constants_of([op])
@@ -296,23 +315,21 @@ class BlockScheduler:
         return False
 
     def may_read_lds(self) -> bool:
-        """Whether the clause has room for the words of one LDS read more."""
+        """Return whether the clause has room for the words of one more LDS read."""
         words = 2 * (len(self.queue) + 1)
         return self.room >= DRAIN + 2 * words
 
-    def may_test(self) -> bool:
-        """Whether a test may be placed now: it ends its clause, so all the rest of the block must
-        fit in.
+    def can_place_test(self) -> bool:
+        """Return whether a test may be placed now. It ends its clause, so the rest of the block
+        must fit.
         """
-        left = [self.problem.ops[n] for n in self.open]
+        left = [self.graph.ops[n] for n in self.open]
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         windows = self.clause.windows | constants_of(left).windows
         return size <= self.room and len(windows) <= 2
 
     def slot_choices(self, op: Op, result: Word | None, free: list[int]) -> Iterator[SlotChoice]:
-        """The slots that an op may take and the channel of its result, in the order in which they
-        are to be tried.
-        """
+        """Yield the slots that an op may take and the channel of its result, the best first."""
         channels = self.pressure.preferred(result.vreg) if result else [0, 1, 2, 3]
         kind = op.row.slots
         if kind == "x":
@@ -330,8 +347,8 @@ class BlockScheduler:
                 yield from (SlotChoice((T,), c) for c in channels)
 
     def try_slots(self, op: Op, needed: Constants, choice: SlotChoice) -> bool:
-        """Put an op with the constants that it needs into given slots. Returns False, with nothing
-        changed, if something forbids it.
+        """Put an op and its constants into given slots. Return False, with nothing changed, if that
+        isn't possible.
         """
         draft, pressure, slots = self.draft, self.pressure, choice.slots
         constants = sum(not s.value.located for s in op.srcs)
@@ -347,10 +364,10 @@ class BlockScheduler:
 
         before = pressure.state()
         for n, r in enumerate(op.results):
-            pressure.settle(r.vreg, (choice.channel or 0) + n)
+            pressure.assign_channel(r.vreg, (choice.channel or 0) + n)
         for word in op.located:
             if word not in draft.forwards:
-                pressure.settle(word.vreg)
+                pressure.assign_channel(word.vreg)
         reading, placed = parts_of(draft, op, slots, constants)
         if not draft.ports.fit(reading):
             pressure.undo(before)
@@ -363,8 +380,8 @@ class BlockScheduler:
         return True
 
     def place_pop(self, op: Op) -> bool:
-        """Put the MOVs that empty the LDS queue of one read into the bundle. Returns False if not
-        all of them fit.
+        """Put the MOVs that empty the LDS queue of one read into the bundle. Return False if they
+        don't all fit.
         """
         free = self.draft.free
         pressure = self.pressure
@@ -384,7 +401,7 @@ class BlockScheduler:
             slot = choice.slots[0]
             free.remove(slot)
             placed.append(Placed(op, slot, n, (), -1))
-            pressure.settle(r.vreg, choice.channel)
+            pressure.assign_channel(r.vreg, choice.channel)
         self.draft.slots |= {p.slot: p for p in placed}
         pressure.issue(op)
         self.queue.pop(0)
@@ -396,13 +413,13 @@ class BlockScheduler:
         self.open_bundle({})
 
     def open_bundle(self, forwards: dict[Word, tuple[str, int]]) -> None:
-        """Begin a bundle, for which PV and PS hold ``forwards``."""
+        """Begin a bundle. PV and PS hold ``forwards``."""
         self.draft = Draft(forwards)
         self.later: list[int] = []
-        self.room = self.problem.limits.alu_clause_slots - self.clause.slots
+        self.room = self.graph.limits.alu_clause_slots - self.clause.slots
 
     def close_bundle(self) -> None:
-        """End the bundle, and begin the clause's next one."""
+        """End the bundle and begin the next one of the clause."""
         clause = self.clause
         if not clause.bundles:
             self.plans.append(clause)

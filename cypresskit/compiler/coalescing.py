@@ -1,12 +1,12 @@
-"""Phis and their arguments share a register channel, or a MOV copies one to the other.
+"""Let a phi and its arguments share a virtual register, or copy one to the other.
 
-A phi stands at the head of a block and takes, from each block before, one argument: where control
-flow comes from decides which word it is. If all of them lie in one place, it costs nothing. Two
-virtual registers can be joined if they are never alive at the same point of the program (``mask``
-has a bit for each point), may lie in the same channels, and none of them is preloaded.
+A phi is at the head of a block and takes one argument per predecessor, by the edge along which
+control arrives. If all arguments are in one register channel, it costs nothing. Two virtual
+registers can be joined if their live ranges don't overlap (``mask`` has a bit per point), if a
+common channel is allowed, and if neither is preloaded.
 
-Innermost loops come first, since a copy there costs most. What can't be joined is copied at the end
-of the block before, all copies of one edge as if at once.
+Innermost loops come first, since a copy costs most there. What can't be joined is copied at the end
+of the predecessor; all copies of one edge act at once.
 """
 
 from collections import Counter, defaultdict
@@ -21,10 +21,14 @@ def coalesce(function: Function) -> None:
 
 
 class _Coalescer:
-    """Joins virtual registers in one function.
+    """Joins the virtual registers of one function.
 
-    ``readers``: how many operands read each word; ``last_point`` of each block, where a copy on the
-    edge behind it writes.
+    Attributes
+    ----------
+    readers
+        How many operands read each word.
+    last_point
+        For each block the point at which a copy on the edge after it writes.
     """
 
     def __init__(self, function: Function):
@@ -45,21 +49,21 @@ class _Coalescer:
             self.last_point[block] = end
 
     def note_depths(self, alive: Alive) -> None:
-        """Set each virtual register's ``depth``: that of the innermost loop it is used in."""
+        """Set each virtual register's ``depth``: that of the innermost loop that uses it."""
         for block in self.blocks:
             touched = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
             for vreg in touched | alive.into[block] | alive.out[block]:
                 vreg.depth = max(vreg.depth, block.depth)
 
     def run(self) -> None:
-        """Join what can be joined, the innermost loops first; copy the rest on the edges."""
+        """Join what can be joined, innermost loops first; copy the rest on the edges."""
         copies: dict[BasicBlock, list[tuple[Word, Word]]] = defaultdict(list)
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
                     if not self.shares(phi, arg):
                         copies[pred].append((phi, arg))
-                        phi.vreg.mask |= 1 << self.last_point[pred]  # written there, by the copy
+                        phi.vreg.mask |= 1 << self.last_point[pred]  # the copy writes it there
                 for arg in phi.args.values():
                     self.join_chain(phi.vreg, arg)
 
@@ -67,15 +71,16 @@ class _Coalescer:
             self.copy_on_edge(pred, pairs)
 
     def shares(self, phi: Word, arg: Word) -> bool:
-        """Let an argument share its phi's virtual register. Returns whether it does."""
+        """Let an argument share its phi's virtual register. Return whether it does."""
         if not arg.located:
             return False
         return arg.vreg is phi.vreg or _join(phi.vreg, arg.vreg)
 
     def join_chain(self, vreg: VirtualRegister, word: Word) -> None:
-        """Let the partial sums of a sum that grows step by step in a loop's turn lie where the sum
-        itself does: from ``word``, the last, back to the op that reads the phi in ``vreg``. If the
-        chain doesn't end there, nothing is joined.
+        """Let the partial results of a loop-carried sum share the sum's virtual register.
+
+        The chain runs from ``word``, the last, back to the op that reads the phi in ``vreg``. If it
+        doesn't end there, nothing is joined.
         """
         chain: list[Word] = []
         while word.op is not None and word.op.arithmetic:
@@ -93,14 +98,16 @@ class _Coalescer:
             chain.append(word)
 
     def is_partial(self, word: Word, name: str) -> bool:
-        """Whether a word is a partial result of a chain of ops called ``name``: read once."""
+        """Return whether a word is a partial result of a chain of ops ``name``: read once."""
         return word.op is not None and word.op.name == name and self.readers[word] == 1
 
     def copy_on_edge(self, pred: BasicBlock, pairs: list[tuple[Word, Word]]) -> None:
-        """Append copies of arguments to their phis (phi, argument) to the block ``pred``. They are
-        meant to happen at once, so none may destroy what a later one reads: a copy is safe once no
-        other reads the place that it writes. If none is, the copies form a circle, and one of its
-        words is set aside in a place of its own.
+        """Append copies of arguments to their phis, as pairs (phi, argument), to the block
+        ``pred``.
+
+        The copies act at once, so none may overwrite what a later one reads. A copy is safe if no
+        other one reads its target. If none is safe, they form a cycle, and one of its words is
+        moved to a register of its own first.
         """
         at = pred.ops[-1].at if pred.ops else 0
         waiting = list(pairs)
@@ -127,21 +134,21 @@ class _Coalescer:
 
 
 def _is_safe(phi: Word, arg: Word, readers: Counter[VirtualRegister]) -> bool:
-    """Whether nobody but this copy itself reads the place that it writes."""
+    """Return whether no copy but this one reads the register that it writes."""
     itself = int(arg.located and arg.vreg is phi.vreg)
     return readers[phi.vreg] == itself
 
 
 def _operands_of_part(op: Op, word: Word) -> list[Word]:
-    """What ``op`` reads to make ``word``: of a double the low words or the high words alone."""
+    """Return what ``op`` reads to make ``word``; of a double either the low or the high words."""
     parts = 2 if op.row.kind == "double" else 1
     part = op.results.index(word) % parts
     return [s.value for s in op.srcs[part::parts]]
 
 
 def _join(kept: VirtualRegister, other: VirtualRegister) -> bool:
-    """Make one virtual register of two, if their lifetimes and channels allow it. Returns whether
-    they do.
+    """Merge two virtual registers if their live ranges and channels allow it. Return whether they
+    do.
     """
     alive_together = kept.mask & other.mask
     common_channels = kept.allowed & other.allowed

@@ -1,13 +1,15 @@
-"""Compiled code: the chip's instructions for a kernel; and the kernel's card: what AMD's kernel
-analyser told about it, and what the figures in papers are made of.
+"""Hold compiled code, and count its statistics (the kernel card).
 
-The card is counted in the compiled code's main loop, per turn: a wavefront's bundle takes 4 clocks,
-a fetch of 16 bytes per work-item takes 16 of the texture unit at best (AMD's OpenCL guide, 4.9,
-4.11.1); nominal Gflop/s are flops over bundles times thread processors times clock; the bytes per
-clock asked of L1 are a work-item's bytes fetched from textures over the same bundles (Ashraf).
-Lower bounds: no schedule has fewer bundles than its slots fill, five to a bundle, doubles and
-vector-only operations four, t-only ones one; no allocation in the order of the IL has fewer
-registers than a quarter of the words alive at once.
+The card has what AMD's kernel analyzer showed, and what the figures in papers are computed from. It
+is counted in the main loop of the compiled code, per iteration:
+
+- A bundle of a wavefront takes 4 clocks. A fetch of 16 bytes per work-item takes at least 16 clocks
+  of the texture unit (AMD's OpenCL guide, 4.9, 4.11.1).
+- Nominal Gflop/s are flops over bundles, times thread processors, times clock.
+- Bytes per clock requested from L1 are a work-item's bytes fetched from textures, over the same
+  bundles (Ashraf).
+- Lower bounds. Bundles: five operations per bundle, four if doubles or vector-only, one if t-only.
+  Registers, in the order of the IL: a quarter of the words live at once.
 """
 
 import math
@@ -25,14 +27,16 @@ from cypresskit.tables import folded, table
 
 
 def _row(means: str) -> Any:
-    """A field of the card, with the explanation printed behind its value."""
+    """Return a field of the card, with the explanation that is printed after its value."""
     return field(metadata={"means": means})
 
 
 @dataclass(frozen=True)
 class KernelCard:
-    """A row for each field. ``fetches`` to ``flops``: one work-item's, in a turn of the main loop;
-    others say whose.
+    """Statistics of compiled code, one row per field.
+
+    ``fetches`` to ``flops`` count one work-item in one iteration of the main loop; other rows say
+    what they count.
     """
 
     name: str = _row("")
@@ -76,7 +80,7 @@ class KernelCard:
         return table(("", "", ""), rows)
 
     def __str__(self) -> str:
-        """A line for each row: its name, its value, what it means."""
+        """Return a line for each row: its name, its value, what it means."""
         lines = []
         for row in fields(self):
             value = getattr(self, row.name)
@@ -90,10 +94,23 @@ class KernelCard:
 def turn_clocks(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
-    """Clocks of a wavefront's turn of a loop on a SIMD engine, by what may bind: the ALU, the
-    texture unit (``fetches`` from textures and ``g[]``), or, where too few wavefronts are there to
-    hide it, the time that each of them takes for its own ``clauses`` (ALU and TEX): results before
-    they can be read, a switch for every clause, and memory for every TEX clause.
+    """Return the clocks of one iteration of a loop on a SIMD engine, by limit.
+
+    Parameters
+    ----------
+    device
+        The board.
+    bundles, fetches
+        Per iteration; fetches from textures and ``g[]``.
+    clauses
+        ALU and TEX clauses per iteration.
+    wavefronts
+        Wavefronts per SIMD engine.
+
+    Returns
+    -------
+    The clocks of the ALU, of the texture unit, and of latency: what a wavefront takes for its own
+    clauses (results, clause switches, memory), shared by all wavefronts.
     """
     alu, tex = clauses
     waits = (
@@ -110,9 +127,16 @@ def turn_clocks(
 
 
 class MachineCode(NamedTuple):
-    """What the passes make of a program: its ``controls``, ``gprs`` registers per work-item,
-    ``temporaries`` T registers used, and ``source_gprs``, the registers that the innermost loop
-    would need in the order of the IL.
+    """What the passes make of a program.
+
+    Attributes
+    ----------
+    controls
+        Its control-flow instructions.
+    gprs, temporaries
+        Registers and clause temporaries per work-item.
+    source_gprs
+        The registers that the innermost loop would need in the order of the IL.
     """
 
     controls: tuple[Control, ...]
@@ -123,8 +147,14 @@ class MachineCode(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A compiled kernel: the ``program``, the ``device`` it is compiled for, and the fields of
-    ``MachineCode``.
+    """A compiled kernel.
+
+    Attributes
+    ----------
+    program, device
+        The kernel, and the board that it was compiled for.
+    controls, gprs, temporaries, source_gprs
+        As in ``MachineCode``.
     """
 
     program: Program
@@ -150,9 +180,7 @@ class Code:
 
     @property
     def wavefronts(self) -> int:
-        """Wavefronts that share a SIMD engine; 0 if not even a workgroup fits, as a launch will
-        say.
-        """
+        """Wavefronts per SIMD engine; 0 if not even one workgroup fits."""
         program = self.program
         group = 1
         if program.mode != "pixel":
@@ -164,8 +192,8 @@ class Code:
 
     @cached_property
     def main_loop(self) -> tuple[Control, ...]:
-        """The controls of the innermost loop that has the most bundles and fetches, or all of them
-        if there is no loop.
+        """The controls of the innermost loop with the most bundles and fetches; all controls if
+        there is no loop.
         """
         controls = self.controls
         depth = max((c.depth for c in controls), default=0)
@@ -178,7 +206,7 @@ class Code:
         return max(loops, key=length, default=controls)
 
     def listing(self) -> str:
-        """The code in the manner of AMD's disassembly."""
+        """Return the code in the style of AMD's disassembly."""
         head = (
             f"; {self.program.name}: {self.gprs} registers, {self.wavefronts} wavefronts on a SIMD"
             " engine\n"
@@ -186,9 +214,13 @@ class Code:
         return head + listing(self.controls)
 
     def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelCard:
-        """The kernel card. ``k_per_iteration`` and ``flops`` per turn are given for a kernel that
-        is known. Otherwise flops are all additions and multiplications of the precision computed
-        in.
+        """Return the kernel card.
+
+        Parameters
+        ----------
+        k_per_iteration, flops
+            Values of k, and flops, per iteration, of a known kernel. By default flops are all
+            additions and multiplications of the kernel's precision.
         """
         device = self.device
         bundles = [b for c in self.main_loop for b in c.bundles]

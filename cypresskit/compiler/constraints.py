@@ -1,14 +1,14 @@
-"""What the hardware asks of the places of an operation's words.
+"""Constrain where an operation's words may be, as the hardware requires.
 
-- The results of a fetch lie in one register, and so do the coordinates that it reads.
-- The words of a store lie in one register; a write to memory takes each from its own channel, and
-  its address from channel x of another.
-- The two words of a double lie side by side, in xy or zw: a ``pair``.
-- An operation reads no more constants than a bundle of its own can hold.
+- The results of a fetch are in one register, and so are the coordinates that it reads.
+- The words of a store are in one register. A write to memory takes each word from its own channel,
+  and its address from channel x of another register.
+- The two words of a double are adjacent, in xy or zw: a ``pair``.
+- An operation reads no more constants than one bundle can hold.
 
-For each op, innermost loops first, its virtual registers are put into a ``group`` or a pair, if
-their other constraints allow it (``register_channels``). If not, a MOV before the op gives it an
-operand in a place of its own, or one after it carries a result to where it has to lie.
+Ops are taken innermost loops first. The virtual registers of an op are put into a ``group`` or a
+``pair`` if their other constraints allow it (``register_channels``). If not, a MOV before the op
+copies an operand, or a MOV after it copies a result.
 """
 
 from cypresskit.compiler.ir import (
@@ -38,8 +38,14 @@ def constrain(function: Function) -> None:
 
 
 class _Constraints:
-    """The constraints of one block's ops, taken one after another. ``read``: words that some op of
-    the function reads; ``before`` and ``after``: the copies that the present op needs.
+    """Constrains the ops of one block, one after another.
+
+    Attributes
+    ----------
+    read
+        Words that an op of the function reads.
+    before, after
+        The copies that the current op needs.
     """
 
     def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
@@ -50,7 +56,9 @@ class _Constraints:
         self.after: list[Op] = []
 
     def with_copies(self, op: Op) -> list[Op]:
-        """The op with its operands and results constrained, between the copies that this takes."""
+        """Return the op, with its operands and results constrained, between the copies that this
+        needs.
+        """
         self.before = []
         self.after = []
         if op.row.slots:
@@ -71,16 +79,14 @@ class _Constraints:
     # Copies
 
     def copy(self, op: Op, word: Word) -> Word:
-        """A fresh word with the same bits, for ``op`` to read."""
+        """Return a new word with the same bits, for ``op`` to read."""
         made = Op("MOV", [Src(word)], op.at)
         self.function.vreg(made.results[0])
         self.before.append(made)
         return made.results[0]
 
     def rename(self, op: Op, n: int) -> VirtualRegister:
-        """Let ``op`` compute a fresh word as result ``n``, which a MOV copies to where the old one
-        lies.
-        """
+        """Let ``op`` compute a new word as result ``n``, which a MOV copies to the old one."""
         word = op.results[n]
         fresh = Word("op", op=op)
         op.results[n] = fresh
@@ -91,7 +97,7 @@ class _Constraints:
     # Operands
 
     def few_constants(self, op: Op) -> None:
-        """Read constants from copies, until a bundle can hold those that are left."""
+        """Read constants from copies until one bundle can hold the rest."""
         while not _readable(op):
             constant = next(s.value for s in op.srcs if not s.value.located)
             fresh = self.copy(op, constant)
@@ -103,7 +109,7 @@ class _Constraints:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
 
     def coordinates(self, op: Op) -> None:
-        """Put the coordinates of a fetch, but for 0 and 1, into one register."""
+        """Put the coordinates of a fetch, except 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
         needed = [word for word in words if not _selectable(word, selectable)]
@@ -116,13 +122,13 @@ class _Constraints:
     # Results
 
     def fetched(self, op: Op) -> None:
-        """Put those results of a fetch that somebody reads into one register."""
+        """Put the results of a fetch that are read into one register."""
         used = [n for n, word in enumerate(op.results) if word in self.read]
         if not group([op.results[n].vreg for n in used]):
             group([self.rename(op, n) for n in used])
 
     def double(self, op: Op) -> None:
-        """Put the two words of a double side by side."""
+        """Put the two words of a double next to each other."""
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
             return
@@ -141,13 +147,13 @@ class _Constraints:
 
     def stored(self, op: Op, detail: StoreDetail) -> None:
         """Put the words of a store into their channels of one register, and its address into x of
-        another. What a loop carries stays where it is best for the loop.
+        another. Words that a loop carries are copied, so that the loop isn't constrained.
         """
         values = [s.value for s in op.srcs[: len(detail.mask)]]
         if op.name == "MEM_WRITE":  # takes each component from its own channel
             needed = list(range(len(values)))
             channels: list[int | None] = list(detail.mask)
-        else:  # an output selects them, also 0 and 1
+        else:  # an output may select any channel, or 0 and 1
             needed = [n for n, value in enumerate(values) if not _selectable(value, (0, ONE))]
             channels = [None] * len(needed)
 
@@ -159,7 +165,7 @@ class _Constraints:
     def in_one_register(
         self, op: Op, values: list[Word], needed: list[int], channels: list[int | None]
     ) -> list[Word]:
-        """The needed ones of the values, or copies of them, in one register's channels."""
+        """Return the needed values, or copies of them, in channels of one register."""
         stored = [values[n] for n in needed]
         suited = [
             self.copy(op, value) if self.unsuited(value) or value in stored[:n] else value
@@ -179,8 +185,8 @@ class _Constraints:
         op.srcs[-1] = Src(address)
 
     def unsuited(self, word: Word) -> bool:
-        """Whether a word lies where a store can't have it: in no register, in one that the kernel
-        starts with, or in one that a loop uses.
+        """Return whether a store can't take a word where it is: it has no register, a preloaded
+        one, or one that a loop uses.
         """
         return not word.located or word.vreg.depth > self.block.depth or word.vreg.fixed is not None
 
@@ -200,11 +206,13 @@ def copy_operands(block: BasicBlock, op: Op) -> None:
 
 
 def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
-    """Whether a fetch or store can name a word and needn't read it: a constant with these bits."""
+    """Return whether a fetch or store can name a word without reading it: a constant with these
+    bits.
+    """
     return word.kind == "const" and word.bits in bits
 
 
 def _readable(op: Op) -> bool:
-    """Whether a bundle of its own can hold the op's constants, of which t takes two."""
+    """Return whether one bundle can hold the op's constants, of which t takes two."""
     constants = len(op.srcs) - len(op.located)
     return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)

@@ -1,9 +1,9 @@
-"""From schedule and registers to code: the last pass.
+"""Turn schedule and register numbers into hardware code: the last pass.
 
-Operands become registers, PV and PS, literals or constants; control flow becomes the hardware's: an
-``if`` pushes the execution mask before the clause that tests (ALU_PUSH_BEFORE), JUMP skips a part
-nobody runs, ELSE inverts, POP restores. A test whose only work is to leave a loop needs none of
-that: ALU_BREAK, with the opposite test.
+Operands become registers, PV and PS, literals or constants. Control flow becomes the hardware's: an
+``if`` pushes the execution mask before the clause with the test (ALU_PUSH_BEFORE), JUMP skips a
+part whose mask is empty, ELSE inverts the mask, POP restores it. A test that only leaves a loop
+becomes ALU_BREAK, with the opposite relation.
 """
 
 from dataclasses import replace
@@ -35,13 +35,21 @@ OPPOSITE = {"PRED_SETE_INT": "PRED_SETNE_INT", "PRED_SETNE_INT": "PRED_SETE_INT"
 
 
 def emit(function: Function, plans: Plans, allocation: Allocation) -> tuple[Control, ...]:
-    """The hardware's control instructions for a scheduled function, clauses and all."""
+    """Return the control-flow instructions of a scheduled function, with their clauses."""
     return tuple(_Emitter(function, plans, allocation).run())
 
 
 class _Emitter:
-    """The code so far: ``controls``, and the indices of those whose target isn't known yet,
-    ``opened``: JUMP, ELSE, LOOP_START. ``depth`` of the loop around the next one.
+    """Emits one function.
+
+    Attributes
+    ----------
+    controls
+        The code so far.
+    opened
+        Indices of JUMP, ELSE and LOOP_START whose target isn't known yet.
+    depth
+        The number of loops around the next instruction.
     """
 
     def __init__(self, function: Function, plans: Plans, allocation: Allocation):
@@ -68,7 +76,7 @@ class _Emitter:
         return self.controls
 
     def keyword(self, n: int, keyword: str) -> None:
-        """Emit item ``n``, control flow that tests nothing."""
+        """Emit item ``n``: control flow without a test."""
         if keyword == "loop":
             self.depth += 1
             header = self.items[n + 1]
@@ -89,13 +97,13 @@ class _Emitter:
             self.opened.append(inverting)
 
     def empty(self, n: int) -> bool:
-        """Whether item ``n`` is a block without code."""
+        """Return whether item ``n`` is a block without code."""
         item = self.items[n]
         return isinstance(item, BasicBlock) and not self.plans[item]
 
     def add(self, name: str, at: int | None = None, **fields) -> int:
-        """Append a control instruction; without ``at``, it comes from the same IL instruction as
-        the one before. Returns its index.
+        """Append a control-flow instruction. Return its index. By default it comes from the same IL
+        instruction as the one before.
         """
         if at is None:
             at = self.controls[-1].at if self.controls else 0
@@ -103,15 +111,15 @@ class _Emitter:
         return len(self.controls) - 1
 
     def aim(self, index: int, target: int) -> None:
-        """Let the control instruction at ``index`` jump to ``target``."""
+        """Set the target of the control-flow instruction at ``index``."""
         self.controls[index] = replace(self.controls[index], target=target)
 
     def line(self, at: int) -> int:
         return self.program.body[at].line
 
     def test(self, n: int) -> int:
-        """Emit an if: push the mask before the clause that tests, or leave the loop if that is all
-        it does. Returns how many more items this deals with.
+        """Emit an if: push the mask before the clause with the test, or leave the loop if that is
+        all it does. Return how many more items this covers.
         """
         last = self.controls[-1]
         items = [
@@ -231,12 +239,12 @@ class _Emitter:
         )
 
     def register(self, words: list[Word]) -> int | None:
-        """The number of the register in which these words lie; None if there are none."""
+        """Return the number of the register that holds these words; None if there are none."""
         return self.numbers[words[0].vreg] if words else None
 
 
 def _selected(word: Word) -> str:
-    """The letter by which a fetch or store names a word: its channel, or 0 or 1 for these
+    """Return the letter by which a fetch or store names a word: its channel, or 0 or 1 for these
     constants.
     """
     if word.located:
@@ -245,7 +253,7 @@ def _selected(word: Word) -> str:
 
 
 def _inverted(control: Control) -> tuple[Bundle, ...]:
-    """The bundles of an ALU clause with its test turned into the opposite."""
+    """Return the bundles of an ALU clause with its test inverted."""
     test = next(o for o in control.operations if o.row.predicate)
     turned = replace(test, name=OPPOSITE[test.name])
     return tuple(

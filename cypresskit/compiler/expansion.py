@@ -1,9 +1,8 @@
-"""One component of an arithmetic instruction, in the operations that the chip has.
+"""Expand one component of an arithmetic instruction into operations of the chip.
 
-Most IL opcodes are one operation. What the chip has no instruction for is written out in the table
-``REWRITES``: division by reciprocal and correction, a multiplication by a power of two as a shift.
-Comparisons that it lacks go the other way round. ``b`` is the builder that operations are appended
-to.
+Most IL opcodes are one operation. ``REWRITES`` has the others: division by reciprocal and
+correction, multiplication by a power of two as a shift. A comparison that the chip lacks is made
+with its operands exchanged. ``b`` is the builder that operations are appended to.
 """
 
 from collections.abc import Callable
@@ -18,13 +17,13 @@ from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import OPCODES, Instruction, Opcode
 from cypresskit.il.bits import ALL
 
-#: Hardware operations by the IL opcodes that they carry out.
+#: The hardware operation of each IL opcode that has one.
 SAME = {opcode.name: OPS[opcode.hardware] for opcode in OPCODES.values() if opcode.hardware}
 
 
 class _Chip:
-    """Appends the chip's operations by name: ``chip.ADD(a, b)`` is the word that an ADD makes.
-    Operands are words, sources, or whole numbers.
+    """Appends the chip's operations by name: ``chip.ADD(a, b)`` returns the word that an ADD makes.
+    Operands are words, sources, or integers.
     """
 
     def __init__(self, builder: OpBuilder):
@@ -45,14 +44,16 @@ class _Chip:
 
 
 def _mov(chip: _Chip, a: Src) -> Word:
-    """A copy costs nothing, unless it loads a constant or changes its operand."""
+    """Copy. This takes no operation unless it loads a constant or modifies its operand."""
     op = a.value.op
     loads = a.value if op is None or op.name != "MOV" else op.srcs[0].value
     return chip.MOV(a) if loads.kind == "const" else chip.plain(a)
 
 
 def _shift(name: str) -> Callable[[_Chip, Src, Src], Word]:
-    """A shift by the count's low five bits, as IL has it: the chip gives 0 for counts above 31."""
+    """Return a shift by the low five bits of the count, as IL defines it; the chip gives 0 for
+    counts above 31.
+    """
 
     def shifted(chip: _Chip, a: Src, count: Src) -> Word:
         known = count.value.kind == "const"
@@ -93,7 +94,9 @@ def _remainder(chip: _Chip, a: Src, n: Src) -> Word:
 
 
 def _divided(chip: _Chip, a: Src, n: Src) -> tuple[Word, Word, Word]:
-    """(a / n by reciprocal, at most one too small; what it leaves; -1 where one more fits)."""
+    """Return (a / n by reciprocal, at most one too small; the remainder; -1 where it is one too
+    small).
+    """
     quotient = chip.MULHI_UINT(chip.RECIP_UINT(n), a)
     left = chip.SUB_INT(a, chip.MULLO_INT(quotient, n))
     return quotient, left, chip.SETGE_UINT(left, n)
@@ -103,7 +106,7 @@ def _is_power(n: Src) -> bool:
     return n.value.kind == "const" and n.value.bits.bit_count() == 1
 
 
-#: What the chip has no operation for: the opcode, and what it becomes. IL has a bit field's width
+#: Opcodes without an operation of the chip, and what they become. IL takes a bit field's width
 #: first, the chip the value.
 REWRITES: dict[str, Callable[..., Word]] = {
     "mov": _mov,
@@ -127,7 +130,7 @@ REWRITES: dict[str, Callable[..., Word]] = {
 
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
-    """One component of an instruction: the word of its result."""
+    """Append one component of an instruction. Return its result."""
     if opcode.name in REWRITES:
         return REWRITES[opcode.name](_Chip(b), *srcs)
     if opcode.relation:
@@ -137,8 +140,8 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
 
 
 def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
-    """Append the one operation that does what the opcode does; one of three operands takes no
-    absolutes.
+    """Append the one operation that does what the opcode does. An operation of three operands takes
+    no absolutes.
     """
     row = SAME[opcode.name]
     if row.reads == 3:
@@ -147,8 +150,8 @@ def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
 
 
 def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
-    """An instruction on doubles: the words of its result, low first, or the one word of a
-    comparison.
+    """Append an instruction on doubles. Return the words of its result, low first, or the one word
+    of a comparison.
     """
     if opcode.name == "ddiv":
         return _double_quotient(b, srcs)
@@ -159,7 +162,7 @@ def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
 
 
 def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
-    """a / n: the reciprocal of n in single precision, two steps of Newton, a product, the last
+    """Append a / n: the reciprocal of n in single precision, two Newton steps, a product, the last
     rounding.
     """
 
@@ -177,7 +180,7 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
 
 
 def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
-    """The result's scale and clamp, on the op that made it where the chip can."""
+    """Scale and clamp a result, on the op that made it where the chip can."""
     if i.shift == 1.0 and not i.saturate:
         return word
     op = word.op

@@ -1,15 +1,14 @@
-"""The compiler's middle form: scalar words in static single assignment, basic blocks in structured
-control flow.
+"""Define the intermediate form: scalar words in SSA form, basic blocks in structured control flow.
 
-A ``Word`` is 32 bits: a constant, an element of a constant buffer, a register that is filled before
-the kernel starts, the result of an ``Op``, or a ``phi`` that picks the word of the edge control
-came along. An IL register's components, and the two words of a double, are separate words, so that
-each may later live in any channel.
+A ``Word`` is 32 bits: a constant, an element of a constant buffer, a preloaded register, the result
+of an ``Op``, or a ``phi``, which takes the word of the edge along which control arrived. The
+components of an IL register, and the two words of a double, are separate words, so that each may be
+put into any channel.
 
-A ``Function`` is a list of items: blocks, and between them the keywords of control flow ("loop",
+A ``Function`` is a list of items: blocks, and between them keywords of control flow ("loop",
 "endloop", "if", "else", "endif", "break", "continue"). An "if" tests the predicate that the last op
-of the block before it sets; every if has an else block, perhaps empty, so every edge has a block of
-its own where copies can go.
+of the block before it sets. Every if has an else block, perhaps empty, so every edge has a block of
+its own for copies.
 """
 
 from dataclasses import dataclass, field
@@ -24,26 +23,34 @@ LOW, HIGH, ANY = 0b0101, 0b1010, 0b1111  # channels by bit: x and z, y and w, al
 
 @cache
 def const(bits: int) -> "Word":
-    """The word of 32 bits that are known."""
+    """Return the word of a constant."""
     return Word("const", bits=bits)
 
 
 class CompileError(ValueError):
-    """A kernel that can't be compiled for the chip: says the IL line and the limit it runs into."""
+    """A kernel that can't be compiled for the chip. The message names the IL line and the limit."""
 
 
 def refuse(program: Program, at: int, what: str) -> CompileError:
-    """The error for ``body[at]``, naming its line: ``what`` is wrong, and what to try."""
+    """Return the error for ``body[at]``: its line, and ``what`` is wrong and what to try."""
     return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
 
 
 @dataclass(eq=False, slots=True, repr=False)
 class Word:
-    """32 bits. ``kind``: "const" (``bits``), "constant" (``place`` = buffer, element, channel),
-    "input" (``place`` = register, channel), "op" (``op``), "phi" (``args`` by predecessor).
-    ``forward``: the word that replaced this one, if one has. ``home``: the component of an IL
-    register that it was first written to. ``vreg``: where it lives, once passes behind SSA form
-    have decided that.
+    """32 bits.
+
+    Attributes
+    ----------
+    kind
+        "const" (``bits``), "constant" (``place`` is buffer, element, channel), "input" (``place``
+        is register, channel), "op" (``op``), or "phi" (``args`` by predecessor).
+    forward
+        The word that replaced this one, if any.
+    home
+        The component of an IL register that it was first written to.
+    vreg
+        Its virtual register; set by ``vregs``.
     """
 
     kind: str
@@ -56,7 +63,7 @@ class Word:
     vreg: "VirtualRegister" = field(init=False)
 
     def resolve(self) -> "Word":
-        """The word that stands for this one after simplification."""
+        """Return the word that stands for this one after simplification."""
         word = self
         while word.forward is not None:
             word = word.forward
@@ -66,17 +73,34 @@ class Word:
 
     @property
     def located(self) -> bool:
-        """Whether it lives in a register."""
+        """Whether it is kept in a register."""
         return self.kind in ("op", "phi", "input")
 
 
 @dataclass(eq=False, slots=True, repr=False)
 class VirtualRegister:
-    """Words that share a ``channel`` of a register, once that is decided; ``allowed`` ones as bits;
-    ``fixed``: the register of a preloaded input; ``group``: the at most four that must lie in one
-    register, in different channels; ``pair``, the one that holds the other word of a double and
-    lies beside it; ``mask``, a bit for every point of the program where it is alive; ``depth`` of
-    the innermost loop it is alive in; ``order`` in which they were made.
+    """Words that share a channel of a register.
+
+    Attributes
+    ----------
+    words
+        The words.
+    order
+        The number of virtual registers made before it.
+    allowed
+        Allowed channels, as bits.
+    channel
+        Its channel, once chosen.
+    fixed
+        The register of a preloaded input.
+    group
+        Up to four virtual registers that must be in one register, in different channels.
+    pair
+        The one that holds the other word of a double, and must be adjacent.
+    mask
+        Its live range: a bit for every point of the program.
+    depth
+        Number of loops around its innermost use.
     """
 
     words: list[Word]
@@ -104,6 +128,7 @@ class Src(NamedTuple):
 
     @property
     def negated(self) -> "Src":
+        """The operand with the opposite sign."""
         return Src(self.value, not self.neg, self.abs)
 
     def resolve(self) -> "Src":
@@ -112,8 +137,15 @@ class Src(NamedTuple):
 
 @dataclass(frozen=True)
 class FetchDetail:
-    """Of SAMPLE and LD: ``offset`` in texels is added to the coordinates, one for each dimension.
-    Of MEM_READ: the element of global memory, to which the operand is added if there is one.
+    """Details of a fetch.
+
+    Attributes
+    ----------
+    offset
+        Of SAMPLE and LD: texels added to the coordinates, per dimension. Of MEM_READ: the element
+        of global memory, to which the operand is added if there is one.
+    resource
+        Texture number.
     """
 
     offset: tuple[int, ...]
@@ -122,8 +154,14 @@ class FetchDetail:
 
 @dataclass(frozen=True)
 class StoreDetail:
-    """Of EXPORT and MEM_WRITE: operands go to components ``mask`` of an output, or of an element of
-    global memory, ``place``, to which the last operand is added if there is one more.
+    """Details of EXPORT and MEM_WRITE.
+
+    Attributes
+    ----------
+    place
+        The output, or the element of global memory, to which an extra last operand is added.
+    mask
+        The components that the operands go to.
     """
 
     place: int
@@ -132,9 +170,17 @@ class StoreDetail:
 
 @dataclass(frozen=True)
 class LdsAccess:
-    """Of LDS instructions: LDS ``array`` lies at bytes ``base`` to ``base + size``. LDS_WRITE_REL
-    and LDS_READ_REL_RET access two words, the second ``offset`` words after the first. The address
-    counts from the start of the LDS.
+    """Details of an LDS instruction.
+
+    Attributes
+    ----------
+    array
+        LDS array, at bytes ``base`` to ``base + size``. Addresses count from the start of the LDS.
+    base, size
+        Bytes.
+    offset
+        LDS_WRITE_REL and LDS_READ_REL_RET access two words, the second ``offset`` words after the
+        first.
     """
 
     array: int
@@ -148,9 +194,24 @@ Detail = FetchDetail | StoreDetail | LdsAccess
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """An operation on words. ``name`` is a row of ``isa.OPS``. A double is two of ``srcs``, low
-    word first. ``at`` is the index in ``Program.body``, ``detail`` what else the instruction
-    carries; ``popped``, the LDS read whose words an LDS_POP takes.
+    """An operation on words.
+
+    Attributes
+    ----------
+    name
+        A row of ``isa.OPS``.
+    srcs
+        Its operands. A double takes two, the low word first.
+    at
+        Its instruction's index in ``Program.body``.
+    detail
+        Details of fetches, stores and LDS accesses.
+    omod, clamp
+        Output scale, and whether the result is clamped to 0..1.
+    results
+        The words that it makes.
+    popped
+        Of LDS_POP: the LDS read whose words it takes.
     """
 
     name: str
@@ -169,27 +230,27 @@ class Op:
 
     @property
     def row(self) -> HardwareOp:
+        """Its row of ``isa.OPS``."""
         return OPS[self.name]
 
     @property
     def fetches(self) -> bool:
+        """Whether it is done by a fetch clause."""
         return self.row.kind == "fetch"
 
     @property
     def samples(self) -> bool:
-        """Whether it reads a texture, which nothing writes."""
+        """Whether it reads a texture. Textures are never written."""
         return self.fetches and not self.row.memories
 
     @property
     def stores(self) -> bool:
-        """Whether it writes memory or an output, which the ISA counts among control-flow
-        instructions.
-        """
+        """Whether it writes memory or an output. The ISA counts these as control flow."""
         return self.row.kind == "store"
 
     @property
     def arithmetic(self) -> bool:
-        """Whether its operands alone give its results, or its test."""
+        """Whether its results, or its test, depend on its operands only."""
         return self.row.meaning is not None
 
     @property
@@ -204,23 +265,34 @@ class Op:
 
     @property
     def located(self) -> list[Word]:
+        """The operands that are kept in registers."""
         return [s.value for s in self.srcs if s.value.located]
 
     def takes_float(self, n: int) -> bool:
-        """Whether operand ``n`` can be negated and made absolute: of a double the high word, which
-        has the sign.
+        """Return whether operand ``n`` can be negated and made absolute: of a double only the high
+        word, which has the sign.
         """
         return self.row.kind == "float" or (self.row.kind == "double" and n % 2 == 1)
 
 
 @dataclass(eq=False)
 class BasicBlock:
-    """Ops in order. ``depth`` counts the loops around it; ``dead`` blocks are never reached.
+    """Ops in order.
 
-    For the construction of SSA form (Braun et al., see ``ssa``): ``defs`` has the word that each
-    variable holds at the block's end, as far as that was asked for; ``sealed``: whether all
-    predecessors are known; until then ``incomplete`` has the phis that wait for arguments.
-    ``loop``: of the first block in a loop, the instruction that opens it.
+    Attributes
+    ----------
+    depth
+        The number of loops around it.
+    phis, preds, succs
+        Its phis and its neighbors in the control flow graph.
+    dead
+        Whether it is never reached.
+    loop
+        Of the first block in a loop: the instruction that opens the loop.
+    defs, sealed, incomplete
+        For the construction of SSA form (Braun et al., see ``ssa``): the word that each variable
+        holds at the block's end, as far as known; whether all predecessors are known; until then,
+        the phis that wait for their arguments.
     """
 
     depth: int = 0
@@ -237,8 +309,18 @@ class BasicBlock:
 
 @dataclass(eq=False)
 class Function:
-    """A lowered kernel: ``items`` are blocks and keywords of control flow, ``inputs`` the preloaded
-    registers it reads, ``vregs`` how many virtual registers were made.
+    """A lowered kernel.
+
+    Attributes
+    ----------
+    program
+        The kernel.
+    items
+        Blocks and keywords of control flow.
+    inputs
+        The preloaded registers that it reads.
+    vregs
+        The number of virtual registers made.
     """
 
     program: Program
@@ -248,10 +330,11 @@ class Function:
 
     @property
     def blocks(self) -> list[BasicBlock]:
+        """Its blocks, in order."""
         return [item for item in self.items if isinstance(item, BasicBlock)]
 
     def vreg(self, word: Word) -> VirtualRegister:
-        """A new virtual register for a word."""
+        """Return a new virtual register for a word."""
         self.vregs += 1
         word.vreg = VirtualRegister([word], self.vregs)
         return word.vreg

@@ -1,11 +1,11 @@
-"""The hardware's operations: the rows of the Evergreen instruction set that compiled kernels use
-(ISA 4, 8, 9).
+"""List the hardware's operations: the rows of the Evergreen instruction set that kernels use.
 
-A row says which VLIW slots an operation takes, how many operands it reads, whether these may be
-negated or made absolute (only float operands can; operations of three operands can't take
-absolutes, nor the output scale), and what it computes. DIV_IEEE and DIV_64 are not one instruction
-of the chip: they stand for the last rounding and the special cases of a division by reciprocal,
-whose other steps the compiler writes out.
+Source: ISA 4, 8, 9. A row says which VLIW slots an operation takes, how many operands it reads,
+which modifiers these take, and what it computes. Only float operands can be negated or made
+absolute; operations of three operands take no absolutes and no output scale.
+
+DIV_IEEE and DIV_64 are not single instructions of the chip. They stand for the last rounding and
+the special cases of a division by reciprocal, whose other steps the compiler writes out.
 """
 
 from collections import Counter
@@ -21,9 +21,9 @@ from cypresskit.il.opcodes import OPCODES, RELATIONS
 
 SLOTS = "xyzwt"
 T = 4
-CHANNELS = 4  # x y z w: words of a register
+CHANNELS = 4  # of a register: x y z w
 
-#: Cycle in which each operand is read, per bank swizzle (ISA 4.7.7, 4.7.8).
+#: The cycle in which each operand is read, by bank swizzle (ISA 4.7.7, 4.7.8).
 VECTOR_SWIZZLES = {
     "VEC_012": (0, 1, 2),
     "VEC_021": (0, 2, 1),
@@ -43,7 +43,7 @@ SCALAR_SWIZZLES = {
 INLINE = {0: "0.0f", ONE: "1.0f", HALF: "0.5f", 1: "1", ALL: "-1"}
 
 
-SLOT_SETS = {  # where the parts of an operation may stand, by its ``slots``
+SLOT_SETS = {  # the slots that the parts of an operation may take, by ``slots``
     "any": [[0], [1], [2], [3], [4]],
     "vector": [[0], [1], [2], [3]],
     "t": [[4]],
@@ -57,15 +57,32 @@ SLOT_SETS = {  # where the parts of an operation may stand, by its ``slots``
 class HardwareOp:
     """One row.
 
-    ``slots``: "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all
-    of x y z w; "" of what is no ALU operation. ``kind``: "float", "int" or "double" operands,
-    "lds", "sync", "fetch", "store", or "pop", which takes what an LDS read queued. ``reads``:
-    operands of arithmetic (a double counts once). ``meaning``: arrays of bits to an array of bits,
-    or None where an engine does more than arithmetic. ``commutes``: the two operands may change
-    places. ``neutral``: the second operand that leaves the first as it is. ``scales``: takes the
-    output scale. ``flops``: sums and products, not what t alone can do. ``relation``: of a
-    comparison or test, a name of ``RELATIONS``. ``memories``: what it reaches in the order of the
-    program, "g" global memory, "s" the LDS, "o" outputs.
+    Attributes
+    ----------
+    name
+        The operation.
+    slots
+        "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y
+        z w; "" of what is no ALU operation.
+    kind
+        "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop", which takes
+        a word from the LDS queue.
+    reads
+        Operands of arithmetic; a double counts once.
+    meaning
+        Arrays of bits to an array of bits; None where an engine does more than arithmetic.
+    commutes
+        Whether the two operands may be exchanged.
+    neutral
+        The second operand that leaves the first unchanged.
+    scales
+        Whether it takes the output scale.
+    flops
+        Additions and multiplications; 0 for what only t can do.
+    relation
+        Of a comparison or test: a name of ``RELATIONS``.
+    memories
+        What it accesses in program order: "g" global memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -87,7 +104,7 @@ class HardwareOp:
 
     @property
     def words(self) -> int:
-        """How many result words it has; a pop has as many as its LDS read queued."""
+        """Number of result words. A pop has as many as its LDS read queued."""
         if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
             return 0
         if self.kind == "fetch":
@@ -106,7 +123,7 @@ class HardwareOp:
 
 
 def _recip_uint(a):
-    """2^32 / a rounded down, all ones for 0 and 1."""
+    """Return 2^32 / a rounded down, all ones for 0 and 1."""
     return np.minimum((np.uint64(1) << np.uint64(32)) // np.maximum(a, np.uint32(1)), ALL).astype(
         np.uint32
     )
@@ -120,7 +137,7 @@ def _add(slots: str, kind: str, name: str, **columns) -> None:
     OPS[name] = HardwareOp(name, slots, kind, **columns)
 
 
-# Operations that the table of IL opcodes names: each computes what its opcode does.
+# Operations that the table of IL opcodes names: each computes the same as its opcode.
 for _opcode in OPCODES.values():
     if _opcode.hardware and _opcode.hardware not in OPS:
         _slots = {"xyzwt": "any", "xyzw": "vector"}.get(_opcode.slots, _opcode.slots)
@@ -197,8 +214,8 @@ for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
 
 
 def comparison(relation: str, compares: str) -> tuple[str, bool]:
-    """The name of the operation that compares operands of a type (a letter of ``COMPARED``), and
-    whether it takes them exchanged.
+    """Return the operation that compares operands of a type (a letter of ``COMPARED``), and whether
+    it takes them exchanged.
     """
     swapped = relation not in CHIP_RELATIONS
     name = CHIP_RELATIONS[RELATIONS[relation] if swapped else relation]
@@ -206,10 +223,12 @@ def comparison(relation: str, compares: str) -> tuple[str, bool]:
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
-    """Which operand words the slot at ``place`` (0, 1.. among the operation's slots) reads, as
-    indices into the list of words; a double is two words, low first. MUL_64 and FMA_64 read the
-    high words in x, y, z and the low ones in w; the two-slot operations the high words first (ISA
-    9, examples at ADD_64 and MUL_64).
+    """Return which operand words the slot at ``place`` (0, 1, ... among the operation's slots)
+    reads.
+
+    The result indexes the list of words; a double is two words, low first. MUL_64 and FMA_64 read
+    the high words in x, y, z and the low ones in w; two-slot operations read the high words first
+    (ISA 9, examples at ADD_64 and MUL_64).
     """
     if op.kind != "double":
         return tuple(range(number)) if place == 0 else ()
@@ -218,8 +237,8 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
 
 
 def fewest_bundles(slots: Counter) -> int:
-    """Bundles that so many slots of each kind fill at least: five to a bundle, four where t can't
-    do it, one of t.
+    """Return a lower bound of the bundles that fill these counts of slots: five operations per
+    bundle, four if t can't do them, one if only t can.
     """
     vector = slots["vector"] + slots["pair"] + slots["quad"] + slots["x"]
     return max(-(-sum(slots.values()) // 5), -(-vector // 4), slots["t"], slots["x"])

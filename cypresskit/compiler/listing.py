@@ -1,9 +1,9 @@
-"""The listing: compiled code as text, in the manner of AMD's disassembly.
+"""Print compiled code in the style of AMD's disassembly.
 
-Clause heads carry their number of slots or fetches and the constants they lock; bundles and fetches
-are numbered. A bundle has one line per slot: operation, destination (``____`` where only PV or PS
-take the result), operands, bank swizzle if not the usual one, output scale and other notes, and its
-line of IL. T0 to T3 are the clause temporaries.
+The head of a clause has its number of slots or fetches and the constants that it locks. Bundles and
+fetches are numbered. A bundle has one line per slot: operation, destination (``____`` if only PV or
+PS take the result), operands, bank swizzle if not the default, output scale and other notes, and
+its line of IL. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -19,12 +19,13 @@ from cypresskit.compiler.assembly import (
 from cypresskit.compiler.isa import INLINE, SLOTS
 from cypresskit.il.program import LETTERS
 
-COLUMN = 104  # where the lines of IL stand
+COLUMN = 104  # of the IL line numbers
 USUAL = ("VEC_012", "SCL_210")
 SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
 def listing(controls: tuple[Control, ...]) -> str:
+    """Return the listing of a kernel's code."""
     lines: list[str] = []
     number = 0
     for n, control in enumerate(controls):
@@ -72,7 +73,7 @@ def _head(control: Control) -> str:
 
 
 def store_text(store: StoreInstruction) -> str:
-    """A store as the listing has it."""
+    """Return a store as the listing shows it."""
     mask = "" if store.select == LETTERS else f".{store.select}"
     if store.name == "EXPORT":
         return f"EXPORT: o{store.offset}, R{store.source}{mask}"
@@ -82,7 +83,7 @@ def store_text(store: StoreInstruction) -> str:
 
 
 def fetch_text(f: FetchInstruction) -> str:
-    """A fetch as the listing has it."""
+    """Return a fetch as the listing shows it."""
     dest = f"R{f.dest}" + ("" if f.select == LETTERS else f".{f.select}")
     if f.name == "MEM_READ":
         register = "" if f.source is None else f"+R{f.source}.{f.coordinates}"
@@ -98,7 +99,7 @@ def fetch_text(f: FetchInstruction) -> str:
 
 
 def operation_text(o: Operation) -> str:
-    """An operation as the listing has it, without its slot."""
+    """Return an operation as the listing shows it, without its slot."""
     dest = [] if not (o.row.words or o.row.predicate) else ["____"]
     if o.dest is not None:
         dest = [f"{_register(o.dest[0])}.{LETTERS[o.dest[1]]}"]

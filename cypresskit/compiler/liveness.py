@@ -1,10 +1,10 @@
-"""Liveness of virtual registers, by block and by point of the program.
+"""Compute the live ranges of virtual registers, by block and by point of the program.
 
-A phi's argument is alive at the end of the predecessor it comes from; the phi itself is defined at
-the start of its block.
+A phi's argument is live at the end of the predecessor that it comes from; the phi itself is defined
+at the start of its block.
 
-Liveness of IL's registers is in ``il.dataflow``, separate from this: a program's text isn't in SSA
-form, and the engines that run it know no words.
+The liveness of IL's registers is a separate analysis, in ``il.dataflow``: a program's text isn't in
+SSA form.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ LiveSets = dict[BasicBlock, set[VirtualRegister]]
 
 
 class Alive:
-    """Virtual registers alive at each block's start, ``into`` it, and end, ``out`` of it."""
+    """Virtual registers that are live at each block's start (``into``) and end (``out``)."""
 
     def __init__(self, blocks: list[BasicBlock]):
         self.into: LiveSets = {block: set() for block in blocks}
@@ -38,11 +38,19 @@ class Alive:
     def set_masks(
         self, steps: Mapping[BasicBlock, Sequence[Sequence]], *, count_unread: bool = False
     ) -> set[Word]:
-        """Set a bit of a virtual register's ``mask`` for each point of the program where it lives.
+        """Set a bit of a virtual register's ``mask`` for each point of its live range.
 
-        ``steps`` gives, for each block and point, the words that are made and the words that are
-        read there. A word that nobody reads is skipped; with ``count_unread`` it is alive for one
-        point, the one after it. Returns the words that are made and counted.
+        Parameters
+        ----------
+        steps
+            For each block and point: the words that are made there, and the words that are read.
+        count_unread
+            Whether a word that is never read is live for one point, the one after it. By default it
+            is skipped.
+
+        Returns
+        -------
+        The words that are made and counted.
         """
         counted: set[Word] = set()
         start = 0
@@ -69,7 +77,9 @@ class Alive:
 
 
 def _used_and_defined(block: BasicBlock) -> tuple[set[VirtualRegister], set[VirtualRegister]]:
-    """The virtual registers that a block reads before it writes them, and those that it writes."""
+    """Return the virtual registers that a block reads before writing them, and those that it
+    writes.
+    """
     used: set[VirtualRegister] = set()
     defined = {phi.vreg for phi in block.phis}
     for op in block.ops:
@@ -79,12 +89,12 @@ def _used_and_defined(block: BasicBlock) -> tuple[set[VirtualRegister], set[Virt
 
 
 def _arguments_from(block: BasicBlock) -> set[VirtualRegister]:
-    """The virtual registers that phis of the next blocks take from this one."""
+    """Return the virtual registers that phis of the successors take from a block."""
     phis = [phi for successor in block.succs for phi in successor.phis]
     words = [phi.args[block] for phi in phis if block in phi.args]
     return {word.vreg for word in words if word.located}
 
 
 def _span(first: int, last: int) -> int:
-    """The bits first .. last."""
+    """Return the bits first .. last."""
     return (1 << last + 1) - (1 << first)

@@ -1,10 +1,10 @@
-"""From IL to scalar operations: the first pass.
+"""Lower IL to scalar operations: the first pass.
 
 Each component of an IL register becomes a variable of its own, and each write to it a new word
-(``ssa``). So a `mov` is no operation at all, unless it loads a constant or changes its operand.
-``sources`` says what an instruction reads, ``expansion`` what it computes; here are the
-instructions as wholes, and control flow as blocks and keywords between.
-Leaving a loop under a condition is an if around a break.
+(``ssa``). A `mov` becomes no operation unless it loads a constant or modifies its operand.
+``sources`` says what an instruction reads, ``expansion`` what it computes. This module handles
+whole instructions, and turns control flow into blocks and keywords. A conditional exit of a loop
+becomes an if around a break.
 """
 
 import math
@@ -31,16 +31,26 @@ from cypresskit.il.dataflow import lds_words
 
 
 def lower(program: Program, limits: CodeLimits) -> Function:
-    """The scalar form of a program. A workgroup of one wavefront runs in step and needs no
+    """Return a program's scalar form. A workgroup of one wavefront runs in step and needs no
     barrier.
     """
     return _Lowering(program, limits).run()
 
 
 class _Lowering:
-    """The state of lowering. ``ifs`` that are open: the block that tests, and the ends of the parts
-    so far. ``loops`` that are open: the block that every iteration begins with, and the block
-    behind the loop.
+    """Lowers one program.
+
+    Attributes
+    ----------
+    ifs
+        The open ifs: the block that tests, and the ends of the parts so far.
+    loops
+        The open loops: the header block, which every iteration begins with, and the block after the
+        loop.
+    barriers
+        Whether a workgroup has several wavefronts.
+    lds_base, lds_bytes
+        The first byte of each LDS array, and the bytes of all.
     """
 
     def __init__(self, program: Program, limits: CodeLimits):
@@ -69,28 +79,28 @@ class _Lowering:
     def begin_loop(self) -> None:
         b = self.builder
         b.items.append("loop")
-        behind = BasicBlock(b.depth, sealed=False)
+        exit_block = BasicBlock(b.depth, sealed=False)
         b.depth += 1
         header = b.start(b.block)
         header.sealed = False
         header.loop = b.at
-        self.loops.append((header, behind))
+        self.loops.append((header, exit_block))
 
     def end_loop(self) -> None:
         b = self.builder
-        header, behind = self.loops.pop()
+        header, exit_block = self.loops.pop()
         b.go_to(header)
-        reached = not header.dead  # from above: the way back alone makes no loop reached
+        reached = not header.dead  # from above; the back edge alone doesn't make a loop reachable
         b.seal(header)
         header.dead = not reached
         b.items.append("endloop")
         b.depth -= 1
-        b.block = behind
-        if reached and not behind.preds:
+        b.block = exit_block
+        if reached and not exit_block.preds:
             what = "nothing leaves this loop: it needs a break that is reached"
             raise refuse(self.program, header.loop, what)
-        b.seal(behind)
-        b.items.append(behind)
+        b.seal(exit_block)
+        b.items.append(exit_block)
 
     def control(self, i: Instruction) -> None:
         flow = i.op.flow
@@ -103,16 +113,16 @@ class _Lowering:
             self.begin_else()
         if flow == "if" or (i.sources and flow in ("break", "continue")):
             self.begin_if(i)
-        if flow in ("break", "continue"):  # the block ends here, what follows is not reached
-            header, behind = self.loops[-1]
-            b.go_to(behind if flow == "break" else header)
+        if flow in ("break", "continue"):  # the block ends here; what follows is unreachable
+            header, exit_block = self.loops[-1]
+            b.go_to(exit_block if flow == "break" else header)
             b.items.append(flow)
             b.start()
         if flow == "endif" or (i.sources and flow != "if"):
             self.end_if()
 
     def begin_if(self, i: Instruction) -> None:
-        """Begin an if: its then-part runs if the instruction's condition holds."""
+        """Begin an if. Its then-part runs if the instruction's condition holds."""
         b = self.builder
         wanted = True
         if i.controls.relop:
@@ -159,7 +169,7 @@ class _Lowering:
             self.alu(i, i.dest)
 
     def check_chip(self, i: Instruction) -> None:
-        """Raise ``CompileError`` for an instruction that the chip has nothing for."""
+        """Raise ``CompileError`` for an instruction that the chip can't do."""
         name = self.limits.chip
         most = self.limits.lds_bytes
         what = ""
@@ -267,8 +277,8 @@ class _Lowering:
 
 
 def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
-    """The items that control may come to: behind a break or continue, none before the construct
-    around it goes on.
+    """Return the items that control reaches: after a break or continue, none before the enclosing
+    construct goes on.
     """
     kept: list[BasicBlock | str] = []
     dead = False

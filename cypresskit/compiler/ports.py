@@ -1,10 +1,10 @@
-"""A bundle as it is built: which operands it can read at once, through its read ports and as
-constants.
+"""Build a bundle: check which operands it can read, through its read ports and as constants.
 
-A bundle reads registers in three cycles; in each, every channel's memory gives one register's word,
-to all slots that read it. A slot's bank swizzle says in which cycle it takes each operand; t has
-four swizzles of its own and loses a cycle to each constant it reads (ISA 4.7). ``fit`` searches the
-swizzles, first for the newest slots in the ports that are free, then for all slots anew.
+A bundle reads registers in three cycles. In each cycle, every channel's bank delivers one
+register's word, to all slots that read it. A slot's bank swizzle says in which cycle it reads each
+operand; t has four swizzles of its own and loses a cycle to each constant that it reads (ISA 4.7).
+``Ports.fit`` searches for swizzles: first for the new slots in the free ports, then for all slots
+from scratch.
 """
 
 from collections.abc import Iterable
@@ -16,13 +16,18 @@ from cypresskit.compiler.isa import INLINE, SCALAR_SWIZZLES, VECTOR_SWIZZLES, T,
 from cypresskit.il.bits import HALF, ONE, SIGN
 
 VECTOR = tuple(VECTOR_SWIZZLES.items())
-TRIES = 600  # steps of a search before it is given up
+TRIES = 600  # most steps of a search
 
 
 class SlotReads(NamedTuple):
-    """The register reads of one slot. ``reads``: for each operand its channel and word, or None
-    where no port is needed; ``options``: the bank swizzles allowed, each with the cycle in which it
-    reads each operand.
+    """The register reads of one slot.
+
+    Attributes
+    ----------
+    reads
+        For each operand its channel and word, or None if it needs no port.
+    options
+        The bank swizzles allowed, each with the cycle in which it reads each operand.
     """
 
     reads: tuple
@@ -32,7 +37,7 @@ class SlotReads(NamedTuple):
 def slot_reads(
     reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()
 ) -> SlotReads:
-    """The reads of a slot; t also loses a cycle to each of its ``constants``, and takes the
+    """Return the reads of a slot. t loses a cycle to each of its ``constants``, and takes the
     operands numbered in ``forwarded`` from PV or PS.
     """
     if len(reads) > 1 and reads[0] is not None and reads[0] == reads[1] and not scalar:
@@ -47,9 +52,16 @@ def slot_reads(
 
 
 class Ports:
-    """The read ports of the bundle being built: the ``slots`` placed so far and the bank
-    ``swizzles`` chosen for them. ``table`` holds the word that each port reads (cycle x channel),
-    ``banks`` the words read from each channel.
+    """The read ports of a bundle.
+
+    Attributes
+    ----------
+    slots, swizzles
+        The slots placed so far and their bank swizzles.
+    table
+        The word that each port reads (cycle x channel).
+    banks
+        The words read from each channel.
     """
 
     def __init__(self) -> None:
@@ -59,8 +71,8 @@ class Ports:
         self.banks: tuple[set, ...] = (set(), set(), set(), set())
 
     def fit(self, new: list[SlotReads]) -> bool:
-        """Add the reads of new slots and return True, or change nothing if no bank swizzles let all
-        be read.
+        """Add the reads of new slots and return True; change nothing and return False if no bank
+        swizzles allow all reads.
         """
         added: list[tuple[int, object]] = []
         for slot in new:
@@ -92,15 +104,15 @@ class Ports:
         return self.forget(added)
 
     def forget(self, added: list) -> bool:
-        """Take back words that found no port. Returns False."""
+        """Remove words that found no port. Return False."""
         for channel, word in added:
             self.banks[channel].discard(word)
         return False
 
 
 def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: list[str]) -> bool:
-    """Find swizzles for the slots from ``n`` on, by backtracking; False if there are none, or after
-    ``TRIES`` steps.
+    """Find swizzles for the slots from ``n`` on, by backtracking. Return False if there are none,
+    or after ``TRIES`` steps.
     """
     if n == len(slots):
         return True
@@ -130,9 +142,16 @@ def _search(ports: Ports, slots: list[SlotReads], n: int, table: list, chosen: l
 
 
 class Constants(NamedTuple):
-    """Constants that operands need: ``literals``, ``pairs`` of channels in constant buffers
-    (buffer, element, half), and the ``windows`` of 32 elements that these lie in (buffer,
-    number).
+    """Constants that operands need.
+
+    Attributes
+    ----------
+    literals
+        Bit patterns.
+    pairs
+        Pairs of channels in constant buffers: (buffer, element, half).
+    windows
+        The windows of 32 elements that these are in: (buffer, number).
     """
 
     literals: set[int]
@@ -151,7 +170,7 @@ class Constants(NamedTuple):
 
 
 def constants_of(ops: Iterable[Op]) -> Constants:
-    """The constants that the operands of ``ops`` need."""
+    """Return the constants that the operands of ``ops`` need."""
     constants = Constants(set(), set(), set())
     for op in ops:
         for n, src in enumerate(op.srcs):
@@ -165,8 +184,8 @@ def constants_of(ops: Iterable[Op]) -> Constants:
 
 
 def needs_literal(op: Op, n: int, src: Src) -> bool:
-    """Whether an operand is a constant that is not inline, nor, where floats allow it, inline and
-    negated.
+    """Return whether an operand is a constant that isn't inline, nor, where floats allow it, the
+    negative of an inline one.
     """
     if src.value.kind != "const" or src.value.bits in INLINE:
         return False
@@ -175,8 +194,16 @@ def needs_literal(op: Op, n: int, src: Src) -> bool:
 
 @dataclass(eq=False, slots=True)
 class Placed:
-    """An op's part in one slot. ``operands`` index ``op.srcs``; ``port_reads`` is the number of its
-    reads in ``Draft.ports``, -1 if it has none.
+    """An op's part in one slot.
+
+    Attributes
+    ----------
+    op, slot, place
+        The op, the slot, and its place among the op's slots.
+    operands
+        Indices into ``op.srcs``.
+    port_reads
+        Number of its reads in ``Draft.ports``; -1 if it has none.
     """
 
     op: Op
@@ -187,8 +214,8 @@ class Placed:
 
     @property
     def result(self) -> Word | None:
-        """The word that this slot computes. Of a four-slot double two slots do, in its
-        destination's channels.
+        """The word that this slot computes. Of a four-slot double two slots do, in the channels of
+        its destination.
         """
         op = self.op
         if op.row.slots == "quad":
@@ -199,8 +226,16 @@ class Placed:
 
 @dataclass(eq=False)
 class Draft:
-    """A bundle being built, and after that as it stands. ``forwards``: words that PV and PS hold
-    while it runs.
+    """A bundle, while it is built and afterwards.
+
+    Attributes
+    ----------
+    forwards
+        Words that PV and PS hold while it runs, and where.
+    slots
+        The parts placed, by slot.
+    ports, constants
+        What its operands occupy.
     """
 
     forwards: dict[Word, tuple[str, int]]
@@ -215,6 +250,7 @@ class Draft:
 
     @property
     def free(self) -> list[int]:
+        """The free slots."""
         return [s for s in range(5) if s not in self.slots]
 
     @property
@@ -224,13 +260,20 @@ class Draft:
         return {word: place for word, place in made.items() if word is not None}
 
     def holds(self, name: str) -> bool:
+        """Return whether it holds an operation ``name``."""
         return any(p.op.name == name for p in self.slots.values())
 
 
 @dataclass(eq=False)
 class ClausePlan:
-    """A clause or a store: ``kind`` "ALU" with ``bundles``, "TEX" with ``ops``, or "STORE" with one
-    op. ``windows`` of constants and ``slots`` of an ALU clause so far.
+    """A clause or a store.
+
+    Attributes
+    ----------
+    kind
+        "ALU" with ``bundles``, "TEX" with ``ops``, or "STORE" with one op.
+    windows, slots
+        Constant windows and slots of an ALU clause so far.
     """
 
     kind: str
@@ -246,8 +289,8 @@ Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 def parts_of(
     draft: Draft, op: Op, slots: tuple[int, ...], constants: int
 ) -> tuple[list[SlotReads], list[Placed]]:
-    """The register reads of each slot that an op fills, and its parts there. The x, y and z of a
-    four-slot double read the same, so they count once.
+    """Return the register reads of each slot that an op fills, and its parts there. The x, y and z
+    of a four-slot double read the same, so they count once.
     """
     reading: list[SlotReads] = []
     placed: list[Placed] = []

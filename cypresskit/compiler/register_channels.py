@@ -1,7 +1,7 @@
-"""Which channel of a register a virtual register may take, as its group and its pair allow.
+"""Determine which channels a virtual register may take, given its group and its pair.
 
 The members of a ``group`` share a register, so each takes a channel of its own. A ``pair`` holds
-the two words of a double side by side, in xy or zw.
+the two words of a double in adjacent channels, xy or zw.
 """
 
 from collections.abc import Iterable
@@ -13,22 +13,22 @@ Channels = dict[VirtualRegister, int]
 
 
 def choices(vreg: VirtualRegister) -> list[int]:
-    """The channels that a virtual register may still take, as its group and its pair allow."""
+    """Return the channels that a virtual register may still take."""
     if vreg.channel is not None:
         return [vreg.channel]
     return [c for c in range(4) if vreg.allowed >> c & 1 and possible({vreg: c})]
 
 
 def decide(vreg: VirtualRegister, channel: int) -> None:
-    """Give a virtual register its channel, and its pair the one beside it."""
+    """Choose a virtual register's channel; its pair gets the adjacent one."""
     vreg.channel = channel
     if vreg.pair is not None and vreg.pair.channel is None:
         vreg.pair.channel = channel ^ 1
 
 
 def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
-    """Whether the keys of ``wish`` can take these channels, so that their pairs and groups still
-    find theirs. ``joined`` are taken for one group.
+    """Return whether the keys of ``wish`` can take these channels, so that their pairs and groups
+    still find theirs. ``joined`` are treated as one group.
     """
     wish = dict(wish)
     for vreg, channel in list(wish.items()):
@@ -46,15 +46,23 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
     """Join virtual registers, with the groups that they are in, in one group that shares a
     register.
 
-    ``channels`` fixes the channel of some: None leaves one open. Returns False, with nothing
-    changed, if they can't share a register.
+    Parameters
+    ----------
+    vregs
+        The virtual registers.
+    channels
+        The channel of each; None leaves one open.
+
+    Returns
+    -------
+    Whether they can share a register; if not, nothing is changed.
     """
     fixed = {vreg: c for vreg, c in zip(vregs, channels or ()) if c is not None}
     members = tuple(dict.fromkeys([member for vreg in vregs for member in vreg.group or [vreg]]))
     if len(set(vregs)) < len(vregs) or len(members) > 4:
         return False
 
-    # A preloaded register has its number; a pair may not be drawn into it.
+    # A preloaded register has a fixed number, which a pair may not get.
     preloaded = {member.fixed for member in members if member.fixed is not None}
     if len(preloaded) > (0 if any(member.pair for member in members) else 1):
         return False
@@ -70,8 +78,8 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
 
 
 def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
-    """Whether each member of a group finds a channel of its own: those in ``wish`` the one given
-    there.
+    """Return whether each member of a group finds a channel of its own; those in ``wish`` take the
+    one given there.
     """
     given = {vreg: wish.get(vreg, vreg.channel) for vreg in members}
     taken = [channel for channel in given.values() if channel is not None]
@@ -88,7 +96,9 @@ def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
 
 
 def _fits(vreg: VirtualRegister, chosen: dict[VirtualRegister, int | None]) -> bool:
-    """Whether a virtual register may have its ``chosen`` channel, and its pair the one beside."""
+    """Return whether a virtual register may take its ``chosen`` channel, and its pair the adjacent
+    one.
+    """
     channel = chosen[vreg]
     if channel is None or not vreg.allowed >> channel & 1:
         return False

@@ -1,11 +1,11 @@
-"""Clauses and bundles for a whole function, block by block (``blocks``), the innermost loops first:
-what they decide of the virtual registers' channels, the blocks around them take over.
+"""Schedule a whole function: clauses and bundles, block by block (``blocks``).
 
-If no bundle can hold a double operation, as all its words ended up in one bank, it gets copies to
-read, and the schedule begins anew.
+Innermost loops come first; the blocks around them take over the channels that they chose. If no
+bundle can hold a double operation because all its words are in one bank, it gets copies to read,
+and scheduling starts again.
 """
 
-from cypresskit.compiler.block_problem import Problem, source_need
+from cypresskit.compiler.block_problem import DependenceGraph, source_order_pressure
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.constraints import copy_operands
 from cypresskit.compiler.ir import Function, Op, refuse
@@ -15,14 +15,27 @@ from cypresskit.devices import CodeLimits
 
 
 def schedule(function: Function, limits: CodeLimits, gather: int) -> tuple[Plans, int]:
-    """Clauses and bundles for every block, with at most ``gather`` fetches of a block together, and
-    the registers that the innermost loop needs in the order of the IL. Decides the virtual
-    registers' channels. Raises ``CompileError`` for an operation that fits no bundle.
+    """Schedule every block, and choose the channels of virtual registers.
+
+    Parameters
+    ----------
+    gather
+        The most fetches of a block per clause.
+
+    Returns
+    -------
+    The clauses and bundles of every block, and the registers that the innermost loop needs in the
+    order of the IL.
+
+    Raises
+    ------
+    CompileError
+        For an operation that fits no bundle.
     """
     results = [r.vreg for block in function.blocks for op in block.ops for r in op.results]
     results += [phi.vreg for block in function.blocks for phi in block.phis]
     channels = {vreg: vreg.channel for vreg in results}
-    copied: set[Op] = set()  # doubles that were given copies to read
+    copied: set[Op] = set()  # double operations that read copies
     while True:
         try:
             return _schedule_blocks(function, limits, gather)
@@ -44,8 +57,8 @@ def _schedule_blocks(function: Function, limits: CodeLimits, gather: int) -> tup
     source_gprs = 0
     for block in blocks:
         entering = alive.into[block] | {phi.vreg for phi in block.phis}
-        problem = Problem(block, entering, alive.out[block], limits)
-        plans[block] = BlockScheduler(problem, gather).run()
+        graph = DependenceGraph(block, entering, alive.out[block], limits)
+        plans[block] = BlockScheduler(graph, gather).run()
         if block.depth == blocks[0].depth:
-            source_gprs = max(source_gprs, source_need(problem))
+            source_gprs = max(source_gprs, source_order_pressure(graph))
     return plans, source_gprs

@@ -1,14 +1,15 @@
-"""Fewer operations, the same bits: copies looked through, constants folded, repeats shared, dead
-code dropped.
+"""Reduce the number of operations without changing a bit.
 
-One pass goes over the program in order and rewrites each op with what is known of its operands.
-Equal operations are shared within a block and the ifs it contains, but not across a loop's edge,
-where sharing would hold a register through the loop to save an instruction outside it.
+Copies are propagated, constants folded, common subexpressions shared, and dead code is removed. One
+pass goes over the program in order and rewrites each op with what is known of its operands. Equal
+operations are shared within a block and the ifs it contains, but not across a loop's edge, where
+sharing would occupy a register throughout the loop to save an instruction outside of it.
 
-After that, two reads of the LDS that each bring a word become one operation that brings two. The
-second word lies at a fixed distance from the first, or has an address of its own. Two reads of a
-block pair if nothing between them writes to the LDS, waits, or takes what the first one brought.
-Nothing here may change a bit: no float is reassociated.
+Then, LDS reads are paired: two reads of one word each become one operation that reads two. The
+second word is at a fixed distance from the first, or has an address of its own. Two reads of a
+block can be paired if nothing between them writes to the LDS, waits, or takes the first one's word.
+
+No float operation is reassociated.
 """
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Wor
 from cypresskit.il.bits import ALL, SIGN
 from cypresskit.il.meaning import pair, scaled
 
-EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # besides stores and tests
+EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
 
 def simplify(function: Function) -> Function:
@@ -56,13 +57,18 @@ def _added_twice(op: Op, a: Src, c: int) -> Rewritten | None:
     return ("ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]) if d.kind == "const" else None
 
 
-#: Of integers: floats have rounding, signs of zero and NaNs to keep.
+#: Integers only: floats have rounding, signs of zero and NaNs to preserve.
 RULES: tuple[Rule, ...] = (_neutral, _subtracted, _added_twice)
 
 
 class _Rewriter:
-    """The pass over a function. ``scopes``: ops that may be shared here, by ``_key``; that of an if
-    begins with what is around it.
+    """Rewrites one function.
+
+    Attributes
+    ----------
+    scopes
+        Stacks of ops that may be shared here, by ``_key``. The scope of an if begins with the
+        enclosing one.
     """
 
     def __init__(self, function: Function):
@@ -78,8 +84,8 @@ class _Rewriter:
                 self.enter(item)
 
     def enter(self, keyword: str) -> None:
-        """Begin and end scopes, in which an op's result is known. A loop ends two, its own and the
-        one around it: what stands behind it knows nothing of before, and begins a new one.
+        """Begin and end scopes. A loop ends two, its own and the enclosing one: what follows a loop
+        shares nothing with what precedes it.
         """
         for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
             self.scopes.pop()
@@ -89,7 +95,7 @@ class _Rewriter:
             self.scopes.append({})
 
     def keeps(self, op: Op) -> bool:
-        """Rewrite one op; False if it is to be dropped."""
+        """Rewrite one op. Return False if it is to be removed."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
         if op.row.predicate:
             return True
@@ -107,14 +113,14 @@ class _Rewriter:
         return same is op or self.replaced(op, same.results)
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
-        """Replace the results of ``op`` by these words. Returns False: the op is not kept."""
+        """Replace the results of ``op`` by these words. Return False: the op isn't kept."""
         for result, word in zip(op.results, words, strict=True):
             result.forward = word
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
-        """The operand with copies looked through: what a MOV read, where the reader can do what the
-        MOV did.
+        """Return the operand with copies propagated: what a MOV read, if the reader can apply the
+        MOV's modifiers.
         """
         made = src.value.op
         if made is not None and made.name == "MOV" and made.plain:
@@ -139,7 +145,7 @@ class _Rewriter:
         """Turn an op whose operands are all constants into a MOV of its result."""
         row = op.row
         if len(op.results) == 2 or row.meaning is None:
-            return  # doubles of constants are rare: leave them to the chip
+            return  # doubles of constants are rare: compute them on the chip
         words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
         with np.errstate(all="ignore"):
             if row.kind == "double":
@@ -153,7 +159,9 @@ class _Rewriter:
         op.clamp = False
 
     def algebra(self, op: Op) -> None:
-        """Rewrite an op of two operands by the first of ``RULES`` that matches, constants last."""
+        """Rewrite an op of two operands by the first of ``RULES`` that matches; constants are put
+        last.
+        """
         if len(op.srcs) != 2 or not op.plain:
             return
         first, second = (s.value.kind == "const" for s in op.srcs)
@@ -170,10 +178,10 @@ class _Rewriter:
 
 
 def _key(op: Op) -> tuple:
-    """A key that is equal for ops that compute the same."""
+    """Return a key that is equal for ops that compute the same."""
     srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
     if op.row.commutes:
-        half = len(srcs) // 2  # an operand's words
+        half = len(srcs) // 2  # words of an operand
         srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
     return op.name, tuple(srcs), op.omod, op.clamp, op.detail
 
@@ -203,7 +211,7 @@ def _drop_trivial_phis(function: Function) -> None:
 
 
 def _drop_dead(function: Function) -> None:
-    """Drop every op and phi whose results no store, test or barrier needs."""
+    """Remove every op and phi whose results no store, test or barrier needs."""
     blocks = function.blocks
     for block in blocks:
         for phi in block.phis:
@@ -237,7 +245,7 @@ def _drop_dead(function: Function) -> None:
 def pair_lds_reads(function: Function) -> None:
     """Pair the LDS reads of every block, in place: LDS_READ_REL_RET and LDS_READ2_RET."""
     for block in function.blocks:
-        first: Op | None = None  # a read that waits for another
+        first: Op | None = None  # a read that isn't paired yet
         pops = {op.popped: op for op in block.ops if op.popped}
         for op in list(block.ops):
             access = op.detail
@@ -270,7 +278,7 @@ def pair_lds_reads(function: Function) -> None:
 
 
 def _affine(address: Word) -> tuple[Word, int]:
-    """An address as (value, bytes added to it)."""
+    """Return an address as (value, bytes added to it)."""
     op = address.op
     if op is not None and op.name == "ADD_INT" and op.srcs[1].value.kind == "const":
         return op.srcs[0].value, int(np.uint32(op.srcs[1].value.bits).view(np.int32))

@@ -1,10 +1,10 @@
-"""Operands of IL instructions: the words that registers hold, and the modifiers on them.
+"""Read the operands of IL instructions: the words that registers hold, and their modifiers.
 
 A component of a general register is a variable (``ssa``), one of a literal a constant, one of a
-constant buffer a place to read. Numbers of work-items and groups come in registers that are filled
-before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, the flat ones in w. Negate and
-absolute stay with the operand, for the operation that reads it to do if it can; the other modifiers
-are operations of their own.
+constant buffer a place to read. Numbers of work-items and groups are in registers that are
+preloaded before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, the flat ones in w.
+Negation and absolute value stay with the operand, for the operation that reads it; other modifiers
+become operations.
 """
 
 import math
@@ -17,8 +17,9 @@ from cypresskit.il.program import LETTERS
 
 
 class Sources:
-    """Reads the operands of instructions of ``program``. What an instruction reads of an element of
-    global memory is read once, and ``kept`` until the next instruction.
+    """Reads the operands of instructions of ``program``.
+
+    An element of global memory is read once per instruction (``kept``).
     """
 
     def __init__(self, builder: OpBuilder, program: Program):
@@ -65,15 +66,15 @@ class Sources:
         return self.kept[place]
 
     def address(self, register: Register) -> list[Word]:
-        """The word that an access adds to its element's number, in a list; an empty one if there is
-        none.
+        """Return the word that an access adds to its element's number, in a list; an empty list if
+        there is none.
         """
         source = register.address
         return [] if source is None else [self.component(source, source.swizzle[0])]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
-        """Source ``n`` at position ``p``, its modifiers applied or kept for the op that reads
-        it.
+        """Return source ``n`` at position ``p``. Its modifiers are applied, or kept for the op that
+        reads it.
         """
         source = i.sources[n]
         word = self.component(source, source.swizzle[p])
@@ -83,7 +84,7 @@ class Sources:
         return Src(self.builder.emit("SUB_INT", const(0), word)) if negate else Src(word)
 
     def double(self, i: Instruction, n: int) -> list[Src]:
-        """Source ``n``, low word first."""
+        """Return source ``n``, low word first."""
         source = i.sources[n]
         low, high = (self.component(source, source.swizzle[p]) for p in (0, 1))
         return [Src(low), self.modified(high, source, source.negates_double)]
@@ -105,12 +106,12 @@ class Sources:
 
 
 def times(b: OpBuilder, a: Word, n: Word) -> Word:
-    """a * n modulo 2^32; a shift where n is a power of two."""
+    """Append a * n modulo 2^32; a shift if n is a power of two."""
     if n.kind == "const" and n.bits.bit_count() == 1:
         return b.emit("LSHL_INT", a, const(n.bits.bit_length() - 1)) if n.bits > 1 else a
     return b.emit("MULLO_INT", a, n)
 
 
 def plain(b: OpBuilder, src: Src) -> Word:
-    """The operand as a word, its modifiers carried out."""
+    """Return the operand as a word, with its modifiers applied."""
     return b.emit("MOV", src) if src.neg or src.abs else src.value

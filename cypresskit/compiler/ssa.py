@@ -1,9 +1,9 @@
-"""Static single assignment on the fly: variables in, words out (Braun et al., "Simple and efficient
-construction of static single assignment form", 2013).
+"""Build static single assignment form on the fly.
 
-A write makes a new word; a read finds the word that reaches it, looking back through the
-predecessors and leaving a phi where several meet. What is read through a loop's header before its
-end is known gets a phi whose arguments come later.
+Source: Braun et al., "Simple and efficient construction of static single assignment form", 2013. A
+write makes a new word. A read finds the word that reaches it: it looks back through the
+predecessors, and inserts a phi where several meet. What is read through a loop's header before the
+loop's end is known gets a phi whose arguments are added later.
 """
 
 from cypresskit.compiler.ir import BasicBlock, Detail, Op, Src, Word, const
@@ -12,8 +12,16 @@ Variable = tuple[int, int]  # an IL register and its component
 
 
 class OpBuilder:
-    """Appends ops to ``block``; ``items`` is the function so far. ``at`` and ``depth``: where in
-    the program.
+    """Appends ops to a function.
+
+    Attributes
+    ----------
+    block
+        The current block.
+    items
+        The function so far.
+    at, depth
+        Index of the current instruction, and the number of loops around it.
     """
 
     def __init__(self) -> None:
@@ -23,11 +31,13 @@ class OpBuilder:
         self.items: list[BasicBlock | str] = [self.block]
 
     def place(self, kind: str, *place: int) -> Word:
-        """A constant buffer's element ("constant") or a preloaded register ("input")."""
+        """Return the word of a constant buffer's element ("constant") or of a preloaded register
+        ("input").
+        """
         return self.places.setdefault((kind, place), Word(kind, place=place))
 
     def read(self, variable: Variable) -> Word:
-        """The word that a variable holds at this point."""
+        """Return the word that a variable holds at this point."""
         fresh: list[tuple[Word, BasicBlock]] = []
         word = self._reaching(variable, self.block, fresh)
         self._complete(variable, fresh)
@@ -36,8 +46,8 @@ class OpBuilder:
     def _reaching(
         self, variable: Variable, block: BasicBlock, fresh: list[tuple[Word, BasicBlock]]
     ) -> Word:
-        """The word of a variable at the end of ``block``; appends to ``fresh`` the phi that it
-        makes, if any.
+        """Return the word of a variable at the end of ``block``. A phi that this makes is appended
+        to ``fresh``.
         """
         passed = []
         while variable not in block.defs and block.sealed and len(block.preds) == 1:
@@ -59,15 +69,15 @@ class OpBuilder:
         return word
 
     def _complete(self, variable: Variable, fresh: list[tuple[Word, BasicBlock]]) -> None:
-        """Give phis their arguments, and to the phis that this makes, theirs."""
+        """Add the arguments of phis, and of the phis that this makes."""
         while fresh:
             phi, block = fresh.pop()
             for pred in block.preds:
                 phi.args[pred] = self._reaching(variable, pred, fresh)
 
     def seal(self, block: BasicBlock) -> None:
-        """Declare that all predecessors of a block are known: its unfinished phis get their
-        arguments.
+        """Declare that all predecessors of a block are known, and add the arguments of its
+        incomplete phis.
         """
         block.sealed = True
         for variable, phi in block.incomplete.items():
@@ -75,14 +85,14 @@ class OpBuilder:
         block.dead = not block.preds
 
     def emit(self, name: str, *srcs: Word | Src) -> Word:
-        """Append an op. Returns its first result."""
+        """Append an op. Return its first result."""
         return self.append(name, *srcs).results[0]
 
     def append(
         self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None
     ) -> Op:
-        """Append an op and return it; where control never comes, it is not kept. Operands may be
-        given as words.
+        """Append an op and return it; in an unreachable block it is not kept. Operands may be
+        words.
         """
         op = Op(
             name,
@@ -96,13 +106,13 @@ class OpBuilder:
         return op
 
     def go_to(self, block: BasicBlock) -> None:
-        """Add an edge from here to a block that has begun, or will begin, elsewhere."""
+        """Add an edge from here to another block."""
         if not self.block.dead:
             self.block.succs.append(block)
             block.preds.append(self.block)
 
     def start(self, *preds: BasicBlock) -> BasicBlock:
-        """Begin a block that control reaches from ``preds``."""
+        """Begin a block with these predecessors."""
         self.block = BasicBlock(self.depth, preds=[p for p in preds if not p.dead])
         for p in self.block.preds:
             p.succs.append(self.block)

@@ -1,20 +1,20 @@
-"""Out of SSA form: which words share a place.
+"""Leave SSA form: determine which words share a register channel.
 
-A ``VirtualRegister`` is a set of words that will live in one register channel. The pass makes one
-for each word, and then does two things:
+A ``VirtualRegister`` is a set of words that will share one register channel. The pass makes one for
+each word, and then does two things:
 
-1. ``coalescing`` joins those of a phi and its arguments, so that what a loop carries is read and
-   written in place; where they can't be joined, a MOV on the edge copies the argument.
-2. ``constraints`` ties those together that the hardware wants in one register: what a fetch gives,
-   its coordinates, the words of a store; or side by side: the two words of a double. Where that
-   collides, a MOV before or after the operation parts them.
+1. ``coalescing`` joins those of a phi and its arguments, so that a loop-carried value is read and
+   written in place. Where they can't be joined, a MOV on the edge copies the argument.
+2. ``constraints`` ties together what the hardware wants in one register (the results of a fetch,
+   its coordinates, the words of a store) or in adjacent channels (the two words of a double). Where
+   constraints collide, a MOV before or after the operation separates them.
 
-What holds afterwards: every word that lies in a register has a virtual register; a phi and its
-arguments have the same; nothing is decided that needn't be. ``allowed``, ``group``, ``pair`` and
-``fixed`` say what is still open, the scheduler decides the channels, the allocator the registers.
+Afterwards, every word that is kept in a register has a virtual register, and a phi and its
+arguments have the same. ``allowed``, ``group``, ``pair`` and ``fixed`` say what is still open: the
+scheduler chooses channels, the allocator register numbers.
 
-The laws: a random program gives the same bits as IL and as code (tests/test_compiler.py), and its
-code breaks no rule (tools/legality.py).
+Tests hold two laws: a random program gives the same bits as IL and as code
+(tests/test_compiler.py), and its code breaks no rule of the hardware (tools/legality.py).
 """
 
 from cypresskit.compiler.coalescing import coalesce
@@ -38,7 +38,7 @@ def assign_vregs(function: Function) -> None:
 
 
 def _number_inputs(function: Function) -> None:
-    """Virtual registers for what the kernel starts with, which lies where the chip puts it."""
+    """Make virtual registers for the preloaded inputs, in the registers that the chip uses."""
     for word in function.inputs:
         vreg = function.vreg(word)
         vreg.fixed, vreg.channel = word.place
