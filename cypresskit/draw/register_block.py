@@ -21,7 +21,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source
-from cypresskit.kernels.samples import recorded
+from cypresskit.kernels.samples import record_work_item
 from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
 
@@ -39,7 +39,7 @@ def register_block(*recordings: Recording | Source) -> Player:
     is shown (by default "sgemm_tn"). Raises ``ValueError`` if the run keeps no block in registers,
     and for recordings of different launches.
     """
-    runs = [recorded(recording) for recording in recordings or ("sgemm_tn",)]
+    runs = [record_work_item(recording) for recording in recordings or ("sgemm_tn",)]
     launches = {(run.program.lines, run.domain, tuple(run.textures.items())) for run in runs}
     if len(launches) > 1:
         raise ValueError("a register block is drawn for work-items of one launch, not of several")

@@ -16,7 +16,7 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.samples import listened
+from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.cache import Cache
@@ -37,7 +37,7 @@ SHADES = [f"{ink} {alpha}" for ink in INKS for alpha in (0.2, 0.4, 0.95)]
 def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = HD5870) -> Player:
     """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
 
-    ``runs`` are kernels, or ``Traffic`` that listened to a launch; by default "dgemm_tn"
+    ``runs`` are kernels, or ``Traffic`` that recorded a launch; by default "dgemm_tn"
     and "dgemm_nn". ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without
     fetches, ``TypeError`` for a ``device`` that doesn't run IL.
     """
@@ -48,7 +48,7 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     ]
     # 8 blocks in a row are a wavefront's.
     blocks = [0 if isinstance(run, Traffic) else run.block[0] for run in given]
-    traffic = [listened(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
+    traffic = [record_traffic(run, n=max(32, 8 * block), k=16) for run, block in zip(given, blocks)]
     panels: list[_Replay] = []
     for n, run in enumerate(traffic):
         name = run.launch.program.name.removesuffix(".il")

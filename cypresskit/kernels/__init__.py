@@ -1,4 +1,4 @@
-"""The kernels, as IL that a student can read, and the catalogue that launches them."""
+"""Provide the kernels, as readable IL files, and the catalog that launches them."""
 
 from cypresskit.kernels.catalogue import KERNELS, Kernel
 

@@ -1,10 +1,10 @@
-"""The catalogue: every kernel of the workbook, what it computes, and how it is launched.
+"""List every kernel of the workbook: what it computes, and how it is launched.
 
-A kernel is a plain ``.il`` file beside this module plus a row of ``catalogue.json``, which
-describes its arrays. The launch convention stands at the top of each text. Most kernels differ in
-nothing but their text: resource 0 is A, resource 1 is B, ``g[]`` is C. Some read or write in
-another way, as their ``Convention`` says. A matrix times a vector is a GEMM with one column here,
-so one test suite serves all.
+A kernel is an ``.il`` file in this folder plus a row of ``catalogue.json``, which describes its
+arrays. The launch convention is explained at the top of each file. Most kernels differ only in
+their source: resource 0 is A, resource 1 is B, ``g[]`` is C. Others state the difference in their
+``Convention``. A product of matrix and vector is a GEMM with one column, so one test suite covers
+all.
 """
 
 import json
@@ -21,18 +21,28 @@ from cypresskit.kernels.convention import BYTES, Convention, constants, padded, 
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.tables import table
 
-PLAINEST = Convention()  # until another is found
+PLAINEST = Convention()  # the default
 
-#: A text is assembled once, however often and with whatever block it is used.
+#: Each source is assembled once, however often and with whatever block it is used.
 assembled = lru_cache(maxsize=64)(assemble)
 
 
 @dataclass(frozen=True, repr=False)
 class Kernel:
-    """A GEMM kernel: its IL ``text``, and the ``convention`` by which it is launched.
+    """A GEMM kernel.
 
-    ``teaches``: why a student reads it. ``given``: the program itself, where there was one from the
-    start.
+    Attributes
+    ----------
+    name
+        Its name.
+    text
+        Its IL source.
+    convention
+        How it is launched.
+    teaches
+        Why a student reads it.
+    given
+        The assembled program, if the kernel was made from one.
     """
 
     name: str
@@ -42,7 +52,9 @@ class Kernel:
     given: Program | None = None
 
     def __repr__(self) -> str:
-        """The name, how it is launched as far as that is unusual, and how long the text is."""
+        """Return the name, how it is launched as far as that is unusual, and the length of the
+        source.
+        """
         values = ((field, getattr(self.convention, field.name)) for field in fields(Convention))
         unusual = "".join(f", {f.name}={value!r}" for f, value in values if value != f.default)
         return f"Kernel({self.name!r}{unusual}; {len(self.text.splitlines())} lines of IL)"
@@ -69,36 +81,48 @@ class Kernel:
 
     @property
     def k_step(self) -> int:
-        """What k must be a multiple of."""
+        """k must be a multiple of it."""
         return self.convention.k_step
 
     @property
     def trans_a(self) -> bool:
-        """Whether A is stored k x m, not m x k."""
+        """Whether A is stored as k x m instead of m x k."""
         return self.convention.trans_a
 
     @property
     def trans_b(self) -> bool:
-        """Whether B is stored n x k, not k x n."""
+        """Whether B is stored as n x k instead of k x n."""
         return self.convention.trans_b
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of a matrix's numbers."""
+        """The numpy dtype of a matrix element."""
         return self.convention.dtype
 
     @property
     def vector(self) -> bool:
-        """Whether it multiplies a matrix with a vector, so that n is 1."""
+        """Whether it multiplies a matrix by a vector, so that n is 1."""
         return self.convention.vector
 
     def shape(
         self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
     ) -> Shape:
-        """A launch without its arrays, for ``count`` products of m x n x k.
+        """Return a launch without its arrays.
 
-        Raises ``ValueError`` if the kernel multiplies with a vector and n is more than 1, or for
-        more than one product if it isn't a packed one.
+        Parameters
+        ----------
+        m, n, k
+            Size of the product.
+        alpha, beta
+            Its scalars.
+        count
+            Number of products.
+
+        Raises
+        ------
+        ValueError
+            If the kernel multiplies by a vector and n is more than 1, or for several products if
+            the kernel isn't a packed one.
         """
         if count != 1 and not self.convention.packed:
             raise ValueError(
@@ -136,14 +160,31 @@ class Kernel:
     def arguments(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
     ) -> dict[str, Any]:
-        """Keyword arguments of ``ck.launch`` for matrices as stored: A is (k, m) if ``trans_a``
-        else (m, k), B is (n, k) if ``trans_b`` else (k, n), C is (m, n) or None where beta is 0.
-        Double-double matrices have a last axis (high, low), and alpha and beta may be such pairs. A
-        packed kernel takes a first axis of matrices too.
+        """Return keyword arguments of ``ck.launch``.
 
-        Returns a dict with ``domain``, ``inputs``, ``constants`` and fresh arrays for the results,
-        which ``result`` reads. Raises ``ValueError`` if the shapes don't fit each other or a vector
-        has more than one column, ``TypeError`` if a matrix isn't of the kernel's type.
+        Parameters
+        ----------
+        a
+            (k, m) if ``trans_a``, else (m, k). Double-double matrices have a last axis (high, low),
+            and packed kernels take a first axis of matrices.
+        b
+            (n, k) if ``trans_b``, else (k, n).
+        c
+            (m, n), or None if beta is 0.
+        alpha, beta
+            Numbers, or for double-doubles (high, low) pairs.
+
+        Returns
+        -------
+        A dict with ``domain``, ``inputs``, ``constants`` and new arrays for the results, which
+        ``result`` reads.
+
+        Raises
+        ------
+        ValueError
+            If the shapes don't match, or a vector has more than one column.
+        TypeError
+            If a matrix isn't of the kernel's dtype.
         """
         shape, arrays = self.laid_out(a, b, c, alpha, beta)
         domain = shape.domain[: 2 if self.mode == "pixel" else 1]
@@ -152,8 +193,8 @@ class Kernel:
     def laid_out(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
     ) -> tuple[Shape, dict[str, Any]]:
-        """The shape of a launch, and its arrays, made to fit it: ``arguments``, whose matrices,
-        scalars and errors these are, in two.
+        """Return the shape of a launch and its arrays. Parameters and errors are those of
+        ``arguments``.
         """
         how = self.convention
         for name, matrix in (("A", a), ("B", b), ("C", c)):
@@ -195,9 +236,11 @@ class Kernel:
         return shape, arrays
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
-        """C, (m, n[, 2]), from ``arguments`` after the launch: stripes joined, padding cut off; of
-        a packed kernel all matrices, (count, m, n). If nothing has to be cut off, it is the array
-        in ``arguments`` itself.
+        """Return C from the ``arguments`` after the launch.
+
+        The result is (m, n), or (m, n, 2) of double-doubles, or (count, m, n) of a packed kernel.
+        Stripes are joined and padding is removed. If there is no padding, it is the array in
+        ``arguments`` itself.
         """
         how = self.convention
         big_m, big_n, _ = how.padded(m, n, 0)
@@ -206,7 +249,7 @@ class Kernel:
             rows = self.block[0]
             columns = how.streams // self.block[0]
             streams = np.stack([arguments["outputs"][i] for i in range(how.streams)])
-            # Row, place in it, block y, block x, number
+            # Row, position in it, block y, block x, number
             streams = streams.reshape(rows, columns, *streams.shape[1:])
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
@@ -220,8 +263,8 @@ class Kernel:
 
 
 class Catalogue(dict[str, Kernel]):
-    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``; a ``KeyError``
-    suggests one.
+    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``. A ``KeyError``
+    suggests a similar name.
     """
 
     def __missing__(self, name: str) -> Kernel:
@@ -246,8 +289,8 @@ class Catalogue(dict[str, Kernel]):
 def _kernel(
     name: str, teaches: str, block: list[int], group: list[int] | None = None, **more: Any
 ) -> Kernel:
-    """A catalogue row: its name has the precision, and the transposes if the row hasn't; a group
-    means compute mode.
+    """Return the kernel of a catalog row. Its name gives the precision, and the transposes if the
+    row doesn't; a group means compute mode.
     """
     letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
     ways: dict[str, Any] = {
@@ -262,7 +305,7 @@ def _kernel(
 
 
 def _text(name: str) -> str:
-    """A kernel's IL."""
+    """Return a kernel's IL source."""
     return files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
 
 

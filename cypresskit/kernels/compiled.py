@@ -1,4 +1,4 @@
-"""``compile`` and ``card`` for whatever stands for a kernel: its name, file, text or program."""
+"""Compile a kernel, given as a name, file, source or program, and count its statistics."""
 
 from cypresskit import compiler
 from cypresskit.compiler import Code, KernelCard
@@ -7,13 +7,27 @@ from cypresskit.kernels.own import Source, resolve, resolve_program
 
 
 def compile(kernel: Source, device: Device = HD5870) -> Code:
-    """Compile a kernel for ``device``: its name, a file or text of IL, a program or a ``Kernel``.
+    """Compile a kernel, packing bundles like the compiler that came with the chip.
 
-    Bundles are packed as by the compiler that came with the chip. Raises ``ILError`` for a text
-    that doesn't assemble, ``CompileError``, which names the IL line, if the kernel needs more than
-    the chip has (registers, LDS, doubles) or has a loop that nothing leaves; ``TypeError`` for what
-    is no kernel.
+    Parameters
+    ----------
+    kernel
+        A kernel's name, a file or source of IL, a program, or a ``Kernel``.
+    device
+        The board to compile for.
 
+    Raises
+    ------
+    ILError
+        For a source that doesn't assemble.
+    CompileError
+        If the kernel needs more registers, LDS or doubles than the chip has, or has a loop without
+        an exit. The message names the IL line.
+    TypeError
+        For anything else.
+
+    Examples
+    --------
     >>> ck.compile("sgemm_tn").card().loop_bundles
     31
     """
@@ -21,11 +35,14 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
 
 
 def card(kernel: Source, device: Device = HD5870) -> KernelCard:
-    """The card of a GEMM kernel: registers, wavefronts, bundles, nominal Gflop/s, what binds.
+    """Return the card of a GEMM kernel: registers, wavefronts, bundles, nominal Gflop/s, what
+    binds.
 
-    Arguments and errors are ``compile``'s; for a kernel whose launch isn't known, also those of
-    ``ck.kernel``.
+    Parameters and errors are those of ``compile``; for a kernel whose launch isn't known, also the
+    errors of ``ck.kernel``.
 
+    Examples
+    --------
     >>> ck.card("sgemm_tn").gprs
     25
     """

@@ -1,9 +1,9 @@
-"""The launch convention that all GEMM kernels share: how matrices become textures, and scalars and
-sizes constants; and the few ways in which conventions differ (``Convention``).
+"""Define the launch convention of GEMM kernels: how matrices become textures, scalars and sizes
+constants.
 
 A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32
-numbers, two float64 or one double-double. cb0 is six elements of four words (``ELEMENTS``); a
-kernel declares as many as it reads.
+numbers, two float64 or one double-double. cb0 has six elements of four words (``ELEMENTS``); a
+kernel declares as many as it reads. ``Convention`` states how kernels differ.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit.il.bits import ALL
 
-BYTES = {"single": 4, "double": 8, "double-double": 16}  # of a number
+BYTES = {"single": 4, "double": 8, "double-double": 16}  # per element
 MATRICES = {0: "A", 1: "B"}  # by resource
 
 #: What each element of cb0 holds, in words.
@@ -29,8 +29,8 @@ ELEMENTS = (
     "x: first element of A in g[]; y: first of B; z: row stride of A; w: of B; integers",
 )
 
-# Columns of a transpose copied at a time: lines of the host's cache are written whole, those read
-# stay in it.
+# Columns of a transpose per copy: whole lines of the host's cache are written, and the lines that
+# are read stay in the cache.
 STRIP = 16
 
 
@@ -38,15 +38,28 @@ STRIP = 16
 class Convention:
     """How a GEMM kernel is launched: C = alpha op(A) op(B) + beta C.
 
-    ``block``: rows and columns of C per work-item. ``k_step``: what k must be a multiple of.
-    ``trans_a``: A is read as stored k x m (op is the transpose), otherwise m x k; likewise
-    ``trans_b``: n x k, otherwise k x n. ``group``: rows and columns of C per workgroup of 64, in
-    compute mode.
-
-    ``streams``: through how many output streams C leaves (then the old C comes in as resource 2), 0
-    for ``g[]``. ``buffer``: A and B are read from ``g[]`` too, where they follow C. ``texel``:
-    bytes of a texel. ``parts``: work-items that share a block, each summing its part of k.
-    ``packed``: computes a stack of products in one launch.
+    Attributes
+    ----------
+    precision, mode
+        "single", "double" or "double-double"; "pixel" or "compute".
+    block
+        Rows and columns of C per work-item.
+    k_step
+        k must be a multiple of it.
+    trans_a, trans_b
+        Whether A is stored as k x m, and B as n x k.
+    group
+        In compute mode: rows and columns of C per workgroup of 64.
+    streams
+        Number of output streams for C (the old C is then resource 2); 0 for ``g[]``.
+    buffer
+        Whether A and B are read from ``g[]``, too, where they follow C.
+    texel
+        Bytes per texel.
+    parts
+        Work-items that share a block, each summing its part of k.
+    packed
+        Whether one launch computes several products.
     """
 
     precision: str = "single"
@@ -64,14 +77,12 @@ class Convention:
 
     @property
     def transposes(self) -> str:
-        """``TN`` where A is taken transposed and B as it is."""
+        """For example ``TN`` if A is taken transposed and B as it is."""
         return "NT"[self.trans_a] + "NT"[self.trans_b]
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of a matrix's numbers; of double-doubles the last axis holds (high,
-        low).
-        """
+        """The numpy dtype of a matrix element. Double-doubles have a last axis (high, low)."""
         return np.dtype("f4" if self.precision == "single" else "f8")
 
     @property
@@ -81,54 +92,52 @@ class Convention:
 
     @property
     def vector(self) -> bool:
-        """Whether it multiplies a matrix with a vector, so that n is 1."""
+        """Whether it multiplies a matrix by a vector, so that n is 1."""
         return self.multiple[1] == 1 and self.mode == "compute"
 
     @property
     def turn(self) -> tuple[int, int]:
-        """The steps of k in a turn of the main loop, and their flops: two for each product, also of
-        double-doubles, however many operations that takes.
+        """The values of k per iteration of the main loop, and their flops: two per product, also of
+        double-doubles.
         """
         rows, columns = self.block
         steps = self.k_step // self.parts
         return steps, 2 * rows * columns * steps
 
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
-        """m, n, k rounded up to the kernel's multiples."""
+        """Return m, n, k rounded up to the kernel's multiples."""
         sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
         m, n, k = (-(-size // step) * step for size, step in sizes)
         return m, n, k
 
     def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
-        """The launch domain of ``count`` products of padded m and n: (width, height), or the number
-        of work-items.
+        """Return the launch domain of ``count`` products of padded m and n: (width, height), or the
+        number of work-items.
         """
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)
 
     def stored(self, m: int, n: int, k: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The shapes of A and B as stored."""
+        """Return the shapes of A and B as stored."""
         return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
 
     def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """op(A) and op(B), the factors of the product, from matrices as stored, of packed kernels
-        with a first axis.
-        """
+        """Return op(A) and op(B) from matrices as stored; of packed kernels, with a first axis."""
         left = a.swapaxes(-1, -2) if self.trans_a else a
         return left, b.swapaxes(-1, -2) if self.trans_b else b
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """Matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of zeros of
-    ``shape``, one below the other. If there is nothing to pad, it is the array itself.
+    """Return matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of
+    zeros of ``shape``, one below the other. If there is nothing to pad, this is the array itself.
     """
     below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
     if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
         return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
     rows, columns = stack.shape[1:3]
-    # A transpose takes long in one piece: it is copied in strips
+    # A transpose in one piece is slow: copy strips
     step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1
     for x in range(0, columns, step):
         result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
@@ -136,9 +145,10 @@ def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.nda
 
 
 def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
-    """A row-major matrix as texels of ``size`` bytes: (rows, columns / 4, 4) singles, (rows,
-    columns / 2, 2) doubles in the usual 16; a double-double matrix (rows, columns, 2) is that
-    already.
+    """Return a row-major matrix as texels of ``size`` bytes.
+
+    With 16 bytes: (rows, columns / 4, 4) single, (rows, columns / 2, 2) double. A double-double
+    matrix (rows, columns, 2) is returned as it is.
     """
     count = size // matrix.itemsize
     if matrix.ndim == 3:
@@ -148,7 +158,7 @@ def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
 
 
 def scalars(alpha: Any, beta: Any) -> np.ndarray:
-    """alpha and beta, numbers or (high, low) pairs, as float64 of shape (2, 2)."""
+    """Return alpha and beta, numbers or (high, low) pairs, as float64 of shape (2, 2)."""
     pairs = np.zeros((2, 2))
     for row, value in zip(pairs, (alpha, beta), strict=True):
         row[: np.size(value)] = value
@@ -158,8 +168,20 @@ def scalars(alpha: Any, beta: Any) -> np.ndarray:
 def constants(
     scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()
 ) -> Any:
-    """cb0, uint32 of shape (6, 4), for the ``scalars``, padded ``k``, the row ``stride`` of C in
-    128-bit elements, the number of ``blocks`` of C (down, across), and the ``places`` of cb0[5].
+    """Return cb0, uint32 of shape (6, 4).
+
+    Parameters
+    ----------
+    scalars
+        alpha and beta, as ``scalars`` returns them.
+    k
+        The padded k.
+    stride
+        The row stride of C in 128-bit elements.
+    blocks
+        The number of blocks of C (down, across).
+    places
+        The words of cb0[5].
     """
     words = np.zeros((6, 4), np.uint32)
     with np.errstate(over="ignore"):  # kernels in single precision are given no such double
@@ -173,5 +195,5 @@ def constants(
 
 
 def adds_c(cb0: np.ndarray) -> bool:
-    """Whether a launch with this cb0 adds beta C: whether beta is not 0."""
+    """Return whether a launch with this cb0 adds beta C: whether beta isn't 0."""
     return bool(cb0[4, 0])

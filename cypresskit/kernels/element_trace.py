@@ -1,9 +1,9 @@
-"""``trace_element``: from a wrong element of C to the instruction that spoiled it.
+"""Trace a wrong element of C to the instruction that spoiled it (``trace_element``).
 
-The work-item that wrote the element is replayed, and each term of its sum is listed with the lines
-that read its factors and multiplied them. A right sum has each product of a row of op(A) and a
-column of op(B) once; what it doesn't have, has twice or has too little is marked, and where another
-element should have been read, the trace says which.
+The work-item that wrote the element is replayed. Each term of its sum is listed with the lines that
+read its factors and multiplied them. A correct sum has each product of a row of op(A) and a column
+of op(B) once. Missing, repeated and foreign terms are marked, and if another element should have
+been read, the trace says which.
 """
 
 import math
@@ -34,16 +34,24 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.tables import quantity
 
-SHOWN = 40  # terms that are printed
+SHOWN = 40  # most terms printed
 OTHER = "What is stored isn't a sum of products of two elements: an operation made another number."
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A factor of a term: the ``element`` that was read, where, and on which way it came.
+    """A factor of a term: an element that was read.
 
-    ``line`` read it; ``path`` has the lines that passed it on since (``mov``, and stores to and
-    loads from the LDS); ``addresses`` those that computed where ``line`` looks.
+    Attributes
+    ----------
+    element
+        The element.
+    line
+        The line that read it.
+    path
+        The lines that passed it on afterwards (``mov``, stores to and loads from the LDS).
+    addresses
+        The lines that computed the address of ``line``.
     """
 
     element: MatrixElement
@@ -59,13 +67,27 @@ class Reading:
 class Term:
     """A term of an element's sum.
 
-    ``kind``: "right"; "wrong", the right sum doesn't have it; "repeated", it is there already;
-    "missing"; or "scaled", where ``times`` is wrong. ``line`` multiplied its factors and added it;
-    0 if it is missing. ``factors`` are the elements that were read. ``times`` is what it is
-    multiplied with, alpha where it is right. ``k`` is its place in the right sum, or None. ``note``
-    says in a sentence what is wrong, ``blame`` is the line to mend, and ``lines`` are all that
-    touched the term or an address of its factors, that one first. ``step`` counts the launch's
-    instructions up to ``line``.
+    Attributes
+    ----------
+    kind
+        "right"; "wrong": not in the correct sum; "repeated"; "missing"; "scaled": ``times`` is
+        wrong.
+    line
+        The line that multiplied its factors and added it; 0 if it is missing.
+    factors
+        The elements that were read.
+    times
+        Its factor, alpha if it is correct.
+    k
+        Its index in the correct sum, or None.
+    note
+        A sentence on what is wrong.
+    blame
+        The line to fix.
+    lines
+        All lines that touched the term or an address of its factors, ``blame`` first.
+    step
+        Index of ``line`` among the launch's executed instructions.
     """
 
     kind: str
@@ -92,12 +114,24 @@ class Term:
 
 @dataclass(frozen=True)
 class ElementTrace:
-    """What went into C[``row``, ``column``] in a product of ``size`` (m, n, k).
+    """What contributed to C[``row``, ``column``] in a product of ``size`` (m, n, k).
 
-    ``terms`` are in the order in which they were added, missing ones last. ``work_item`` is the
-    place of the one that stored the element, at ``line``, or None if nobody did. ``notes`` are the
-    faults, each in a sentence, and ``blamed`` the lines to mend, the first fault's first. ``got``
-    and ``expected`` are the numbers, ``alpha`` and ``beta`` the product's.
+    Attributes
+    ----------
+    kernel, row, column, size
+        What was traced.
+    terms
+        In the order in which they were added, missing ones last.
+    notes
+        The faults, each in a sentence.
+    blamed
+        The lines to fix, in the order of the faults.
+    work_item, line
+        The work-item that stored the element, at ``line``; None if none did.
+    got, expected
+        The element, and its correct value.
+    alpha, beta
+        Those of the product.
     """
 
     kernel: Kernel
@@ -116,7 +150,7 @@ class ElementTrace:
 
     @property
     def right(self) -> bool:
-        """Whether the sum has what it should have, and nothing else."""
+        """Whether the sum has all of its terms and no others."""
         return not self.notes
 
     def __str__(self) -> str:
@@ -143,23 +177,23 @@ def trace_element(
     alpha: float | None = None,
     beta: float | None = None,
 ) -> ElementTrace:
-    """Each term that went into an element of C, with the line that added it.
+    """Return each term of an element of C, with the line that added it.
 
     Parameters
     ----------
     kernel
-        A kernel, or its name, text, file or program.
+        A kernel, or its name, source, file or program.
     row, column
-        The element of C; by default the first that ``ck.verify`` finds wrong, or else [0, 0].
+        The element of C; by default the first that ``ck.verify`` finds incorrect, or else [0, 0].
     size
-        m, n and k of the product: by default the first at which ``ck.verify`` finds the kernel
-        wrong, or else the smallest that it tries.
+        m, n and k of the product; by default the first at which ``ck.verify`` finds the kernel
+        incorrect, or else the smallest that it tries.
     alpha, beta
         As for ``ck.verify``.
 
     Returns
     -------
-    An ``ElementTrace``: ``terms``, ``notes`` on what is wrong, and the lines that are to ``blame``.
+    An ``ElementTrace``: ``terms``, ``notes`` on what is wrong, and the lines to ``blame``.
 
     Raises
     ------
@@ -167,7 +201,7 @@ def trace_element(
         For a row without a column, for an element that the product doesn't have, and for a kernel
         that its convention can't launch.
     KernelError
-        For an endless loop and for stores out of range, before the element was stored.
+        For an infinite loop and for stores out of range, before the element was stored.
 
     Examples
     --------
@@ -193,7 +227,7 @@ def trace_element(
 
 
 def _traced(traced: TracedElement) -> ElementTrace:
-    """The trace of an element of a small product."""
+    """Return the trace of an element of a small product."""
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
     arguments = given.arguments()
@@ -263,7 +297,7 @@ def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
 
 
 def _check_place(row: object, column: object) -> None:
-    """Raise ``ValueError`` for what is no element of C; numbers out of range are judged later."""
+    """Raise ``ValueError`` for what is no element of C; the range is checked later."""
     if row is None and column is None:
         return
     for number in (row, column):
@@ -276,7 +310,7 @@ def _check_place(row: object, column: object) -> None:
 
 
 class _Judge:
-    """Says of a work-item's probes which terms of an element are right, and what went wrong."""
+    """Decides from a work-item's probes which terms of an element are correct."""
 
     def __init__(self, traced: TracedElement, probes: Probes, line: int) -> None:
         self.traced, self.probes, self.line = traced, probes, line
@@ -290,7 +324,9 @@ class _Judge:
             self.right[self.old] = None
 
     def judged(self) -> tuple[list[Term], list[str]]:
-        """The terms in the order in which they were added, missing ones last; and the faults."""
+        """Return the terms in the order in which they were added, missing ones last; and the
+        faults.
+        """
         terms: list[Term] = []
         missing: list[Elements] = []
         for elements in self.right:
@@ -311,20 +347,20 @@ class _Judge:
         return terms, notes
 
     def _name(self, elements: Elements) -> str:
-        """What a right term is called."""
+        """Return the name of a correct term."""
         if elements == self.old:
             return f"{elements[0]}, the old one,"
         return f"Term k = {self.right[elements]}"
 
     def _scalar(self, elements: Elements) -> tuple[str, float]:
-        """The scalar that multiplies a right term, by name."""
+        """Return the name and value of the scalar that multiplies a correct term."""
         given = self.given
         return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
 
     def _whole_sum(
         self, terms: list[Term], strangers: list[Elements], missing: list[Elements]
     ) -> tuple[list[Term], list[str]] | None:
-        """The terms and a sentence where one fault spoils the whole sum."""
+        """Return the terms and a sentence if one fault spoils the whole sum."""
         singles = self._computed_as_singles()
         if singles:
             line = singles[0]
@@ -343,7 +379,7 @@ class _Judge:
         return None
 
     def _computed_as_singles(self) -> list[int]:
-        """The lines on the way that multiply halves of doubles as if they were singles."""
+        """Return the lines on the path that multiply halves of doubles as single precision."""
         if self.kernel.precision == "single":
             return []
         probes = self.probes
@@ -360,8 +396,8 @@ class _Judge:
         return self.probes.steps.store
 
     def _another_element(self, strangers: list[Elements], missing: list[Elements]) -> str:
-        """A sentence if the whole sum is another element's, "" otherwise; of an element of the same
-        block only if the right sum was made, too.
+        """Return a sentence if the whole sum is another element's, else "". An element of the same
+        block counts only if the correct sum was made, too.
         """
         m, n, k = self.given.size
         products = {elements for elements in strangers if len(elements) == 2}
@@ -383,14 +419,14 @@ class _Judge:
         return ""
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
-        """The block that an element is in."""
+        """Return the block that an element is in."""
         rows, columns = self.kernel.block
         return row // rows, column // columns
 
-    # What is multiplied how often
+    # Correct terms
 
     def _wanted_terms(self, elements: Elements, times: float) -> list[Term]:
-        """The terms that are a right one: the first may be scaled, others repeat it."""
+        """Return the terms that are a correct one: the first may be scaled, others repeat it."""
         scalar, value = self._scalar(elements)
         steps = [step for step, _ in self._made(elements) if step in self.probes.way]
         added = len(steps) if times == len(steps) * value else 1
@@ -402,7 +438,7 @@ class _Judge:
         else:
             note = f"{self._name(elements)} is multiplied by {each:g}, not by {scalar} = {value:g}."
             scaling = self.probes.scaling(elements)
-            line = self.line if each == 1 else self._line(elements)  # nothing scales it, or a sum
+            line = self.line if each == 1 else self._line(elements)  # unscaled, or scaled as a sum
             blame = self.probes.line(scaling[-1]) if scaling else line
             terms = [self._term("scaled", elements, k, note, blame, each, first)]
         again = "twice" if added == 2 else f"{added} times"
@@ -413,10 +449,10 @@ class _Judge:
             terms.append(self._term("repeated", elements, k, note, line, each, step))
         return terms
 
-    # Terms that don't belong
+    # Terms that don't belong in the sum
 
     def _strangers(self, strangers: list[Elements], missing: list[Elements]) -> list[Term]:
-        """The terms that the right sum doesn't have, each with what belongs in its place."""
+        """Return the terms that don't belong, each with what belongs in its place."""
         result = []
         nowhere = [elements for elements in missing if not self._made(elements)]
         for stranger in sorted(strangers, key=self._when):
@@ -443,11 +479,11 @@ class _Judge:
         return result
 
     def _made(self, elements: Elements) -> list[tuple[int, int]]:
-        """The steps and work-items that multiply the factors of a right term."""
+        """Return the steps and work-items that multiply the factors of a correct term."""
         return self.probes.products(elements) if len(elements) == 2 else []
 
     def _exchanged(self, stranger: Elements, k: int | None, wanted: Elements) -> Term:
-        """A wrong term in the place of a right one."""
+        """Return a wrong term in the place of a correct one."""
         pairs = [
             (element, next((w for w in wanted if w.matrix == element.matrix), None))
             for element in stranger
@@ -465,10 +501,10 @@ class _Judge:
         note = f"Line {blame} {does} {element}, where {belongs} belongs."
         return self._term("wrong", stranger, k, note, blame)
 
-    # Terms that are missing
+    # Missing terms
 
     def _missing(self, elements: Elements, note: str | None = None, blame: int = 0) -> Term:
-        """The term that nobody added."""
+        """Return a term that was not added."""
         readings = tuple(Reading(e, self._read_at(e)) for e in elements)
         if note is None:
             reason, blame = self._reason(elements, readings)
@@ -484,7 +520,7 @@ class _Judge:
         return Term("missing", 0, readings, times, k, note, blame, touched)
 
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
-        """Why a term is missing, as the end of a sentence, and the line that is blamed for it."""
+        """Return why a term is missing, as the end of a sentence, and the line to blame."""
         probes = self.probes
         if elements == self.old:
             return f": beta = {self.given.beta:g} times it belongs in the sum", 0
@@ -507,8 +543,8 @@ class _Judge:
         return f": {absent} is never read{where}", fetch
 
     def _low_at(self, elements: Elements) -> int:
-        """The line that multiplies the low part of a factor with the other, as a later one does; or
-        0.
+        """Return the line that multiplies the low part of a factor by the other factor, as a later
+        one does; or 0.
         """
         a, b = elements
         for pair in ((low(a), b), (a, low(b))):
@@ -518,8 +554,8 @@ class _Judge:
         return 0
 
     def _lost(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
-        """Where a product that a work-item made at a step was lost, as the end of a sentence, and
-        the line to mend.
+        """Return where a product that a work-item made at a step was lost, as the end of a
+        sentence, and the line to fix.
         """
         probes = self.probes
         line = probes.line(step)
@@ -540,7 +576,7 @@ class _Judge:
         return f"{left} isn't stored here", line
 
     def _steps_of(self, matrix: str) -> list[int]:
-        """The steps in which the work-item read elements of a matrix that belong in the sum."""
+        """Return the steps in which the work-item read a matrix's elements of the sum."""
         probes = self.probes
         return sorted(
             steps[0]
@@ -550,12 +586,14 @@ class _Judge:
         )
 
     def _addresses_of(self, matrix: str) -> tuple[int, ...]:
-        """The lines that computed where the work-item reads a matrix."""
+        """Return the lines that computed where the work-item reads a matrix."""
         steps = self._steps_of(matrix)
         return tuple(self.probes.addresses(steps[-1], self.probes.item)) if steps else ()
 
     def _outside(self) -> list[tuple[int, MatrixElement]]:
-        """The fetches of the work-item beyond the edge of a matrix, and what they asked for."""
+        """Return the fetches of the work-item beyond the edge of a matrix, and the elements that
+        they requested.
+        """
         kernel, probes = self.kernel, self.probes
         across = kernel.convention.texel // (4 * self.traced.words)
         return [
@@ -565,7 +603,9 @@ class _Judge:
         ]
 
     def _read_at(self, element: MatrixElement) -> int:
-        """The line at which the work-item, or else another of its group, read an element, or 0."""
+        """Return the line at which the work-item, or else another of its group, read an element; or
+        0.
+        """
         probes = self.probes
         steps = probes.own_steps((element,)) or [
             change.step for change in probes.written((element,))
@@ -575,7 +615,7 @@ class _Judge:
     # Terms
 
     def _when(self, elements: Elements) -> int:
-        """The step that added a term."""
+        """Return the step that added a term."""
         probes = self.probes
         if len(elements) == 2 and probes.products(elements):
             return probes.products(elements)[0][0]
@@ -584,18 +624,18 @@ class _Judge:
         return (multiplied or on_way or probes.own_steps(elements) or [self.store])[0]
 
     def _line(self, elements: Elements) -> int:
-        """The line that added a term."""
+        """Return the line that added a term."""
         return self.probes.line(self._when(elements))
 
     def _reading(self, element: MatrixElement, term: Elements) -> Reading:
-        """Where an element was read and on which way it came to a product."""
+        """Return where an element was read, and its path to a product."""
         probes = self.probes
         end = self._when(term)
         made = probes.products(term) if len(term) == 2 else []
         item = made[0][1] if made else probes.item
         changes = [change for change in probes.written((element,)) if change.step < end]
-        behind = probes.behind(end, item)
-        own = [change for change in changes if change.item == item and change.step in behind]
+        data_steps = probes.data_steps(end, item)
+        own = [change for change in changes if change.item == item and change.step in data_steps]
         if not own:
             return Reading(element, probes.line(end))
         first = own[0]
@@ -641,7 +681,7 @@ class _Judge:
 
 
 def _letters(elements: Elements) -> str:
-    """Of which matrices elements are, low parts or not."""
+    """Return the letters of the matrices that elements belong to, low parts or not."""
     return "".join(element.matrix for element in elements).upper()
 
 

@@ -1,5 +1,5 @@
-"""Kernels beside the catalogue's: SGEMM TN written with a block of another size, and entries of the
-contest, whose text is written so or somebody's own.
+"""Make kernels that aren't in the catalog: SGEMM TN with a block of another size, and contest
+entries.
 """
 
 from dataclasses import replace
@@ -11,9 +11,9 @@ from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.tables import quantity
 
-MOST_STEPS = OFFSETS.stop  # each step's rows are fetched at an offset of their own
-LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers to a texel, and each texel at its offset
-# What a block may be
+MOST_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
+LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers per texel, and each texel has its own fetch offset
+# The blocks that can be generated
 SIDES = f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}"
 STEPS = f"steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
 
@@ -21,13 +21,27 @@ STEPS = f"steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
 def block_kernel(
     rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
 ) -> Kernel:
-    """An SGEMM TN kernel in the form of ``sgemm_tn.il`` with a block of ``rows`` x ``columns`` and
-    ``steps`` steps of k a turn; without ``scaled`` it knows no alpha and no beta.
+    """Return an SGEMM TN kernel in the form of ``sgemm_tn.il`` with another block.
 
     A texel holds as many numbers as the block is wide, up to four. Blocks of 1 x 1 and 2 x 2 store
-    to output streams, larger ones to ``g[]``. r2 onwards hold what a turn fetches, then the block.
-    Raises ``ValueError`` unless the block is 1 x 1, 2 x 2, or has rows and columns that are
-    multiples of 4 up to 32, and ``steps`` are 1 to 8.
+    to output streams, larger ones to ``g[]``. Registers from r2 on hold what an iteration fetches,
+    then the block.
+
+    Parameters
+    ----------
+    rows, columns
+        The block: 1 x 1, 2 x 2, or multiples of 4 up to 32.
+    steps
+        Values of k per iteration, 1 to 8.
+    scaled
+        Whether it has alpha and beta.
+    name
+        The kernel's name.
+
+    Raises
+    ------
+    ValueError
+        For other sizes.
     """
     small = (rows, columns) in ((1, 1), (2, 2))
     if not (small or _in_texels(rows, columns)) or not is_whole(steps, MOST_STEPS):
@@ -40,7 +54,7 @@ def block_kernel(
     first = 2 + steps * (down + across)
     streams = rows if width < 4 else 0
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
-    # Neighbours share their b, and read ports with it
+    # Neighbors share their b, and so read ports
     by_columns = sorted(block, key=lambda place: place[1])
     mask = "" if width == 4 else "." + LETTERS[:width].ljust(4, "_")
     fetches, products = [], []
@@ -90,16 +104,27 @@ def block_kernel(
 
 
 def _in_texels(rows: int, columns: int) -> bool:
-    """Whether a block has whole texels, as many as a fetch's offset reaches."""
+    """Return whether a block has whole texels, no more than a fetch's offset reaches."""
     return all(is_whole(side, LONGEST_SIDE) and side % 4 == 0 for side in (rows, columns))
 
 
 def entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
 ) -> Kernel:
-    """The entry with IL ``text``, launched like ``sgemm_tn``, which computes a ``block`` of C per
-    work-item and ``k_step`` steps of k per turn. Unlike ``ck.kernel`` it assembles nothing: whoever
-    judges it says what is wrong.
+    """Return the contest entry with IL ``text``, launched like ``sgemm_tn``.
+
+    Unlike ``ck.kernel`` it doesn't assemble the source: judging reports what is wrong.
+
+    Parameters
+    ----------
+    text
+        IL source.
+    block
+        Rows and columns of C per work-item.
+    k_step
+        Values of k per iteration.
+    name
+        The kernel's name.
     """
     block = tuple(block) if isinstance(block, list) else block
     convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
@@ -107,9 +132,19 @@ def entry(
 
 
 def write(rows: int, columns: int, steps: int) -> Kernel:
-    """A generated entry with a block of ``rows`` x ``columns`` and ``steps`` steps of k per turn.
-    Raises ``ValueError`` unless rows and columns are multiples of 4 up to 32, the block has at most
-    256 elements, and ``steps`` are 1 to 8.
+    """Return a generated entry.
+
+    Parameters
+    ----------
+    rows, columns
+        The block: multiples of 4 up to 32, with at most 256 elements.
+    steps
+        Values of k per iteration, 1 to 8.
+
+    Raises
+    ------
+    ValueError
+        For other sizes.
     """
     whole = _in_texels(rows, columns) and is_whole(steps, MOST_STEPS)
     if not whole or rows * columns > 256:

@@ -1,15 +1,22 @@
-"""A kernel of one's own is a kernel: ``kernel`` makes one of a text, a file or a program, and
-``resolve`` takes whatever stands for a kernel wherever the package is given one.
+"""Make a kernel of a user's source, file or program, and find its launch convention.
 
-A kernel is its text and its convention. The catalogue has the second written down; for a text of
-one's own it is taken from a kernel that it is launched like, or found by running it, and proved by
-a product. What the text says outright is read from it: mode, precision, output streams, workgroup.
-A survey runs one work-item, or one workgroup, over zeros: where it stores is its block of C, and
-how many more turns its loop does for a longer k gives its step. What is left, above all the
-transposes, is tried: the convention whose launch multiplies two random matrices rightly is the
-program's.
+``kernel`` makes a ``Kernel``; ``resolve`` accepts whatever stands for a kernel, wherever the
+package takes one.
 
-Left out: programs that store no rectangle of C, and conventions that no catalogue kernel follows.
+How it works
+------------
+A kernel is its source and its launch convention. The catalog states the convention. For other
+sources it is taken from the kernel that ``like`` names, or found by running the program:
+
+1. Mode, precision, output streams and workgroup are read from the program.
+2. A probe runs one work-item, or one workgroup, over zeros. Where it stores gives its block of C.
+   How many more iterations its loop does for a larger k gives the values of k per iteration.
+3. The rest, mainly the transposes, is tried: the convention under which the program multiplies two
+   random matrices correctly is taken.
+
+Limitations
+-----------
+The program must store a rectangle of C, by a convention that a catalog kernel follows.
 """
 
 import sys
@@ -33,23 +40,29 @@ from cypresskit.machine.engines import launch
 from cypresskit.machine.observer import MemoryEvent, Observer
 from cypresskit.tables import quantity
 
-LARGEST = 256  # rows or columns of a block, and steps of k in a turn
+LARGEST = 256  # most rows or columns of a block, and values of k per iteration
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
-STRIDE = 1031  # of C in the survey, in elements of g[]: a prime, so that rows and columns part
-ROWS = 320  # of C in the survey
-SURVEY_INSTRUCTIONS = 20_000  # instructions of a work-item in a survey
-MOSTLY = 0.5  # share of C from which a wrong kernel is taken to be launched as it was tried
+STRIDE = 1031  # row stride of C in a probe, in elements of g[]: a prime, to tell rows from columns
+ROWS = 320  # of C in a probe
+PROBE_INSTRUCTIONS = 20_000  # most instructions of a work-item in a probe
+MOSTLY = 0.5  # share of correct elements from which an incorrect kernel keeps a convention
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 Source = str | Path | Program | Kernel
 
 
 @dataclass(frozen=True)
-class Survey:
+class StoreProbe:
     """What one work-item or one workgroup did over zeros.
 
-    ``block`` and ``area`` are the rows and columns of C, columns in elements of ``g[]``, that one
-    work-item and all of them stored; (0, 0) where that is no rectangle in C's upper left corner.
-    ``turns`` has the turns of each loop.
+    Attributes
+    ----------
+    block
+        Rows and columns of C, in elements of ``g[]``, that one work-item stored; (0, 0) if they are
+        no rectangle in C's upper left corner.
+    area
+        The same of all work-items.
+    turns
+        The iterations of each loop.
     """
 
     block: tuple[int, int]
@@ -59,7 +72,7 @@ class Survey:
 
 @dataclass(frozen=True)
 class Trial:
-    """A convention that was tried, and the share of C's elements that came out right."""
+    """A convention that was tried, and the share of C's elements that were correct."""
 
     kernel: Kernel
     right: float
@@ -80,23 +93,23 @@ def kernel(
     k_step: int | None = None,
     name: str | None = None,
 ) -> Kernel:
-    """A kernel of your own, which may be used wherever one of the catalogue may.
+    """Return a kernel of your own, which can be used wherever one of the catalog can.
 
     Parameters
     ----------
     source
-        IL text, a path of a file that ends in ``.il``, an assembled ``Program``, or a ``Kernel`` or
-        its name, to launch it in another way.
+        IL source, a path that ends in ``.il``, an assembled ``Program``, or a ``Kernel`` or its
+        name, to launch it in another way.
     like
         The kernel whose launch convention it follows: its precision, what is transposed, how
-        results leave. Without it the convention is found out, by running the program over small
-        matrices, and proved by a product.
+        results are stored. By default the convention is found by running the program on small
+        matrices, and verified by a product.
     block
-        Rows and columns of C that a work-item computes; found out if not given.
+        Rows and columns of C per work-item; found if not given.
     k_step
-        What k must be a multiple of: the steps of k in a turn of the loop; found out if not given.
+        k must be a multiple of it: the values of k per iteration of the loop; found if not given.
     name
-        What to call it; by default the file's, or the program's.
+        The kernel's name; by default the file's, or the program's.
 
     Returns
     -------
@@ -105,18 +118,18 @@ def kernel(
     Raises
     ------
     ILError
-        For a text that doesn't assemble.
+        For a source that doesn't assemble.
     ConventionError
-        A ``ValueError``, where no convention fits and none is given: the message says what was
-        tried. If most of C is right, the program is launched in that way, with a warning.
+        A ``ValueError``: no convention fits and none is given. The message says what was tried. If
+        most of C is correct, the program is launched in that way, with a warning.
     ValueError
         For a ``like`` of the other mode, and for sizes that no kernel has.
     KeyError
-        For the name of no kernel.
+        For an unknown name.
     OSError
         For a file that can't be read.
     TypeError
-        For other types, and a name that is no string.
+        For other types, and a name that isn't a string.
 
     Examples
     --------
@@ -141,39 +154,53 @@ def kernel(
 
 
 def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
-    """The kernel with the convention under which most of a small product is right, and that share;
-    None where nothing of it is, whatever is tried.
+    """Return the kernel with the convention under which most of a small product is correct, and
+    that share; None if nothing is correct under any.
 
-    Raises ``ILError`` for a text that doesn't assemble.
+    Raises
+    ------
+    ILError
+        For a source that doesn't assemble.
     """
     known, _ = _meant(source, "source")
     try:
-        best = likeliest(tried(replace(known, name=name or known.name)))
+        best = best_trial(try_conventions(replace(known, name=name or known.name)))
     except (KernelError, ValueError):
         return None, 0.0
     return (best.kernel, best.right) if best and best.right else (None, 0.0)
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
-    """The kernel that is meant: by name, by file, by text, as a program, or the ``Kernel`` itself.
+    """Return the kernel that is meant: by name, file, source, program, or the ``Kernel`` itself.
 
-    ``argument`` is what errors call it. Raises ``KeyError`` for a name that the catalogue doesn't
-    have, ``TypeError`` for other types, and what ``kernel`` raises.
+    Parameters
+    ----------
+    given
+        What stands for a kernel.
+    argument
+        Its name in errors.
+
+    Raises
+    ------
+    KeyError
+        For an unknown name.
+    TypeError
+        For other types. Also what ``kernel`` raises.
     """
     known, is_launchable = _meant(given, argument)
     return known if is_launchable else _launched(known)
 
 
 def resolve_program(given: object, argument: str = "kernel") -> Program:
-    """The program that is meant, where no launch convention is needed: what stands for a kernel is
-    the same as for ``resolve``, and errors are.
+    """Return the program that is meant, where no launch convention is needed. Parameters and errors
+    are those of ``resolve``.
     """
     return _meant(given, argument)[0].program
 
 
 def _meant(given: object, argument: str) -> tuple[Kernel, bool]:
-    """The kernel that is meant, and whether it has its convention: not that of a text, a file or a
-    program.
+    """Return the kernel that is meant, and whether its convention is known: not that of a source,
+    file or program.
     """
     if isinstance(given, Kernel):
         return given, True
@@ -195,12 +222,12 @@ def _meant(given: object, argument: str) -> tuple[Kernel, bool]:
 
 
 def _is_text(given: str) -> bool:
-    """Whether a string is IL, not the name of a kernel or of a file."""
+    """Return whether a string is IL, not the name of a kernel or a file."""
     return "\n" in given or given.lstrip().startswith(("il_ps", "il_cs", ";"))
 
 
 def _guess(given: str) -> str:
-    """What an unknown name may stand for: a file in this folder, or a kernel."""
+    """Return what an unknown name may stand for: a file in this folder, or a kernel."""
     file = f"{given}.il"
     if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
         return f" Did you mean the file `{file}`?"
@@ -208,7 +235,7 @@ def _guess(given: str) -> str:
 
 
 def check_sizes(block: object, k_step: object) -> None:
-    """Raise ``ValueError`` for a block or a step of k that no kernel has; None is none given."""
+    """Raise ``ValueError`` for a block or a step of k that no kernel has. None means not given."""
     if block is not None:
         numbers = block if isinstance(block, (tuple, list)) else ()
         if len(numbers) != 2 or not all(map(_is_size, numbers)):
@@ -228,10 +255,16 @@ def _is_size(number: object) -> bool:
 
 
 def read_text(path: Path) -> str:
-    """The text of an IL file. Raises ``OSError`` if there is none or it can't be read, and
-    ``ValueError`` for a file that is too long or isn't text.
+    """Return the text of an IL file.
+
+    Raises
+    ------
+    OSError
+        If there is no such file, or it can't be read.
+    ValueError
+        For a file that is too long or isn't text.
     """
-    if not path.is_file():  # a pipe or a device might make us wait, or never end
+    if not path.is_file():  # reading a pipe or a device might block, or never end
         if path.exists():
             raise OSError(f"can't read {path}: it is a folder, a pipe or a device")
         beside = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
@@ -255,7 +288,7 @@ def _launched(
     block: tuple[int, int] | None = None,
     k_step: int | None = None,
 ) -> Kernel:
-    """The kernel with a convention; warns if it isn't proved."""
+    """Return the kernel with a convention; warn if it isn't verified."""
     launched, warning = _with_convention(bare, like, block, k_step)
     if warning:
         warnings.warn(warning, stacklevel=_caller_level())
@@ -269,8 +302,8 @@ def _with_convention(
     block: tuple[int, int] | None,
     k_step: int | None,
 ) -> tuple[Kernel, str]:
-    """The kernel, launched like another one or as is found out, with the sizes that are given, and
-    what to warn of each time, or "".
+    """Return the kernel, launched like another one or as found, with the sizes that are given; and
+    a warning to show each time, or "".
     """
     program = bare.program
     if like is None:
@@ -289,7 +322,7 @@ def _with_convention(
 
 
 def forget_kernels() -> None:
-    """Forget the kernels that are kept of texts, which a process that sees many has no use for."""
+    """Clear the cache of kernels by source, for processes that use many."""
     _with_convention.cache_clear()
     assembled.cache_clear()
 
@@ -297,7 +330,7 @@ def forget_kernels() -> None:
 def _resized(
     convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """The convention with the sizes that are given; a workgroup grows with its block."""
+    """Return the convention with the sizes that are given. A workgroup grows with its block."""
     rows, columns = block or convention.block
     group = convention.group and (
         convention.group[0] // convention.block[0] * rows,
@@ -311,9 +344,11 @@ def _resized(
 def _measured(
     bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """The convention with the block and the step that the program itself has, where with these, and
-    not without them, it multiplies rightly; or where its turns take more steps: with fewer, the
-    last turn would read beyond the matrices, and get zeros.
+    """Return the convention with the program's own block and step of k.
+
+    It is used where the program multiplies correctly with these and not without them, or where its
+    iterations take more values of k: with fewer, the last iteration would read zeros beyond the
+    matrices.
     """
     try:
         measured = [
@@ -335,18 +370,18 @@ def _measured(
 
 
 def _inferred(bare: Kernel) -> tuple[Convention, str]:
-    """The convention that was found out and "", or that under which most of C is right and a
-    warning.
+    """Return the convention that was found and ""; or the one under which most of C is correct, and
+    a warning.
     """
     program = bare.program
     trials: list[Trial] = []
     try:
-        trials = tried(bare)
+        trials = try_conventions(bare)
         what = _in_words(trials)
     except (KernelError, ValueError) as error:
         text = error.message if isinstance(error, KernelError) else str(error)
         what = text.splitlines()[-1].strip().rstrip(".")
-    best = likeliest(trials)
+    best = best_trial(trials)
     if best and best.right == 1:
         return best.kernel.convention, ""
     ended = what if what.endswith(("?", "!")) else f"{what}."
@@ -361,7 +396,7 @@ def _inferred(bare: Kernel) -> tuple[Convention, str]:
 
 
 def _caller_level() -> int:
-    """The ``stacklevel`` of a warning at the call of this package from outside."""
+    """Return the ``stacklevel`` of a warning at the call of this package from outside."""
     frame = sys._getframe(1)
     level = 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("cypresskit."):
@@ -371,7 +406,7 @@ def _caller_level() -> int:
 
 
 def _in_words(trials: list[Trial]) -> str:
-    """What was tried, as the middle of a sentence."""
+    """Return what was tried, as the middle of a sentence."""
     if not trials:
         return "no work-item stores a rectangle of C to g[] or to output streams"
     best = max(trials, key=lambda trial: trial.right)
@@ -386,7 +421,7 @@ def _in_words(trials: list[Trial]) -> str:
 
 
 class _Stores(Observer):
-    """Hears which work-item stores to which element of global memory."""
+    """Records which work-item stores to which element of global memory."""
 
     def __init__(self) -> None:
         self.items: list[np.ndarray] = []
@@ -399,11 +434,15 @@ class _Stores(Observer):
             self.elements.append(np.broadcast_to(event.element, event.active.shape)[active])
 
 
-def survey(program: Program, k: int) -> Survey:
+def probe_stores(program: Program, k: int) -> StoreProbe:
     """Run the first work-item, or the first workgroup, over matrices of zeros.
 
-    Raises ``KernelError`` for a store outside of C and for an endless loop, and ``ValueError`` for
-    a program that needs what no launch convention gives.
+    Raises
+    ------
+    KernelError
+        For a store outside of C and for an infinite loop.
+    ValueError
+        For a program that needs what no launch convention provides.
     """
     cb0 = constants(scalars(1.0, 0.0), k, STRIDE, (1, 1), (ROWS * STRIDE, 2 * ROWS * STRIDE, 1, 1))
     textures = {
@@ -421,7 +460,7 @@ def survey(program: Program, k: int) -> Survey:
         outputs=outputs,
         global_memory=memory,
         observers=[stores],
-        max_instructions=SURVEY_INSTRUCTIONS,
+        max_instructions=PROBE_INSTRUCTIONS,
         in_place=True,
     )
     loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
@@ -429,20 +468,20 @@ def survey(program: Program, k: int) -> Survey:
         int(run.executed[program.matching[at]] // max(run.executed[at], 1)) for at in loops
     )
     if not stores.items:
-        return Survey((0, 0), (0, 0), turns)
+        return StoreProbe((0, 0), (0, 0), turns)
     items, elements = np.concatenate(stores.items), np.concatenate(stores.elements)
-    return Survey(_spread(elements[items == items.min()]), _corner(elements), turns)
+    return StoreProbe(_spread(elements[items == items.min()]), _corner(elements), turns)
 
 
 def _spread(elements: np.ndarray) -> tuple[int, int]:
-    """How many rows and columns the elements lie in; (0, 0) unless they are all of these."""
+    """Return the rows and columns that the elements fill; (0, 0) if they fill no rectangle."""
     rows, columns = np.unique(elements // STRIDE), np.unique(elements % STRIDE)
     full = len(rows) * len(columns) == len(np.unique(elements))
     return (len(rows), len(columns)) if full else (0, 0)
 
 
 def _corner(elements: np.ndarray) -> tuple[int, int]:
-    """The rows and columns of the upper left corner of C that the elements fill, or (0, 0)."""
+    """Return the rows and columns of C's upper left corner that the elements fill, or (0, 0)."""
     rows, columns = _spread(elements)
     last = int(elements.max())
     fills = rows > 0 and (last // STRIDE, last % STRIDE) == (rows - 1, columns - 1)
@@ -450,18 +489,18 @@ def _corner(elements: np.ndarray) -> tuple[int, int]:
 
 
 def streams(program: Program) -> list[int]:
-    """The output streams that a program writes."""
+    """Return the output streams that a program writes."""
     return sorted(number for kind, number, _ in program.needs if kind == "o")
 
 
 def k_step(program: Program) -> int | None:
-    """Steps of k in a turn of the main loop: how much longer k has to be for a turn more. None if
-    no loop depends on k.
+    """Return the values of k per iteration of the main loop: how much larger k has to be for one
+    more iteration. None if no loop depends on k.
     """
-    first = survey(program, 8).turns
+    first = probe_stores(program, 8).turns
     estimate, distance = 0, 16
     for _ in range(4):
-        turns = survey(program, 8 + distance).turns
+        turns = probe_stores(program, 8 + distance).turns
         steps = [
             round(distance / (after - before))
             for before, after in zip(first, turns, strict=True)
@@ -476,12 +515,12 @@ def k_step(program: Program) -> int | None:
 
 
 def conventions(program: Program) -> Iterator[Convention]:
-    """The conventions that the program may follow, by what it says and what a survey shows.
+    """Yield the conventions that the program may follow, by what it says and what a probe shows.
 
-    Raises ``KernelError`` and ``ValueError`` as ``survey``.
+    Raises ``KernelError`` and ``ValueError`` as ``probe_stores``.
     """
     step = k_step(program) or 1
-    surveyed = survey(program, step)
+    probe = probe_stores(program, step)
     doubles = any(i.op.double for i in program.body)
     precisions = ("double", "double-double") if doubles else ("single",)
     outputs = streams(program)
@@ -492,24 +531,24 @@ def conventions(program: Program) -> Iterator[Convention]:
         if outputs:
             shapes = _streamed(plain, program, len(outputs))
         elif program.mode == "pixel":
-            shapes = _pixel(plain, surveyed)
+            shapes = _pixel(plain, probe)
         else:
-            shapes = _grouped(plain, program, surveyed)
+            shapes = _grouped(plain, program, probe)
         for shape in shapes:
             for trans_a, trans_b in TRANSPOSES:
                 if trans_b or not shape.vector:
                     yield replace(shape, trans_a=trans_a, trans_b=trans_b)
 
 
-def _pixel(plain: Convention, surveyed: Survey) -> Iterator[Convention]:
-    rows, elements = surveyed.area
-    if rows and surveyed.block == surveyed.area:
+def _pixel(plain: Convention, probe: StoreProbe) -> Iterator[Convention]:
+    rows, elements = probe.area
+    if rows and probe.block == probe.area:
         yield replace(plain, block=(rows, elements * 16 // BYTES[plain.precision]))
 
 
-def _grouped(plain: Convention, program: Program, surveyed: Survey) -> Iterator[Convention]:
+def _grouped(plain: Convention, program: Program, probe: StoreProbe) -> Iterator[Convention]:
     across = 16 // BYTES[plain.precision]
-    (rows, columns), (height, width) = surveyed.block, surveyed.area
+    (rows, columns), (height, width) = probe.block, probe.area
     if not rows or not height:
         return
     parts, remainder = divmod(int(np.prod(program.group)) * rows * columns, height * width)
@@ -523,7 +562,7 @@ def _grouped(plain: Convention, program: Program, surveyed: Survey) -> Iterator[
 
 
 def _reads_block_rows(program: Program) -> bool:
-    """Whether the program reads cb0[4].z, which only packed kernels need."""
+    """Return whether the program reads cb0[4].z, which only packed kernels need."""
     sources = [s for i in program.body for s in i.sources]
     read = [s for s in sources if (s.register.kind, s.register.element) == ("cb", 4)]
     return any("z" in s.swizzle and set(s.swizzle) != set(LETTERS) for s in read)
@@ -543,11 +582,11 @@ def _streamed(plain: Convention, program: Program, count: int) -> Iterator[Conve
             yield replace(plain, block=block, streams=count, texel=texel)
 
 
-def tried(kernel: Kernel) -> list[Trial]:
-    """The conventions that the program may follow, up to the first under which it multiplies
-    rightly.
+def try_conventions(kernel: Kernel) -> list[Trial]:
+    """Try the conventions that the program may follow, up to the first under which it multiplies
+    correctly.
 
-    Raises ``KernelError`` and ``ValueError`` as ``survey``.
+    Raises ``KernelError`` and ``ValueError`` as ``probe_stores``.
     """
     trials: list[Trial] = []
     for convention in conventions(kernel.program):
@@ -558,6 +597,6 @@ def tried(kernel: Kernel) -> list[Trial]:
     return trials
 
 
-def likeliest(trials: list[Trial]) -> Trial | None:
-    """The trial of which most came out right, None where nothing was tried."""
+def best_trial(trials: list[Trial]) -> Trial | None:
+    """Return the trial with the most correct elements; None if nothing was tried."""
     return max(trials, key=lambda trial: trial.right, default=None)

@@ -1,12 +1,12 @@
-"""Where an element of C comes from, found by running its work-item again on other numbers.
+"""Find where an element of C comes from, by replaying its work-item on other numbers.
 
-What a kernel computes is a form in the elements of A, B and C, and neither addresses nor branches
-depend on them. A matrix with a single 1 in it shows what becomes of that element: all runs take the
-same steps, and a step that writes something else in one of them is on the element's way. A single 2
-tells its square from itself. Which elements matter at all is found by halving; the copies of a
-work-item run at once.
+What a kernel computes is a form in the elements of A, B and C; neither addresses nor branches
+depend on them. A matrix with a single 1 in it shows what happens to that element: all runs take the
+same steps, and a step that writes something else in one of them is on the element's path. A single
+2 tells an element's square from the element. The elements that matter are found by bisection. The
+copies of a work-item run at once.
 
-Left out: products of more than two elements.
+Not covered: products of more than two elements.
 """
 
 from collections.abc import Iterator
@@ -26,15 +26,15 @@ from cypresskit.machine.copies import copies, group_of
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
 
-AT_ONCE = 1 << 16  # work-items of all copies that run together
-PARTS = 4  # into which elements are split to find those that matter
+AT_ONCE = 1 << 16  # most work-items of all copies per launch
+PARTS = 4  # of a split in the bisection
 NOBODY = np.zeros(0, int)
-FACTORS = (0, 1)  # the sources that a multiplication multiplies
+FACTORS = (0, 1)  # the factors among a multiplication's sources
 MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
 
 
 class MatrixElement(NamedTuple):
-    """An element of A, B or C as stored: ``matrix`` is its letter."""
+    """An element of A, B or C as stored; ``matrix`` is its letter."""
 
     matrix: str
     row: int
@@ -45,17 +45,24 @@ class MatrixElement(NamedTuple):
 
 
 Elements = tuple[MatrixElement, ...]
-NOTHING = MatrixElement("", 0, 0)  # what padding and plain numbers are
+NOTHING = MatrixElement("", 0, 0)  # stands for padding and plain numbers
 
 
 def low(element: MatrixElement) -> MatrixElement:
-    """The low part of an element in double-double: its matrix has a small letter here."""
+    """Return the low part of a double-double element: its matrix has a small letter."""
     return element._replace(matrix=element.matrix.lower())
 
 
 class StoredAt(NamedTuple):
-    """Where an element of C is stored: component ``word`` and the next of element ``number`` of
-    ``g[]``; or, for output stream ``stream``, of the texel of work-item ``number``.
+    """Where an element of C is stored.
+
+    Attributes
+    ----------
+    number, word
+        First component ``word`` of element ``number`` of ``g[]``, or of the texel of work-item
+        ``number``.
+    stream
+        The output stream; None for ``g[]``.
     """
 
     number: int
@@ -63,7 +70,7 @@ class StoredAt(NamedTuple):
     stream: int | None
 
     def writers(self, event: WroteEvent) -> np.ndarray:
-        """The work-items that write the place now."""
+        """Return the work-items that write the place in an event."""
         if self.word not in event.components:
             return NOBODY
         if event.register.kind == "g" and self.stream is None:
@@ -75,6 +82,7 @@ class StoredAt(NamedTuple):
 
 class Change(NamedTuple):
     """A step that wrote or read something else in a copy than in the first, and the work-item.
+
     ``what`` has a bit for each component that was written, or is the number of the source.
     """
 
@@ -94,7 +102,7 @@ class OutsideFetch(NamedTuple):
 
 
 class Stores(Observer):
-    """Who stored the ``place`` last: ``writer`` is the instruction's index and the work-item."""
+    """Records which work-item stored ``place`` last: ``writer`` is (instruction, work-item)."""
 
     def __init__(self, place: StoredAt) -> None:
         self.place = place
@@ -107,8 +115,8 @@ class Stores(Observer):
 
 
 class Steps(Observer):
-    """What the copies of a group of ``items`` wrote and read otherwise than the first copy did, and
-    the last step, ``store``, in which ``item`` stored a ``place``.
+    """Records what the copies of a group of ``items`` wrote and read that differs from the first
+    copy, and the last step, ``store``, in which ``item`` stored a ``place``.
     """
 
     def __init__(self, items: int, item: int, place: StoredAt) -> None:
@@ -135,7 +143,7 @@ class Steps(Observer):
             changed = self._changed(event.rows(source, letters), event.active)
             any_changed = np.logical_or.reduce(changed)
             self.reads += [self._rows(any_changed, n)]
-            if i.op.kind == "lds":  # what is passed on is what is written
+            if i.op.kind == "lds":  # what it passes on is what it writes
                 self.writes += [self._rows(any_changed, 0)]
 
     def wrote(self, event: WroteEvent) -> None:
@@ -157,7 +165,7 @@ class Steps(Observer):
             self.outside.append(OutsideFetch(len(self.at) - 1, item, event.resource, *place))
 
     def _changed(self, rows: np.ndarray, active: np.ndarray) -> np.ndarray:
-        """Which work-items of which copies have another row than the first copy's."""
+        """Return which work-items of which copies have another row than the first copy's."""
         if rows.shape[1] == 1:
             return np.zeros((len(rows), 1, self.items), bool)
         apart = rows.reshape(len(rows), -1, self.items)
@@ -165,19 +173,19 @@ class Steps(Observer):
         return changed
 
     def _rows(self, changed: np.ndarray, what: int | None) -> np.ndarray:
-        """Step, copy, work-item and what of each change."""
+        """Return step, copy, work-item and what of each change."""
         copy, item = np.nonzero(changed)
         whats = changed[copy, item] if what is None else np.full(len(copy), what)
         return np.stack([np.full(len(copy), len(self.at) - 1), copy, item, whats], axis=1)
 
     @cached_property
     def written(self) -> dict[int, list[Change]]:
-        """The changes that each copy wrote."""
+        """Return the changes that each copy wrote."""
         return _by_copy(self.writes)
 
     @cached_property
     def read(self) -> dict[int, list[Change]]:
-        """The changes that each copy read as data."""
+        """Return the changes that each copy read as data."""
         return _by_copy(self.reads)
 
 
@@ -190,7 +198,7 @@ def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
 
 @dataclass(frozen=True, eq=False)
 class TracedElement:
-    """A small product that a kernel computes, and the element of C that is asked about."""
+    """A small product that a kernel computes, and the element of C to trace."""
 
     given: Product
     row: int
@@ -206,7 +214,7 @@ class TracedElement:
 
     @cached_property
     def words(self) -> int:
-        """Words of a number of C; double-doubles are known by their high parts."""
+        """Words per number of C. Double-doubles are identified by their high parts."""
         return BYTES[self.kernel.precision] // 4
 
     @cached_property
@@ -224,7 +232,7 @@ class TracedElement:
 
 
 class Probes:
-    """The terms of one element of C, and the steps by which they came there."""
+    """The terms of one element of C, and the steps on their paths."""
 
     def __init__(self, traced: TracedElement, item: int) -> None:
         self.traced, self.kernel, self.given = traced, traced.kernel, traced.given
@@ -240,7 +248,7 @@ class Probes:
         self.item = item - self.first
         self.products = cache(self._products)
         self.scaling = cache(self._scaling)
-        self.behind = cache(self._data_behind)
+        self.data_steps = cache(self._data_steps)
         self.addresses = cache(self._addresses)
         self.copy: dict[Elements, int] = {(): 0}
         self.terms = self._terms()
@@ -248,7 +256,7 @@ class Probes:
     # Numbers in the matrices
 
     def _number_elements(self) -> None:
-        """Number the elements of A, B and C, and see where each lies in textures and ``g[]``."""
+        """Number the elements of A, B and C, and find each in textures and ``g[]``."""
         given, kernel = self.given, self.kernel
         pairs = kernel.precision == "double-double"
         self.elements = [NOTHING]
@@ -270,8 +278,8 @@ class Probes:
         self.memory = memory.reshape(-1).astype(np.int64)
 
     def _launched(self, table: np.ndarray, observers: tuple[Observer, ...] = ()) -> np.ndarray:
-        """The element of C in copies with these numbers, one row of ``table`` for each: a number
-        for each element, behind a 0.
+        """Return the element of C in copies, one per row of ``table``: a number for each element,
+        after a 0.
         """
         table = table.astype(self.kernel.dtype)
         textures = {n: table[:, numbers] for n, numbers in self.layout.items()}
@@ -280,7 +288,7 @@ class Probes:
         try:
             explain.run(launch, observers)
         except KernelError:
-            pass  # after the element was stored: else nobody would have asked
+            pass  # after the element was stored, since an earlier failure would have been reported
         number, word, stream = self.traced.place
         words = min(self.traced.words, 2)
         if stream is None:
@@ -291,13 +299,13 @@ class Probes:
         return values.astype(np.float64)
 
     def _values(self, table: np.ndarray) -> np.ndarray:
-        """The element of C for each row of numbers, as many at once as memory holds."""
+        """Return the element of C for each row of numbers, as many at once as memory holds."""
         size = max(1, AT_ONCE // self.members)
         parts = [table[n : n + size] for n in range(0, len(table), size)]
         return np.concatenate([np.zeros(0), *map(self._launched, parts)])
 
     def _numbers(self, *elements: int, value: float = 1.0) -> np.ndarray:
-        """A number for each element: ``value`` for these, 0 for all others."""
+        """Return numbers that are ``value`` for these elements, and 0 for all others."""
         row = np.zeros(len(self.elements))
         row[list(elements)] = value
         return row
@@ -305,8 +313,8 @@ class Probes:
     # Terms
 
     def _that_matter(self, fixed: np.ndarray, candidates: list[np.ndarray]) -> list[list[int]]:
-        """For each row of ``fixed`` numbers, those of its candidates that change the result if they
-        are others: those that do together are split and tried again.
+        """Return, for each row of ``fixed`` numbers, those of its candidates that change the result
+        if they are other numbers. Candidates that do so together are split and tried again.
         """
         plain = self._values(fixed)
         mattering: list[list[int]] = [[] for _ in candidates]
@@ -332,8 +340,8 @@ class Probes:
         return mattering
 
     def _terms(self) -> dict[Elements, float]:
-        """What the element is a sum of, each term with its number of times, and the sum's ``plain``
-        rest; then the steps of those copies that show it.
+        """Return the terms of the element, each with its multiplicity, and the sum's ``plain``
+        rest; then the steps of the copies that show them.
         """
         matrices = [self.of[letter] for letter in "ABC"]  # apart: alpha and beta may have two signs
         every = np.concatenate(matrices)
@@ -369,7 +377,7 @@ class Probes:
         return tuple(self.elements[n] for n in numbers)
 
     def _wanted_numbers(self) -> Iterator[tuple[int, ...]]:
-        """The numbers of the elements of each right term, and of their low parts."""
+        """Yield the numbers of the elements of each correct term, and of their low parts."""
         for k in range(self.given.size[2]):
             a, b = self.wanted(k)
             yield self.number[a], self.number[b]
@@ -379,28 +387,28 @@ class Probes:
         yield (self.number[MatrixElement("C", self.traced.row, self.traced.column)],)
 
     def wanted(self, k: int) -> Elements:
-        """The elements of A and B whose product is term ``k`` of the right sum."""
+        """Return the elements of A and B whose product is term ``k`` of the correct sum."""
         return product_of(self.kernel, self.traced.row, self.traced.column, k)
 
     # Steps
 
     def line(self, step: int) -> int:
-        """The kernel's line that ran at a step."""
+        """Return the kernel's line that ran at a step."""
         return self.instruction(step).line
 
     def instruction(self, step: int) -> Instruction:
         return self.body[self.steps.at[step]]
 
     def written(self, elements: Elements) -> list[Change]:
-        """What is written otherwise where these elements are 1."""
+        """Return what is written differently where these elements are 1."""
         return self.steps.written.get(self.copy.get(elements, 0), [])
 
     def own_steps(self, elements: Elements) -> list[int]:
-        """The steps in which the work-item itself writes something else."""
+        """Return the steps in which the work-item itself writes something else."""
         return [change.step for change in self.written(elements) if change.item == self.item]
 
     def factors_read(self, elements: Elements) -> set[tuple[int, int]]:
-        """The steps and work-items that multiply something that has these elements in it."""
+        """Return the steps and work-items that multiply a value that has these elements in it."""
         changes = self.steps.read.get(self.copy.get(elements, 0), [])
         return {
             (step, item)
@@ -409,7 +417,9 @@ class Probes:
         }
 
     def _products(self, elements: Elements) -> list[tuple[int, int]]:
-        """The steps and work-items that multiply two elements, on the element's way if any are."""
+        """Return the steps and work-items that multiply two elements; those on the element's path,
+        if there are any.
+        """
         first, second = elements
         both = self.factors_read((first,)) & self.factors_read((second,))
         made = sorted({change[:2] for change in self.written(elements)} & both)
@@ -418,7 +428,7 @@ class Probes:
         return on_way or own or made
 
     def _scaling(self, elements: Elements) -> list[int]:
-        """The steps on the way that multiply what these elements made with a plain number."""
+        """Return the steps on the path that multiply what these elements made by a plain number."""
         made = {step for step, _ in self.products(elements)} if len(elements) == 2 else set()
         own = {step for step, item in self.factors_read(elements) if item == self.item}
         return sorted((own & self.way) - made)
@@ -434,32 +444,32 @@ class Probes:
             for n, source, positions in uses(self.kernel.program, i)
             if not is_address(i, n)
         ]
-        return self._behind(self.steps.store, keys(read), self.item, addresses=False)
+        return self._source_steps(self.steps.store, keys(read), self.item, addresses=False)
 
-    def _data_behind(self, step: int, item: int) -> set[int]:
-        """The steps whose results reach what a work-item reads as data at a step, and that step; of
-        a multiplication, as one of its factors.
+    def _data_steps(self, step: int, item: int) -> set[int]:
+        """Return the steps whose results reach what a work-item reads as data at a step, and that
+        step; of a multiplication, as one of its factors.
         """
         i = self.instruction(step)
         data = [use for use in uses(self.kernel.program, i) if not is_address(i, use[0])]
         multiplies = i.op.name in MULTIPLY
         read = keys(use for use in data if use[0] in FACTORS or not multiplies)
-        return self._behind(step, read, item, addresses=False) | {step}
+        return self._source_steps(step, read, item, addresses=False) | {step}
 
     def _addresses(self, step: int, item: int) -> list[int]:
-        """The lines that computed where a step looked, in their order."""
+        """Return the lines that computed the address of a step, in order."""
         i = self.instruction(step)
         read = keys(use for use in uses(self.kernel.program, i) if is_address(i, use[0]))
-        steps = self._behind(step, read, item, addresses=True)
+        steps = self._source_steps(step, read, item, addresses=True)
         return sorted({self.line(earlier) for earlier in steps})
 
-    def _behind(self, step: int, needed: set[Key], item: int, *, addresses: bool) -> set[int]:
-        """The steps of a work-item that made these components of registers, as they were before a
-        step, and what went into those; ``addresses``: and the addresses that were read.
+    def _source_steps(self, step: int, needed: set[Key], item: int, *, addresses: bool) -> set[int]:
+        """Return the steps of a work-item that made these components of registers before a step,
+        and what they were made from; with ``addresses``, also the addresses that were read.
         """
         program = self.kernel.program
         needed = set(needed)
-        behind = set()
+        steps = set()
         for earlier in range(step - 1, -1, -1):
             i = self.instruction(earlier)
             if not i.dest or i.dest.register.kind != "r" or not self.steps.active[earlier][item]:
@@ -467,18 +477,18 @@ class Probes:
             made = {c for c in defines(i) if (i.dest.register.index, c) in needed}
             if not made:
                 continue
-            behind.add(earlier)
+            steps.add(earlier)
             needed -= {(i.dest.register.index, c) for c in made}
             by_component = i.op.kind == "alu" and not (i.op.across or i.op.double)
             for n, source, positions in uses(program, i):
                 if addresses or not is_address(i, n):
                     read = tuple(p for p in positions if p in made) if by_component else positions
                     needed |= keys([(n, source, read)])
-        return behind
+        return steps
 
 
 def product_of(kernel: Kernel, row: int, column: int, k: int) -> Elements:
-    """The elements of A and B whose product is term ``k`` of the right C[row, column]."""
+    """Return the elements of A and B whose product is term ``k`` of the correct C[row, column]."""
     a = (k, row) if kernel.trans_a else (row, k)
     b = (column, k) if kernel.trans_b else (k, column)
     return MatrixElement("A", *a), MatrixElement("B", *b)

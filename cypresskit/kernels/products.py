@@ -1,6 +1,6 @@
-"""Small products of random whole numbers, on which kernels are tried.
+"""Make small products of random integers, to try kernels on.
 
-All sums are exact, so that a C that is off by more than some roundings is wrong.
+All sums are exact, so a C that is off by more than a few roundings is incorrect.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 
-ROUNDINGS = 32  # of the largest element: the error that is allowed
-LONGEST = 10**4  # instructions of a work-item: no small product needs a tenth of them
-TURNS = 2  # of the loop, in the smallest product
+ROUNDINGS = 32  # allowed error, in roundings of the largest element
+LONGEST = 10**4  # most instructions of a work-item: ten times what a small product needs
+TURNS = 2  # iterations of the loop in the smallest product
 Size = tuple[int, int, int]
 
 
@@ -23,8 +23,17 @@ Size = tuple[int, int, int]
 class Product:
     """A small product: C = alpha op(A) op(B) + beta C.
 
-    ``a`` and ``b`` are stored as the kernel takes them, ``expected`` is the right C; float64 arrays
-    of whole numbers, of packed kernels with a first axis.
+    Attributes
+    ----------
+    kernel, size
+        The kernel, and (m, n, k).
+    a, b
+        Matrices as the kernel takes them: float64 arrays of integers; of packed kernels, with a
+        first axis.
+    c, alpha, beta
+        The old C and the scalars.
+    expected
+        The correct C.
     """
 
     kernel: Kernel
@@ -37,28 +46,30 @@ class Product:
     expected: np.ndarray
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of ``launch``, as ``Kernel.arguments``."""
+        """Return keyword arguments of ``launch``, as ``Kernel.arguments``."""
         a, b, c = map(self._stored, (self.a, self.b, self.c))
         return self.kernel.arguments(a, b, c, self.alpha, self.beta)
 
     def _stored(self, matrix: np.ndarray) -> np.ndarray:
-        """A matrix in the kernel's type; of double-doubles with low parts of 0."""
+        """Return a matrix in the kernel's dtype; of double-doubles with low parts of 0."""
         if self.kernel.precision != "double-double":
             return matrix.astype(self.kernel.dtype)
         return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
 
     @property
     def longest(self) -> int:
-        """The instructions after which a work-item's loop is endless; more turns may take more."""
+        """Instructions after which a work-item's loop is taken for infinite; more iterations may
+        take more.
+        """
         return LONGEST * self.size[2] // (TURNS * self.kernel.k_step)
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
-        """The C that a launch left in its ``arguments``; of double-doubles the high parts."""
+        """Return the C that a launch left in its ``arguments``; of double-doubles high parts."""
         c = self.kernel.result(dict(arguments), *self.size[:2])
         return c[..., 0] if self.kernel.precision == "double-double" else c
 
     def wrong(self, result: np.ndarray) -> np.ndarray:
-        """Which elements of C are wrong (bool)."""
+        """Return which elements of C are incorrect (bool)."""
         error = ROUNDINGS * np.finfo(self.kernel.dtype).eps * np.abs(self.expected).max(initial=0)
         with np.errstate(all="ignore"):
             near: np.ndarray = np.abs(result - self.expected) <= error
@@ -73,8 +84,18 @@ def product(
     seed: int = 12,
     largest: int = 4,
 ) -> Product:
-    """Random whole numbers, ``largest`` at most, to multiply with a kernel, and the right
-    result.
+    """Return a product of random integers.
+
+    Parameters
+    ----------
+    kernel, size
+        The kernel, and (m, n, k).
+    alpha, beta
+        The scalars.
+    seed
+        Of the random numbers.
+    largest
+        The largest absolute value.
     """
     m, n, k = size
     rng = np.random.default_rng(seed)
@@ -88,14 +109,14 @@ def product(
 
 
 def blocks(kernel: Kernel, down: int, across: int, turns: int) -> Size:
-    """The size of a product of so many blocks of C, and turns of the loop."""
+    """Return the size of a product with this number of blocks of C, and of iterations."""
     rows, columns = kernel.convention.multiple
     return down * rows, 1 if kernel.vector else across * columns, turns * kernel.k_step
 
 
 def share_right(kernel: Kernel, given: Product | None = None) -> float:
-    """The share of C's elements that come out correct, by default of a product of two blocks by
-    three; 0 where the launch is refused or the kernel fails.
+    """Return the share of C's elements that are correct; 0 if the launch is refused or the kernel
+    fails. By default the product has two by three blocks.
     """
     given = given or product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:

@@ -1,4 +1,4 @@
-"""Small recorded runs of kernels, for views that are given a kernel."""
+"""Record small runs of kernels, for views that are given a kernel."""
 
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -10,9 +10,21 @@ from cypresskit.machine.traffic import Traffic
 
 
 def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> Run:
-    """The counts of a launch of ``kernel`` on small whole numbers (the same each time), m x k by k
-    x n, with ``observers``. Raises ``ArithmeticError`` if C isn't numpy's; a kernel of one's own
-    may be wrong.
+    """Launch a kernel on small integers, the same each time. Return its counts.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    m, n, k
+        Size of the product.
+    observers
+        Observers of the launch.
+
+    Raises
+    ------
+    ArithmeticError
+        If C isn't numpy's: your own kernel may be incorrect.
     """
     given = product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
     arguments = given.arguments()
@@ -24,9 +36,9 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> Run:
     return counts
 
 
-def recorded(given: Recording | Source, item: int | tuple[int, int] = 0) -> Recording:
-    """The recording, or for a kernel, that of work-item ``item`` in a run of 2 x 3 blocks and four
-    turns.
+def record_work_item(given: Recording | Source, item: int | tuple[int, int] = 0) -> Recording:
+    """Return a recording; of a kernel, that of work-item ``item`` in a run of 2 x 3 blocks and four
+    iterations.
     """
     if isinstance(given, Recording):
         return given
@@ -36,8 +48,8 @@ def recorded(given: Recording | Source, item: int | tuple[int, int] = 0) -> Reco
     return recorder.recording
 
 
-def listened(given: Traffic | Source, n: int = 64, k: int = 8) -> Traffic:
-    """The traffic, or for a kernel, that of wavefront 0 in a run with m = n and k."""
+def record_traffic(given: Traffic | Source, n: int = 64, k: int = 8) -> Traffic:
+    """Return memory traffic; of a kernel, that of wavefront 0 in a run with m = n and k."""
     if isinstance(given, Traffic):
         return given
     traffic = Traffic()

@@ -1,8 +1,8 @@
-"""``verify``: whether a kernel multiplies rightly, and the first wrong element if it doesn't.
+"""Verify that a kernel multiplies correctly; find the first incorrect element if it doesn't.
 
-It is run at small sizes with every check on (``ck.check``), on random whole numbers whose sums are
-exact, with alpha and beta; then at larger ones, with other numbers of turns, for the product alone.
-A loop that doesn't end is ended by its instructions.
+The kernel runs at small sizes with every check on (``ck.check``), on random integers whose sums are
+exact, with alpha and beta. Then it runs at larger sizes, with other numbers of iterations, for the
+product alone. An infinite loop is ended by a limit on instructions.
 """
 
 from dataclasses import dataclass, replace
@@ -19,13 +19,13 @@ from cypresskit.kernels.products import TURNS, Product, Size, blocks, product, s
 from cypresskit.machine.checks import Findings, check
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
-SMALL = 2  # products of one block by two, and two by one, with every check on
-ODD_TURNS = 3  # of the loop, in the second: a text may take two steps together
+SMALL = 2  # products that run with every check on: one block by two, and two by one
+ODD_TURNS = 3  # iterations in the second of them: a loop may be unrolled by two
 NONE = Findings()
 
 
 class WrongElement(NamedTuple):
-    """An element of C that a kernel computes wrongly."""
+    """An element of C that a kernel computes incorrectly."""
 
     row: int
     column: int
@@ -41,10 +41,24 @@ class WrongElement(NamedTuple):
 class Verification:
     """What ``verify`` found.
 
-    ``sizes`` are the products (m, n, k) that came out right; ``size`` is the one that didn't, with
-    ``wrong``, its first wrong element, ``wrong_count`` of them in all, and ``result``, the C that
-    was computed (None if the run ended early). ``findings`` are those of ``ck.check``, ``error``
-    says why the kernel can't be launched at all. ``alpha`` and ``beta`` are those of the product.
+    Attributes
+    ----------
+    kernel, right
+        The kernel, and whether it is correct.
+    sizes
+        The products (m, n, k) that were correct.
+    size
+        The product that wasn't.
+    wrong, wrong_count
+        Its first incorrect element, and their number.
+    findings
+        Those of ``ck.check``.
+    error
+        Why the kernel can't be launched at all; "" if it can.
+    result, expected
+        The C that was computed (None if the run ended early), and the correct one.
+    alpha, beta
+        Those of the product.
     """
 
     kernel: Kernel
@@ -94,27 +108,27 @@ class Verification:
 def verify(
     kernel: Source, *, alpha: float | None = None, beta: float | None = None
 ) -> Verification:
-    """Whether a kernel multiplies rightly, with every check on.
+    """Return whether a kernel multiplies correctly, with every check on.
 
     Parameters
     ----------
     kernel
-        A kernel, or its name, text, file or program.
+        A kernel, or its name, source, file or program.
     alpha, beta
-        Whole numbers, with which C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0
-        for a kernel that never reads them. The matrices hold whole numbers from -4 to 4.
+        Integers of C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0 for a kernel
+        that never reads them. The matrices hold integers from -4 to 4.
 
     Returns
     -------
-    A ``Verification``: true if the kernel is right at one block of C by two with two turns of its
-    loop, at two by one with three, and at several blocks each way with other numbers of turns, so
-    that no loop that ends at a constant is right; else with the first wrong element and the
-    findings.
+    A ``Verification``. It is true if the kernel is correct at one block of C by two with two
+    iterations of its loop, at two by one with three, and at several blocks each way with other
+    numbers of iterations, so that a loop with a constant end fails. Else it has the first incorrect
+    element and the findings.
 
     Raises
     ------
-    What ``ck.kernel`` raises for what is no kernel. What the kernel does raises nothing: an endless
-    loop or a store out of range is a finding.
+    What ``ck.kernel`` raises for what is no kernel. What the kernel does raises nothing: an
+    infinite loop or a store out of range is a finding.
 
     Examples
     --------
@@ -135,7 +149,7 @@ def verify(
 
 
 def _sizes(kernel: Kernel) -> list[Size]:
-    """The products that try a kernel, small ones first: m, n and k."""
+    """Return the products that try a kernel, small ones first: m, n and k."""
     sizes = [(1, 2, TURNS), (2, 1, ODD_TURNS), (2, 3, 3), (3, 2, 5)]
     if kernel.convention.multiple == (1, 1):
         sizes[SMALL:] = [(3, 5, 7), (5, 3, 12)]
@@ -143,8 +157,8 @@ def _sizes(kernel: Kernel) -> list[Size]:
 
 
 def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[float, float]:
-    """alpha and beta of a product that tries a kernel: as given, or else 2 and -1 if it reads them,
-    1 and 0 if it doesn't.
+    """Return alpha and beta of a product that tries a kernel: as given, or else 2 and -1 if it
+    reads them, 1 and 0 if it doesn't.
     """
     reads_alpha, reads_beta = _factors_read(program)
     if alpha is None:
@@ -155,7 +169,7 @@ def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[
 
 
 def _factors_read(program: Program) -> tuple[bool, bool]:
-    """Whether a program reads alpha and beta from cb0, in any precision."""
+    """Return whether a program reads alpha and beta from cb0, in any precision."""
     read = {
         (source.register.element, component)
         for i in program.body
@@ -169,13 +183,13 @@ def _factors_read(program: Program) -> tuple[bool, bool]:
 
 
 def _unknown(program: Program) -> str:
-    """Which of alpha and beta a program doesn't read, "" if it reads both."""
+    """Return which of alpha and beta a program doesn't read; "" if it reads both."""
     names = ("alpha", "beta")
     return " and ".join(n for n, r in zip(names, _factors_read(program), strict=True) if not r)
 
 
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
-    """What is wrong with a product, run once with every check on, or None."""
+    """Run a product with every check on. Return what is wrong with it, or None."""
     kernel = given.kernel
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
@@ -189,7 +203,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
             max_instructions=given.longest,
             in_place=True,
         )
-    except (ValueError, TypeError) as error:  # it needs what its convention doesn't give
+    except (ValueError, TypeError) as error:  # it needs what its convention doesn't provide
         return replace(verification, error=str(error))
     verification = replace(verification, findings=findings, expected=given.expected)
     if findings.ended_early:
@@ -208,7 +222,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
 
 
 def _names(given: Product) -> dict[Any, str]:
-    """What to call the arrays of a product."""
+    """Return the names of a product's arrays for reports."""
     how = given.kernel.convention
     if how.buffer:
         return {}

@@ -9,7 +9,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.samples import listened
+from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import chance
@@ -81,7 +81,7 @@ def check_numbering(mine: Kernel) -> str:
     squares.
     """
     clocks = {0: 0, 1: 0}
-    for access in listened(mine, k=mine.k_step).accesses:
+    for access in record_traffic(mine, k=mine.k_step).accesses:
         if access.kind == "fetch" and access.resource in clocks:
             clocks[access.resource] += fetch_clocks(access, 16)
     return f"with {clocks[0]} clocks of the texture unit for A and {clocks[1]} for B a step"
@@ -102,7 +102,7 @@ def clocks_of_turn(name: str) -> dict[str, int]:
     wavefronts aren't counted.
     """
     code = compile(KERNELS[name].program)
-    traffic = listened(name, k=16)  # a row of A is a line
+    traffic = record_traffic(name, k=16)  # a row of A is a line
     first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
     starts = [
         n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at

@@ -18,7 +18,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source
-from cypresskit.kernels.samples import listened
+from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import plural
 
@@ -42,11 +42,11 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     """A player of the LDS accesses in the first turn of a loop, clock by clock; several layouts
     race.
 
-    ``layouts`` are kernels that use the LDS, or ``Traffic`` that listened to a launch of
+    ``layouts`` are kernels that use the LDS, or ``Traffic`` that recorded a launch of
     one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". What arrives is shown for
     work-item 9. Raises ``ValueError`` for runs without LDS accesses.
     """
-    runs = map(listened, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
+    runs = map(record_traffic, layouts or ("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"))
     panels = [Layout(run, ITEM_SHOWN) for run in runs]
     sheet = Sheet("A through the LDS: " + ", ".join(panel.name for panel in panels))
     most = max(panel.clocks for panel in panels)
