@@ -239,6 +239,23 @@ def test_the_gemm_loop_makes_no_nan_canonical():
         assert sums and not any(map(payloads.visible, sums))
 
 
+def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
+    program = compute(
+        "dcl_literal l0, 1, 3, 0, 0",
+        "iand r0, vaTid, l0.y",
+        "whileloop",
+        "break_logicalz r0.x",
+        "mov r1, g[r0.x]",
+        "mov g[r0.x], r1",
+        "isub r0.x, r0.x, l0.x",
+        "endloop",
+    )
+    memory = np.ones((4, 4), np.float32)
+    assert ck.launch(program, 64, global_memory=memory).engine == "explain"
+    with pytest.raises(ValueError, match="load before they part, and store after"):
+        ck.launch(program, 64 << 18, global_memory=memory)
+
+
 def test_a_store_of_neighbours_of_which_some_lie_outside():
     program = compute(
         "dcl_lds_id(0) 1016",

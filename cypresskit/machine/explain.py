@@ -58,7 +58,12 @@ def check_memory(launch: Launch) -> None:
     needed = items * (BESIDES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
         would = f"the explaining engine would need {needed >> 20:,} MB for {items:,} work-items"
-        raise ValueError(f'{would}: take a smaller domain, or engine="fast" without observers')
+        advice = (
+            'take a smaller domain, or engine="fast" without observers; that engine gives up where'
+            " work-items of a wavefront part between loads and stores of one memory: load before"
+            " they part, and store after"
+        )
+        raise ValueError(f"{would}: {advice}")
 
 
 class Interpreter:
