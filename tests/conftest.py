@@ -161,17 +161,19 @@ def is_heavy(item) -> bool:
 
 
 def first_part(items: list) -> list:
-    """The tests of `make test`: the quick ones, ``FEW`` cases of each family marked ``few``, spread
-    over its table, and of the heavy ones those marked ``proof``.
+    """Return the tests of `make test`: the quick ones, some cases of each family marked ``few``,
+    spread over its table (``FEW``, or as many as the mark says), and of the heavy ones those marked
+    ``proof``.
     """
-    families: dict[str, list] = {}
+    families: dict[tuple[str, int], list] = {}
     for item in items:
-        if item.get_closest_marker("few"):
-            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if few := item.get_closest_marker("few"):
+            count = few.args[0] if few.args else FEW
+            families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
     left_out = set()
-    for cases in families.values():
-        last = len(cases) - 1
-        left_out |= set(cases) - {cases[round(n * last / (FEW - 1))] for n in range(FEW)}
+    for (_, count), cases in families.items():
+        step = (len(cases) - 1) / max(count - 1, 1)
+        left_out |= set(cases) - {cases[round(n * step)] for n in range(count)}
     return [
         item
         for item in items

@@ -794,6 +794,7 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys, request):
     chance = random.Random(seed)
@@ -841,6 +842,7 @@ def linked(name: str) -> zipfile.ZipInfo:
 PARTS = "week3", "a b", "..", "", "C:", "J\u00f6rg", "new\nline", "x\\y"
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(20))
 def test_every_notebook_in_an_archive_is_found_wherever_it_lies(seed, tmp_path):
     """Under any path, and nothing is written anywhere."""
@@ -939,6 +941,7 @@ ARCHIVES = [
 ]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("make", ARCHIVES, ids=lambda make: make.__name__)
 def test_no_archive_does_harm_and_each_is_accounted_for(make, seed, tmp_path):
@@ -1033,6 +1036,7 @@ def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
 # -- no file of the reader's is written over
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.usefixtures("sandbox")
 def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
@@ -1064,6 +1068,7 @@ def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
     assert all((out / name).read_text().endswith("mine") for name in others)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_what_the_teacher_adds_to_the_questions_is_kept(submitted, tmp_path):
     out = tmp_path / "out"

@@ -56,6 +56,7 @@ def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> l
     return law.check(code, kernel.shape(m, n, k, 1.0, beta), layout, report, whole)
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("beta", [0.0, 1.0])
 @pytest.mark.parametrize("kernel, size, change, layout", LAUNCHES)
 def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, layout, beta):

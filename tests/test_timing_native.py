@@ -170,6 +170,7 @@ for _ in range(15):
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_flipped_bit_of_a_kept_file_ends_python(session, tmp_path, seed):
     session()

@@ -144,6 +144,7 @@ def test_prices_of_a_loop_of_any_arithmetic_are_its_work(seed):
     assert price_law.faults(prices) == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [27000519, 29000309, 35000609])
 def test_a_price_counts_the_gaps_that_come_and_go_with_a_line(seed):
     prices = price_law.random_prices(random.Random(seed))

@@ -57,6 +57,7 @@ OTHERS = (
     ("dgemm_tn", 512, "fast"),
     ("ddgemm_tn_fma", 512, "fast"),
     ("sgemm_64x64_lds", 512, "fast"),
+    ("sgemm_naive", 256, "fast"),
     ("sgemm_tn", 64, "explain"),
     ("sgemm_tn", 256, "explain"),
     ("ddgemm_tn_fma", 64, "explain"),
