@@ -91,7 +91,7 @@ class KernelCard:
         return "\n".join(lines)
 
 
-def turn_clocks(
+def iteration_clocks(
     device: Device, bundles: int, fetches: int, clauses: tuple[int, int], wavefronts: int
 ) -> dict[str, float]:
     """Return the clocks of one iteration of a loop on a SIMD engine, by limit.
@@ -239,7 +239,7 @@ class Code:
             sum(bool(c.bundles) for c in self.main_loop),
             sum(bool(c.fetches) for c in self.main_loop),
         )
-        takes = turn_clocks(device, count, len(all_fetches), clauses, self.wavefronts)
+        takes = iteration_clocks(device, count, len(all_fetches), clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
         return KernelCard(

@@ -70,8 +70,8 @@ def _quotient(chip: _Chip, a: Src, n: Src) -> Word:
 
 def _modulo(chip: _Chip, a: Src, n: Src) -> Word:
     quotient = chip.MUL_IEEE(a, chip.RECIP_IEEE(n))
-    turns = Src(chip.TRUNC(quotient), neg=True)
-    return chip.MULADD_IEEE(turns, chip.plain(n), chip.plain(a))
+    whole = Src(chip.TRUNC(quotient), neg=True)
+    return chip.MULADD_IEEE(whole, chip.plain(n), chip.plain(a))
 
 
 def _bit_insert(chip: _Chip, width: Src, first: Src, a: Src, into: Src) -> Word:
