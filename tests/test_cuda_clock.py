@@ -4,7 +4,6 @@ against the record, and laws on kernels of random shape.
 
 import math
 import random
-import re
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
@@ -17,14 +16,23 @@ import pytest
 from cypresskit import draw
 from cypresskit.teach.l13_what_is_left.checks import clock_table, clocked
 from cypresskit.today import modelled, record
-from cypresskit.today.cuda_clock import accesses, occupancy, simulate
+from cypresskit.today.cuda_access import accesses
+from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, known, nearest, read_listing
+from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from cypresskit.today.cuda_trace import Untraceable, traced
+from cypresskit.today.cuda_trace import Launch, Repeated, Tracer, Untraceable
 from cypresskit.today.gpus import H200
 from tools.cuda.issue import KINDS, turns
 
 ROOT = Path(__file__).parents[1]
+
+
+def traced(kernel, threads, arrays):
+    """What a workgroup does."""
+    none = np.zeros(1, int)
+    return Tracer(Launch(kernel, (1, 1), (threads, 1), arrays), none, none).run()
+
 
 # Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
 # addresses, bytes of a load. Loops of about one and a third clock measure nothing below that.
@@ -107,8 +115,8 @@ def test_a_missing_barrier_is_named_unless_a_warp_is_alone(missing, side):
         assert launch().clocks > 0
 
 
-def test_workgroups_without_work_are_no_work():
-    """A guard may leave threads of a workgroup idle, but not whole workgroups."""
+def test_workgroups_without_work_count_for_nothing_but_their_start():
+    """A guard may leave threads, and whole workgroups, idle."""
 
     def copy(a, out):
         x = cuda.grid(1)
@@ -116,9 +124,9 @@ def test_workgroups_without_work_are_no_work():
             out[x] = a[x]
 
     arrays = [np.empty(1000, np.float32)] * 2
-    assert simulate(copy, 8, 128, *arrays).clocks > 0
-    with pytest.raises(Untraceable, match="copy: 2 of the first 10 workgroups have no thread"):
-        simulate(copy, 10, 128, *arrays)
+    few, many = (simulate(copy, count, 128, *arrays) for count in (8, 100_000))
+    assert few.bytes["written"] == many.bytes["written"] == 4000
+    assert few.clocks < many.clocks == pytest.approx(100_000 * H200.workgroup_clocks)
 
 
 def test_arithmetic_without_loads_takes_no_code_that_loads():
@@ -135,7 +143,7 @@ def test_arithmetic_without_loads_takes_no_code_that_loads():
     )
     assert report.assumed
     assert "most similar" not in str(report)
-    assert report.gflops > 0.6 * report.peak_gflops
+    assert report.gflops > 0.2 * report.peak_gflops, "numba's loop takes as much as its arithmetic"
 
 
 def test_a_scheduler_takes_the_clocks_that_were_measured():
@@ -283,12 +291,10 @@ def guarded(a, b, c):
 
 
 def test_sizes_that_are_no_whole_workgroups_ask_for_what_lies_inside():
-    parts, _ = traced(guarded, (4, 4), (8, 8), matrices(27, 30, 40), 16, 9)
-    loop = max(parts, key=lambda part: part.count)
-    assert loop.count == 40
-    for event in loop.turns[3]:
-        if event.kind == "load":
-            assert event.on.sum() == 27 * 30
+    totals = totals_of(Launch(guarded, (4, 4), (8, 8), matrices(27, 30, 40)))
+    assert list(totals.turns.values()) == [40]
+    for (kind, *_), count in totals.amounts.items():
+        assert count == 27 * 30 * (1 if kind == "store" else 40)
     report = simulate(guarded, (4, 4), (8, 8), *matrices(27, 30, 40))
     assert report.wavefronts == 32
 
@@ -306,18 +312,20 @@ def test_threads_that_go_two_ways_ask_for_both():
             k += 1
         c[0, x] = total
 
-    parts, _ = traced(halves, (1, 1), (32, 1), matrices(64), 1, 9)
-    loop = max(parts, key=lambda part: part.count)
-    loads = [event for event in loop.turns[0] if event.kind == "load"]
-    assert sorted(event.on.sum() for event in loads) == [12, 12, 20, 20]
+    totals = totals_of(Launch(halves, (1, 1), (32, 1), matrices(64)))
+    loads = [count for (kind, *_), count in totals.amounts.items() if kind == "load"]
+    assert sorted(loads) == [64 * 12, 64 * 12, 64 * 20, 64 * 20]
 
 
 @pytest.mark.parametrize(
     "line, why",
     [
-        ("        if a[k, x] > 0: total += b[k, x] * a[k, x]", "may not hang on its data"),
-        ("        total += a[k, int(b[k, x])] * b[k, x]", "a place may not hang on data"),
-        ("        if a[k, x] == 0: total += b[k, x] * a[k, x]", "may not hang on its data"),
+        ("        if a[k, x] > 0: total += b[k, x] * a[k, x]", "control flow that depends on data"),
+        ("        total += a[k, int(b[k, x])] * b[k, x]", "an index that depends on data"),
+        (
+            "        if a[k, x] == 0: total += b[k, x] * a[k, x]",
+            "control flow that depends on data",
+        ),
         ("        total += a[k, x] * (1 / (k - k))", r"division by zero \(ZeroDivisionError\)"),
         ("        total += a[k, x] * scale", r"'scale' is not defined \(NameError\)"),
         ("        total += a[k, x].real * 2", r"no attribute 'real' \(AttributeError\)"),
@@ -345,16 +353,12 @@ def times(a, b):
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("cuda.atomic.add(c, (0, x), a[0, x])", r"line 3 of kernel: `cuda.atomic` isn't known"),
-        ("cuda.grid(3)", "line 3 of kernel: .*three dimensions"),
-        ("while True: c[0, x] += a[0, x] * b[0, x]", "line 3 .*does a loop never end"),
-        ("for k in range(cuda.grid(1)): c[0, x] += a[k, x] * b[k, x]", "workgroups differ"),
         (
-            "for k in range(b.shape[0]):\n"
-            "        if cuda.blockIdx.x > 0: c[0, x] += b[k, x] * b[k, 0]\n"
-            "        c[0, x] += a[k, x] * b[k, x]",
-            "workgroups differ",
+            "cuda.atomic.add(c, (0, x), a[0, x])",
+            r"line 3 of kernel: `cuda.atomic` is an atomic operation.*element of its own",
         ),
+        ("cuda.grid(3)", "line 3 of kernel: a third dimension.*divmod"),
+        ("while True: c[0, x] += a[0, x] * b[0, x]", "line 3 .*never ends"),
         ("for k in range(b.shape[0]): pass", "neither computes nor loads nor stores"),
     ],
 )
@@ -371,9 +375,6 @@ def kernel_of(body, **names):
     names |= {"cuda": cuda, "np": np, "math": math}
     exec("def kernel(a, b, c):\n" + indent(body, "    "), names)
     return names["kernel"]
-
-
-LEFT = "left early, as on line|more than 16 ways|turns of its loop differ|different loops"
 
 
 def body_with_breaks(rng):
@@ -396,7 +397,7 @@ def body_with_breaks(rng):
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_a_loop_that_is_left_early_is_followed_or_refused(seed):
+def test_a_loop_that_is_left_early_is_followed(seed):
     """Stores are counted anew, as Python does them for each thread by itself."""
     body = body_with_breaks(random.Random(seed))
     kernel = kernel_of(body)
@@ -407,30 +408,44 @@ def test_a_loop_that_is_left_early_is_followed_or_refused(seed):
             *given
         )
         stores += given[2].stores
-    try:
-        parts, _ = traced(kernel, (1, 1), (32, 1), matrices(64), 1, 9)
-    except Untraceable as error:
-        assert re.search(LEFT, str(error)), body
-        return
-    found = sum(
-        part.count * action.on.sum()
-        for part in parts
-        for action in part.turns[0]
-        if action.kind == "store"
-    )
+    totals = totals_of(Launch(kernel, (1, 1), (32, 1), matrices(64)))
+    found = sum(count for (kind, *_), count in totals.amounts.items() if kind == "store")
     assert found == stores, body
 
 
-@pytest.mark.parametrize("leave", ["if k == 40: break", "if k > x: return", "if n < k: break"])
-def test_a_break_behind_the_first_turns_is_refused_with_its_line(leave):
-    body = (
-        "x, n = cuda.threadIdx.x, 50\nfor k in range(b.shape[0]):\n    c[0, x] += a[k, x] * b[k, x]"
-    )
-    with pytest.raises(Untraceable, match=r"line 3 of kernel: .*left early, as on line 5"):
-        simulate(kernel_of(f"{body}\n    {leave}"), 1, 32, *matrices(64))
-    two_ends = body.replace("for k in range(b.shape[0])", "k = 0\nwhile k < b.shape[0] and k < 40")
-    with pytest.raises(Untraceable, match=r"line 4 of kernel: .*left early"):
-        simulate(kernel_of(f"{two_ends}\n    k += 1"), 1, 32, *matrices(64))
+@pytest.mark.parametrize("seed", range(40))
+def test_totals_are_those_of_every_thread_of_the_grid(seed):
+    """Random guards, loops over sizes and grid strides: stores and flops are counted anew."""
+    rng = random.Random(seed)
+    test = ["x < {n}", "x % 3 == {m}", "0 < x < {n} and x != {m}", "abs(x - {n}) > {m}", "x > {n}"]
+    guards = [rng.choice(test).format(n=rng.randrange(200), m=rng.randrange(3)) for _ in "ab"]
+    loop = rng.choice(
+        ["k in range(5, 40, {s})", "k in range(x, {l}, cuda.gridsize(1))", "k in range(x % 5)"]
+    ).format(s=rng.randint(1, 9), l="a.shape[0]")
+    body = f"x = cuda.grid(1)\nif {guards[0]}:\n    for {loop}:\n        if {guards[1]}:\n"
+    kernel = kernel_of(f"{body}            c[0, k] = a[0, k] * b[1, k]\n    c[1, 0] = a[1, 0]")
+    grid, threads = rng.randint(1, 4), rng.choice([32, 64])
+    arrays = matrices(256)
+    stores = products = 0
+    for x in range(grid * threads):
+        c, factor = Counted(arrays[2].shape), Counted(arrays[0].shape)
+        own = SimpleNamespace(grid=lambda _, x=x: x, gridsize=lambda _: grid * threads)
+        FunctionType(kernel.__code__, {"cuda": own})(factor, factor, c)
+        stores += c.stores
+        products += c.stores - (1 if eval(guards[0], {"x": x}) else 0)
+    totals = totals_of(Launch(kernel, (grid, 1), (threads, 1), arrays))
+    assert (totals.bytes("store"), totals.flops) == (4 * stores, products), body
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_loops_add_up_and_stay_below_the_peak(count):
+    loop = "for k in range(a.shape[0]):\n    s += a[k, x] * b[k, x]\n"
+    report = simulate(kernel_of("x = cuda.grid(1)\ns = np.float32(0)\n" + count * loop
+                                + "c[0, x] = s"), 8, 128, *matrices(1024))  # fmt: skip
+    one = simulate(kernel_of(f"x = cuda.grid(1)\ns = np.float32(0)\n{loop}c[0, x] = s"), 8, 128,
+                   *matrices(1024))  # fmt: skip
+    assert report.clocks == pytest.approx(count * one.clocks, rel=0.1)
+    assert report.flops == count * one.flops
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -448,18 +463,18 @@ def test_places_are_those_of_the_array_as_it_lies(seed):
             break
     rows, columns = array.shape
     body = f"x = cuda.threadIdx.x\nc[0, x] = a[x % {rows}, x % {columns}]"
-    parts, _ = traced(kernel_of(body), (1, 1), (64, 1), [array, None, matrices(64)[2]], 1, 9)
+    items = traced(kernel_of(body), 64, [array, 0, matrices(64)[2]])
     first = array[0, 0:1].ctypes.data
     lanes = range(64)
     lies = [array[x % rows, x % columns :].ctypes.data - first for x in lanes]
-    load, store = parts[0].turns[0]
+    load, store = items
     assert (load.place - load.place[0]).tolist() == lies
     assert load.place.min() >= 0 and load.place.max() < store.place.min()
 
 
 @pytest.mark.parametrize("part", ["a[x]", "a[0:2, x]", "a[x, 0, 0]"])
 def test_a_part_of_an_array_is_refused(part):
-    with pytest.raises(Untraceable, match="line 3 of kernel: a part of an array"):
+    with pytest.raises(Untraceable, match=r"line 3 of kernel: (a part of an array|a has 2)"):
         simulate(kernel_of(f"x = cuda.threadIdx.x\nc[0, x] = {part}"), 1, 32, *matrices(64))
 
 
@@ -485,9 +500,9 @@ y = max(np.int32(x), 3) + int(math.sqrt(4)) + int(float(x) / 2)
 for k in range(min(b.shape[0], 50)):
     c[k, x] = a[k, y]
 """
-    (_, part, _), _ = traced(kernel_of(body), (1, 1), (32, 1), matrices(64), 1, 9)
-    assert part.count == 50
-    load, store = part.turns[0]
+    (loop,) = traced(kernel_of(body), 32, matrices(64))
+    assert loop.count == 50
+    load, store = loop.runs[0][0]
     x = [min(lane, 20) for lane in range(32)]
     assert (store.place - store.place[0]).tolist() == [4 * lane for lane in x]
     assert load.place.tolist() == [4 * (max(lane, 3) + 2 + lane // 2) for lane in x]
@@ -649,17 +664,17 @@ def test_a_loop_is_a_loop_however_it_is_written(loop):
     )
     names = {"cuda": cuda, "zero": np.float32(0)}
     exec(source.replace("k - 1", "k" if "for" in loop else "k - 1"), names)
-    parts, _ = traced(names["kernel"], (1, 1), (32, 1), matrices(64), 1, 9)
-    main = max(parts, key=lambda part: part.count)
-    assert main.count == 64
-    first = next(action for action in main.turns[0] if action.kind == "load")
+    items = traced(names["kernel"], 32, matrices(64))
+    (loop,) = (item for item in items if isinstance(item, Repeated))
+    assert loop.count == 64
+    first = next(action for action in loop.runs[0][0] if action.kind == "load")
     assert np.diff(first.place).tolist() == [4] * 31
     assert first.place[0] == 0, "what is added in place stays the kernel's own"
 
 
 def test_short_loops_ask_for_another_row_each_turn():
     """Of 8 turns as of 9: before, a short one asked for the same row again and again."""
-    clocks = [simulate(naive_rows, 4000, 32, *matrices(64, k=k)).clocks for k in (4, 8, 12, 16)]
+    clocks = [simulate(naive_rows, 132, 32, *matrices(64, k=k)).clocks for k in (4, 8, 12, 16)]
     steps = np.diff(clocks)
     assert steps.min() > 0.7 * steps.max()
 
@@ -723,10 +738,13 @@ def test_a_listing_is_read_as_loads_waits_and_arithmetic():
 
 
 def test_an_unknown_kernel_has_the_code_of_the_most_similar_one():
-    assert nearest((64, 16, 8, 2, 2), 4, "range").name in ("block 8 x 8, range", "as written 8 x 8")
+    assert nearest((64, 16, 8, 2, 2), 4, "range")[0].name in (
+        "block 8 x 8, range",
+        "as written 8 x 8",
+    )
     report = simulate(as_written, (64, 64), (8, 8), *matrices(4096))
     assert report.assumed
-    assert "most similar kernel known" in str(report)
+    assert "most similar product known" in str(report)
 
 
 def test_the_dearest_line_is_that_of_the_products_and_views_draw_it():

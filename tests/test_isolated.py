@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.isolated import Answer, Lost, Raised, call, plain, runner, seccomp
+from cypresskit.isolated import Answer, Lost, Raised, alone, call, plain, runner
 from cypresskit.isolated.process import CallLimits, Family
 from cypresskit.subprocesses import read, write
 
@@ -261,7 +261,7 @@ STARTS = {
 }
 
 
-@pytest.mark.skipif(platform.machine() not in seccomp.CALLS, reason="no filter for this processor")
+@pytest.mark.skipif(platform.machine() not in alone.CALLS, reason="no filter for this processor")
 @pytest.mark.parametrize("how", STARTS)
 def test_an_answer_starts_no_process(how):
     with Answer(STARTS[how]) as answer:
@@ -275,18 +275,18 @@ def test_an_answer_starts_no_process(how):
 def test_the_filter_of_calls_refuses_what_starts_a_process_and_nothing_else(seed):
     """The kernel's rules for such a filter, on random calls."""
     chance = random.Random(seed)
-    for processor, (name, clone, clone3, others) in seccomp.CALLS.items():
-        steps = [*struct.iter_unpack("<HBBI", seccomp.program(processor))]
+    for processor, (name, clone, clone3, others) in alone.CALLS.items():
+        steps = [*struct.iter_unpack("<HBBI", alone.program(processor))]
         for _ in range(200):
             number = chance.choice([clone, clone3, *others, chance.randrange(600), 1 << 30 | clone])
             asked = chance.choice([name, name, name, chance.randrange(1 << 32)])
             first = chance.getrandbits(32)
-            free = asked == name and number < seccomp.BEYOND
+            free = asked == name and number < alone.BEYOND
             free &= number not in (clone, clone3, *others) or (
-                number == clone and bool(first & seccomp.THREAD)
+                number == clone and bool(first & alone.THREAD)
             )
-            record = {seccomp.NUMBER: number, seccomp.PROCESSOR: asked, seccomp.FIRST: first}
-            assert (_filtered(steps, record) == seccomp.ALLOW) == free
+            record = {alone.NUMBER: number, alone.PROCESSOR: asked, alone.FIRST: first}
+            assert (_filtered(steps, record) == alone.ALLOW) == free
 
 
 def _filtered(steps, record) -> int:
@@ -295,15 +295,15 @@ def _filtered(steps, record) -> int:
     while True:
         what, then, otherwise, value = steps[place]
         place += 1
-        if what == seccomp.RETURN:
+        if what == alone.RETURN:
             return value
-        if what == seccomp.LOAD:
+        if what == alone.LOAD:
             loaded = record[value]
             continue
         holds = {
-            seccomp.EQUAL: loaded == value,
-            seccomp.AT_LEAST: loaded >= value,
-            seccomp.ANY_BIT: bool(loaded & value),
+            alone.EQUAL: loaded == value,
+            alone.AT_LEAST: loaded >= value,
+            alone.ANY_BIT: bool(loaded & value),
         }
         place += then if holds[what] else otherwise
 

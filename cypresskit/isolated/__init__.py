@@ -1,22 +1,18 @@
-"""Run a student's code in a process of its own, which gets cases and returns plain data.
+"""A student's code in a bare process, which is handed cases and hands back plain data.
 
-The process is a new Python with numpy and the public package. Stubs replace the lessons, their
-checks and right answers. Two levels of isolation:
+The process is a new Python. It has numpy and the public package; in the place of the lessons, their
+checks and right answers it finds stand-ins. Two walls differ in what they keep off. Always: an
+answer's time, memory and files are limited, it starts no process, and nothing that comes back is
+executed or unpickled: a message is JSON of numbers, texts, lists and arrays, below a limit of
+size, and one that is malformed ends the process. Under bubblewrap alone, as ``cypresskit marks``
+asks for: the files of the lessons aren't there, nor the user's, nor a network. In a notebook an
+answer that looks for the right one on disk finds it, and earns a line in its own notebook.
 
-- Always: time, memory and files are limited, the code starts no process, and nothing that it
-  returns is executed or unpickled. A message is JSON of numbers, texts, lists and arrays of limited
-  size; a malformed one ends the process.
-- Under bubblewrap, which ``cypresskit marks`` requires: neither the lessons' files nor the user's
-  are there, and no network. In a notebook, which has no bubblewrap, an answer can find the right
-  one on disk, and only its own notebook shows it as right.
-
-Modules:
-
-- ``process`` starts, limits and ends the process: one warm process is forked for each answer.
-- ``runner`` is the program of the process; ``teach_stub`` replaces the lessons in it.
-- ``plain`` encodes values as messages and decodes them.
-- ``function_pickle`` pickles a notebook's function with the names that it uses.
-- ``seccomp`` forbids the process to start others.
+- ``plain`` writes values as such messages, and reads them.
+- ``carry`` takes a function of a notebook along, with the names that it uses.
+- ``runner`` is what the process runs; ``classroom`` is what stands there for the lessons.
+- ``process`` starts, limits and ends it: one warm process is forked for each answer.
+- ``alone`` keeps it from starting others.
 """
 
 from cypresskit.isolated.plain import Other

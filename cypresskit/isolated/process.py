@@ -34,7 +34,7 @@ from queue import Queue
 from typing import Any, BinaryIO, NamedTuple
 
 from cypresskit.isolated import card, plain
-from cypresskit.isolated.function_pickle import PACKAGE, carried
+from cypresskit.isolated.carry import PACKAGE, carried
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kept_files import home_cache
 from cypresskit.subprocesses import begin, end, python, read, write

@@ -41,10 +41,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.isolated import card, plain, teach_stub
-from cypresskit.isolated.function_pickle import PACKAGE, restored
+from cypresskit.isolated import card, classroom, plain
+from cypresskit.isolated.alone import stay_alone
+from cypresskit.isolated.carry import PACKAGE, restored
 from cypresskit.isolated.plain import decode, encode
-from cypresskit.isolated.seccomp import stay_alone
 from cypresskit.subprocesses import read, write
 
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
@@ -129,7 +129,7 @@ class Server:
         self.limits |= how["first"]
         for file, lines in how.get("lines", {}).items():
             linecache.cache[file] = (0, None, lines, file)
-        teach_stub.install()
+        classroom.install()
         if "gemm" in how["services"]:
             card.install(self.ask)
         if "cells" in how:
@@ -137,7 +137,7 @@ class Server:
         else:
             self.missing = how["missing"]
             data = base64.b64decode(how["pickle"])
-            self.guarded(lambda: restored(data, teach_stub.absent), made=True)
+            self.guarded(lambda: restored(data, classroom.absent), made=True)
         bound_memory(how["limits"]["megabytes"])
         self.limits |= how["limits"]
 
@@ -167,7 +167,7 @@ class Server:
         """
         for statement in tree.body:
             code = compile(ast.Module([statement], []), file, "exec")
-            Absent = teach_stub.Absent
+            Absent = classroom.Absent
             Absent.lenient = True
             try:
                 exec(code, names)

@@ -1,11 +1,7 @@
-"""Mark submitted notebooks: tables for a course system, and a page of feedback for each student.
+"""Marks of a class: from submitted notebooks, tables for a course system and pages of feedback.
 
-- ``course``: the lessons and their exercises.
-- ``submissions``: which notebooks each student submitted; ``archives`` reads those in zip files.
-- ``judging``: judges answers in isolated processes, several students at once.
-- ``gradebook``: adds up points, and writes tables and pages.
-- ``handout``: lessons without solutions, to hand out.
-
-``cypresskit marks`` and ``cypresskit handout`` are the commands. No notebook is run as a whole, and
-no saved verdict counts.
+``course`` knows the lessons' exercises; ``submissions`` reads what was handed in, whatever that
+is; ``judging`` judges answers in bare processes, several students at a time; ``gradebook`` adds up
+and writes. ``cypresskit marks`` is the command. No kernel runs a student's notebook, and no saved
+verdict counts.
 """

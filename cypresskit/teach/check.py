@@ -30,7 +30,7 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.isolated import Answer, Lost, Other, Raised
 from cypresskit.isolated.card import CardMemoryError
-from cypresskit.isolated.function_pickle import PACKAGE
+from cypresskit.isolated.carry import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
 from cypresskit.isolated.runner import described, error_text

@@ -1,9 +1,10 @@
 """The clock of a CUDA kernel on a GPU of today: ``cypresskit.timing``'s chip with other units.
 
-``simulate`` traces the kernel (``cuda_trace``), takes the order of its instructions from its
-machine code (``cuda_code``), and runs the warps that the chip holds at once for some turns of their
-loop, twice as many for the second time: the rest of the launch goes on like the difference. The
-last round of workgroups, which fills the chip in part, has a run of its own.
+``simulate`` traces the kernel (``cuda_trace``), divides it into parts (``cuda_parts``), takes the
+order of their instructions from machine code (``cuda_code``), and runs the warps that the chip
+holds at once for some iterations of each part, twice as many for the second time: the rest goes on
+like the difference. Parts add up. The last round of workgroups, which fills the chip in part, has a
+run of its own. Totals are those of the whole grid (``cuda_count``).
 
 - A scheduler needs so many clocks for an instruction of each kind (``gpus``), and a warp stalls for
   its own results, as its code says (the dots of ``cuda_code``).
@@ -11,20 +12,21 @@ last round of workgroups, which fills the chip in part, has a run of its own.
   four lines of 128 bytes, and ``access_clocks`` at least; half a warp's at once if the source
   asks for 8 bytes, a quarter's if for 16. Shared memory is the same unit.
 - Sectors of 32 bytes that L1 hasn't got come from slices of L2, in which they queue.
-- What is stored takes the load unit ``stored_sector_clocks``, behind all else.
+- What is stored takes the load unit ``stored_sector_clocks``, after all else.
+- The chip starts a workgroup each ``workgroup_clocks``.
 
-Left out: tensor cores, copies that run by themselves, turns that a loop leaves over, and L2 kept
-from launch to launch but where all arrays fit in.
+Left out: tensor cores, copies that run by themselves, iterations that a loop leaves over, and L2
+kept from launch to launch but where all arrays fit in.
 """
 
+import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import isfunction
 from itertools import pairwise
 from linecache import getline
-from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -35,55 +37,42 @@ from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import use_of
 from cypresskit.timing.report import Report, bound, read_only
 from cypresskit.timing.simulate import busy_shares, bytes_moved
-from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, of_cost, pack
-from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, nearest, places_of, read_listing
-from cypresskit.today.cuda_trace import (
-    PRODUCT,
-    SUM,
-    WARP,
-    Action,
-    Section,
-    Untraceable,
-    function_of,
-    traced,
+from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, pack
+from cypresskit.today.cuda_access import WarpAccess, sectors_of
+from cypresskit.today.cuda_code import (
+    MULTIPLY_ADDS,
+    Loop,
+    generic,
+    nearest,
+    places_of,
+    read_listing,
 )
+from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
+from cypresskit.today.cuda_parts import Part, at_most, count_busy, trace
+from cypresskit.today.cuda_trace import WARP, Launch, function_of
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
-BANKS = 32
-PERIOD = 8  # turns after which places of numbers have moved by whole sectors
 EFFORT = 1_000_000  # sectors and clauses of a run
-LEAST = 12  # turns of it
+LEAST = 12  # iterations of it
 MOST_THREADS = 1024  # of a workgroup
-FLOPS = {"multiply-add": 2, PRODUCT: 1, SUM: 1}
 TAKEN = 1024  # bytes of shared memory that each workgroup costs beside its own
 NOTHING = 0, ""
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
-ROUNDS = 8  # of workgroups, one behind the other, in a run of straight code
-#: Instructions of an action with its index, where no machine code is known.
-STRAIGHT = {"load": "paL", "shared load": "aS", "store": "pao", "shared store": "aT"}
-STRAIGHT_REGISTERS = 32
+ROUNDS = 8  # of workgroups, one after the other, in a run of straight code
+#: How far modelled times were off those of an H200 or H100, by class (docs/model.md).
+SURE = {
+    "own code": "blocks in registers, own machine code: all 29 products of the record within 15 %",
+    "blocks": "blocks in registers, similar code: 39 of 40 launches drawn at random within 20 %",
+    "tiles": "products from tiles: 8 of 8 launches within 35 %, most too slow",
+    "loops": "loops over a size: 36 of 40 launches within 30 %",
+    "straight code": "straight code: 38 of 40 launches within 30 %",
+}
+FAR = 3.0  # doublings of a count to the most similar loop, beyond which none is assumed
 
 
 class NothingToTime(ValueError):
     """A kernel that neither computes nor loads nor stores."""
-
-
-def straight(actions: list[Action]) -> str:
-    """Machine code that is assumed, as ``Loop`` has it: between stores and barriers loads come
-    first, and a wait for all of them before arithmetic.
-    """
-    text = loads = arithmetic = ""
-    for action in actions:
-        letters = STRAIGHT.get(action.kind, "B")
-        if action.kind in FLOPS:
-            arithmetic += "d" if action.size == 8 else "f"
-        elif action.kind.endswith("load"):
-            loads += letters
-        else:
-            text += f"{loads}w{arithmetic}{letters}"
-            loads = arithmetic = ""
-    return f"{text}{loads}w{arithmetic}"
 
 
 def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
@@ -102,137 +91,25 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
     return least
 
 
-def accesses(
-    places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
-    unit, the sectors that each warp asks for, each once, and their bounds.
-    """
-    parts = max(size // 4, 1)  # of a warp: what the load unit serves at once
-    at_once = zip(np.split(places, parts, axis=1), np.split(on, parts, axis=1))
-    clocks = sum(_wavefronts(some, asking, size) for some, asking in at_once)
-    sectors = np.where(on, places // board.line_bytes, -1)
-    sectors.sort(axis=1)
-    new = np.diff(sectors, axis=1, prepend=-1) != 0
-    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
-    return np.maximum(clocks, board.access_clocks), sectors[new], bounds
-
-
-def _wavefronts(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
-    """Clocks of the load unit for what it serves at once of each warp."""
-    each = max(size // 4, 1)
-    words = (places[:, :, np.newaxis] // 4 + np.arange(each)).reshape(len(places), -1)
-    words = np.where(np.repeat(on, each, axis=1), words, -1)
-    words.sort(axis=1)
-    new = np.diff(words, axis=1, prepend=-1) != 0
-    warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
-    banks = np.bincount((warp * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
-    lines = new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
-    return np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
-
-
 @dataclass(frozen=True, eq=False)
-class WarpAccess:
-    """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
-    for, and for each the bytes by which its place has ``moved`` in turns 0, 1, ... of the loop.
-    """
+class Timed:
+    """A part on a board: its machine code and the workgroups that run it."""
 
-    events: list[Action]
-    moved: list[Callable[[int], int]]
-
-    def stream(self, unroll: int, group: int, board: CudaGpu) -> Stream:
-        """What warps of workgroups of ``group`` threads ask for, in quarters of clocks."""
-        size = self.events[0].size
-        on = np.concatenate([_warps(event.on, group) for event in self.events], axis=1)
-        shared = self.events[0].kind.startswith("shared")
-        phases = 1
-        steps = [moved(unroll) - moved(0) for moved in self.moved]
-        while not shared and phases < PERIOD and any(step % board.line_bytes for step in steps):
-            phases *= 2
-            steps = [moved(phases * unroll) - moved(0) for moved in self.moved]
-        found = []
-        for phase in range(phases):
-            places = [
-                _warps(event.place, group) + moved(phase * unroll)
-                for event, moved in zip(self.events, self.moved)
-            ]
-            found.append(accesses(np.concatenate(places, axis=1), on, size, board))
-        costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
-        amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
-        none = np.zeros(0, np.int64)
-        if shared:
-            return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
-        counts = np.stack([np.diff(bounds) for _, _, bounds in found], axis=1).ravel()
-        ptr = np.concatenate(([0], np.cumsum(counts)))
-        line = np.zeros(ptr[-1], np.int64)
-        for phase, (_, sectors, bounds) in enumerate(found):
-            begin = np.repeat(ptr[phase:-1:phases] - bounds[:-1], np.diff(bounds))
-            line[begin + np.arange(len(sectors))] = sectors
-        amounts["asked"] = counts
-        amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
-        within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
-        offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-        return Stream(amounts, ptr, line, offset, phases, steps[0] // board.line_bytes)
-
-
-def _warps(values: np.ndarray, group: int) -> np.ndarray:
-    """(warps, lanes) of workgroups of ``group`` threads; the last warp of each may lack some."""
-    values = values.reshape(-1, group)
-    return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
-
-
-def _sectors(action: Action, group: int, board: CudaGpu) -> tuple[np.ndarray, np.ndarray]:
-    """The sectors that warps ask for with an action, and their bounds, as ``accesses`` has them."""
-    return accesses(_warps(action.place, group), _warps(action.on, group), action.size, board)[1:]
-
-
-def _moved(part: Section, n: int, from_turn: int) -> Callable[[int], int]:
-    """By how many bytes event ``n`` has moved so many turns behind ``from_turn``, for all threads
-    alike.
-    """
-    event = part.turns[0][n]
-    moves = [turn[n].place - event.place for turn in part.turns]
-    if any(np.ptp(move) for move in moves):
-        raise Untraceable(f"line {event.line}: a place moves with the turn, other for each thread")
-    places = [int(move[0]) for move in moves]
-    if len(places) <= PERIOD:
-        return lambda turn: places[min(from_turn + turn, len(places) - 1)]
-
-    def moved(turn: int) -> int:
-        whole, rest = divmod(from_turn + turn, PERIOD)
-        return places[rest] + whole * places[PERIOD]
-
-    return moved
-
-
-@dataclass(frozen=True, eq=False)
-class _CudaLaunch:
-    """A kernel's loop on a board: its turns, machine code, and how many workgroups there are."""
-
-    part: Section
+    part: Part
     loop: Loop
     board: CudaGpu
     group: int  # threads of a workgroup
     together: int  # workgroups on a multiprocessor
-    total: int
-    events: Callable[[int], list[Action]]  # of a turn, by so many workgroups
 
     def clauses(
-        self, blocks: int, free: tuple[int, str] = NOTHING
+        self, part: Part, free: tuple[int, str] = NOTHING
     ) -> tuple[tuple[Clause, ...], int]:
-        """A turn of the machine code, without what is ``free``, and how many of the source's."""
-        events = self.events(blocks)
-        computing = [event.what for event in events if event.kind in FLOPS]
-        head, _, rest = self.loop.text.partition("[")
-        inner, _, tail = rest.partition("]")
-        own = self.loop.fmas or len(computing)
-        trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
-        text = head + inner * trips + tail
-        unroll = 1 if inner else max(round(_count(text) / own), 1)
-        share = 1 - computing.count(free) / max(len(computing), 1)
-        weight = share * len(computing) * unroll / max(_count(text), 1)
+        """An iteration of the machine code, without what is ``free``, and how many of the
+        source's.
+        """
+        text, unroll, weight = self._text(part, free)
         issue_clocks = self.board.issue_clocks
-        queues = {letter: iter(self._slots(events, text, unroll, letter)) for letter in LETTERS}
+        queues = {letter: iter(self._slots(part, text, unroll, letter)) for letter in LETTERS}
         clauses: list[Clause] = []
         clocks = alone = 0.0  # of a scheduler, and of a warp that has one for itself
         waiting: list[Stream] = []
@@ -259,37 +136,55 @@ class _CudaLaunch:
                     lines.append(access.events[0].line)
         return tuple(clauses), unroll
 
-    def _slots(
-        self, events: list[Action], text: str, unroll: int, letter: str
-    ) -> list[list[WarpAccess]]:
-        """What each letter of the code stands for: loads leave as multiply-adds need them, the
-        first of each array first.
+    def _text(self, part: Part, free: tuple[int, str]) -> tuple[str, int, float]:
+        """Letters of an iteration of the code, iterations of the source in it, and what each
+        multiply-add of the code stands for.
         """
+        computing = [action.what for action in part.actions if action.kind in FLOPS]
+        share = 1 - computing.count(free) / max(len(computing), 1)
+        if self.loop.unroll:
+            return self.loop.text, self.loop.unroll, share
+        head, _, rest = self.loop.text.partition("[")
+        inner, _, tail = rest.partition("]")
+        own = self.loop.fmas or len(computing)
+        trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
+        text = head + inner * trips + tail
+        unroll = 1 if inner else max(round(_count(text) / own), 1)
+        return text, unroll, share * len(computing) * unroll / max(_count(text), 1)
+
+    def _slots(self, part: Part, text: str, unroll: int, letter: str) -> list[list[WarpAccess]]:
+        """What each letter of the code stands for: loads leave as multiply-adds need them, the
+        first of each array first; in assumed code, as the source has them.
+        """
+        events = part.actions
         seen: Counter = Counter()
         ranks = []
         for event in events:
             ranks.append(seen[event.array])
             seen[event.array] += 1
         own = [n for n, event in enumerate(events) if event.kind == LETTERS[letter]]
-        own.sort(key=lambda n: ranks[n])
+        if not self.loop.unroll:
+            own.sort(key=lambda n: ranks[n])
         asked = [(turn, n) for turn in range(unroll) for n in own]
         count = max(text.count(letter), 1)
         bounds = [round(len(asked) * n / count) for n in range(count + 1)]
         slots = []
         for first, end in pairwise(bounds):
             some = [events[n] for _, n in asked[first:end]]
-            moves = [_moved(self.part, n, turn) for turn, n in asked[first:end]]
-            slots.append([WarpAccess(some, moves)] if some else [])
+            turns = [turn for turn, _ in asked[first:end]]
+            slots.append([WarpAccess(some, turns, bool(part.kind))] if some else [])
         return slots
 
     def round(self, blocks: int, free: tuple[int, str] = NOTHING) -> tuple[float, Outcome]:
-        """Clocks of ``blocks`` workgroups that run at once, and a run of some turns of theirs."""
-        clauses, unroll = self.clauses(blocks, free)
+        """Clocks of the first ``blocks`` workgroups at once, and a run of some iterations of
+        theirs.
+        """
+        clauses, unroll = self.clauses(self.part.of_blocks(blocks, self.group), free)
         turns = -(-self.part.count // unroll)
         streams = [stream for clause in clauses for stream in clause.streams]
         each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
         phases = max((stream.phases for stream in streams), default=1)
-        some = -(-max(int(EFFORT // each), LEAST) // phases) * phases
+        some = -(-max(int(EFFORT // max(each, 1)), LEAST) // phases) * phases
         if turns <= 2 * some:
             out = self._run(clauses, turns, blocks)
             return out.end_clock / SCHEDULERS, out
@@ -302,36 +197,62 @@ class _CudaLaunch:
         path = Path(np.arange(blocks * warps), ((clauses, turns),))
         return run(pack([path], warps), self.board.in_quarters, self.together * warps)
 
-    @property
-    def rounds(self) -> list[tuple[float, int]]:
-        """How often how many workgroups run at once, or of straight code one behind the other."""
-        full = self.together * self.board.simd_engines
-        if not self.part.kind:
-            blocks = min(self.total, ROUNDS * full)
-            return [(self.total / blocks, blocks)]
-        whole, rest = divmod(self.total, full)
-        return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
-
 
 def _count(text: str) -> int:
     return sum(text.count(letter) for letter in MULTIPLY_ADDS)
+
+
+@dataclass(frozen=True, eq=False)
+class Ran:
+    """A part that has run: its clocks in the whole launch, those of a full round, and that run;
+    what its stores ask for, by line.
+    """
+
+    timed: Timed
+    clocks: float
+    round_clocks: float
+    out: Outcome
+    stored: dict[tuple[int, str], float]
+
+    @property
+    def busy(self) -> dict[str, float]:
+        """Clocks for which a unit is busy, by its name."""
+        shares = busy_shares(self.out.counts, self.out.end_clock, self.timed.board.in_quarters)
+        return {unit: share * self.clocks for unit, share in shares.items()}
+
+    @property
+    def turns(self) -> float:
+        """The run's counts, times so many, are the launch's."""
+        return self.clocks * SCHEDULERS / self.out.end_clock
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CudaReport(Report):
     """A timed launch of a CUDA kernel, as ``Report``; wavefronts are warps, "texture" is the load
     unit. ``loop`` is the machine code that was taken, and ``assumed`` says what it is if it isn't
-    the kernel's own; ``source`` the file of the kernel. ``launched_as`` and ``round_clocks``, those
-    of a full round, and ``stored``, the clocks of each line's stores, are for ``prices``.
+    the kernel's own; ``source`` the file of the kernel; ``ran`` its parts, of a full round of
+    ``blocks`` workgroups; ``stored``, the clocks of each line's stores.
     """
 
     loop: Loop
     assumed: str
     source: str
     stored: dict[tuple[int, str], float]
-    waited: tuple[float, ...]
-    round_clocks: float
-    launched_as: Any
+    ran: tuple[Ran, ...]
+    blocks: int
+
+    @property
+    def sure(self) -> str:
+        """How far launches of this class were off, as far as they were measured."""
+        if not self.assumed:
+            return SURE["own code"]
+        if any(ran.timed.loop.unroll == 0 for ran in self.ran):
+            tiles = any(
+                a.kind.startswith("shared") for ran in self.ran for a in ran.timed.part.actions
+            )
+            return SURE["tiles" if tiles else "blocks"]
+        looped = any(ran.timed.part.kind for ran in self.ran)
+        return SURE["loops" if looped else "straight code"]
 
     @cached_property
     def sectors(self) -> dict[tuple[int, str], float]:
@@ -339,11 +260,12 @@ class CudaReport(Report):
         (line, array) in words.
         """
         found: dict[tuple[int, str], list[float]] = {}
-        for action in self.launched_as.part.turns[0]:
-            if action.kind == "load":
-                launch = self.launched_as
-                sectors, bounds = _sectors(action, launch.group, launch.board)
-                found.setdefault(action.what, []).append(len(sectors) / (len(bounds) - 1))
+        for ran in self.ran:
+            for action in ran.timed.part.actions:
+                if action.kind == "load":
+                    sectors, bounds = sectors_of(action, ran.timed.group, ran.timed.board)
+                    asking = max(np.count_nonzero(np.diff(bounds)), 1)
+                    found.setdefault(action.what, []).append(len(sectors) / asking)
         return {what: sum(all_) / len(all_) for what, all_ in found.items()}
 
     @cached_property
@@ -352,28 +274,31 @@ class CudaReport(Report):
         workgroup, and for its turn on a scheduler.
         """
         found: dict[str, float] = defaultdict(float)
-        clauses, _ = self.launched_as.clauses(1)
-        for clause, waited in zip(clauses, self.waited):
-            lines = sorted(set(clause.sources))
-            of = " and ".join(map(str, lines))
-            found[f"loads of line {of}" if of else WAITS[clause.kind]] += waited
+        whole = sum(ran.out.lived * ran.turns for ran in self.ran)
+        for ran in self.ran:
+            clauses, _ = ran.timed.clauses(ran.timed.part.of_blocks(1, ran.timed.group))
+            for clause, waited in zip(clauses, ran.out.ledger.waited.tolist()):
+                lines = sorted(set(clause.sources))
+                of = " and ".join(map(str, lines))
+                name = f"loads of line {of}" if of else WAITS[clause.kind]
+                found[name] += waited * ran.turns / whole
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
     @cached_property
     def prices(self) -> dict[tuple[int, str], float]:
-        """The share of the launch that would be saved if the loop's loads of an array, or its
-        arithmetic, or stores took no time, by (line, what). Below zero: the others would get in
-        each other's way.
+        """The share of the launch that would be saved if the loads of an array, or arithmetic, or
+        stores of a line took no time, by (line, what). Below zero: the others would get in each
+        other's way.
         """
-        blocks = self.launched_as.rounds[0][1]
-        actions = self.launched_as.part.turns[0]
-        parts = sorted({a.what for a in actions if a.kind not in ("barrier", "store")})
-        looped = 1 - sum(self.stored.values()) / self.clocks
-        found = {
-            what: looped * (1 - self.launched_as.round(blocks, what)[0] / self.round_clocks)
-            for what in parts
-        }
-        return found | {what: clocks / self.clocks for what, clocks in self.stored.items()}
+        found: dict[tuple[int, str], float] = defaultdict(float)
+        for ran in self.ran:
+            actions = ran.timed.part.actions
+            for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
+                free = ran.timed.round(min(self.blocks, _blocks(ran.timed)), what)[0]
+                found[what] += ran.clocks / self.clocks * (1 - free / ran.round_clocks)
+        for what, clocks in self.stored.items():
+            found[what] += clocks / self.clocks
+        return dict(found)
 
     @property
     def listing(self) -> str:
@@ -390,9 +315,13 @@ class CudaReport(Report):
         waits = ", ".join(
             f"{name} {100 * share:.0f} %" for name, share in self.waits.items() if share > 0.01
         )
-        code = f"{self.assumed}{self.loop.name}"
-        said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {code}"
+        code = f"numba's, {self.assumed}{self.loop.name}"
+        said = f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {code}\n  {self.sure}"
         return self.device.says(re.sub(r", (LDS|DRAM rows|written) 0.0( %)?", "", said))
+
+
+def _blocks(timed: Timed) -> int:
+    return len(timed.part.actions[0].on) // timed.group
 
 
 def simulate(
@@ -406,142 +335,212 @@ def simulate(
     shared: int = 0,
 ) -> CudaReport:
     """How long a launch of a ``cuda.jit`` kernel takes on ``board``, and why: modelled, without a
-    GPU. ``arguments`` are its own: arrays, of which only shape and dtype count, and numbers.
+    GPU, as numba compiles it. ``arguments`` are its own: arrays, of which only shape and dtype
+    count, and numbers.
 
     ``listing`` is its machine code, as ``nvdisasm -hex -c`` prints it, with the
-    ``registers`` of a thread; without it, that of the most similar kernel known is assumed,
-    and for what computes in no loop over a size, loads before arithmetic before stores.
-    ``shared`` bytes of shared memory are asked for at the launch.
+    ``registers`` of a thread; without it, that of the most similar product known is assumed, or
+    loads before arithmetic before stores. ``shared`` bytes of shared memory are asked for at the
+    launch.
 
     Raises ``Untraceable``, a ``ValueError`` with the line, for a kernel whose ways or places depend
     on data, and ``ValueError`` for a workgroup without room.
 
         simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
+    if not isinstance(board, CudaGpu):
+        raise TypeError(f"board is a GPU that runs CUDA, such as ck.today.H200, not {board!r}")
+    if not isfunction(function_of(kernel)):
+        raise TypeError(
+            f"{shortened(kernel)} is no kernel: give the function below @cuda.jit and, separately,"
+            " its grid and threads"
+        )
     grid = _sizes("grid", grid)
     threads = _sizes("threads", threads)
-    group = prod(threads)
-    if group > MOST_THREADS:
-        raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {group:,}")
-    parts, static = traced(kernel, grid, threads, arguments, 1, PERIOD + 1, shared)
-
-    main = max(range(len(parts)), key=lambda n: parts[n].count * len(parts[n].turns[0]))
-    part = parts[main]
-    actions = part.turns[0]
-    if not actions:
-        raise NothingToTime(f"{_name(kernel)} neither computes nor loads nor stores")
-    kinds = Counter(event.kind for event in actions)
-    fmas = sum(kinds[kind] for kind in FLOPS)
-    item = max((event.size for event in actions if event.kind in FLOPS), default=4)
+    if math.prod(threads) > MOST_THREADS:
+        found = math.prod(threads)
+        raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {found:,}")
+    launch = Launch(kernel, grid, threads, arguments, shared)
+    totals = totals_of(launch)
+    if not totals.busy.any():
+        raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
     if isinstance(listing, str):
         if not registers:
             raise ValueError("a listing needs the registers of a thread: registers=...")
         listing = read_listing(listing, registers=registers)
-    assumed = ""
+    return _report(launch, totals, board, listing)
+
+
+def _codes(parts: list[Part], listing: Loop | None, blocked: bool) -> tuple[list[Loop], int, str]:
+    """The machine code of each part, which part is the main one, and what is said of its code."""
+    sizes = [part.count * len(part.actions) for part in parts]
+    main = max(range(len(parts)), key=sizes.__getitem__)
+    codes = [_assumed(part, blocked, part is parts[0]) for part in parts]
     if listing:
-        loop = listing
-    elif part.kind and fmas and kinds["load"] + kinds["shared load"]:
-        counts = fmas, *places_of(part.turns)
-        loop = nearest(counts, item, part.kind, bool(kinds["shared load"]))
-        assumed = "that of the most similar kernel known, "
-    else:
-        text = straight(actions)
-        loop = Loop("loads, arithmetic, stores", STRAIGHT_REGISTERS, text, max(fmas, 1))
-        assumed = "assumed: "
-    arrays = [array for array in arguments if getattr(array, "shape", ())]
-    if sum(prod(array.shape) * array.dtype.itemsize for array in arrays) <= board.l2_bytes:
-        timed_on = replace(board, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
-    else:
-        timed_on = board
-    together = occupancy(board, loop.registers, group, static + shared)
+        codes[main] = listing
+        return codes, main, ""
+    known = codes[main].unroll == 0
+    return codes, main, "that of the most similar product known, " if known else "assumed: "
 
-    def events(blocks: int) -> list[Action]:
-        seen = traced(kernel, grid, threads, arguments, blocks, 1, shared)[0][main].turns[0]
-        if len(seen) != len(part.turns[0]):
-            raise Untraceable(f"{_name(kernel)}: its workgroups differ in what they do")
-        working = np.any([a.on for a in seen if a.kind != "barrier"], axis=0)
-        idle = blocks - int(np.any(working.reshape(blocks, -1), axis=1).sum())
-        if idle:
-            raise Untraceable(
-                f"{_name(kernel)}: {idle:,} of the first {blocks:,} workgroups have no thread that"
-                " does anything: launch fewer"
-            )
-        return seen
 
-    launch = _CudaLaunch(part, loop, timed_on, group, together, prod(grid), events)
-    rounds = [(times, launch.round(blocks)) for times, blocks in launch.rounds]
-    clocks = sum(times * clocks for times, (clocks, _) in rounds)
-    sectors: Counter = Counter()
-    written = 0
-    for action, count in ((a, p.count * prod(grid)) for p in parts for a in p.turns[0]):
+def _assumed(part: Part, blocked: bool, begins: bool) -> Loop:
+    """The code of the most similar product, of which threads keep a block or from shared memory, or
+    what numba's compiler makes of such code.
+    """
+    kinds = Counter(action.kind for action in part.actions)
+    fmas = sum(kinds[kind] for kind in FLOPS)
+    slow = kinds["store"] + kinds["function"]
+    loads = kinds["load"] + kinds["shared load"]
+    blocked = blocked or bool(kinds["shared load"])
+    if part.kind and kinds["multiply-add"] and loads and blocked and not slow:
+        item = max(action.size for action in part.actions if action.kind in FLOPS)
+        counts = fmas, *places_of(part.actions)
+        loop, far = nearest(counts, item, part.kind, bool(kinds["shared load"]))
+        if far < FAR:
+            return loop
+    return generic(part.actions, part.kind, begins)
+
+
+def _share_of(board: CudaGpu, together: int, most: int) -> tuple[CudaGpu, int]:
+    """A board that is one of so many equal shares of another, so that ``most`` workgroups fill
+    it.
+    """
+    shares = 1
+    while together * (board.simd_engines // shares) > most and shares < 16:
+        shares *= 2
+    return replace(
+        board,
+        simd_engines=board.simd_engines // shares,
+        l2_slices=max(board.l2_slices // shares, 1),
+        l2_bytes=board.l2_bytes // shares,
+        memory_channels=max(board.memory_channels // shares, 1),
+        memory_gb_s=board.memory_gb_s / shares,
+    ), shares
+
+
+def _report(launch: Launch, totals: Totals, board: CudaGpu, listing: Loop | None) -> CudaReport:
+    group = math.prod(launch.threads)
+    total = count_busy(totals, launch)
+    most = at_most(launch, totals)
+    parts = trace(launch, totals, 1)
+    codes, main, assumed = _codes(parts, listing, totals.has_local)
+    registers = max(code.registers for code in codes)
+    together = occupancy(board, registers, group, totals.shared + launch.shared)
+    arrays = [array for array in launch.arguments if getattr(array, "shape", ())]
+    size = sum(math.prod(array.shape) * np.dtype(array.dtype).itemsize for array in arrays)
+    part_board, shares = _share_of(board, together, most)
+    if size <= board.l2_bytes:
+        part_board = replace(part_board, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
+    full = together * part_board.simd_engines
+    own = -(-total // shares)  # workgroups of this share of the chip
+    if len(parts) == 1 and not parts[0].kind:
+        blocks = min(own, ROUNDS * full, max(most, 1))
+        rounds = [(own / blocks, blocks)]
+    else:
+        whole, rest = divmod(own, full)
+        rounds = [(n, some) for n, some in ((whole, full), (1, rest)) if n * some]
+    blocks = rounds[0][1]
+    ran = []
+    for part, code in zip(trace(launch, totals, blocks), codes, strict=True):
+        timed = Timed(part, code, part_board, group, together)
+        runs = [(times, timed.round(some)) for times, some in rounds]
+        clocks = sum(times * took for times, (took, _) in runs)
+        stored = _stored(part, totals, group, board)
+        ran.append(Ran(timed, clocks, *runs[0][1], stored))
+    return _told(launch, totals, board, ran, main, assumed, total, together, blocks)
+
+
+def _stored(part: Part, totals: Totals, group: int, board: CudaGpu) -> dict[tuple[int, str], float]:
+    """The sectors that all stores of a part's lines ask for in the whole launch."""
+    found: dict[tuple[int, str], float] = defaultdict(float)
+    asked: Counter = Counter()
+    for action in part.actions:
         if action.kind == "store":
-            sectors[action.what] += count * len(_sectors(action, group, board)[0])
-            written += count * action.size * int(action.on.sum())
-    round_clocks, out = rounds[0][1]
-    quarters = timed_on.in_quarters
-    warps = -(-group // WARP)
-    busy = busy_shares(out.counts, out.end_clock, quarters)
-    bytes_clock = timed_on.memory_gb_s * timed_on.dram_efficiency / board.clock_ghz
-    storing = {
-        "texture": board.stored_sector_clocks / board.simd_engines * sectors.total(),
-        "DRAM": written / bytes_clock,  # L2 gathers what goes to one sector
+            asked[action.what] += int(action.on.sum())
+            found[action.what] += len(sectors_of(action, group, board)[0])
+    done = {
+        (line, f"{kind}s of {array}"): n for (kind, line, _, array), n in totals.amounts.items()
     }
-    if part.kind:  # stores come behind the loop, in straight code between other warps' loads
-        total = clocks + max(storing.values())
-    else:
-        total = max(clocks, *(busy[unit] * clocks + storing[unit] for unit in storing))
-    busy = {unit: (share * clocks + storing.get(unit, 0)) / total for unit, share in busy.items()}
-    stored = {what: (total - clocks) * count / sectors.total() for what, count in sectors.items()}
-    lived = out.lived / (out.end_clock * board.simd_engines * together * warps)
-    full = sum(times * blocks for times, blocks in launch.rounds) / launch.rounds[0][1]
-    flops = sum(FLOPS.get(a.kind, 0) * p.count * a.on.sum() for p in parts for a in p.turns[0])
-    turns = clocks * SCHEDULERS / out.end_clock  # the run's counts, times so many, are the launch's
+    return {what: found[what] * done[what] / max(n, 1) for what, n in asked.items()}
+
+
+def _told(
+    launch: Launch, totals: Totals, board: CudaGpu, ran: list[Ran], main: int, assumed: str,
+    total: int, together: int, blocks: int,
+) -> CudaReport:  # fmt: skip
+    """The report on parts that have run."""
+    bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
+    fits = ran[0].timed.board.memory_gb_s > board.memory_gb_s
+    busy: Counter = Counter()
+    stored: dict[tuple[int, str], float] = {}
+    clocks = 0.0
+    written = totals.bytes("store")
+    most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
+    all_stored = sum(sum(one.stored.values()) for one in ran)
+    for one in ran:
+        own, sectors = one.busy, sum(one.stored.values())
+        storing = {"texture": board.stored_sector_clocks * sectors * most / total}
+        storing["L2"] = board.l2_stored_sector_clocks * sectors
+        storing["DRAM"] = 0.0 if fits else written * sectors / max(all_stored, 1) / bytes_clock
+        took = max(one.clocks, *(own[unit] + storing[unit] for unit in storing))
+        for what, count in one.stored.items():
+            stored[what] = stored.get(what, 0) + (took - one.clocks) * count / sectors
+        for unit, amount in own.items():
+            busy[unit] += amount + storing.get(unit, 0.0)
+        clocks += took
+    clocks = max(clocks, board.workgroup_clocks * math.prod(launch.grid))
+    out = ran[main].out
+    quarters = ran[main].timed.board.in_quarters
+    warps = -(-math.prod(launch.threads) // WARP)
+    engines = ran[main].timed.board.simd_engines
+    shares = board.simd_engines / engines
+    lived = out.lived / (out.end_clock * engines * together * warps)
+    counts: Counter = Counter()
+    moved: Counter = Counter()
+    for one in ran:
+        counts.update({name: one.turns * n for name, n in one.out.counts.items()})
+        for name, amount in bytes_moved(one.out.counts, quarters).items():
+            moved[name] += amount * one.turns * shares
     hits = {
-        name.upper(): 1 - out.counts[f"{name}_missed"] / max(out.counts[f"{name}_asked"], 1)
+        name.upper(): 1 - counts[f"{name}_missed"] / max(counts[f"{name}_asked"], 1e-9)
         for name in ("l1", "l2")
     }
     use = use_of(out, quarters)
-    moved = bytes_moved(out.counts, quarters)
     events_shown = out.timeline.copy()
     events_shown[:, 3:] /= SCHEDULERS
+    item = max((size for kind, _, size, _ in totals.amounts if kind in FLOPS), default=4)
     shown = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
+    shares_busy = {unit: min(amount / clocks, 1.0) for unit, amount in busy.items()}
     return CudaReport(
-        kernel=_name(kernel),
+        kernel=launch.name,
         device=board,
         size=None,
-        clocks=total,
-        seconds=total / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
-        flops=float(flops) * prod(grid),
+        clocks=clocks,
+        seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
+        flops=float(totals.flops),
         peak_gflops=board.peak_gflops("double" if item == 8 else "single"),
-        bound=bound(busy, lived, full),
-        registers=loop.registers,
+        bound=bound(shares_busy, lived, total / (together * board.simd_engines)),
+        registers=max(one.timed.loop.registers for one in ran),
         active=together * warps,
-        wavefronts=prod(grid) * warps,
-        simulated=min(1.0, 1 / turns),
-        busy=read_only(busy),
+        wavefronts=math.prod(launch.grid) * warps,
+        simulated=min(1.0, 1 / max(ran[main].turns, 1e-9)),
+        busy=read_only(shares_busy),
         hits=read_only(hits),
-        bytes=read_only(
-            {name: amount * turns for name, amount in moved.items()} | {"written": written}
-        ),
+        bytes=read_only(dict(moved) | {"written": written}),
         error=0.0,
-        lived=out.lived * turns / SCHEDULERS,
+        lived=sum(one.out.lived * one.turns for one in ran) * shares / SCHEDULERS,
         events=events_shown,
         use=replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=shown),
-        question=SimpleNamespace(kernel=kernel, count=1),  # type: ignore[arg-type]
+        question=SimpleNamespace(kernel=launch.kernel, count=1),  # type: ignore[arg-type]
         launch=None,  # type: ignore[arg-type]
         seen=None,  # type: ignore[arg-type]
-        loop=loop,
+        loop=ran[main].timed.loop,
         assumed=assumed,
         stored=stored,
-        waited=tuple((out.ledger.waited / out.lived).tolist()),
-        round_clocks=round_clocks,
-        source=function_of(kernel).__code__.co_filename,
-        launched_as=launch,
+        source=function_of(launch.kernel).__code__.co_filename,
+        ran=tuple(ran),
+        blocks=blocks,
     )
-
-
-def _name(kernel: Any) -> str:
-    return str(function_of(kernel).__name__)
 
 
 def _sizes(name: str, given: Any) -> tuple[int, int]:

@@ -21,10 +21,12 @@ from dataclasses import dataclass
 from functools import cache
 from math import log2
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from cypresskit.today.cuda_trace import Action
+from cypresskit.today.cuda_values import SLOW
 
 LETTERS = {"FFMA": "f", "DFMA": "d", "FMUL": "f", "FADD": "f", "DMUL": "d", "DADD": "d"} | {
     "LDG": "L", "LD": "L", "LDS": "S", "STS": "T", "BAR": "B", "IMAD": "m", "VIADD": "m"
@@ -52,6 +54,7 @@ class Loop:
     leaving: float = 0
     item: int = 4
     kind: str = "while"
+    unroll: int = 0
 
 
 def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
@@ -111,7 +114,7 @@ def _letter(operation: str) -> str:
     return LETTERS.get(name, "u" if name[0] == "U" and name != "ULDC" else "o")
 
 
-def places_of(turns: list[list[Action]]) -> tuple[int, int, int, int]:
+def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
     """How many loads a turn has, how many of the array that it asks first, in how many places they
     lie, but for those beside the load before, and how many of these the next turn leaves for others
     than those beside them.
@@ -119,15 +122,80 @@ def places_of(turns: list[list[Action]]) -> tuple[int, int, int, int]:
     last: dict[str, Action] = {}
     loads: Counter = Counter()
     count = leaving = 0
-    for action, then in zip(turns[0], turns[:2][-1]):
+    for action in actions:
         if "load" in action.kind:
             before = last.get(action.array)
             beside = before is not None and np.all(action.place == before.place + before.size)
             count += not beside
-            leaving += not beside and bool(np.any(then.place != action.place + action.size))
+            leaving += not beside and action.step != action.size
             last[action.array] = action
             loads[action.array] += 1
     return loads.total(), next(iter(loads.values()), 0), count, leaving
+
+
+#: Instructions that numba adds to the source's, from the machine code of 44 everyday kernels: where
+#: a kernel begins, in an iteration of `range` or `while`, and for an index of its own.
+START = "o.o.o.o.a.p.o.a..a.b.o.a.o.a..a.a.o.a.a.o.a.m.a.m.a.a.a.m.a.a.a.o.a.a.m."
+ITERATION = {"range": "a..a.m.a.", "while": "a."}
+FIRST = {"range": "a..a.m.a..a.a.m.a.", "while": "", "": ""}  # more of the first index
+INDEX = {"": "a..p.m.a.m.a..m.a.", "range": "a..p.m.a..a.m.a..m.a.a.", "while": "a.m."}
+BESIDE = "a."  # an index that differs from another by a constant
+ACCESS = {"load": "L.", "store": "o.", "shared load": "S.", "shared store": "T."}
+SLOW_CODE = {4: 2 * "a.o.f.f.o.f.f.f." + 40 * ".", 8: "a.od.d.d.d.d.d.d.d.d.d.d.d." + 40 * "."}
+REGISTERS = 32
+UNROLL = 4  # iterations that numba's compiler does at once
+BATCH = 4  # loads that a loop waits for at once
+
+
+def generic(actions: list[Action], kind: str, begins: bool = True) -> Loop:
+    """Machine code that is assumed where none is known: loads leave together, and are waited for
+    before arithmetic; a store, a barrier or a function ends a batch. A loop is unrolled, a few of
+    its loads at once, unless batches of its iterations can't meet. ``begins``: with the kernel's
+    first instructions.
+    """
+    apart = any(a.kind in ("store", "shared store", "barrier", SLOW) for a in actions)
+    loading = sum(a.kind.endswith("load") for a in actions)
+    unroll = 1 if apart or not kind else UNROLL
+    together = min(max(BATCH // max(loading, 1), 1), unroll)
+    text = START if begins and not kind else ""
+    for _ in range(unroll // together):
+        text += _batch(actions, together, kind)
+    text += "." * BRANCH if kind else ""
+    return Loop("loads, arithmetic, stores", REGISTERS, text, kind=kind, unroll=unroll)
+
+
+def _batch(actions: list[Action], together: int, kind: str) -> str:
+    """The code of some iterations whose loads leave together."""
+    text = loads = arithmetic = ""
+    for _ in range(together):
+        places: list[Any] = []
+        loads += ITERATION.get(kind, "")
+        for action in actions:
+            if action.kind == SLOW:
+                arithmetic += SLOW_CODE[action.size]
+            elif action.kind not in ACCESS and action.kind != "barrier":
+                arithmetic += "d..." if action.size == 8 else "f.."
+            elif action.kind.endswith("load"):
+                loads += _index(action, places, kind) + ACCESS[action.kind]
+            else:
+                store = _index(action, places, kind) + ACCESS.get(action.kind, "B")
+                text += f"{loads}w{arithmetic}{store}"
+                loads = arithmetic = ""
+    return f"{text}{loads}w{arithmetic}"
+
+
+def _index(action: Action, places: list[Any], kind: str) -> str:
+    """The code of an index, by what it differs from others of the iteration; of shared memory and
+    of the same places by all threads it is short.
+    """
+    place = np.asarray(action.place)
+    beside = not place.ndim or any(np.ptp(place - other) == 0 for other in places)
+    places.append(place)
+    if action.kind == "barrier":
+        return ""
+    if beside or action.kind.startswith("shared"):
+        return BESIDE
+    return FIRST[kind] * (len(places) == 1) + INDEX[kind]
 
 
 @cache
@@ -139,9 +207,10 @@ def known() -> tuple[Loop, ...]:
 
 def nearest(
     counts: tuple[float, float, float, float, float], item: int, kind: str, shared: bool = False
-) -> Loop:
-    """The known loop whose turn is most like one with these ``counts``: multiply-adds, and what
-    ``places_of`` tells of its loads; of ``shared`` memory, too, or not.
+) -> tuple[Loop, float]:
+    """The known loop whose iteration is most like one with these ``counts``, multiply-adds and what
+    ``places_of`` tells of its loads, of ``shared`` memory, too, or not; and how far it is, in
+    doublings of a count.
     """
 
     def far(loop: Loop) -> float:
@@ -150,4 +219,5 @@ def nearest(
         differ = 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
         return sum(abs(log2((1 + has) / (1 + wants))) for wants, has in both) + differ
 
-    return min(known(), key=far)
+    found = min(known(), key=far)
+    return found, far(found)

@@ -64,8 +64,14 @@ class CudaGpu(Device):
     access_clocks: float = _positive(
         "of the load unit per access, at least", "H200: the loop that measures takes no less", 1.3
     )
+    missed_line_clocks: float = _positive(
+        "clocks of the load unit per line new to a warp", "none", 1.0, "everyday kernels, an H100"
+    )
     stored_sector_clocks: float = _positive("of the load unit per sector stored", "H200", 2.6)
-    l1_bytes: int = _power("bytes with shared memory", "data sheet", 256 << 10)
+    l2_stored_sector_clocks: float = _positive(
+        "clocks of the chip per sector stored", "none", 0.04, "transposes, an H100"
+    )
+    l1_bytes: int = _amount("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
     l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")
     l2_slices: int = _power(
@@ -78,6 +84,9 @@ class CudaGpu(Device):
     dram_clocks: int = _amount("clocks, memory", "H200", 693)
     dram_row_clocks: int = 0
     dram_efficiency: float = _positive("share of the peak", "H200", 0.9)
+    workgroup_clocks: float = _positive(
+        "clocks of the chip per workgroup started", "none", 1.23, "six everyday kernels, an H100"
+    )
     launch_us: float = _amount(
         "microseconds that a launch takes longer than its warps", "none", 0.8, "N = 128, the record"
     )

@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,8 +22,10 @@ import numpy as np
 
 from cypresskit.today import cuda_kernels
 from cypresskit.today.cuda_code import Loop, places_of, read_listing
+from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
-from cypresskit.today.cuda_trace import traced
+from cypresskit.today.cuda_parts import parts_of
+from cypresskit.today.cuda_trace import Launch
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
 SIDES = 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16
@@ -220,20 +222,24 @@ def kernels() -> Iterator[tuple[str, Any, str, int]]:
 def of_a_turn(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
     """A turn of the source: multiply-adds, what ``places_of`` tells, and the kind of the loop."""
     matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
-    parts, _ = traced(kernel, (2, 2), (side, side), matrices, 1, 2)
-    part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.turns[0]))
-    turn = part.turns[0]
-    fmas = sum(one.kind == "multiply-add" for one in turn)
-    return fmas, *places_of(part.turns), part.kind
+    totals = totals_of(Launch(kernel, (2, 2), (side, side), matrices))
+    parts = list(parts_of(totals.items))
+    part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.actions))
+    fmas = sum(one.kind == "multiply-add" for one in part.actions)
+    return fmas, *places_of(part.actions), part.kind
 
 
-def compiled(kernel: Any, precision: str, folder: str) -> tuple[str, int]:
-    """The listing of a kernel's machine code, and the registers of a thread."""
+def compiled(
+    kernel: Any, precision: str, folder: str, dimensions: Sequence[int] = (2, 2, 2)
+) -> tuple[str, int]:
+    """The listing of a kernel's machine code, and the registers of a thread. Its arguments are
+    arrays with as many ``dimensions``.
+    """
     from numba import types
 
     tools = next(Path(place) / "nvidia/cu13/bin" for place in sys.path if "site-packages" in place)
-    matrix = types.Array(getattr(types, precision), 2, "C")
-    ptx, _ = cuda.compile_ptx(kernel.py_func, (matrix,) * 3, cc=(9, 0))
+    arrays = tuple(types.Array(getattr(types, precision), count, "C") for count in dimensions)
+    ptx, _ = cuda.compile_ptx(kernel.py_func, arrays, cc=(9, 0))
     source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
     source.write_text(ptx, encoding="utf-8")
     about = _said(tools / "ptxas", "-v", "-arch=sm_90", source, "-o", made)

@@ -1,9 +1,9 @@
-"""Forbid a process to start others, by a filter of system calls (seccomp) that can't be removed.
+"""A process that starts no other: a filter of system calls (seccomp), which nothing can take back.
 
-``fork``, ``subprocess`` and everything else that starts a process raise ``PermissionError``;
-threads still start. Files in memory and shared segments are refused, too, since no limit counts
-their memory as the process's own. The filter exists for x86-64 and Arm; on other processors
-``stay_alone`` does nothing.
+``fork``, ``subprocess`` and whatever else would start a process raise ``PermissionError``; threads
+begin as ever. So does what would take memory that no limit counts as the process's own: files in
+memory, and shared segments. It stands for x86-64 and Arm; on other processors ``stay_alone`` does
+nothing.
 """
 
 import ctypes

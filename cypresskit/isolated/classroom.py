@@ -1,8 +1,8 @@
-"""Replace ``cypresskit.teach`` in a student's process: published figures and the contest's entries
-are there, lessons and checks are not.
+"""What stands for ``cypresskit.teach`` in a bare process: published figures and entries of the
+contest; of the lessons and their checks, nothing.
 
-While a notebook's cells run, each helper of a lesson is an ``Absent``, which can be called, so that
-a cell which prints its result runs on. While the answer is called, using one is an error.
+While a notebook's cells are run, a lesson's helper is an ``Absent`` that any code may call, so
+that a cell which prints what it finds goes on. While the answer is called, using one is an error.
 """
 
 import sys
@@ -15,7 +15,7 @@ from cypresskit.kernels import generated
 
 
 class Absent:
-    """The stub of ``name``, an attribute of ``cypresskit.teach``."""
+    """What isn't there while an answer is judged: ``name`` of ``cypresskit.teach``."""
 
     lenient = False
 

@@ -1,10 +1,10 @@
-"""Pickle a notebook's function by value, with the names that it uses.
+"""A notebook's function as bytes, with the names that it uses.
 
-Python's own pickle stores a function as the name of its module, which a notebook doesn't have.
-Here cloudpickle stores a function that no installed package defines by value: its code, its
-defaults, and the global names that its code mentions. A name whose value can't be pickled, such as
-an open file, is left out, and using it in the other process raises an error that says so. Lessons
-and their checks (``cypresskit.teach``) are never included.
+Python's own pickle writes a function as the name of its module, and a notebook has none. Here
+cloudpickle writes one that is no installed package's by value: its code, its defaults, and those
+global names that its code mentions. Names that stand for something which can't be written, an open
+file or a picture, are left out, and the bare process says so if they are used. Lessons and their
+checks (``cypresskit.teach``) are never taken along.
 """
 
 import importlib

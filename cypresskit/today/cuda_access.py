@@ -1,0 +1,127 @@
+"""What warps ask the load unit and the memory for, from the places of their threads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cypresskit.timing.work import Stream, of_cost
+from cypresskit.today.cuda_trace import WARP, Action
+from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+
+BANKS = 32
+LINE = 128  # bytes
+PERIOD = 8  # iterations after which places of numbers have moved by whole sectors
+
+
+def accesses(
+    places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
+    unit, the sectors that each warp asks for, each once, and their bounds.
+    """
+    parts = max(size // 4, 1)  # of a warp: what the load unit serves at once
+    at_once = zip(np.split(places, parts, axis=1), np.split(on, parts, axis=1))
+    clocks = sum(_bank_clocks(some, asking, size) for some, asking in at_once)
+    sectors = np.where(on, places // board.line_bytes, -1)
+    sectors.sort(axis=1)
+    new = np.diff(sectors, axis=1, prepend=-1) != 0
+    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
+    return np.maximum(clocks, board.access_clocks), sectors[new], bounds
+
+
+def _bank_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
+    """Clocks of the load unit for what it serves at once of each warp."""
+    each = max(size // 4, 1)
+    words = (places[:, :, np.newaxis] // 4 + np.arange(each)).reshape(len(places), -1)
+    words = np.where(np.repeat(on, each, axis=1), words, -1)
+    words.sort(axis=1)
+    new = np.diff(words, axis=1, prepend=-1) != 0
+    warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
+    banks = np.bincount((warp * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
+    lines = new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
+    return np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
+
+
+def of_warps(values: np.ndarray, group: int) -> np.ndarray:
+    """(warps, lanes) of workgroups of ``group`` threads; the last warp of each may lack some."""
+    values = values.reshape(-1, group)
+    return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
+
+
+def sectors_of(action: Action, group: int, board: CudaGpu) -> tuple[np.ndarray, np.ndarray]:
+    """The sectors that warps ask for with an action, and their bounds, as ``accesses`` has them."""
+    places = np.broadcast_to(action.place, action.on.shape)
+    return accesses(of_warps(places, group), of_warps(action.on, group), action.size, board)[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class WarpAccess:
+    """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
+    for, each in an iteration of the source: ``turns``, in which it has moved by so many of its
+    steps; ``looped``, if there are more. A line of which a thread asks for a sector that it hadn't
+    asked for in the iteration before takes the load unit ``missed_line_clocks``.
+    """
+
+    events: list[Action]
+    turns: list[int]
+    looped: bool = False
+
+    def stream(self, unroll: int, group: int, board: CudaGpu) -> Stream:
+        """What warps of workgroups of ``group`` threads ask for, in quarters of clocks."""
+        size = self.events[0].size
+        shared = self.events[0].kind.startswith("shared")
+        on = np.concatenate([of_warps(event.on, group) for event in self.events], axis=1)
+        phases = 1
+        steps = [event.step * unroll for event in self.events]
+        while not shared and phases < PERIOD and any(step % board.line_bytes for step in steps):
+            phases *= 2
+            steps = [event.step * unroll * phases for event in self.events]
+        found = [self._asked(phase * unroll, on, group, board) for phase in range(phases)]
+        costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
+        amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
+        none = np.zeros(0, np.int64)
+        if shared:
+            return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
+        counts = np.stack([np.diff(bounds) for _, _, bounds in found], axis=1).ravel()
+        ptr = np.concatenate(([0], np.cumsum(counts)))
+        line = np.zeros(ptr[-1], np.int64)
+        for phase, (_, sectors, bounds) in enumerate(found):
+            begin = np.repeat(ptr[phase:-1:phases] - bounds[:-1], np.diff(bounds))
+            line[begin + np.arange(len(sectors))] = sectors
+        amounts["asked"] = counts
+        amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
+        within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
+        offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
+        return Stream(amounts, ptr, line, offset, phases, steps[0] // board.line_bytes)
+
+    def _asked(
+        self, turn: int, on: np.ndarray, group: int, board: CudaGpu
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``accesses`` in an iteration of the code."""
+        places = [
+            of_warps(np.broadcast_to(event.place, event.on.shape), group)
+            + event.step * (more + turn)
+            for event, more in zip(self.events, self.turns)
+        ]
+        clocks, sectors, bounds = accesses(
+            np.concatenate(places, axis=1), on, self.events[0].size, board
+        )
+        if not self.events[0].kind.startswith("shared"):
+            before = [place - event.step for place, event in zip(places, self.events)]
+            new = on.copy()
+            if any(event.step for event in self.events):
+                new &= np.concatenate(places, axis=1) // board.line_bytes != (
+                    np.concatenate(before, axis=1) // board.line_bytes
+                )
+            elif self.looped:
+                new[:] = False
+            lines = _different(np.concatenate(places, axis=1) // LINE, new)
+            clocks = np.maximum(clocks, board.missed_line_clocks * lines)
+        return clocks, sectors, bounds
+
+
+def _different(numbers: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """How many different numbers each row has of those that are ``on``."""
+    sorted_ = np.where(on, numbers, -1)
+    sorted_.sort(axis=1)
+    return (np.diff(sorted_, axis=1, prepend=-1) != 0).sum(axis=1)
