@@ -3,7 +3,7 @@
 ``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a
 source is written. Saved outputs are those of the run, except for what differs each time: the cell
 that loads the players' scripts, progress bars. Prose, which would reveal folded
-solutions, can't be edited, and checks can't be deleted.
+solutions, can't be edited, and checks can't be deleted. A student's checks have no saved outputs.
 
 A cell of an exercise says so in its metadata, where marks, hand-outs and the site read it, under
 ``ENTRY``: the number of the ``exercise``, and which ``part`` of it the cell is.
@@ -151,7 +151,10 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
             )
             text, above = text.replace(FOLD, fold), ""
         text = _solution(text) if solved else GIVEN.sub(r"\1", MARKS.sub("", text))
-        cells.append(_cell(cell.cell_type, text, cell.metadata))
+        metadata = dict(cell.metadata)
+        if part == "check" and not solved:
+            metadata["tags"] = [LOADER]  # no verdict before the reader has run it
+        cells.append(_cell(cell.cell_type, text, metadata))
     return _notebook(cells)
 
 

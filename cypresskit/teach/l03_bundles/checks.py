@@ -177,7 +177,7 @@ def check_products(mine: Kernel) -> str:
     Bundles are asked for, and not only speed: that depends on registers, too.
     """
     bundles = card(mine).loop_bundles
-    found = f"with {bundles} bundles a turn"
+    found = f"with {bundles} bundles per iteration"
     unless(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
     return found
 

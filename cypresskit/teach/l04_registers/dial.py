@@ -83,7 +83,7 @@ def dial() -> Player:
         ("computes (half height: one alone)", "alu", "box"),
         ("in the texture unit", "texture", "box"),
         ("data on their way", "soft", "solid"),
-        ("nobody computes", "wait", "box"),
+        ("no wavefront computes", "wait", "box"),
         ("gap in a row: it waits for its turn", "line", "frame"),
     )
     note = sheet.note(
@@ -149,7 +149,7 @@ def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
     across = Scale("registers a work-item", REGISTERS[0] - 2, REGISTERS[-1] + 2, ticks=SHOWN)
     up = Scale("Gflop/s in the steady state", 0, PEAK, ticks=range(0, int(PEAK) + 1, 680))
-    label = "The speed for so many registers, at the chosen latency"
+    label = "The speed for each number of registers, at the chosen latency"
     chart = Chart(sheet, across, up, label=label, width=CHART_WIDTH, height=CHART_HEIGHT)
     speeds = np.array([point.gflops for point in points])
     by_registers = speeds.reshape(-1, len(REGISTERS))

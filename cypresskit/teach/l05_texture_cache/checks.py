@@ -45,7 +45,7 @@ def four_texels() -> tuple:
         ([(4, 0), (1, 1), (2, 1), (4, 2)], 10),
     ],
     {
-        "these are the texels that differ; four neighbours in a row share a line.": counting(
+        "these are the texels that differ; four adjacent texels of a row share a line.": counting(
             lambda x, y, w: (x, y)
         ),
         "a line may end in the next row, if rows aren't a multiple of four long. "
@@ -197,21 +197,21 @@ def limit(f, b, c):
         "they compute and fetch at the same time: which takes longer?": lambda f, b, c: (
             f * RATE / (4 * b + c)
         ),
-        "the turn takes as long as its slower unit, not the faster one.": lambda f, b, c: (
+        "the iteration takes as long as its slower unit, not the faster one.": lambda f, b, c: (
             f * RATE / min(4 * b, c)
         ),
         "a bundle of a wavefront takes 4 clocks.": lambda f, b, c: f * RATE / max(b, c),
         "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
             limit(f, 4 * b, c)
         ),
-        "`clocks` are those of all of a turn's fetches already.": lambda f, b, c: limit(
+        "`clocks` are those of all fetches of an iteration already.": lambda f, b, c: limit(
             f, b, 16 * c
         ),
         "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
         "the arithmetic takes its time as well.": lambda f, b, c: f * RATE / c,
     },
-    "flops of a wavefront, over the clocks of a turn, times engines, times clocks a second (in"
-    " units of 10^9).",
+    "flops of a wavefront, over the clocks of an iteration, times engines, times clocks per second"
+    " (in units of 10^9).",
     " Gflop/s",
     name="ceiling_of",
     draw=lambda: (

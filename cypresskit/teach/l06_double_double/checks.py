@@ -264,4 +264,4 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 @climb_exercise("06")
 def check_in_double(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel with a block of 4 x 4 doubles."""
-    return f"with {compile(mine.program).card(1).loop_bundles} bundles a turn"
+    return f"with {compile(mine.program).card(1).loop_bundles} bundles per iteration"

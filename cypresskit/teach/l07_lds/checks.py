@@ -43,7 +43,7 @@ def variants_table() -> str:
 
 def turns_table() -> str:
     """For how many clocks a turn of each variant keeps each unit busy."""
-    rows = ["clocks of a turn            ALU   texture   LDS"]
+    rows = ["clocks of an iteration      ALU   texture   LDS"]
     for name in VARIANTS:
         turn = clocks_of_turn(name)
         slowest = max(turn, key=lambda unit: turn[unit])
@@ -79,10 +79,10 @@ def measured_table() -> str:
         here = f"{made.fetches}, {made.mads}"
         rows.append(name)
         for words, theirs, ours in (
-            ("fetches, multiply-adds a turn", f"{row['fetches']}, {row['mads']}", here),
+            ("fetches, multiply-adds", f"{row['fetches']}, {row['mads']}", here),
             ("floats in registers", row["floats"], made.floats),
             ("wavefronts on an engine", row["wavefronts"], made.wavefronts),
-            ("bundles of a turn", row["bundles"], made.loop_bundles),
+            ("bundles per iteration", row["bundles"], made.loop_bundles),
             ("nominal Gflop/s", row["nominal_gflops"], f"{made.nominal_gflops:.0f}"),
             ("L1 bytes per clock", row["l1_bytes_per_clock"], f"{made.l1_bytes_per_clock:.1f}"),
             ("Gflop/s; here at N = 1024", best, f"{small:.0f} ({100 * (small / best - 1):+.1f} %)"),
@@ -135,7 +135,7 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
         "the bank is the word's number modulo 32; // 32 is its row.": lambda words: busiest(
             words, step=32
         ),
-        "words are counted here, not bytes: word 1 lies in bank 1.": lambda words: busiest(
+        "words are counted here, not bytes: word 1 is in bank 1.": lambda words: busiest(
             words, step=4
         ),
     },
@@ -205,4 +205,4 @@ def check_place(place: Callable) -> Verdict:
 @climb_exercise("07")
 def check_through_lds(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel that reads A through the LDS."""
-    return f"with {card(mine).loop_bundles} bundles a turn"
+    return f"with {card(mine).loop_bundles} bundles per iteration"

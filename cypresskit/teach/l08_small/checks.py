@@ -104,7 +104,7 @@ def check_reduction(program: Program) -> Verdict:
             what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
             told = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
             return Verdict(False, told, _reduction_slip(program, given, y))
-    return Verdict(True, "y is right at two sizes, and nobody reads the LDS before it is written.")
+    return Verdict(True, "y is right at two sizes, and the LDS is read only after it was written.")
 
 
 def _reduction_slip(program: Program, given: Product, result: np.ndarray) -> str:
@@ -158,10 +158,10 @@ def useful(m: int, n: int, t: int) -> float:
 @formula_exercise(
     [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
     {
-        "a share lies between 0 and 1; that is in per cent.": lambda m, n, t: (
+        "a share is between 0 and 1; this is in per cent.": lambda m, n, t: (
             100 * (1 - useful(m, n, t))
         ),
-        "that is the share of useful arithmetic; asked is the rest.": useful,
+        "this is the share of useful arithmetic. Return the wasted share.": useful,
         "compare with all that is computed, padding included.": lambda *case: 1 / useful(*case) - 1,
         "a multiple already stays as it is.": lambda m, n, t: (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)

@@ -78,7 +78,7 @@ def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
     ]
     captions[0] = (
         f"{plain.rows} rows of A, nothing fetched yet. On the right"
-        f" {helped.kernel.convention.parts} neighbours share four rows."
+        f" {helped.kernel.convention.parts} neighbors share four rows."
     )
     steps = len(plain.steps) / len(helped.steps)
     lines = plain.asked[-1] / helped.asked[-1]

@@ -94,7 +94,7 @@ def check_seconds(n, b, f):
         ),
         "16 F / B is for four matrices of doubles.": lambda b, f, s, moved: 16 * f / b,
         "the kernel does 2 N^3 operations, not N^3.": lambda b, f, s, moved: moved * s * f / b,
-        "upside down: a faster bus makes a smaller N do.": lambda b, f, s, moved: (
+        "inverted: with a faster bus, a smaller N is enough.": lambda b, f, s, moved: (
             2 * b / (moved * s * f)
         ),
     },
@@ -115,9 +115,7 @@ def check_balance(b, f, s, moved):
         "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: (
             balance(b, f)
         ),
-        "upside down: a larger share needs a larger N.": lambda p, b, f: (
-            (1 - p) / p * balance(b, f)
-        ),
+        "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * balance(b, f),
         "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: (
             balance(b, f) / p
         ),

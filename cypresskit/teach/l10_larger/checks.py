@@ -213,5 +213,5 @@ def _wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, s
     finding = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
     if c[i:].any() and c[:, j:].any():
         return finding, "rows i.. of a times columns j.. of b are c[i.., j..]."
-    ends = "all is 0 from there on: do the loops reach the last block, and is `return` behind both?"
+    ends = "all is 0 from there on: do the loops reach the last block, and is `return` after both?"
     return finding, ends

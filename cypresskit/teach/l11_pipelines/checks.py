@@ -134,7 +134,7 @@ def measured_table(machine: Machine) -> str:
         ([2.0, 3.0, 1.0], 1),
     ],
     {
-        "that is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
+        "this is one unit after the other, without overlap.": lambda s, u: sum(s) * u,
         "the first unit has to go through all stages before it comes out.": lambda s, u: max(s) * u,
         "only the units after the first come out at the slowest stage's pace.": lambda s, u: (
             sum(s) + u * max(s)
@@ -161,13 +161,11 @@ def check_pipeline(s, u):
 @formula_exercise(
     [(0.12, 3.0, 2.0), (0.12, 2.0, 2.0), (0.5, 4.0, 1.0), (0.1, 0.5, 1.0)],
     {
-        "upside down: whoever took longer should get less.": lambda s, c, g: (
-            s * c / (s * c + (1 - s) * g)
-        ),
+        "inverted: the slower side should get less.": lambda s, c, g: s * c / (s * c + (1 - s) * g),
         "the share tried counts as well: how much did each do in its time?": lambda s, c, g: (
             g / (c + g)
         ),
-        "that is the CPU's rate over the chips'; asked is its part of both.": lambda s, c, g: (
+        "this is the CPU's rate over the chips'. Return its part of both.": lambda s, c, g: (
             s / c / ((1 - s) / g)
         ),
         "shares have to add up to 1: divide by the sum of both rates.": lambda s, c, g: s * g / c,

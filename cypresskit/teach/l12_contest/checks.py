@@ -158,7 +158,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
             finding = f"{name} is timed at {speed:.0f} Gflop/s, but for what it did the chip takes"
             finding += f" {100 * (least / report.seconds - 1):.0f} % longer."
             return Verdict(
-                False, finding, "take out fetches and arithmetic whose results nobody needs."
+                False, finding, "take out fetches and arithmetic whose results are not used."
             )
         asked = replace(report.question, flops=product)
         report = replace(report, flops=product, question=asked)
@@ -358,7 +358,7 @@ def chip_fault(device) -> Verdict | None:
 def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
     made = card(mine)
-    return f"with {made.loop_bundles} bundles a turn and {made.gprs} registers"
+    return f"with {made.loop_bundles} bundles per iteration and {made.gprs} registers"
 
 
 def share_filled(n: int, k: int) -> float:
@@ -374,7 +374,9 @@ def share_filled(n: int, k: int) -> float:
         "that is the last round alone; all of them count.": lambda n, k: (
             ((n // 64) ** 2 % (20 * k) or 20 * k) / 20 / k
         ),
-        "there are 20 engines, each with so many wavefronts.": lambda n, k: share_filled(n, k / 20),
+        "there are 20 engines, each with `active` wavefronts.": lambda n, k: share_filled(
+            n, k / 20
+        ),
         "a round that is begun is a round: round their number up.": lambda n, k: (
             (n // 64) ** 2 / (20 * k)
         ),
@@ -388,7 +390,7 @@ def share_filled(n: int, k: int) -> float:
         "`%` gives the wavefronts of the last round, which is 0 if it is full; all rounds count.": (
             lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
-        "a share lies between 0 and 1; that is in per cent.": lambda n, k: 100 * share_filled(n, k),
+        "a share is between 0 and 1; this is in per cent.": lambda n, k: 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
             share_filled(8 * n, k)
         ),

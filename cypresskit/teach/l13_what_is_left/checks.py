@@ -179,7 +179,7 @@ def check_warps(r, t, s):
     [(256, 128, 4), (160, 64, 4), (128, 48, 8), (4096, 128, 2)],
     {
         "the clock moves bytes, not numbers: how many has a number?": lambda f, w, s: f / w,
-        "upside down: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
+        "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
         "a step of k fetches a column *and* a row.": lambda f, w, s: f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": lambda f, w, s: (
             2 * f * s / w
