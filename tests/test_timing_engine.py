@@ -309,3 +309,7 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
             assert packed.lines["offset"][begin:end].tolist() == made.offset[own].tolist()
             assert (cost, asked) == (made.cost[n], made.amounts["asked"][n])
     assert len(packed.patterns) <= len(packed.entries)
+    # A view would keep the longer array, which has room for entries that share nothing.
+    kept = [packed.patterns, packed.lines]
+    kept += [part for made in streams for part in (made.amounts, made.ptr, made.line, made.offset)]
+    assert all(array.base is None for array in kept)

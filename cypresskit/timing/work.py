@@ -197,33 +197,53 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
     one before, some lines further: they share a pattern, so that all patterns stay in the host's
     caches.
     """
-    count = sum(len(s.cost) for s in streams)
-    entries = np.zeros(count, ENTRY)
-    patterns = np.zeros(count, PATTERN)
-    lines = np.zeros(sum(len(s.line) for s in streams), LINE)
-    sizes = np.zeros(3, np.int64)  # entries, patterns and lines so far
+    entries = np.zeros(sum(len(s.amounts) for s in streams), ENTRY)
+    patterns, lines = [np.zeros(0, PATTERN)], [np.zeros(0, LINE)]
+    first = 0
+    totals = np.zeros(2, np.int64)  # patterns and lines of the streams so far
     for stream in streams:
+        end = first + len(stream.amounts)
+        found = np.zeros(end - first, PATTERN)
+        asked = np.zeros(len(stream.line), LINE)
+        sizes = np.zeros(2, np.int64)
         bounds, numbers, offsets = (
             np.ascontiguousarray(part, np.int64)
             for part in (stream.ptr, stream.line, stream.offset)
         )
-        _add_patterns(
-            stream.phases, stream.amounts, bounds, numbers, offsets, sizes, entries, patterns, lines
+        _find_patterns(
+            stream.phases,
+            stream.amounts,
+            bounds,
+            numbers,
+            offsets,
+            sizes,
+            entries[first:end],
+            found,
+            asked,
         )
-    return entries, patterns[: sizes[1]], lines[: sizes[2]]
+        # Copies, or the streams' patterns would take as much memory as if nothing was shared.
+        found, asked = found[: sizes[0]].copy(), asked[: sizes[1]].copy()
+        entries["pattern"][first:end] += totals[0]
+        for bound in ("first", "end"):
+            found[bound] += totals[1]
+        patterns.append(found)
+        lines.append(asked)
+        totals += sizes
+        first = end
+    return entries, np.concatenate(patterns), np.concatenate(lines)
 
 
 @native
-def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, lines):
-    """Add the entries of a stream to the last three arrays, of which ``sizes`` are in use. Each
-    takes the pattern of its phase in the wavefront before, or a new one.
+def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, lines):
+    """Fill the last three arrays with the entries of a stream, their patterns and the patterns'
+    lines; ``sizes`` says how many of the latter two there are. An entry takes the pattern of its
+    phase in the wavefront before, or a new one.
     """
     for n in range(len(amounts)):
-        entry = sizes[0]
         first = ptr[n]
         count = ptr[n + 1] - first
         base = line[first] if count > 0 else 0
-        pattern = entries[entry - phases].pattern if n >= phases else -1
+        pattern = entries[n - phases].pattern if n >= phases else -1
         same = pattern >= 0
         if same:
             same = patterns[pattern].end - patterns[pattern].first == count
@@ -236,20 +256,19 @@ def _add_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, 
                 same &= lines[known].line == line[first + p] - base
                 same &= lines[known].offset == offset[first + p]
         if not same:
-            pattern = sizes[1]
-            patterns[pattern].first = sizes[2]
+            pattern = sizes[0]
+            patterns[pattern].first = sizes[1]
             for p in range(first, first + count):
-                lines[sizes[2]].line = line[p] - base
-                lines[sizes[2]].offset = offset[p]
-                sizes[2] += 1
-            patterns[pattern].end = sizes[2]
+                lines[sizes[1]].line = line[p] - base
+                lines[sizes[1]].offset = offset[p]
+                sizes[1] += 1
+            patterns[pattern].end = sizes[1]
             patterns[pattern].cost = amounts[n].cost
             patterns[pattern].asked = amounts[n].asked
             patterns[pattern].delivered = amounts[n].delivered
-            sizes[1] += 1
-        entries[entry].pattern = pattern
-        entries[entry].moved = base
-        sizes[0] += 1
+            sizes[0] += 1
+        entries[n].pattern = pattern
+        entries[n].moved = base
 
 
 def stream(
@@ -279,7 +298,8 @@ def stream(
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
     amounts = of_cost(cost)
     amounts["asked"] = asked
-    return Stream(amounts, ptr, line[: ptr[-1]] + base, offset[: ptr[-1]], phases, **more)
+    lines, offsets = line[: ptr[-1]] + base, offset[: ptr[-1]].copy()  # no views: most are shorter
+    return Stream(amounts, ptr, lines, offsets, phases, **more)
 
 
 def of_cost(clocks: np.ndarray) -> np.ndarray:
