@@ -60,7 +60,8 @@ class Trial:
     @property
     def unseen(self) -> float:
         """The share by which it is off beyond what its pace was seen to change by."""
-        return max(self.off - (self.few.error - unseen(1 - self.idle)), 0.0)
+        may_be = unseen(1 - self.idle, self.few.busy["DRAM"])
+        return max(self.off - (self.few.error - may_be), 0.0)
 
 
 def trial(rng: random.Random) -> Trial:
@@ -124,7 +125,7 @@ def calibrate(seed: int, launches: int) -> None:
         if some:
             offs = np.quantile([100 * tried.off for tried in some], (0.5, 0.99, 1))
             worst = 100 * max(tried.unseen for tried in some)
-            said = f"({100 * unseen(1 - low):.2f} to {100 * unseen(1 - high):.2f})"
+            said = f"({100 * unseen(1 - low, 0):.2f} to {100 * unseen(1 - high, 0):.2f})"
             print(
                 f"{low:4} {len(some):9}", *(f"{off:8.3f}" for off in offs), f"{worst:8.2f} {said}"
             )
