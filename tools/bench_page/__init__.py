@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from cypresskit.draw.scripts import packaged
 from cypresskit.editing import page_files
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.steps import FIRST, STEPS
 from tools.bench_page.engine import engine_module
 
 HERE = Path(__file__).parent
@@ -174,6 +174,7 @@ def write_page(folder: Path) -> None:
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     begin = {
         "steps": {name: step.title for name, step in STEPS.items()},
+        "first": FIRST,
         "bytes": size,
         "key": key,
         "silence": SILENCE,

@@ -6,7 +6,7 @@ import widget from "./workbench.js"
 const LONGEST = 200_000 // characters of a kernel in an address
 const begin = JSON.parse(document.getElementById("begin").textContent)
 const asked = new URLSearchParams(location.search).get("step")
-const step = Object.hasOwn(begin.steps, asked ?? "") ? asked : Object.keys(begin.steps)[0]
+const step = Object.hasOwn(begin.steps, asked ?? "") ? asked : begin.first
 const typed = `cypresskit typed ${step}`
 const element = (id) => document.getElementById(id)
 const bar = /** @type {HTMLProgressElement} */ (element("bar"))
