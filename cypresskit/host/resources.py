@@ -31,10 +31,10 @@ class Resource:
 
 #: What one task asks for: (resource number, part of it) at a dominant share of 1; the largest part
 #: is 1.
-Demand = tuple[tuple[int, float], ...]
+Proportions = tuple[tuple[int, float], ...]
 
 
-def fair_shares(demands: Sequence[Demand]) -> list[float]:
+def fair_shares(demands: Sequence[Proportions]) -> list[float]:
     """The dominant share of every demand if all run at once.
 
     Progressive filling: no share can grow without shrinking one that is as small or smaller, and no

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from cypresskit.host.checks import check_amount, check_type
-from cypresskit.host.resources import Demand, Resource, fair_shares
+from cypresskit.host.resources import Proportions, Resource, fair_shares
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,8 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     least, demands = [], []  # of each task alone: its seconds, and its shares meanwhile
-    known: dict[tuple[tuple[str, float], ...], tuple[float, Demand]] = {}  # most strips are alike
+    # By uses, since most strips are alike
+    known: dict[tuple[tuple[str, float], ...], tuple[float, Proportions]] = {}
     for task in tasks:
         check_type(Task, task=task)
         uses = tuple(task.uses.items())
@@ -278,7 +279,7 @@ def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float =
 
 def _demand(
     task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]
-) -> tuple[float, Demand]:
+) -> tuple[float, Proportions]:
     """(seconds that a task takes alone, its share of each resource meanwhile)."""
     for name, amount in task.uses.items():
         if name not in resources:
