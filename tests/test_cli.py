@@ -178,7 +178,6 @@ def test_lessons_are_copied_alone_and_never_over_work(here, monkeypatch, capsys,
     from jupyterlab.labapp import LabApp
 
     started = []
-    monkeypatch.setattr(cmd_lab.subprocess, "Popen", lambda *_, **__: None)
     monkeypatch.setattr(LabApp, "launch_instance", started.append)
     for name in ("CHECKOUT", "INSTALLED"):
         monkeypatch.setattr(cmd_lab, name, here / "nowhere" / name)

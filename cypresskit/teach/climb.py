@@ -88,7 +88,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     gflops = timed(mine, step.n).gflops
     finding = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.pars.right:
-        return Verdict(False, f"{finding}; the par is {step.pars.right:,.0f}.", step.hint)
+        return Verdict(False, f"{finding}; the target is {step.pars.right:,.0f}.", step.hint)
     return Verdict(True, f"{finding}.")
 
 
