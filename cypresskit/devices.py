@@ -11,6 +11,7 @@ power.
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -357,8 +358,8 @@ class Device:
         """
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
 
-    def says(self, text: str) -> str:
-        """A text about Cypress in the words of this board's programmers."""
+    def says(self, text: str, names: Iterable[str] = ()) -> str:
+        """A text about Cypress in the words of this board's programmers, except for ``names``."""
         return text
 
     def peak_gflops(self, precision: str) -> float:

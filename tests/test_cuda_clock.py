@@ -3,8 +3,11 @@ against the record, and laws on kernels of random shape.
 """
 
 import math
+import pickle
 import random
+from copy import deepcopy
 from dataclasses import replace
+from inspect import isfunction, signature
 from pathlib import Path
 from textwrap import indent
 from types import FunctionType, SimpleNamespace
@@ -13,6 +16,7 @@ import numba
 import numpy as np
 import pytest
 
+import cypresskit as ck
 from cypresskit import draw
 from cypresskit.teach.l13_what_is_left.checks import clock_table, clocked
 from cypresskit.today import modelled, record
@@ -22,7 +26,7 @@ from cypresskit.today.cuda_code import BRANCH, known, nearest, read_listing
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
 from cypresskit.today.cuda_trace import Launch, Repeated, Tracer, Untraceable
-from cypresskit.today.gpus import H200
+from cypresskit.today.gpus import H200, WORDS
 from tools.cuda.issue import KINDS, turns
 
 ROOT = Path(__file__).parents[1]
@@ -529,7 +533,7 @@ def test_straight_code_moves_its_bytes_and_takes_as_long_as_they_do(seed):
     assert report.bytes["L1"] == pytest.approx(4 * rows * columns * len(loads), rel=1e-3)
     memory = (report.bytes["DRAM"] + report.bytes["written"]) / 4.8e12 / 0.9
     assert memory <= report.seconds < 1.6 * memory + 8e-6
-    assert "code: assumed" in str(report)
+    assert "code: numba's, assumed" in str(report)
     assert all(-0.2 < price < 1 for price in report.prices.values())
 
 
@@ -773,6 +777,74 @@ def test_a_warp_s_life_is_waiting_and_work():
     assert not any(word in str(report) for word in ("wavefront", "texture", "ALU"))
     assert "busy issue" in str(report)
     assert report.bytes["written"] == 4 * 4096**2, "C, once, though each sector has eight stores"
+
+
+def named(name):
+    """A kernel of that name that copies, and the report on its launch."""
+    names = {"cuda": cuda}
+    exec(f"def {name}(a, out):\n    out[cuda.grid(1)] = a[cuda.grid(1)]\n", names)
+    return simulate(names[name], 300, 64, *[np.empty(300 * 64, np.float32)] * 2)
+
+
+def drawn_names(seed):
+    """Names that are made of words which a report on a GPU replaces."""
+    rng = random.Random(seed)
+    words = [word for then in WORDS for word in then.split()]
+    return "_".join(rng.choices(words, k=1 + seed % 3))
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_a_report_leaves_names_alone(seed):
+    name = drawn_names(seed)
+    report = named(name)
+    own, *others = str(report).splitlines()
+    assert own.startswith(f"{name} on H200: ")
+    assert not any(word in line for line in others for word in ("wavefront", "texture", "ALU"))
+    for picture in (draw.wavefronts(report), draw.chip(report)):
+        assert name in picture.title
+        assert any(name in caption for caption in picture.captions)
+
+
+def test_a_report_can_be_copied_and_sent_to_another_process():
+    report = named("copied")
+    for again in (pickle.loads(pickle.dumps(report)), deepcopy(report)):
+        assert str(again) == str(report)
+        assert again.listing == report.listing
+        assert again.prices == report.prices
+
+
+REPORTED = [
+    function
+    for room in (ck, draw)
+    for function in (getattr(room, name) for name in room.__all__)
+    if isfunction(function) and "report" in " ".join(signature(function).parameters)
+]
+
+
+def test_functions_that_take_a_report_are_known():
+    assert {ck.price, ck.what_if, draw.chip, draw.wavefronts} <= set(REPORTED)
+
+
+@pytest.mark.parametrize("function", REPORTED, ids=lambda one: one.__name__)
+def test_what_takes_a_report_takes_one_on_a_cuda_kernel_or_says_what_to_use(function):
+    report = named("copied")
+    if function in (draw.chip, draw.wavefronts):
+        assert function(report) is not None
+        return
+    with pytest.raises(TypeError, match=r"is one in CUDA: `report.listing` has the price"):
+        function(report)
+
+
+def test_all_that_a_report_has_can_be_read_or_says_what_to_use():
+    report = named("copied")
+    for name in dir(report):
+        if name == "lines":
+            with pytest.raises(TypeError, match="`report.listing` has the price of each line"):
+                getattr(report, name)
+        else:
+            getattr(report, name)
+    assert report.row()["kernel"] == "copied"
+    assert "copied on H200" in report._repr_html_()
 
 
 def test_pictures_of_a_gpu_speak_its_words(tmp_path):

@@ -7,6 +7,7 @@ matrix, kernels) are scenes of one picture. What a report shows in each frame is
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -48,7 +49,8 @@ def chip(
     device = drawn[0].device
     layout = ChipLayout.of(device)
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
-    sheet = Sheet(f"The chip at work: {names}", device.says)
+    says = partial(device.says, names={name for r in drawn for name in (r.kernel, r.device.name)})
+    sheet = Sheet(f"The chip at work: {names}", says)
     parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
     _draw_map(sheet, scenes, layout)
@@ -210,7 +212,7 @@ def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np
     across = x[:, np.newaxis] + 14 + column * step
     down = y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
     places = np.stack(np.broadcast_arrays(across, down), -1)
-    side = min(14.0, step - 3)
+    side = min(14.0, max(step - 3, step / 2))
     centres = places.reshape(-1, 2).T
     sheet.boxes("slots", centres[0], centres[1], side, side, line="line", round=7)
     return places

@@ -10,6 +10,7 @@ which count as computing.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from numbers import Real
 from typing import NamedTuple
@@ -159,7 +160,8 @@ def wavefronts(
 
     device = drawn[0].device
     names = " and ".join(r.kernel for r in drawn)
-    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}", device.says)
+    says = partial(device.says, names={name for r in drawn for name in (r.kernel, r.device.name)})
+    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}", says)
     clocks = np.linspace(*window, FRAMES + 1)
     most = max(report.active for report in drawn)
     height = HEAD + ROW * most

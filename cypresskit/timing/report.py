@@ -288,6 +288,7 @@ class Report:
         return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
 
     def __repr__(self) -> str:
+        says = self.device.says
         shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
         sampled = ""
@@ -295,13 +296,15 @@ class Report:
             sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
         return "\n".join(
             [
-                f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {self.bound}",
+                f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {says(self.bound)}",
                 f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch"
                 f"{self.uncertainty}",
-                f"  {quantity(self.wavefronts, 'wavefront')}{sampled}; {self.active} per SIMD"
-                " engine, " + quantity(self.registers, "register"),
+                f"  {quantity(self.wavefronts, says('wavefront'))}{sampled}; {self.active} per"
+                f" {says('SIMD engine')}, " + quantity(self.registers, "register"),
                 "  busy "
-                + ", ".join(f"{unit} {100 * share:.1f} %" for unit, share in self.busy.items()),
+                + ", ".join(
+                    f"{says(unit)} {100 * share:.1f} %" for unit, share in self.busy.items()
+                ),
                 "  hits "
                 + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
                 "  MB   "
@@ -322,6 +325,12 @@ def kept_with_report(explain: Callable[..., T]) -> Callable[..., T]:
             raise TypeError(
                 f"{explain.__name__} takes a report: ck.{explain.__name__}(ck.simulate(...)), not"
                 f" {shortened(report)}"
+            )
+        if not report.device.runs_il:
+            raise TypeError(
+                f"{explain.__name__} is for kernels in IL, and {report.kernel} is one in CUDA:"
+                " `report.listing` has the price of each line, and `ck.today.simulate(...,"
+                " board=...)` times it on another board"
             )
         if explain.__name__ not in report.explanations:
             report.explanations[explain.__name__] = explain(report, **how)

@@ -78,7 +78,8 @@ def _table(rows: dict[Line, np.ndarray], blocks: int) -> np.ndarray:
 
 def _changes(launch: Launch, axis: int) -> np.ndarray:
     """Workgroups of an axis with which what they do changes, the first among them."""
-    length, other = launch.grid[axis], launch.grid[1 - axis]
+    length = launch.grid[axis]
+    other = launch.grid[1 - axis]
     beside = np.unique([0, other // 2, other - 1])
     most = max(AT_ONCE // (math.prod(launch.threads) * len(beside)), 4)
     known: dict[int, bytes] = {}

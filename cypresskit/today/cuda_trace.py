@@ -327,7 +327,8 @@ class Tracer:
             raise self.foreign("data loop")
         if not ends or any(ends[0] not in loop.body for loop in loops):
             raise self.foreign("data branch")
-        begin, on = dict(frame.variables), self.on
+        begin = dict(frame.variables)
+        on = self.on
         self.selecting += 1
         found = []
         for way in ways:
@@ -447,7 +448,8 @@ class Tracer:
         self, header: int, on: np.ndarray, body: Any, leaving: dict, like: "_Turn"
     ) -> tuple[np.ndarray, bool]:
         """The threads that go on behind an iteration, and whether it does what one before did."""
-        frames, noted = len(self.frames), self.noted
+        frames = len(self.frames)
+        noted = self.noted
         try:
             rest, items, left = self.iteration(header, on, body, leaving)
         except Untraceable:  # as that behind the last one may be

@@ -7,6 +7,8 @@ C++ Programming Guide; "data sheet", the board's. What is assumed says so. One s
 every kernel. Of the RTX A6000 nothing was measured: its slices, channels and near L2 are assumed.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from cypresskit.devices import Device, _amount, _count, _positive, _power, check_numbers
@@ -69,7 +71,7 @@ class CudaGpu(Device):
     )
     stored_sector_clocks: float = _positive("of the load unit per sector stored", "H200", 2.6)
     l2_stored_sector_clocks: float = _positive(
-        "clocks of the chip per sector stored", "none", 0.04, "transposes, an H100"
+        "clocks of the chip per sector stored", "none", 0.04, "three transposes, an H100"
     )
     l1_bytes: int = _amount("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
@@ -108,10 +110,12 @@ class CudaGpu(Device):
             "u": self.warp_clocks,
         }
 
-    def says(self, text: str) -> str:
-        for then, now in WORDS.items():
-            text = text.replace(then, now)
-        return text
+    def says(self, text: str, names: Iterable[str] = ()) -> str:
+        kept = {name: name for name in names}
+        words = WORDS | {f"{then}s": f"{now}s" for then, now in WORDS.items()} | kept
+        longest_first = sorted(map(re.escape, words), key=len, reverse=True)
+        whole = rf"(?<![\w@])({'|'.join(longest_first)})(?!\w)"
+        return re.sub(whole, lambda found: words[found[0]], text)
 
     @property
     def in_quarters(self) -> "CudaGpu":
