@@ -839,7 +839,7 @@ def test_all_that_a_report_has_can_be_read_or_says_what_to_use():
     report = named("copied")
     for name in dir(report):
         if name == "lines":
-            with pytest.raises(TypeError, match="`report.listing` has the price of each line"):
+            with pytest.raises(TypeError, match=r"`report.listing` has the price of each line"):
                 getattr(report, name)
         else:
             getattr(report, name)

@@ -188,13 +188,13 @@ def _index(action: Action, places: list[Any], kind: str) -> str:
     """The code of an index, by what it differs from others of the iteration; of shared memory and
     of the same places by all threads it is short.
     """
-    place = np.asarray(action.place)
-    beside = not place.ndim or any(np.ptp(place - other) == 0 for other in places)
-    places.append(place)
     if action.kind == "barrier":
         return ""
+    place = np.asarray(action.place)
+    beside = not place.ndim or any(np.ptp(place - other) == 0 for other in places)
     if beside or action.kind.startswith("shared"):
         return BESIDE
+    places.append(place)
     return FIRST[kind] * (len(places) == 1) + INDEX[kind]
 
 
