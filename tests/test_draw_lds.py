@@ -23,7 +23,7 @@ class Bank:
     """
 
     def __init__(self, kernel: str) -> None:
-        traffic = samples.listened(kernel)
+        traffic = samples.record_traffic(kernel)
         self.name = kernel.removeprefix("sgemm_64x64_")
         body = traffic.launch.program.body
         lds = [a for a in traffic.accesses if a.kind != "fetch"]
@@ -132,7 +132,7 @@ def test_every_number_is_the_banks(kernels):
 @pytest.mark.parametrize("name", ["lds", "lds_rows", "lds_padded", "lds_worst"])
 def test_the_lds_is_done_when_its_banks_have_answered(name):
     kernel = f"sgemm_64x64_{name}"
-    lds = [a for a in samples.listened(kernel).accesses if a.kind != "fetch"]
+    lds = [a for a in samples.record_traffic(kernel).accesses if a.kind != "fetch"]
     turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
     clocks = sum(access_clocks(a.addresses[np.newaxis], ck.HD5870)[0] for a in turn)
     player = ck.teach.lds.lds_transpose(kernel)
@@ -163,7 +163,7 @@ def test_a_work_item_gets_columns_of_its_own_rows():
             "eight rows of A for each k"
         )
     stored = frames(player, "lds lds_rows", "key")[-1]
-    traffic = samples.listened("sgemm_64x64_lds_rows")
+    traffic = samples.record_traffic("sgemm_64x64_lds_rows")
     places = next(a for a in traffic.accesses if a.kind == "store").addresses // 4
     assert all(stored[places[k, item]] == 4 * item + k for item in range(64) for k in range(4))
     story = dict(player.figures[0].tags[0]["about"])[4 * 8]

@@ -28,7 +28,7 @@ class Unit:
 
     def __init__(self, kernel: str, fetches: int = 16) -> None:
         self.name = kernel
-        run = samples.listened(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
+        run = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
         surfaces = Surfaces(run.launch, ck.HD5870.geometry, "linear")
         self.run, self.clocks, self.missed, self.asked = run, [], 0, 0
         self.address = surfaces.address
@@ -227,7 +227,7 @@ def test_at_the_end_nothing_is_under_way():
 
 def test_what_a_quad_asks_for_are_the_recorded_texels():
     player = texture_fetch("dgemm_nn")
-    traffic = samples.listened("dgemm_nn", n=32, k=16)
+    traffic = samples.record_traffic("dgemm_nn", n=32, k=16)
     first = next(a for a in traffic.accesses if a.kind == "fetch")
     x1, y1 = (frames(player, "arrows dgemm_nn", column) for column in ("x1", "y1"))
     for quad in range(16):
@@ -247,7 +247,7 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
     """The picture queues words at banks; the model counts the fullest bank. Both know four banks of
     16 bytes.
     """
-    traffic = samples.listened(kernel, n=64, k=16)
+    traffic = samples.record_traffic(kernel, n=64, k=16)
     player, clocks = texture_fetch(traffic, fetches=6), 0
     for access in [a for a in traffic.accesses if a.kind == "fetch"][:6]:
         texel = 4 * traffic.launch.textures[access.resource].words.shape[2]
