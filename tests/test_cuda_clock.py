@@ -25,7 +25,7 @@ from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, known, nearest, read_listing
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from cypresskit.today.cuda_trace import Launch, Repeated, Tracer, Untraceable
+from cypresskit.today.cuda_trace import GridLaunch, SizeLoop, Tracer, Untraceable
 from cypresskit.today.gpus import H200, WORDS
 from tools.cuda.issue import KINDS, turns
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 def traced(kernel, threads, arrays):
     """What a workgroup does."""
     none = np.zeros(1, int)
-    return Tracer(Launch(kernel, (1, 1), (threads, 1), arrays), none, none).run()
+    return Tracer(GridLaunch(kernel, (1, 1), (threads, 1), arrays), none, none).run()
 
 
 # Clocks of a warp's load from L1 of an H200, 32 warps: threads that share an address, bytes between
@@ -295,7 +295,7 @@ def guarded(a, b, c):
 
 
 def test_sizes_that_are_no_whole_workgroups_ask_for_what_lies_inside():
-    totals = totals_of(Launch(guarded, (4, 4), (8, 8), matrices(27, 30, 40)))
+    totals = totals_of(GridLaunch(guarded, (4, 4), (8, 8), matrices(27, 30, 40)))
     assert list(totals.turns.values()) == [40]
     for (kind, *_), count in totals.amounts.items():
         assert count == 27 * 30 * (1 if kind == "store" else 40)
@@ -316,7 +316,7 @@ def test_threads_that_go_two_ways_ask_for_both():
             k += 1
         c[0, x] = total
 
-    totals = totals_of(Launch(halves, (1, 1), (32, 1), matrices(64)))
+    totals = totals_of(GridLaunch(halves, (1, 1), (32, 1), matrices(64)))
     loads = [count for (kind, *_), count in totals.amounts.items() if kind == "load"]
     assert sorted(loads) == [64 * 12, 64 * 12, 64 * 20, 64 * 20]
 
@@ -412,7 +412,7 @@ def test_a_loop_that_is_left_early_is_followed(seed):
             *given
         )
         stores += given[2].stores
-    totals = totals_of(Launch(kernel, (1, 1), (32, 1), matrices(64)))
+    totals = totals_of(GridLaunch(kernel, (1, 1), (32, 1), matrices(64)))
     found = sum(count for (kind, *_), count in totals.amounts.items() if kind == "store")
     assert found == stores, body
 
@@ -437,7 +437,7 @@ def test_totals_are_those_of_every_thread_of_the_grid(seed):
         FunctionType(kernel.__code__, {"cuda": own})(factor, factor, c)
         stores += c.stores
         products += c.stores - (1 if eval(guards[0], {"x": x}) else 0)
-    totals = totals_of(Launch(kernel, (grid, 1), (threads, 1), arrays))
+    totals = totals_of(GridLaunch(kernel, (grid, 1), (threads, 1), arrays))
     assert (totals.bytes("store"), totals.flops) == (4 * stores, products), body
 
 
@@ -669,7 +669,7 @@ def test_a_loop_is_a_loop_however_it_is_written(loop):
     names = {"cuda": cuda, "zero": np.float32(0)}
     exec(source.replace("k - 1", "k" if "for" in loop else "k - 1"), names)
     items = traced(names["kernel"], 32, matrices(64))
-    (loop,) = (item for item in items if isinstance(item, Repeated))
+    (loop,) = (item for item in items if isinstance(item, SizeLoop))
     assert loop.count == 64
     first = next(action for action in loop.runs[0][0] if action.kind == "load")
     assert np.diff(first.place).tolist() == [4] * 31

@@ -298,7 +298,9 @@ def stream(
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
     amounts = of_cost(cost)
     amounts["asked"] = asked
-    lines, offsets = line[: ptr[-1]] + base, offset[: ptr[-1]].copy()  # no views: most are shorter
+    # Copies, not views: a view would keep 64 places for each entry.
+    lines = line[: ptr[-1]] + base
+    offsets = offset[: ptr[-1]].copy()
     return Stream(amounts, ptr, lines, offsets, phases, **more)
 
 

@@ -48,8 +48,8 @@ from cypresskit.today.cuda_code import (
 )
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
 from cypresskit.today.cuda_foreign import refusal
-from cypresskit.today.cuda_parts import Part, at_most, count_busy, trace
-from cypresskit.today.cuda_trace import WARP, Action, Launch, Untraceable, function_of
+from cypresskit.today.cuda_parts import CodePart, at_most, count_busy, trace
+from cypresskit.today.cuda_trace import WARP, Action, GridLaunch, Untraceable, function_of
 from cypresskit.today.cuda_values import SLOW
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
@@ -97,17 +97,17 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Timed:
+class TimedPart:
     """A part on a board: its machine code and the workgroups that run it."""
 
-    part: Part
+    part: CodePart
     loop: Loop
     board: CudaGpu
     group: int  # threads of a workgroup
     together: int  # workgroups on a multiprocessor
 
     def clauses(
-        self, part: Part, free: tuple[int, str] = NOTHING
+        self, part: CodePart, free: tuple[int, str] = NOTHING
     ) -> tuple[tuple[Clause, ...], int]:
         """An iteration of the machine code, without what is ``free``, and how many of the
         source's.
@@ -141,7 +141,7 @@ class Timed:
                     lines.append(access.events[0].line)
         return tuple(clauses), unroll
 
-    def _text(self, part: Part, free: tuple[int, str]) -> tuple[str, int, float]:
+    def _text(self, part: CodePart, free: tuple[int, str]) -> tuple[str, int, float]:
         """Letters of an iteration of the code, iterations of the source in it, and what each
         multiply-add of the code stands for.
         """
@@ -157,7 +157,7 @@ class Timed:
         unroll = 1 if inner else max(round(_count(text) / own), 1)
         return text, unroll, share * len(computing) * unroll / max(_count(text), 1)
 
-    def _slots(self, part: Part, text: str, unroll: int, letter: str) -> list[list[WarpAccess]]:
+    def _slots(self, part: CodePart, text: str, unroll: int, letter: str) -> list[list[WarpAccess]]:
         """What each letter of the code stands for: loads leave as multiply-adds need them, the
         first of each array first; in assumed code, as the source has them.
         """
@@ -213,7 +213,7 @@ class Ran:
     what its stores ask for, by line.
     """
 
-    timed: Timed
+    timed: TimedPart
     clocks: float
     round_clocks: float
     out: Outcome
@@ -337,7 +337,7 @@ class CudaReport(Report):
         )
 
 
-def _blocks(timed: Timed) -> int:
+def _blocks(timed: TimedPart) -> int:
     return len(timed.part.actions[0].on) // timed.group
 
 
@@ -377,7 +377,7 @@ def simulate(
     if math.prod(threads) > MOST_THREADS:
         found = math.prod(threads)
         raise ValueError(f"a workgroup has {MOST_THREADS:,} threads at most, not {found:,}")
-    launch = Launch(kernel, grid, threads, arguments, shared)
+    launch = GridLaunch(kernel, grid, threads, arguments, shared)
     totals = totals_of(launch)
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
@@ -388,7 +388,9 @@ def simulate(
     return _report(launch, totals, board, listing)
 
 
-def _codes(parts: list[Part], listing: Loop | None, blocked: bool) -> tuple[list[Loop], int, str]:
+def _codes(
+    parts: list[CodePart], listing: Loop | None, blocked: bool
+) -> tuple[list[Loop], int, str]:
     """The machine code of each part, which part is the main one, and what is said of its code."""
     sizes = [part.count * len(part.actions) for part in parts]
     main = max(range(len(parts)), key=sizes.__getitem__)
@@ -400,7 +402,7 @@ def _codes(parts: list[Part], listing: Loop | None, blocked: bool) -> tuple[list
     return codes, main, "that of the most similar product known, " if known else "assumed: "
 
 
-def _assumed(part: Part, blocked: bool, begins: bool) -> Loop:
+def _assumed(part: CodePart, blocked: bool, begins: bool) -> Loop:
     """The code of the most similar product, of which threads keep a block or from shared memory, or
     what numba's compiler makes of such code.
     """
@@ -435,7 +437,7 @@ def _share_of(board: CudaGpu, together: int, most: int) -> tuple[CudaGpu, int]:
     ), shares
 
 
-def _report(launch: Launch, totals: Totals, board: CudaGpu, listing: Loop | None) -> CudaReport:
+def _report(launch: GridLaunch, totals: Totals, board: CudaGpu, listing: Loop | None) -> CudaReport:
     group = math.prod(launch.threads)
     total = count_busy(totals, launch)
     most = at_most(launch, totals)
@@ -464,7 +466,7 @@ def _report(launch: Launch, totals: Totals, board: CudaGpu, listing: Loop | None
         _refuse_rows(launch, parts, board)
         codes, main, assumed = _codes(parts, listing, totals.has_local)
     for part, code in zip(parts, codes, strict=True):
-        timed = Timed(part, code, part_board, group, together)
+        timed = TimedPart(part, code, part_board, group, together)
         runs = [(times, timed.round(some)) for times, some in rounds]
         clocks = sum(times * took for times, (took, _) in runs)
         stored = _stored(part, totals, group, board)
@@ -472,7 +474,7 @@ def _report(launch: Launch, totals: Totals, board: CudaGpu, listing: Loop | None
     return _told(launch, totals, board, ran, main, assumed, total, together, blocks)
 
 
-def _refuse_rows(launch: Launch, parts: list[Part], board: CudaGpu) -> None:
+def _refuse_rows(launch: GridLaunch, parts: list[CodePart], board: CudaGpu) -> None:
     """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
     group = math.prod(launch.threads)
     for part in parts:
@@ -490,7 +492,9 @@ def _sectors(action: Action, group: int, board: CudaGpu) -> float:
     return len(sectors) / max(int(np.count_nonzero(np.diff(bounds))), 1)
 
 
-def _stored(part: Part, totals: Totals, group: int, board: CudaGpu) -> dict[tuple[int, str], float]:
+def _stored(
+    part: CodePart, totals: Totals, group: int, board: CudaGpu
+) -> dict[tuple[int, str], float]:
     """The sectors that all stores of a part's lines ask for in the whole launch."""
     found: dict[tuple[int, str], float] = defaultdict(float)
     asked: Counter = Counter()
@@ -505,7 +509,7 @@ def _stored(part: Part, totals: Totals, group: int, board: CudaGpu) -> dict[tupl
 
 
 def _told(
-    launch: Launch, totals: Totals, board: CudaGpu, ran: list[Ran], main: int, assumed: str,
+    launch: GridLaunch, totals: Totals, board: CudaGpu, ran: list[Ran], main: int, assumed: str,
     total: int, together: int, blocks: int,
 ) -> CudaReport:  # fmt: skip
     """The report on parts that have run."""

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from cypresskit.today.cuda_trace import Launch, Repeated, Tracer, Untraceable
+from cypresskit.today.cuda_trace import GridLaunch, SizeLoop, Tracer, Untraceable
 from cypresskit.today.cuda_values import FMA, PRODUCT, SLOW, SUM
 
 FLOPS = {FMA: 2, PRODUCT: 1, SUM: 1, SLOW: 1}
@@ -53,7 +53,7 @@ def _rows(tracer: Tracer, items: list, blocks: int) -> dict[Line, np.ndarray]:
 
     def add(items: list, times: int) -> None:
         for item in items:
-            if isinstance(item, Repeated):
+            if isinstance(item, SizeLoop):
                 for run, _, count in item.runs:
                     add(run, times * count)
                 continue
@@ -65,7 +65,7 @@ def _rows(tracer: Tracer, items: list, blocks: int) -> dict[Line, np.ndarray]:
     return found
 
 
-def _traced(launch: Launch, across: np.ndarray, down: np.ndarray) -> tuple[Tracer, dict]:
+def _traced(launch: GridLaunch, across: np.ndarray, down: np.ndarray) -> tuple[Tracer, dict]:
     """A trace of workgroups, and what each does."""
     tracer = Tracer(launch, across, down)
     items = tracer.run()
@@ -76,7 +76,7 @@ def _table(rows: dict[Line, np.ndarray], blocks: int) -> np.ndarray:
     return np.stack([*rows.values()], axis=1) if rows else np.zeros((blocks, 0), np.int64)
 
 
-def _changes(launch: Launch, axis: int) -> np.ndarray:
+def _changes(launch: GridLaunch, axis: int) -> np.ndarray:
     """Workgroups of an axis with which what they do changes, the first among them."""
     length = launch.grid[axis]
     other = launch.grid[1 - axis]
@@ -111,7 +111,7 @@ def _changes(launch: Launch, axis: int) -> np.ndarray:
     return np.array(firsts, np.int64)
 
 
-def totals_of(launch: Launch) -> Totals:
+def totals_of(launch: GridLaunch) -> Totals:
     """Trace as many workgroups as needed to count what all do. Raises ``Untraceable``."""
     across, down = launch.grid
     threads = math.prod(launch.grid) * math.prod(launch.threads)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.today.cuda_count import Totals
-from cypresskit.today.cuda_trace import Action, Launch, Repeated, Tracer, Untraceable
+from cypresskit.today.cuda_trace import Action, GridLaunch, SizeLoop, Tracer, Untraceable
 
 SMALL = (
     64  # accesses and operations of an inner loop that becomes part of the outer one's iteration
@@ -17,7 +17,7 @@ LEAST = 4_096  # threads below which a trace tells too little of a chip
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CodePart:
     """Straight code (no ``kind``) or a loop, with the actions of an iteration and how many there
     are. ``nested``: a loop's straight code around an inner loop.
     """
@@ -27,7 +27,7 @@ class Part:
     kind: str = ""
     line: int = 0
 
-    def of_blocks(self, blocks: int, group: int) -> "Part":
+    def of_blocks(self, blocks: int, group: int) -> "CodePart":
         """The same by the first so many workgroups."""
         end = blocks * group
         some = [
@@ -37,7 +37,7 @@ class Part:
         return replace(self, actions=some)
 
 
-def parts_of(items: list, count: int = 1, kind: str = "", line: int = 0) -> Iterator[Part]:
+def parts_of(items: list, count: int = 1, kind: str = "", line: int = 0) -> Iterator[CodePart]:
     """The parts of a trace, in order."""
     straight: list[Action] = []
     for item in items:
@@ -51,11 +51,11 @@ def parts_of(items: list, count: int = 1, kind: str = "", line: int = 0) -> Iter
             continue
         _set_steps(first, second)
         if straight:
-            yield Part(straight, count, kind, line)
+            yield CodePart(straight, count, kind, line)
             straight = []
         yield from parts_of(first, count * item.count, item.kind, item.line)
     if straight:
-        yield Part(straight, count, kind, line)
+        yield CodePart(straight, count, kind, line)
 
 
 def _size(items: list) -> int:
@@ -65,7 +65,7 @@ def _size(items: list) -> int:
     )
 
 
-def _expanded(loop: Repeated) -> list[Action]:
+def _expanded(loop: SizeLoop) -> list[Action]:
     """The actions of all iterations of a small loop."""
     found: list[Action] = []
     for first, second, count in loop.runs:
@@ -73,7 +73,7 @@ def _expanded(loop: Repeated) -> list[Action]:
         _set_steps(first, second)
         for turn in range(count):
             for one, step in zip(first, outer):
-                if isinstance(one, Repeated):
+                if isinstance(one, SizeLoop):
                     found += _expanded(one)
                 else:
                     found.append(replace(one, place=one.place + one.step * turn, step=step))
@@ -91,7 +91,7 @@ def _set_steps(first: list, second: list) -> None:
                 _set_steps(mine, its)
 
 
-def busy_blocks(totals: Totals, launch: Launch, wanted: int) -> np.ndarray:
+def busy_blocks(totals: Totals, launch: GridLaunch, wanted: int) -> np.ndarray:
     """The first so many workgroups that do anything, in the order of dispatch."""
     across, down = launch.grid
     found: list[np.ndarray] = []
@@ -108,21 +108,21 @@ def busy_blocks(totals: Totals, launch: Launch, wanted: int) -> np.ndarray:
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
 
-def count_busy(totals: Totals, launch: Launch) -> int:
+def count_busy(totals: Totals, launch: GridLaunch) -> int:
     """Workgroups that do anything."""
     widths = np.diff(totals.across, append=launch.grid[0])
     heights = np.diff(totals.down, append=launch.grid[1])
     return int(heights @ totals.busy.astype(np.int64) @ widths)
 
 
-def trace(launch: Launch, totals: Totals, blocks: int) -> list[Part]:
+def trace(launch: GridLaunch, totals: Totals, blocks: int) -> list[CodePart]:
     """The parts, as the first so many busy workgroups do them."""
     ids = busy_blocks(totals, launch, blocks)
     tracer = Tracer(launch, ids % launch.grid[0], ids // launch.grid[0], totals.turns)
     return list(parts_of(tracer.run()))
 
 
-def at_most(launch: Launch, totals: Totals) -> int:
+def at_most(launch: GridLaunch, totals: Totals) -> int:
     """The workgroups whose places fit into memory at once. Raises ``Untraceable``."""
     group = math.prod(launch.threads)
     most = PLACES // max(_kept(totals.items), 1) // group

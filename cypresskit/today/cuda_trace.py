@@ -3,7 +3,7 @@
 A variable holds the numbers of all threads (``cuda_values``); data aren't known. An ``if`` masks
 the threads that go the other way until the ways meet, as a warp does. Each access, arithmetic
 operation and barrier is an ``Action``. A loop whose end the compiler doesn't know is a
-``Repeated``: its iterations are followed one by one until two change all variables alike; then
+``SizeLoop``: its iterations are followed one by one until two change all variables alike; then
 iterations are skipped as long as those behind them do the same, and halved steps find where they
 don't.
 
@@ -86,7 +86,7 @@ class Action:
 
 
 @dataclass(eq=False)
-class Repeated:
+class SizeLoop:
     """A loop over a size: for each run of iterations that do the same, the items of the first,
     those of the second if there is one, and how many there are.
     """
@@ -101,7 +101,7 @@ class Repeated:
 
 
 @dataclass(eq=False)
-class Function:
+class CudaFunction:
     """A Python function as numba reads it: its blocks, their order, loops and where ways meet."""
 
     name: str
@@ -113,7 +113,7 @@ class Function:
 
 
 @cache
-def frontend(function: Any) -> Function:
+def frontend(function: Any) -> CudaFunction:
     """Raises ``Untraceable`` for what numba doesn't read."""
     try:
         code = run_frontend(function)
@@ -123,7 +123,7 @@ def frontend(function: Any) -> Function:
     flow = compute_cfg_from_blocks(code.blocks)
     order = {label: n for n, label in enumerate(flow.topo_order())}
     blocks = {label: code.blocks[label] for label in order}
-    return Function(
+    return CudaFunction(
         named(function), function.__code__, blocks, order, flow.loops(), flow.post_dominators()
     )
 
@@ -139,7 +139,7 @@ class Frame:
     returns.
     """
 
-    function: Function
+    function: CudaFunction
     arguments: list
     variables: dict[str, Any] = field(default_factory=dict)
     masks: dict[str, Any] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Tracer:
 
     def __init__(
         self,
-        launch: "Launch",
+        launch: "GridLaunch",
         across: np.ndarray,
         down: np.ndarray,
         counts: dict | None = None,
@@ -226,7 +226,7 @@ class Tracer:
         self.call(function, given, self.on)
         return self.items
 
-    def call(self, function: Function, given: list, on: np.ndarray) -> Any:
+    def call(self, function: CudaFunction, given: list, on: np.ndarray) -> Any:
         """Follow a call by the threads that are ``on``. Returns what the function returns."""
         if len(self.frames) > 20:
             raise self.refused("functions call each other too deeply: write a loop")
@@ -354,17 +354,17 @@ class Tracer:
         frame = self.frames[-1]
         body = frame.function.loops[header].body
         outside, self.items = self.items, []
-        loop = Repeated(frame.line, self.kind_of(header))
+        loop = SizeLoop(frame.line, self.kind_of(header))
         self.rolled.discard(header)
         key = frame.function.code, header
         leaving: dict[int, np.ndarray] = {}
-        turns: list[_Turn] = []
+        turns: list[_LoopIteration] = []
         total = 0
         while on.any():
             before = self.state()
             on, items, left = self.iteration(header, on, body, leaving)
             rolled = header in self.rolled or len(turns) > UNROLLED
-            turn = _Turn(items, on, left, before, self.compared)
+            turn = _LoopIteration(items, on, left, before, self.compared)
             if items or on.any():
                 turns.append(turn)
                 total += 1
@@ -445,7 +445,7 @@ class Tracer:
         return on, skipped
 
     def tried(
-        self, header: int, on: np.ndarray, body: Any, leaving: dict, like: "_Turn"
+        self, header: int, on: np.ndarray, body: Any, leaving: dict, like: "_LoopIteration"
     ) -> tuple[np.ndarray, bool]:
         """The threads that go on behind an iteration, and whether it does what one before did."""
         frames = len(self.frames)
@@ -456,7 +456,7 @@ class Tracer:
             del self.frames[frames:]
             return on, False
         self.noted = noted
-        return rest, _Turn(items, rest, left, ()).alike(like)
+        return rest, _LoopIteration(items, rest, left, ()).alike(like)
 
     def leave(
         self, header: int, on: Any, body: Any, leaving: dict, turns: list, left: int
@@ -486,7 +486,7 @@ class Tracer:
         frame.variables, frame.masks = dict(variables), dict(masks)
         self.cells, self.loaded = dict(cells), dict(loaded)
 
-    def growth(self, turns: list["_Turn"]) -> Any:
+    def growth(self, turns: list["_LoopIteration"]) -> Any:
         """By what each variable grows in an iteration, if the last ones did it alike."""
         last, before = turns[-1], turns[-2]
         if not last.alike(before) or not _monotone([turn.compared for turn in turns[-3:]]):
@@ -803,8 +803,8 @@ class Tracer:
         known = {
             "threadIdx": self.thread,
             "blockIdx": self.block,
-            "blockDim": Axes(*threads, Size(1)),
-            "gridDim": Axes(*grid, Size(1)),
+            "blockDim": Axes(threads[0], threads[1], Size(1)),
+            "gridDim": Axes(grid[0], grid[1], Size(1)),
             "warpsize": WARP,
         }
         if name in known:
@@ -876,7 +876,7 @@ class _Like:
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
+class GridLaunch:
     """What is to be traced: a kernel, its grid and workgroups (across, down), its arguments, and
     bytes of shared memory that come with the launch.
     """
@@ -893,7 +893,7 @@ class Launch:
 
 
 @dataclass(eq=False)
-class _Turn:
+class _LoopIteration:
     """An iteration: its items, which threads go on behind it, which left, and what was before."""
 
     items: list
@@ -902,7 +902,7 @@ class _Turn:
     before: tuple
     compared: list[tuple[bool, Any]] = field(default_factory=list)
 
-    def alike(self, other: "_Turn") -> bool:
+    def alike(self, other: "_LoopIteration") -> bool:
         return np.array_equal(self.on, other.on) and same_items(self.items, other.items)
 
 
@@ -913,7 +913,7 @@ def same_items(items: list, others: list) -> bool:
     for one, other in zip(items, others):
         if type(one) is not type(other):
             return False
-        if isinstance(one, Repeated):
+        if isinstance(one, SizeLoop):
             runs = zip(one.runs, other.runs)
             if len(one.runs) != len(other.runs) or not all(
                 mine[2] == its[2] and same_items(mine[0], its[0]) for mine, its in runs
@@ -926,7 +926,7 @@ def same_items(items: list, others: list) -> bool:
     return True
 
 
-def _add(loop: Repeated, turn: _Turn) -> None:
+def _add(loop: SizeLoop, turn: _LoopIteration) -> None:
     """Add an iteration to the last run of a loop, or begin one."""
     if loop.runs and same_items(loop.runs[-1][0], turn.items):
         items, second, count = loop.runs[-1]
@@ -935,7 +935,7 @@ def _add(loop: Repeated, turn: _Turn) -> None:
         loop.runs.append((turn.items, [], 1))
 
 
-def _last_run(loop: Repeated, total: int) -> None:
+def _last_run(loop: SizeLoop, total: int) -> None:
     """Let the last run of a loop be so long that all have ``total`` iterations."""
     items, second, count = loop.runs[-1]
     loop.runs[-1] = items, second, count + max(total - loop.count, 0)

@@ -7,7 +7,7 @@ same for all is a Python number. A ``Size`` is one that the compiler doesn't kno
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -116,7 +116,7 @@ class Axes:
 
     x: Any
     y: Any
-    z: Any = field(default=0)
+    z: Any = 0
 
 
 def applied(function: Callable, *given: Any) -> Any:
@@ -174,9 +174,8 @@ def moved(after: Any, before: Any) -> Any:
     whole = int | np.integer | np.ndarray
     if isinstance(after, whole) and isinstance(before, whole):
         change = np.asarray(after, np.int64) - np.asarray(before, np.int64)
-        if change.ndim and (change == change.flat[0]).all():
-            change = change.flat[0]
-        return int(change) if np.ndim(change) == 0 else change
+        is_uniform = (change == change.flat[0]).all()
+        return int(change.flat[0]) if is_uniform else change
     if type(after) is type(before) and isinstance(after, float | np.floating) and after == before:
         return 0
     if after == before:

@@ -25,7 +25,7 @@ from cypresskit.today.cuda_code import Loop, places_of, read_listing
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
 from cypresskit.today.cuda_parts import parts_of
-from cypresskit.today.cuda_trace import Launch
+from cypresskit.today.cuda_trace import GridLaunch
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
 SIDES = 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16
@@ -222,7 +222,7 @@ def kernels() -> Iterator[tuple[str, Any, str, int]]:
 def of_a_turn(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
     """A turn of the source: multiply-adds, what ``places_of`` tells, and the kind of the loop."""
     matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
-    totals = totals_of(Launch(kernel, (2, 2), (side, side), matrices))
+    totals = totals_of(GridLaunch(kernel, (2, 2), (side, side), matrices))
     parts = list(parts_of(totals.items))
     part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.actions))
     fmas = sum(one.kind == "multiply-add" for one in part.actions)
