@@ -279,7 +279,7 @@ NAMED = (
     f"{LIBRARY['single'] / 1e3:.0f} Tflop/s",
     f"{lesson.gain('block', '1 x 1', '8 x 8'):.1f} times as fast",
     f"{figures('shared memory')['128 x 128'] / figures('block')['8 x 8']:.1f} times as fast",
-    f"make {next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} on",
+    f"take {next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} on",
     f"{lesson.gain('warps', '5', '16'):.1f} times as fast",
     f"{lesson.gain('layout', 'NN', 'TN'):.2f} times the speed",
     f"{max(figures('double').values()) / figures('double-double')['1 x 1']:.1f} times as fast",
@@ -298,7 +298,7 @@ def test_each_other_lesson_names_a_number_of_the_record(number, named):
     said = source.read_text(encoding="utf-8").split("\n## On a GPU of today\n")[1].split("\n## ")[0]
     assert named in " ".join(said.split())
     paragraph = said.strip().split("\n\n")[0] + "\n"
-    assert len(re.findall(r"\.\s", paragraph.replace("x 8.\n", ""))) == 3, "three sentences"
+    assert len(re.findall(r"\.\s", paragraph.replace("x 8.\n", ""))) in (3, 4)
 
 
 def waits(warps: str) -> float:
@@ -367,8 +367,8 @@ CLAIMS = {
     "One place is served 3.4 times a clock": lambda: near(
         figures("slices")["1"] / lesson.clock_ghz() / 32, 3.4, 0.02
     ),
-    "32 of them are served more than four times as fast as one": lambda: (
-        lesson.gain("slices", "1", "32") > 4
+    "32 of them are served almost eight times as fast as one": lambda: (
+        7.5 < lesson.gain("slices", "1", "32") < 8
     ),
     "memory gives whole lines twice as many useful bytes": lambda: near(
         lesson.gain("memory", "sectors", "lines"), 2.1, 0.1
