@@ -410,7 +410,7 @@ class Program:
 
     @cached_property
     def lds(self) -> dict[int, tuple[int, int]]:
-        """LDS arrays: number to (stride, size) in bytes. Stride 0: addressed by bytes alone."""
+        """Stride and size of each LDS array in bytes, by number; stride 0 is for byte addresses."""
         arrays = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
         return {
             i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers))
