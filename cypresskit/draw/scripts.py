@@ -10,12 +10,11 @@ def packaged(path: str) -> str:
 
 
 def joined(*paths: str) -> str:
-    """Modules of JavaScript as one script, in which the last may export something; they import only
-    from each other. Comments on lines of their own, and how deep lines are indented, are left out:
-    both are for who reads the modules.
+    """Join modules of JavaScript into one script. They import only from each other, and only what
+    is exported as ``default`` stays exported. Comments on lines of their own and indentation, both
+    for readers of the modules, are left out.
     """
-    *inner, last = map(packaged, paths)
-    text = "\n".join([re.sub(r"(?m)^export ", "", module) for module in inner] + [last])
+    text = re.sub(r"(?m)^export (?!default)", "", "\n".join(map(packaged, paths)))
     text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
     text = re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
     return re.sub(r"(?m)^ +", " ", text)
