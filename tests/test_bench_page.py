@@ -2,11 +2,10 @@
 that a reader types is lost.
 """
 
-import json
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+import builtins
+from functools import reduce
+from math import fsum
+from operator import add
 
 import pytest
 from conftest import JS
@@ -14,23 +13,12 @@ from pages import axe_finds
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS
+from cypresskit.timing.simulate import forget_reports
 from tools import bench_page
-from tools.random_edits import random_edits
+from tools.bench_page import compare
+from tools.bench_page.browser import heard, open_bench, run_python, served, type_at_end
 
-HEARD = Path(__file__).with_name("heard.js")
-UP = 300_000  # milliseconds that a busy computer may take
 EDITS = 12
-SIZE = 200  # at which texts are timed
-#: What answers a job, here and in the page.
-ANSWERS = """
-import json
-from cypresskit.editing.answering import JobMemory, answer_job
-
-def answers(job):
-    said = []
-    answer_job(job, JobMemory(), said.append)
-    return [message for message in said if message["type"] != "working"]
-"""
 #: A text that the package can't tell to be endless.
 ENDLESS = """
 from page_python import answering
@@ -44,93 +32,75 @@ def endless(job, *rest):
 
 answering.answer_job = endless
 """
-PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
-
-
-class SilentHandler(SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """The address of the page, on this computer."""
+def site(tmp_path_factory):
+    """The address of a site with the page, on this computer."""
     folder = tmp_path_factory.mktemp("site")
     try:
         bench_page.write_page(folder / "bench")
     except bench_page.NotHere as why:
         pytest.skip(f"the page can't be made: {why}")
     (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
-    handler = partial(SilentHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/bench/"
-        server.shutdown()
-        thread.join()
+    with served(folder) as address:
+        yield address
 
 
-def open_bench(page, address: str, until: str = "verdict") -> None:
-    """Open the page, and wait for a part of the answer to its text."""
-    page.set_default_timeout(UP)
-    page.add_init_script(path=HEARD)
-    page.goto(address)
-    heard(page, until)
-
-
-def heard(page, part: str) -> None:
-    page.wait_for_function("part => window.heard.includes(part)", arg=part)
-
-
-def run_python(page, program: str) -> None:
-    """Run a program in the page's Python."""
-    page.workers[0].evaluate("program => python.run(program)", program)
+@pytest.fixture
+def bench(site, page):
+    """The address of the page, of which the browser keeps no reader's texts yet."""
+    session = page.context.new_cdp_session(page)
+    forget = {"origin": site, "storageTypes": "indexeddb,local_storage,service_workers"}
+    session.send("Storage.clearDataForOrigin", forget)
+    return f"{site}/bench/"
 
 
 def text_of(page) -> str:
     return page.get_by_role("textbox").first.input_value()
 
 
-def type_at_end(page, text: str) -> None:
-    page.get_by_role("textbox").first.click()
-    page.keyboard.press("Control+End")
-    page.keyboard.insert_text(text)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1))
+def test_page_and_notebook_answer_alike_to_the_last_digit(bench, page, seed):
+    """Faults, bundles, verdicts, findings, terms, clocks and costs."""
+    open_bench(page, bench)
+    kinds = set()
+    for job in [*compare.catalog_jobs()[::9], *compare.random_jobs(seed, EDITS)]:
+        both = compare.compared(page, job)
+        assert both.differences == [], job
+        kinds |= {answer.get("part", answer["type"]) for answer in both.here}
+    assert kinds >= {"code", "verdict", "clocks", "replay", "prices", "done"}
 
 
-def jobs() -> list[dict]:
-    """A kernel of each precision and family as it is, and random edits of any."""
-    names = sorted(ck.kernels)
-    chosen = [(name, ck.kernels[name].text) for name in names[::9]]
-    return [
-        {"edit": str(n), "text": text, "name": "my.il", "like": name, "n": SIZE, "parts": PARTS}
-        for n, (name, text) in enumerate([*chosen, *random_edits(11, EDITS)])
-    ]
+@pytest.mark.few
+@pytest.mark.parametrize("kernel", sorted(ck.kernels))
+def test_answers_do_not_depend_on_how_python_adds(kernel, monkeypatch):
+    """``sum`` of floats carries what it drops from Python 3.12 on, and doesn't before."""
+    (job,) = [job for job in compare.catalog_jobs() if job["like"] == kernel]
+    job["parts"] = ["code", "verdict", "clocks", "prices"]
+    answers = []
+    for total in (plain_sum, exact_sum):
+        monkeypatch.setattr(builtins, "sum", total)
+        forget_reports()
+        answers.append(compare.answers(job))
+    assert [*compare.differences(*answers)] == []
+
+
+def plain_sum(values, start=0):
+    """As Python 3.11 adds."""
+    return reduce(add, values, start)
+
+
+def exact_sum(values, start=0):
+    """As ``fsum``, where there are floats alone."""
+    values = [*values]
+    return fsum(values) if {*map(type, values)} == {float} else reduce(add, values, start)
 
 
 @pytest.mark.slow
-def test_page_and_notebook_answer_alike_to_the_last_digit(served, page):
-    """Faults, bundles, verdicts, findings, replays, clocks and costs."""
-    here: dict = {}
-    exec(ANSWERS, here)
-    open_bench(page, served, "prices")
-    different, kinds = [], set()
-    for job in jobs():
-        own = json.loads(json.dumps(here["answers"](job)))
-        told = f"answers(json.loads({json.dumps(job)!r}))"
-        program = f"import _host\n_host.call(b'tell ' + json.dumps({told}).encode())"
-        run_python(page, f"{ANSWERS}\n{program}")
-        page.wait_for_function("told.length")
-        theirs = json.loads(page.evaluate("told.pop()"))
-        if own != theirs:
-            different.append((job["like"], [(a, b) for a, b in zip(own, theirs) if a != b][:1]))
-        kinds |= {answer.get("part", answer["type"]) for answer in own}
-    assert different == []
-    assert kinds >= {"code", "verdict", "clocks", "prices", "done"}
-
-
-@pytest.mark.slow
-def test_an_edit_is_kept_shared_and_there_without_a_network(served, page):
-    open_bench(page, f"{served}?step=01a", "prices")
+def test_an_edit_is_kept_shared_and_there_without_a_network(bench, page):
+    open_bench(page, f"{bench}?step=01a")
     type_at_end(page, "\n; a remark")
     page.reload()  # in the middle of a word
     heard(page, "verdict")
@@ -149,7 +119,7 @@ def test_an_edit_is_kept_shared_and_there_without_a_network(served, page):
     page.wait_for_function("async () => Boolean(await caches.match('memory'))")
     page.context.set_offline(True)
     try:
-        page.goto(f"{served}?step=01a")
+        page.goto(f"{bench}?step=01a")
         heard(page, "verdict")
         assert text_of(page).endswith("; a remark")
     finally:
@@ -157,7 +127,7 @@ def test_an_edit_is_kept_shared_and_there_without_a_network(served, page):
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_is_ended_and_the_text_is_still_there(served, page):
+def test_what_takes_too_long_is_ended_and_the_text_is_still_there(bench, page):
     """As for a text that never ends: it isn't tried again until it is edited."""
 
     def sooner(route) -> None:
@@ -166,7 +136,7 @@ def test_what_takes_too_long_is_ended_and_the_text_is_still_there(served, page):
         route.fulfill(response=reply, body=body)
 
     page.route("**/bench/?step=00", sooner)
-    open_bench(page, f"{served}?step=00", "prices")
+    open_bench(page, f"{bench}?step=00", "prices")
     run_python(page, ENDLESS)
     type_at_end(page, "\n; endless")
     page.wait_for_function("document.getElementById('status').textContent.includes('too long')")
@@ -177,8 +147,8 @@ def test_what_takes_too_long_is_ended_and_the_text_is_still_there(served, page):
 
 
 @pytest.mark.slow
-def test_it_is_accessible_on_screens_of_both_sizes(served, page):
-    open_bench(page, served)
+def test_it_is_accessible_on_screens_of_both_sizes(bench, page):
+    open_bench(page, bench)
     for width, height, scheme in ((1366, 768, "light"), (390, 844, "dark")):
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
@@ -187,17 +157,17 @@ def test_it_is_accessible_on_screens_of_both_sizes(served, page):
 
 
 @pytest.mark.slow
-def test_a_second_tab_and_a_browser_without_storage_say_that_they_keep_nothing(served, page):
-    open_bench(page, served)
+def test_a_second_tab_and_a_browser_without_storage_say_that_they_keep_nothing(bench, page):
+    open_bench(page, bench)
     second = page.context.new_page()
-    open_bench(second, served)
+    open_bench(second, bench)
     assert "another tab" in second.locator("#status").inner_text()
     second.close()
     bare = page.context.browser.new_context()
     try:
         tab = bare.new_page()
         tab.add_init_script(NO_STORAGE)
-        open_bench(tab, served)
+        open_bench(tab, bench)
         type_at_end(tab, "\n; typed")
         tab.evaluate("heard.length = 0")
         heard(tab, "verdict")
@@ -211,15 +181,15 @@ HOSTILE = ("?step=__proto__", "?step=99#text=%00", "#text=AAAA", "#%", "#text=" 
 
 
 @pytest.mark.slow
-def test_an_address_that_holds_no_kernel_opens_the_first_step(served, page):
+def test_an_address_that_holds_no_kernel_opens_the_first_step(bench, page):
     for hostile in HOSTILE:
         page.goto("about:blank")
-        open_bench(page, f"{served}{hostile}")
+        open_bench(page, f"{bench}{hostile}")
         assert text_of(page) == STEPS["00"].book, hostile
 
 
-def test_what_is_packed_is_unpacked(served, page):
-    page.goto(served)
+def test_what_is_packed_is_unpacked(bench, page):
+    page.goto(bench)
     texts = ["", "é\t;\r\n", ck.kernels["sgemm_tn"].text]
     assert page.evaluate(JS.packAndUnpack, texts) == texts
     bomb = page.evaluate(JS.packAndUnpack, ["x" * 1_000_000])

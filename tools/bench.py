@@ -21,13 +21,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from inspect import unwrap
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median, quantiles
-from threading import Thread
 from time import perf_counter, process_time, sleep
 from typing import Any, TypeVar
 from unittest.mock import patch
@@ -456,48 +454,47 @@ def pages() -> Iterator[Row]:
 
 
 def linked() -> Iterator[Row]:
-    """The site's workbench, by the clock on the wall: 10**8 turns of a loop"""
-    from playwright.sync_api import sync_playwright
+    """The site's workbench, by the clock on the wall: 10**8 turns of a loop. A phone's processor is
+    taken to be four times as slow
+    """
+    from tools.bench_page import browser
 
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         bench_page.write_page(Path(folder))
         files = [file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()]
         allowed = partial(float, bench_page.MOST_BYTES / 1e6)
         yield row("its size", partial(float, sum(files) / 1e6), allowed, "MB", least=1, most=1)
 
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        handler = partial(SilentHandler, directory=folder)
-        with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            Thread(target=server.serve_forever, daemon=True).start()
-            page = browser.new_page()
-            page.set_default_timeout(300_000)
-            page.add_init_script(path=str(ROOT / "tests/heard.js"))
+        for slower, name in ((1, ""), (PHONE, ", on a phone")):
+            with browser.chromium() as chromium, browser.served(Path(folder)) as address:
+                yield from visits(chromium, address, slower, name)
 
-            def heard(part: str) -> None:
-                page.wait_for_function("part => window.heard?.includes(part)", arg=part)
 
-            def open_page() -> None:
-                page.goto(f"http://127.0.0.1:{server.server_port}/?step=00")
-                heard("verdict")
+PHONE = 4  # times as slow as this processor
 
-            def edit(part: str) -> None:
-                heard("prices")
-                page.evaluate("heard.length = 0")
-                page.get_by_role("textbox").first.click()
-                page.keyboard.press("Control+End")
-                page.keyboard.insert_text("\n; another remark")
-                heard(part)
 
-            for name in ("first", "second"):
-                opened = partial(seconds, open_page, perf_counter)
-                yield row(f"the {name} visit, until the verdict", opened, loop, least=1, most=1)
-                page.wait_for_function(HAS_MEMORY)
-            for part in ("verdict", "clocks", "prices"):
-                edited = partial(seconds, partial(edit, part), perf_counter)
-                yield row(f"an edit, until its {part}", edited, loop, most=3)
-            server.shutdown()
-        browser.close()
+def visits(chromium, address: str, slower: float, name: str) -> Iterator[Row]:
+    """Two visits of the site's workbench, and edits on it."""
+    from tools.bench_page import browser
+
+    page = chromium.new_page()
+
+    def edit(part: str) -> None:
+        browser.heard(page, "prices")
+        page.evaluate("heard.length = 0")
+        browser.type_at_end(page, "\n; another remark")
+        browser.heard(page, part)
+
+    with browser.slowed(chromium, slower):
+        yardstick = partial(float, loop())
+        for visit in ("first", "second"):
+            opened = partial(seconds, partial(browser.open_bench, page, address), perf_counter)
+            named = f"the {visit} visit, until the verdict{name}"
+            yield row(named, opened, yardstick, least=1, most=1)
+            page.wait_for_function(HAS_MEMORY)
+        for part in ("verdict", "clocks", "prices"):
+            edited = partial(seconds, partial(edit, part), perf_counter)
+            yield row(f"an edit, until its {part}{name}", edited, yardstick, most=3)
 
 
 #: Whether the browser keeps Python's memory for the next visit.
@@ -514,13 +511,6 @@ def site() -> Iterator[Row]:
             name = "the workbench" if inside else "all pages but that one"
             allowed = partial(float, documentation.MOST_BYTES[inside] / 1e6)
             yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
-
-
-class SilentHandler(SimpleHTTPRequestHandler):
-    """Serves files, and says nothing."""
-
-    def log_message(self, *_) -> None:
-        pass
 
 
 RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, linked, site)

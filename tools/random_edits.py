@@ -18,10 +18,15 @@ def random_edits(seed: int, count: int) -> Iterator[tuple[str, str]]:
     names = list(ck.kernels)
     for _ in range(count):
         name = rng.choice(names)
-        lines = ck.kernels[name].text.split("\n")
-        for _ in range(rng.choice((1, 1, 1, 2, 3))):
-            _edit(lines, rng)
-        yield name, "\n".join(lines)
+        yield name, edited(ck.kernels[name].text, rng, rng.choice((1, 1, 1, 2, 3)))
+
+
+def edited(text: str, rng: random.Random, count: int) -> str:
+    """A kernel's text after ``count`` edits."""
+    lines = text.split("\n")
+    for _ in range(count):
+        _edit(lines, rng)
+    return "\n".join(lines)
 
 
 def _edit(lines: list[str], rng: random.Random) -> None:

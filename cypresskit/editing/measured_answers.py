@@ -395,7 +395,7 @@ def _why_cheap(prices: Prices, costs: dict[int, Cost]) -> str:
     report = prices.report
     unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
     lines = {_line_of(row) for row in prices.lines if row.unit == unit}
-    if not lines or sum(costs[line].price for line in lines) > report.busy[unit] / 2:
+    if not lines or math.fsum(costs[line].price for line in lines) > report.busy[unit] / 2:
         return ""
     return (
         f"{unit} limits this kernel, but each of its lines costs little: a line's cost depends on"
@@ -410,7 +410,8 @@ def _line_of(row: LinePrice) -> int:
 
 def _cost(parts: Sequence[LinePrice]) -> Cost:
     """What a line costs: all its instructions together, of which a macro's call has many."""
-    return Cost(*(sum(getattr(part, name) for part in parts) for name in ("price", "low", "high")))
+    names = "price", "low", "high"
+    return Cost(*(math.fsum(getattr(part, name) for part in parts) for name in names))
 
 
 def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) -> Answer:
@@ -427,9 +428,9 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
-        clocks = sum(part.work.clocks[unit] for part in parts) / runs
+        clocks = math.fsum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
-    waited = sum(part.work.waited for part in parts)
+    waited = math.fsum(part.work.waited for part in parts)
     if lived and waited / lived >= PRICED_WAIT:
         text += f"; wavefronts spend {percent(waited / lived)} of their lifetime waiting here"
     shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""

@@ -293,7 +293,8 @@ def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
         for term in terms
         if term.kind != "missing"
     ]
-    return math.isclose(sum(added), got, rel_tol=1e-4, abs_tol=1e-4 * sum(map(abs, added)))
+    size = math.fsum(map(abs, added))
+    return math.isclose(math.fsum(added), got, rel_tol=1e-4, abs_tol=1e-4 * size)
 
 
 def _check_place(row: object, column: object) -> None:

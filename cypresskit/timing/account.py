@@ -17,6 +17,7 @@ observed.
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import fsum
 from typing import Any
 
 from cypresskit.compiler import Code
@@ -121,7 +122,7 @@ def worked_clocks(paths: list[Path], device: Device) -> float:
             length = clause.bundles * device.result_clocks + device.clause_clocks
             clocks += turns * wavefronts * length
         else:
-            clocks += sum(stream_clocks(stream, turns) for stream in clause.streams)
+            clocks += fsum(stream_clocks(stream, turns) for stream in clause.streams)
     for path in paths:
         if path.segments[-1][0][-1].kind != BARRIER:  # nothing follows the last clause
             clocks -= len(path.wavefronts) * device.switch_clocks
@@ -130,7 +131,7 @@ def worked_clocks(paths: list[Path], device: Device) -> float:
 
 def extended(seen: Seen, waited: float) -> Seen:
     """What was seen, with as long waits as make ``waited`` clocks in all, and none below 0."""
-    total = sum(seen.waits.values())
+    total = fsum(seen.waits.values())
     longer = max(waited / total, 0.0) if total else 0.0
     return replace(seen, waits={line: longer * clocks for line, clocks in seen.waits.items()})
 

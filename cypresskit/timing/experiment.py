@@ -8,6 +8,7 @@ have brought for a later one of its clause are then asked for by that one.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
@@ -55,7 +56,7 @@ class Demand:
 
     @property
     def total(self) -> float:
-        return sum(self.clocks.values())
+        return fsum(self.clocks.values())
 
 
 def demands_of(code: Code, paths: Iterable[Path], device: Device) -> list[Demand]:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import groupby
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -293,7 +294,7 @@ def _groups(demands: list[Demand]) -> list[_Group]:
     alike: dict[tuple[Any, ...], list[Demand]] = defaultdict(list)
     for demand in demands:
         alike[demand.kind].append(demand)
-    ordered = sorted(alike.values(), key=lambda group: -sum(demand.total for demand in group))
+    ordered = sorted(alike.values(), key=lambda group: -fsum(demand.total for demand in group))
     groups = [_Group(tuple(group), group[len(group) // 2].experiment) for group in ordered]
     if len(groups) <= EXPERIMENTS:
         return groups
@@ -354,7 +355,7 @@ def _row(lines: list[LinePrice]) -> tuple[str, ...]:
     first = lines[0]
     last = lines[-1]
     numbers = str(first.line) if len(lines) == 1 else f"{first.line} to {last.line}"
-    share = sum(line.share for line in lines) / len(lines)
+    share = fsum(line.share for line in lines) / len(lines)
     costs = sorted(line.price for line in lines)
     least, most = percent(costs[0]), percent(costs[-1])
     cost = most if least == most else f"{least.removesuffix(' %')} to {most}"

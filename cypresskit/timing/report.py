@@ -367,7 +367,7 @@ def bound(
     if busy.get("DRAM", 0) + busy.get("DRAM rows", 0) >= BUSY:
         return "DRAM rows"
     if channels:
-        busiest = max(range(len(channels)), key=lambda n: sum(channels[n]))
+        busiest = max(range(len(channels)), key=lambda n: math.fsum(channels[n]))
         sending, waiting = channels[busiest]
         if sending >= BUSY:
             return f"DRAM channel {busiest}"

@@ -18,6 +18,7 @@ second.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import fsum
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -208,7 +209,7 @@ def _asked_clocks(counts: Mapping[str, float], device: Device) -> float:
 
 def effort(paths: list[Path]) -> float:
     """Lines and clauses that the engine will handle, roughly."""
-    return float(sum(len(path.wavefronts) * path.amount(_effort) for path in paths))
+    return fsum(n * turns * _effort(clause) for clause, turns, n in clause_runs(paths))
 
 
 def _effort(clause: Clause) -> float:
@@ -217,7 +218,7 @@ def _effort(clause: Clause) -> float:
 
 def _lines(clause: Clause) -> float:
     """How many lines a wavefront asks for in a clause."""
-    return sum(len(stream.line) / len(stream.cost) for stream in clause.streams)
+    return fsum(len(stream.line) / len(stream.cost) for stream in clause.streams)
 
 
 def _mean_work(paths: list[Path]) -> np.ndarray:

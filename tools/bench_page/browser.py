@@ -1,0 +1,104 @@
+"""The page in Chromium: for tests, ``make bench``, and what compares it with the notebook."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+HEARD = Path(__file__).with_name("heard.js")
+SLICE = 0.005  # seconds that a slowed page runs at once
+PATIENCE = 300_000  # milliseconds that a busy computer may take
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    """Serves files without a log."""
+
+    def log_message(self, *_) -> None:
+        pass
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this computer. Yields its address, without a slash at the end."""
+    handler = partial(SilentHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def slowed(browser: Browser, times: float) -> Iterator[None]:
+    """Let the processes of all pages run for a part of the time alone, so that they are so many
+    times as slow. (Chromium's own throttle leaves out workers.)
+    """
+    known = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    pages = [process["id"] for process in known if process["type"] == "renderer"]
+    ended = threading.Event()
+
+    def hold() -> None:
+        begun = time.perf_counter()
+        while not ended.wait(SLICE):
+            for page in pages:
+                os.kill(page, signal.SIGSTOP)
+            time.sleep((times - 1) * (time.perf_counter() - begun))
+            for page in pages:
+                os.kill(page, signal.SIGCONT)
+            begun = time.perf_counter()
+
+    thread = threading.Thread(target=hold)
+    if times > 1:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if times > 1:
+            thread.join()
+
+
+def open_bench(page: Page, address: str, until: str = "verdict") -> None:
+    """Open the page, and wait for a part of the answer to its text."""
+    page.set_default_timeout(PATIENCE)
+    page.add_init_script(path=str(HEARD))
+    page.goto(address)
+    heard(page, until)
+
+
+def heard(page: Page, part: str) -> None:
+    """Wait until the page has a part of an answer."""
+    page.wait_for_function("part => window.heard?.includes(part)", arg=part)
+
+
+def run_python(page: Page, program: str) -> None:
+    """Run a program in the page's Python."""
+    page.workers[0].evaluate("program => python.run(program)", program)
+
+
+def type_at_end(page: Page, text: str) -> None:
+    """Type a text after the kernel's."""
+    page.get_by_role("textbox").first.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.insert_text(text)
