@@ -12,8 +12,9 @@ from numba.core.dispatcher import Dispatcher
 import cypresskit as ck
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
+from cypresskit.timing.units import lds_banks
 from tools.bench_page import cypresskit_native as provider
-from tools.bench_page.engine import engine_module
+from tools.bench_page.engine import engine_module, native_functions
 
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
 SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
@@ -138,6 +139,29 @@ def test_kernels_call_all_entries(both):
     for kernel in ("sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"):
         simulate(kernel, 64)
     assert the_engine().called >= set(the_engine().entries)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_access_of_the_lds_has_the_same_clocks(seed, both):
+    """Of any count of words, where work-items ask for them all over the memory or are left out."""
+    rng = np.random.default_rng(seed)
+    for words in range(1, 5):
+        accesses = int(rng.integers(2, 6))
+        addresses = 4 * rng.integers(0, 2048, (accesses, words, 64))
+        active = rng.random((accesses, 64)) < rng.choice([0.5, 1.0])
+        for chosen in (addresses, addresses.astype(np.int32), addresses[::2], addresses[..., ::-1]):
+            lds_banks.access_clocks(chosen, ck.HD5870, active[: len(chosen)])
+    assert both == []
+
+
+def test_what_else_this_process_compiled_changes_nothing():
+    """A native function is compiled for any array that is handed to it."""
+    before = [(name, types) for name, _, types in native_functions()]
+    clocks, addresses = np.zeros(2, np.int64), np.zeros((2, 32), np.int64)
+    active = np.ones((2, 16), bool)
+    for strange in (addresses[:, ::2], addresses[:, :16].astype(np.int32)):
+        lds_banks._add_clocks(clocks, strange, active, 32)
+    assert [(name, types) for name, _, types in native_functions()] == before
 
 
 def test_other_types_are_refused(monkeypatch):

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from unittest.mock import patch
 
 import llvmlite.binding as llvm
@@ -61,23 +62,48 @@ def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
     """The functions that Python calls in simulations, which return nothing: the name of the entry,
     the function, and numba's types of its arguments.
     """
+    called: dict[str, tuple[Callable, tuple]] = {}
+    _simulate()
+    with ExitStack() as patches:
+        for function in [*_compiled_functions()]:
+            name = f"{function.py_func.__module__}.{function.py_func.__name__}"
+            patches.enter_context(patch(name, _noting_types(name, function, called)))
+        _simulate()
+    for entry, (source, arguments) in sorted(called.items()):
+        yield entry, source, arguments
+
+
+def _simulate() -> None:
     forget_reports()
     with patch.dict(os.environ, CYPRESSKIT_KEEP="0"):  # or what was timed before calls none
         for kernel in SIMULATED:
             simulate(kernel, N)
+
+
+def _compiled_functions() -> Iterator[Dispatcher]:
+    """The compiled functions that return nothing and that Python can call."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.timing.")]:
         for value in vars(sys.modules[name]).values():
-            if isinstance(value, Dispatcher) and value.py_func.__module__ == name:
-                yield from _called_from_python(value)
+            if not isinstance(value, Dispatcher) or value.py_func.__module__ != name:
+                continue
+            if value.targetoptions.get("no_cpython_wrapper"):
+                continue
+            if any(each.return_type == types.none for each in value.nopython_signatures):
+                yield value
 
 
-def _called_from_python(function: Dispatcher) -> Iterator[tuple[str, Callable, tuple]]:
-    if function.targetoptions.get("no_cpython_wrapper"):
-        return
-    for signature in function.nopython_signatures:
-        if signature.return_type == types.none:
-            name = f"{function.py_func.__module__}.{function.py_func.__name__}"
-            yield f"{name}({','.join(_kinds(signature.args))})", function.py_func, signature.args
+def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
+    """A compiled function that also notes each call: its entry, and numba's types of the arguments.
+
+    What the function is compiled for doesn't tell: that depends on what else this process ran.
+    """
+
+    def call(*arguments) -> None:
+        function(*arguments)
+        kinds = tuple(function.typeof_pyval(value) for value in arguments)
+        called[f"{name}({','.join(_kinds(kinds))})"] = function.py_func, kinds
+
+    return call
 
 
 def _kinds(arguments) -> Iterator[str]:

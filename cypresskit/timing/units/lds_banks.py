@@ -33,10 +33,11 @@ def access_clocks(
         pair = addresses[:, first : first + 2]
         for at in range(0, items, device.lds_items_clock):
             items_now = slice(at, at + device.lds_items_clock)
+            group = np.ascontiguousarray(pair[:, :, items_now], np.int64)
             active_words = np.repeat(on[:, np.newaxis, items_now], pair.shape[1], axis=1)
             _add_clocks(
                 clocks,
-                pair[:, :, items_now].reshape(accesses, -1),
+                group.reshape(accesses, -1),
                 active_words.reshape(accesses, -1),
                 device.lds_banks,
             )
