@@ -15,7 +15,9 @@ import fcntl
 import functools
 import os
 import pickle
+import random
 import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -263,6 +265,21 @@ def untouched(monkeypatch):
         monkeypatch.setattr(check, "WALL", 20 * check.WALL)
     yield
     sys.modules["__main__"] = MAIN
+
+
+def draw_the_same(monkeypatch, seed: str) -> None:
+    """Begin every source of random numbers anew, with those that belong to ``seed``."""
+    own = random.Random(seed)
+    random.seed(seed)
+    monkeypatch.setattr(secrets, "token_hex", lambda size=None: own.randbytes(size or 32).hex())
+    if check := sys.modules.get("cypresskit.teach.check"):
+        check.chance.seed(seed)
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(monkeypatch, request):
+    """A test draws the same numbers in every run, whatever ran before it; others with ``--new``."""
+    draw_the_same(monkeypatch, f"{request.config.getoption('new')} {request.node.nodeid}")
 
 
 @pytest.fixture

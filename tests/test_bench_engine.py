@@ -126,7 +126,7 @@ def both(monkeypatch):
     forget_reports()
 
 
-@pytest.mark.few
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kernel", sorted(ck.kernels))
 def test_all_bytes_are_the_same(kernel, both):
     for n in SIZES:

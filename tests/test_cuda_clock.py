@@ -228,6 +228,7 @@ def test_the_docs_have_every_product_and_its_miss():
     assert table == clock_table().strip()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name, kernel, code, block, threads, n",
     [
@@ -683,6 +684,7 @@ def test_short_loops_ask_for_another_row_each_turn():
     assert steps.min() > 0.7 * steps.max()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_the_order_of_two_operands_does_not_change_the_clock(seed):
     """Which of two loads is asked for last may not matter: a warp waits for both."""

@@ -173,6 +173,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
     return {pattern: checked(rule) for pattern, rule in table.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("element", [(5, 3), (70, 131), (255, 255)])
 def test_every_number_is_its_sources(element):
     assert_held(ck.teach.contest.life(element), rules(element))

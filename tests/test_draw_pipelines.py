@@ -202,6 +202,7 @@ RUNS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RUNS)
 def test_every_number_is_the_timelines(name):
     runs = RUNS[name]()

@@ -174,6 +174,7 @@ def test_there_is_no_check_in_the_process():
         assert answer() == ([], [])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("work", "reason"),
     [

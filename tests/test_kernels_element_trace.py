@@ -77,6 +77,7 @@ def test_the_terms_sum_up_to_the_element():
         assert sum_of_terms(trace) == trace.got
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn_stream", "sgemm_tn", "dgemm_tn"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(name, seed):

@@ -521,6 +521,7 @@ def test_equal_sentences_are_read_once():
     assert sorted((row["students"], row["who"]) for row in table) == [(1, "bob"), (2, "ada, cyd")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_without_a_sandbox_marks_are_refused_unless_one_insists_and_then_all_says_so(
     submitted, tmp_path, capsys, monkeypatch

@@ -237,6 +237,7 @@ def looked_at(name):
             yield number, Frame(shown, figure, number)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", PLAYERS)
 def test_no_text_runs_into_a_box(name):
     for number, frame in looked_at(name):

@@ -179,6 +179,7 @@ def test_a_hostile_text_stays_text_in_every_picture(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("view", hostile.PICTURES)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """As a page and as a still that is well-formed, and its text form can be printed."""
@@ -200,6 +201,7 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
     """And the path is returned, also of a text, whatever kind of picture it is."""

@@ -7,7 +7,9 @@ import contextlib
 import importlib
 import operator
 import os
+import random
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -19,12 +21,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from conftest import draw_the_same
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 import cypresskit
 from cypresskit.cli import cmd_lab
+from cypresskit.teach.check import chance
 from tools import score
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -620,3 +624,45 @@ def test_every_name_that_a_lesson_or_guide_mentions_exists(file):
                     continue
                 missing.append(f"{module}.{name}")
     assert missing == []
+
+
+# -- random numbers
+
+
+#: What draws other numbers in each run, unless ``conftest.draw_the_same`` replaces it.
+FRESH = {"SystemRandom", "RandomState", "urandom", "uuid1", "uuid4", "randbits", "token_bytes"}
+#: A name of a file for a moment: no result depends on it.
+NAMES_A_FILE = ("cypresskit/files/atomic.py", "uuid4")
+
+
+def fresh_sources(tree: ast.AST) -> set[str]:
+    """The functions by which a module draws numbers that no seed decides."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in ("random", "secrets"):
+            found |= {name.name for name in node.names} - {"Random"}
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in FRESH or (name in ("Random", "default_rng") and not node.args):
+                found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("folder", PYTHON)
+def test_no_source_of_random_numbers_is_fresh_in_each_run(folder):
+    found = {
+        (file.relative_to(ROOT).as_posix(), name)
+        for file in (ROOT / folder).rglob("*.py")
+        for name in fresh_sources(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert not found - {NAMES_A_FILE}
+
+
+def test_two_runs_of_a_test_draw_the_same_numbers(monkeypatch):
+    def drawn(seed):
+        draw_the_same(monkeypatch, seed)
+        return random.random(), secrets.token_hex(), chance.random()
+
+    again = drawn("a test")
+    assert again == drawn("a test")
+    assert all(one != other for one, other in zip(again, drawn("another test")))

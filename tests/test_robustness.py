@@ -137,6 +137,7 @@ def test_a_file_behind_a_link_keeps_its_permissions(tmp_path):
     assert link.is_symlink() and real.read_text() == "text" and real.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_thousands_of_registers_may_be_needed_at_once():
     sets, adds = (
         "".join(f"{line.format(n)}\n" for n in range(5_000))

@@ -84,6 +84,7 @@ EACH = [
 ]
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("check", "part"), EACH)
 def test_planted_answers_get_their_verdicts(check, part):
     """Right ones are accepted; wrong ones aren't, and it is said why."""

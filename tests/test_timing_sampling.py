@@ -206,6 +206,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     assert {what: few.counts[what] for what in asked} == pytest.approx(asked, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_wavefronts_from_all_over_a_launch_show_its_edges():
     """A launch of more than are walked: its last column and row of blocks ask for a part only."""
     for m, n in ((8100, 4056), (4100, 8150), (1 << 14, 1032)):
@@ -265,6 +266,7 @@ def test_who_is_ahead_is_moved_on_no_further_than_it_would_go(seed):
     assert few.end_clock == pytest.approx(whole.end_clock, rel=0.02)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "seed",
     [*range(4), 836000150, 90100156, 925000047, pytest.param(832000166, marks=pytest.mark.slow)],

@@ -54,6 +54,7 @@ def refused(*_, **__):
     pytest.fail("simulated again")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name, size", LAUNCHES, ids=lambda value: str(value)[:20])
 def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, monkeypatch):
     monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
@@ -173,6 +174,7 @@ def overrides(rng):
     return {name: ways[name] for name in rng.sample(sorted(ways), rng.randint(1, 3))}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_board_with_properties_of_its_own_gets_no_other_boards_time(seed, monkeypatch):
     rng = random.Random(seed)

@@ -53,7 +53,7 @@ REPORT = (
 
 #: Where checks draw numbers. Each check begins anew: the same exercise, and in marks the same
 #: student, gets the same numbers (see ``seeded``).
-chance = random.Random()
+chance = random.Random("notebook")
 _seed = ["notebook"]
 
 

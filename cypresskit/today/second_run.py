@@ -55,9 +55,10 @@ class Numbers:
 class Repeated:
     """A simulated kernel whose launches are repeated; ``launches`` has what came out."""
 
-    def __init__(self, kernel: Any, a: np.ndarray, b: np.ndarray, launches: list[Launch]) -> None:
+    def __init__(self, kernel: Any, given: tuple, rng: np.random.Generator, launches: list) -> None:
         self.kernel = kernel
-        self.given = a, b
+        self.given = given
+        self.rng = rng
         self.launches = launches
 
     def __getitem__(self, configuration: Any) -> Callable[..., None]:
@@ -70,8 +71,7 @@ class Repeated:
         return launch
 
     def _repeat(self, configuration: Any, arguments: tuple, before: list) -> None:
-        rng = np.random.default_rng()  # no seed: nobody can know these numbers before
-        a, b = (rng.integers(1, 8, array.shape).astype(array.dtype) for array in self.given)
+        a, b = (self.rng.integers(1, 8, array.shape).astype(array.dtype) for array in self.given)
         writes: Counter = Counter()
         others = []
         written = []
@@ -105,13 +105,14 @@ def _host_array(argument: Any) -> np.ndarray | None:
     return None
 
 
-def run_twice(product: Callable, a: np.ndarray, b: np.ndarray) -> tuple[Any, list[list]]:
+def run_twice(product: Callable, a: np.ndarray, b: np.ndarray, seed: int) -> tuple[Any, list[list]]:
     """What ``product(a, b)`` returns, and of each second run of a kernel in it the other a, the
     other b, what it left in each array that is neither, and how many numbers one thread wrote at
-    most.
+    most. The other numbers belong to ``seed``.
     """
+    rng = np.random.default_rng(seed)
     launches: list[Launch] = []
-    with compiled(lambda made: Repeated(made, a, b, launches)):
+    with compiled(lambda made: Repeated(made, (a, b), rng, launches)):
         result = product(a, b)
     return result, [list(launch) for launch in launches]
 

@@ -14,13 +14,13 @@ comparison don't have, so nobody can pass for the published figure.
 """
 
 import re
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from secrets import token_hex
 from string import Template
 
 from cypresskit import published, tables
@@ -135,7 +135,7 @@ def row(
     where = "cypresskit.teach.l12_contest.leaderboard", "judged"
     own = family or Family()
     try:
-        fields = call(*where, text, file, n, seed or token_hex(), limits=limits, family=own)
+        fields = call(*where, text, file, n, seed or secrets.token_hex(), limits=limits, family=own)
         return Row(**fields)
     except Lost as lost:
         return Row(file, file, verdict=cannot(file, ENDS.get(lost.reason, "its process ended")))
