@@ -16,8 +16,9 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, Shape
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing import DataDependentError, walk
+from cypresskit.timing import DataDependentError, surfaces, walk
 from cypresskit.timing.history import History
+from cypresskit.timing.question import Question
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.work import ALU, BARRIER, KINDS
 from tools.fuzz import law
@@ -665,3 +666,23 @@ def test_a_long_loop_with_branches_is_walked_to_its_end(seed):
     of = shapes(with_branches(seed, 1.0, turns), (8, 8))
     for path in paths(of):
         assert sum(len(body) * times for body, times in path.segments) >= turns
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
+    """To the byte, whatever is accessed, and wherever a part ends."""
+    rng = random.Random(seed)
+    kernel = KERNELS[rng.choice(sorted(KERNELS))]
+    m, n, k = (64 * rng.randint(1, 3) + rng.randint(0, 40) for _ in "mnk")
+    of = Question(kernel, size=(m, 1 if kernel.vector else n, k)).launch()
+
+    def made(at_once):
+        monkeypatch.setattr(surfaces, "AT_ONCE", at_once)
+        walk.forget_walks()
+        paths = of.walk(of.wavefronts)
+        clauses = [clause for path in paths for body, _ in path.segments for clause in body]
+        made_streams = [s for clause in clauses for s in clause.streams]
+        parts = ("amounts", "ptr", "line", "offset")
+        return [getattr(s, part).tobytes() for s in made_streams for part in parts]
+
+    assert made(rng.randint(1, 9)) == made(1 << 20)

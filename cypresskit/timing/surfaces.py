@@ -19,7 +19,9 @@ from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.words import NotCounted
-from cypresskit.timing.work import Stream, of_cost, stream
+from cypresskit.timing.work import Stream, joined, of_cost, stream
+
+AT_ONCE = 1 << 14  # entries of a stream that are made at once: all of a large launch's need GBs
 
 
 class Motion(NamedTuple):
@@ -179,20 +181,26 @@ class Surfaces:
         phases = min(phases, int(np.max(motion.turns)))
 
         x, y = x.astype(np.int64), y.astype(np.int64)
-        addresses = np.stack([address(x + p * dx, y + p * dy) for p in range(phases)])
-        entries = addresses.reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2).reshape(-1, WAVEFRONT)
-        return stream(
-            entries,
-            np.repeat(on.reshape(-1, WAVEFRONT), phases, axis=0),
-            banks=self.geometry.texture_banks,
-            quads_per_clock=self.geometry.quads_per_clock,
-            line_bytes=self.line,
-            merge=uncached or self.geometry.l1_bytes > 0,
-            base=base,
-            phases=phases,
-            step=int(address(dx * phases, dy * phases)) // self.line,
-            uncached=uncached,
-        )
+        size = max(AT_ONCE // phases, 1) * WAVEFRONT
+        parts = []
+        for first in range(0, len(on), size):
+            some = slice(first, first + size)
+            turns = [address(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
+            addresses = np.stack(turns).reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2)
+            part = stream(
+                addresses.reshape(-1, WAVEFRONT),
+                np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
+                banks=self.geometry.texture_banks,
+                quads_per_clock=self.geometry.quads_per_clock,
+                line_bytes=self.line,
+                merge=uncached or self.geometry.l1_bytes > 0,
+                base=base,
+                phases=phases,
+                step=int(address(dx * phases, dy * phases)) // self.line,
+                uncached=uncached,
+            )
+            parts.append(part)
+        return joined(parts)
 
     def _pitch(self, width: int, texel: int) -> int:
         """Bytes from a row to the next, whole lines."""

@@ -304,6 +304,20 @@ def stream(
     return Stream(amounts, ptr, lines, offsets, phases, **more)
 
 
+def joined(parts: list[Stream]) -> Stream:
+    """One stream of the wavefronts of several, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *(part.ptr[-1] for part in parts)])
+    bounds = [part.ptr[:-1] + start for part, start in zip(parts, starts)]
+    amounts, line, offset = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("amounts", "line", "offset")
+    )
+    ptr = np.concatenate([*bounds, starts[-1:]])
+    return replace(parts[0], amounts=amounts, ptr=ptr, line=line, offset=offset)
+
+
 def of_cost(clocks: np.ndarray) -> np.ndarray:
     """The amounts of entries that take so many clocks of a unit, and nothing else."""
     amounts = np.zeros(len(clocks), AMOUNT)
