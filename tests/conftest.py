@@ -375,6 +375,20 @@ def context(browser):
     return browser.new_context(viewport=SIZE)
 
 
+def close_at_script_errors(page) -> list[str]:
+    """Close a page when a script of it fails, so that no test waits for what can't come any more.
+    Returns the list of errors, which grows.
+    """
+    errors: list[str] = []
+
+    def close(error) -> None:
+        errors.append(f"{error.name}: {error.message}")
+        page.close()
+
+    page.on("pageerror", close)
+    return errors
+
+
 @pytest.fixture
 def page(browser, context, request):
     """A new page of 1400 x 1000; the test fails if it asked another computer for anything. Of a
@@ -392,7 +406,7 @@ def page(browser, context, request):
             outside.append(request.url)
 
     page = context.new_page()
-    page.set_default_timeout(300_000)  # what hangs ends; what is slow is no mistake
+    page.set_default_timeout(120_000)  # what hangs ends; what is slow is no mistake
     page.on("request", note)
     yield page
     page.close()
@@ -409,8 +423,7 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def show(page, saved):
     """A function that opens a player's saved page from disk, on which no script may fail."""
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    faults = close_at_script_errors(page)
 
     def goto(player):
         page.goto(saved(player).as_uri())

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 from answers import kernel_answers
-from conftest import JS
+from conftest import JS, close_at_script_errors
 from pages import axe_finds
 
 import cypresskit as ck
@@ -122,8 +122,7 @@ class Bench:
 @pytest.fixture
 def begin(page, tmp_path):
     """A function that begins a workbench with a text."""
-    begun, faults = [], []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    begun, faults = [], close_at_script_errors(page)
 
     def make(text, like="sgemm_naive"):
         path = tmp_path / "my_kernel.il"

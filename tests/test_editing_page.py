@@ -8,6 +8,7 @@ from base64 import b64decode
 from pathlib import Path
 
 import pytest
+from conftest import close_at_script_errors
 from pages import axe_finds
 
 import cypresskit as ck
@@ -45,8 +46,7 @@ AREA = ".ckw-area"
 @pytest.fixture
 def begin(page):
     """A function that begins a workbench on a page with a fake answerer."""
-    faults = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    faults = close_at_script_errors(page)
     page.emulate_media(reduced_motion="reduce")
 
     def make(text=TEXT, seed=1):

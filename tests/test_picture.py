@@ -17,7 +17,7 @@ import hostile
 import ipywidgets
 import numpy as np
 import pytest
-from conftest import ROOT
+from conftest import ROOT, close_at_script_errors
 from pages import view
 
 import cypresskit
@@ -62,6 +62,17 @@ def packed_data(html: str) -> dict:
 
 def with_data(html: str, data: dict) -> str:
     return DATA.sub(lambda found: found[1] + shown.packed(json.dumps(data)), html)
+
+
+def test_a_script_that_fails_ends_a_tests_wait(browser):
+    from playwright.sync_api import Error  # not at the top: the core's tests run without it
+
+    page = browser.new_page()
+    errors = close_at_script_errors(page)
+    page.set_content("<script type=module>\nmissing()\n</script>")
+    with pytest.raises(Error, match="closed"):
+        page.wait_for_selector("main")
+    assert errors == ["ReferenceError: missing is not defined"]
 
 
 def test_thirty_redraws_leave_what_three_leave(stage):
