@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args.action(args)
         sys.stdout.flush()
         return 0
-    except BrokenPipeError:  # who reads, `head` say, has seen enough
+    except BrokenPipeError:  # the reading process, such as `head`, has ended
         _discard_output()
         return 0
     except KeyboardInterrupt:
@@ -44,9 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(error)
     except MemoryError as error:
         message = f"this computer's memory is too small: {error}"
-    except OSError as error:  # of most files the commands know more
+    except OSError as error:  # commands report most files' errors themselves
         where = f"use {error.filename}"
-        if error.filename is None:  # it is of what was printed
+        if error.filename is None:  # writing to standard output failed
             where = "write to standard output"
             _discard_output()
         message = f"can't {where}: {error.strerror or error}"
@@ -55,9 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The parsed command line. The process ends here if the line makes no sense or asks for
-    help.
-    """
+    """Parse the command line. Exits if it is invalid or asks for help."""
     args, others = PARSER.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
@@ -81,7 +79,5 @@ def _check_output() -> None:
 
 
 def _discard_output() -> None:
-    """Send output that is still buffered to nowhere; Python would try to print it once more when it
-    ends.
-    """
+    """Discard buffered output, which Python would otherwise try to print again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -59,9 +59,7 @@ def card(args: argparse.Namespace) -> None:
 
 
 def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
-    """The program that a name of the catalogue or a path stands for, and the catalogue's kernel, or
-    None.
-    """
+    """Return the program of a catalog name or path, and its catalog kernel or None."""
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
@@ -73,7 +71,7 @@ def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
 
 
 def read_program(path: Path) -> ck.Program:
-    """The program in a file. Raises ``CommandError`` if it can't be read or isn't text."""
+    """Assemble a file. Raises ``CommandError`` if it can't be read or isn't text."""
     try:
         text = read_text(path)
     except (OSError, ValueError) as error:
@@ -82,7 +80,7 @@ def read_program(path: Path) -> ck.Program:
 
 
 def convention_of(program: ck.Program) -> ck.Kernel | None:
-    """The program as a GEMM kernel, if it is one that multiplies rightly."""
+    """Return the program as a GEMM kernel, or None if its product is incorrect."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -95,7 +95,7 @@ def marks(args: argparse.Namespace) -> None:
 
 
 def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
-    """Say what nobody gets marks for, what is left to do, and what failed."""
+    """Report what was left out, what is left to do, and what failed."""
     from cypresskit.marks import gradebook
 
     if left_out:
@@ -114,7 +114,7 @@ def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
 
 
 def student_work(lessons: dict, sandbox, student, family) -> dict:
-    """The work of a student by lesson; what isn't marked goes to its notes."""
+    """Return a student's work by lesson; note on the student what isn't judged."""
     from cypresskit.marks import course, gradebook, judging, submissions
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin

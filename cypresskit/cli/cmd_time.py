@@ -25,7 +25,7 @@ SIZE = whole(1, 10**9)
     example="cypresskit time sgemm_tn --n 2048 --lines",
 )
 def time(args: argparse.Namespace) -> None:
-    """Simulate one launch and print the report, and the prices of its lines if asked for."""
+    """Simulate one launch and print the report, with the cost of each line on request."""
     usual = (KeyError, OSError, TypeError, ValueError)
     with user_errors(*usual, ck.ILError, ck.CompileError, ck.KernelError):
         report = ck.simulate(args.kernel, args.n)
