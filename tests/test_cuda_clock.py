@@ -20,12 +20,12 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.teach.l13_what_is_left.checks import clock_table, clocked
 from cypresskit.today import modelled, record
-from cypresskit.today.cuda_access import accesses
+from cypresskit.today.cuda_access import Asked, WarpAccess, accesses
 from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, known, nearest, read_listing
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from cypresskit.today.cuda_trace import GridLaunch, SizeLoop, Tracer, Untraceable
+from cypresskit.today.cuda_trace import Action, GridLaunch, SizeLoop, Tracer, Untraceable
 from cypresskit.today.gpus import H200, WORDS
 from tools.cuda.issue import KINDS, turns
 
@@ -85,6 +85,34 @@ def test_half_or_a_quarter_of_a_warp_is_served_at_once(case):
     places = (lanes // number if how == "//" else lanes % number) * apart
     cost, _, _ = accesses(places[np.newaxis], np.ones((1, 32), bool), size, H200)
     assert cost[0] == pytest.approx(WIDER[case], rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_line_costs_a_warp_once_in_an_iteration(seed):
+    """Loads of random places: the load unit pays for lines with sectors that no load of this
+    iteration, and none of the iteration before, asked for.
+    """
+    rng = np.random.default_rng(seed)
+    board = replace(H200, missed_line_clocks=1000.0)
+    warps, lanes, step = 3, 32, int(rng.choice([0, 32, 128, 4096]))
+    apart = rng.choice([4, 8, 24, 48, 128], size=3)
+    on = rng.random(warps * lanes) < 0.8
+    loads = [
+        Action("load", 1, 4, "a", 4 * rng.integers(0, 20) + apart[n] * np.arange(on.size), on, step)
+        for n in range(3)
+    ]
+    before = [(load, -1) for load in loads]
+    for load in loads:
+        stream = WarpAccess([load], [0], before).stream(1, Asked(lanes, board))
+        for warp in range(warps):
+            mine = slice(warp * lanes, (warp + 1) * lanes)
+            known = set()
+            for one, turn in before:
+                known |= set(((one.place + turn * step)[mine][on[mine]] // 32).tolist())
+            sectors = set((load.place[mine][on[mine]] // 32).tolist()) - known
+            cost = stream.amounts["cost"][warp * stream.phases] / 4000
+            assert int(cost) == len({sector // 4 for sector in sectors})
+        before = [*before, (load, 0)]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
@@ -440,6 +468,49 @@ def test_totals_are_those_of_every_thread_of_the_grid(seed):
         products += c.stores - (1 if eval(guards[0], {"x": x}) else 0)
     totals = totals_of(GridLaunch(kernel, (grid, 1), (threads, 1), arrays))
     assert (totals.bytes("store"), totals.flops) == (4 * stores, products), body
+
+
+def body_of_unequal_workgroups(rng, n):
+    """Loops, straight code and stores, of which some are behind a guard on the workgroup."""
+    ways = [f"x % {n}", f"x * {rng.randint(2, 40)} % {n}", f"x // 32 % {n}", "0"]
+    first, second, third = (rng.choice(ways) for _ in "abc")
+    loop = rng.choice([f"a[k, {first}] * b[k, {second}]", f"a[{first}, k] * b[{second}, k]"])
+    blocks = [
+        f"for k in range(a.shape[0]):\n    s += {loop}",
+        f"c[{second}, {third}] = a[{first}, {third}]",
+        f"s += a[{third}, {first}] * b[{first}, {second}]",
+    ]
+    guards = ["cuda.blockIdx.x > 0", "cuda.blockIdx.x % 2 == 1", "x < 1000", "x % 3 != 1"]
+    body = "x = cuda.grid(1)\ns = np.float32(0)\n"
+    for block in rng.sample(blocks, rng.randint(1, 3)):
+        guarded = f"if {rng.choice(guards)}:\n{indent(block, '    ')}"
+        body += f"{rng.choice([block, guarded])}\n"
+    return body + f"c[{first}, {third}] = s\n"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_report_is_above_a_peak(seed):
+    """Workgroups that do more than the first are timed, too, and nothing is faster than a unit."""
+    rng = random.Random(seed)
+    n = rng.choice([128, 512, 2048])
+    body = body_of_unequal_workgroups(rng, n)
+    report = simulate(kernel_of(body), rng.randint(2, 60), rng.choice([32, 96, 256]), *matrices(n))
+    moved = {name: amount / report.seconds / 1e9 for name, amount in report.bytes.items()}
+    assert report.flops / report.seconds / 1e9 <= report.peak_gflops, body
+    assert max(report.busy.values()) <= 1, body
+    assert moved["L1"] <= H200.simd_engines * 128 * H200.clock_ghz, body
+    assert moved["L2"] <= H200.l2_slices * H200.l2_slice_bytes_clock * H200.clock_ghz, body
+    if 3 * 4 * n * n > H200.l2_bytes:
+        assert moved["DRAM"] + moved["written"] <= H200.memory_gb_s, body
+
+
+@pytest.mark.parametrize("function", ["math.exp({})", "{} / s", "math.sqrt({})"])
+@pytest.mark.parametrize("rows", [256, 8192])
+def test_a_softmax_whose_threads_walk_rows_is_refused_with_its_line(function, rows):
+    body = "s = np.float32(1)\nx = cuda.grid(1)\nfor k in range(a.shape[1]):\n    s += "
+    kernel = kernel_of(f"{body}{function.format('a[x, k]')}\nc[x, 0] = s")
+    with pytest.raises(Untraceable, match=r"line 5 of kernel: .*each thread walks a row"):
+        simulate(kernel, rows // 64, 64, *matrices(rows))
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -10,6 +10,8 @@ from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 BANKS = 32
 LINE = 128  # bytes
+WARP_SHIFT = 40  # bits of a sector's number
+SECTOR_MASK = (1 << WARP_SHIFT) - 1
 PERIOD = 8  # iterations after which places of numbers have moved by whole sectors
 
 
@@ -54,29 +56,56 @@ def sectors_of(action: Action, group: int, board: CudaGpu) -> tuple[np.ndarray, 
     return accesses(of_warps(places, group), of_warps(action.on, group), action.size, board)[1:]
 
 
+class Asked:
+    """The sectors that warps of workgroups of ``group`` threads ask for in an iteration."""
+
+    def __init__(self, group: int, board: CudaGpu) -> None:
+        self.group = group
+        self.board = board
+        self._known: dict[tuple[int, int], np.ndarray] = {}
+
+    def keys(self, action: Action, iteration: int) -> np.ndarray:
+        """(warp, sector) of each, as one sorted number."""
+        place = id(action), iteration * action.step
+        if place not in self._known:
+            places = np.broadcast_to(action.place + place[1], action.on.shape)
+            keys = keys_of(of_warps(places // self.board.line_bytes, self.group))
+            self._known[place] = np.unique(keys[of_warps(action.on, self.group)])
+        return self._known[place]
+
+
+def keys_of(sectors: np.ndarray, warps: np.ndarray | None = None) -> np.ndarray:
+    """A number for each sector of (warps, ...) that no other warp's has."""
+    if warps is None:
+        warps = np.arange(len(sectors))[:, np.newaxis]
+    return warps << WARP_SHIFT | sectors & SECTOR_MASK
+
+
 @dataclass(frozen=True, eq=False)
 class WarpAccess:
     """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
     for, each in an iteration of the source: ``turns``, in which it has moved by so many of its
-    steps; ``looped``, if there are more. A line of which a thread asks for a sector that it hadn't
-    asked for in the iteration before takes the load unit ``missed_line_clocks``.
+    steps. ``before``: loads of the same arrays and their iterations, since the iteration before. A
+    line of which a warp asks for a sector that none of these asked for takes the load unit
+    ``missed_line_clocks``.
     """
 
     events: list[Action]
     turns: list[int]
-    looped: bool = False
+    before: list[tuple[Action, int]]
 
-    def stream(self, unroll: int, group: int, board: CudaGpu) -> Stream:
-        """What warps of workgroups of ``group`` threads ask for, in quarters of clocks."""
+    def stream(self, unroll: int, asked: Asked) -> Stream:
+        """What warps ask for, in quarters of clocks."""
+        board = asked.board
         size = self.events[0].size
         shared = self.events[0].kind.startswith("shared")
-        on = np.concatenate([of_warps(event.on, group) for event in self.events], axis=1)
+        on = np.concatenate([of_warps(event.on, asked.group) for event in self.events], axis=1)
         phases = 1
         steps = [event.step * unroll for event in self.events]
         while not shared and phases < PERIOD and any(step % board.line_bytes for step in steps):
             phases *= 2
             steps = [event.step * unroll * phases for event in self.events]
-        found = [self._asked(phase * unroll, on, group, board) for phase in range(phases)]
+        found = [self._asked(phase * unroll, on, asked) for phase in range(phases)]
         costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
         amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
         none = np.zeros(0, np.int64)
@@ -95,33 +124,23 @@ class WarpAccess:
         return Stream(amounts, ptr, line, offset, phases, steps[0] // board.line_bytes)
 
     def _asked(
-        self, turn: int, on: np.ndarray, group: int, board: CudaGpu
+        self, turn: int, on: np.ndarray, asked: Asked
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``accesses`` in an iteration of the code."""
         places = [
-            of_warps(np.broadcast_to(event.place, event.on.shape), group)
+            of_warps(np.broadcast_to(event.place, event.on.shape), asked.group)
             + event.step * (more + turn)
             for event, more in zip(self.events, self.turns)
         ]
+        board = asked.board
         clocks, sectors, bounds = accesses(
             np.concatenate(places, axis=1), on, self.events[0].size, board
         )
-        if not self.events[0].kind.startswith("shared"):
-            before = [place - event.step for place, event in zip(places, self.events)]
-            new = on.copy()
-            if any(event.step for event in self.events):
-                new &= np.concatenate(places, axis=1) // board.line_bytes != (
-                    np.concatenate(before, axis=1) // board.line_bytes
-                )
-            elif self.looped:
-                new[:] = False
-            lines = _different(np.concatenate(places, axis=1) // LINE, new)
-            clocks = np.maximum(clocks, board.missed_line_clocks * lines)
-        return clocks, sectors, bounds
-
-
-def _different(numbers: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """How many different numbers each row has of those that are ``on``."""
-    sorted_ = np.where(on, numbers, -1)
-    sorted_.sort(axis=1)
-    return (np.diff(sorted_, axis=1, prepend=-1) != 0).sum(axis=1)
+        if self.events[0].kind.startswith("shared"):
+            return clocks, sectors, bounds
+        keys = keys_of(sectors, np.repeat(np.arange(len(on)), np.diff(bounds)))
+        for action, more in self.before:
+            keys = np.setdiff1d(keys, asked.keys(action, more + turn), assume_unique=True)
+        lines = np.unique(keys // (LINE // board.line_bytes)) >> WARP_SHIFT - 2
+        new = np.bincount(lines, minlength=len(on))
+        return np.maximum(clocks, board.missed_line_clocks * new), sectors, bounds
