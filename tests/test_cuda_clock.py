@@ -18,7 +18,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.teach.l13_what_is_left.checks import clock_table, clocked
+from cypresskit.teach.l14_cuda_kernel.checks import clock_table, clocked
 from cypresskit.today import modelled, record
 from cypresskit.today.cuda_access import Asked, WarpAccess, accesses
 from cypresskit.today.cuda_clock import occupancy, simulate
@@ -640,7 +640,7 @@ ROW = "for k in range(64):\n            c[y, x] += a[k, y] * b[k, x]"
 
 
 @pytest.mark.parametrize("lines", ["pass", "c[y, x] = 0", "c[y, x] = a[0, x]"])
-def test_lesson_13s_kernel_without_its_lines_is_not_timed(lines, capsys):
+def test_lesson_14s_kernel_without_its_lines_is_not_timed(lines, capsys):
     names = {"np": np}
     exec(PRODUCT.replace("LINES", lines), names)
     report = clocked(names["product"], 128)
@@ -648,7 +648,7 @@ def test_lesson_13s_kernel_without_its_lines_is_not_timed(lines, capsys):
     assert report.flops == 2 * 128**3
 
 
-def test_lesson_13s_product_may_copy_to_the_card_and_ask_for_shared_memory():
+def test_lesson_14s_product_may_copy_to_the_card_and_ask_for_shared_memory():
     names = {"np": np}
     exec(PRODUCT.replace("LINES", ROW), names)
     report = clocked(names["product"], 128)

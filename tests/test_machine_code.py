@@ -9,7 +9,6 @@ import pytest
 from conftest import SIX, pixel
 
 import cypresskit as ck
-from cypresskit.teach.l13_what_is_left.checks import pairs
 from cypresskit.today.machine_code import CHIPS, machine_code
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
@@ -146,7 +145,7 @@ def test_a_kernel_by_its_text_and_a_chip_in_any_case():
         machine_code("sgemm_tn", "H200")
 
 
-def test_the_loop_that_lesson_13_reads():
+def test_a_loops_pairs_take_their_operands_from_different_banks():
     """Eight fetches, and a first wait until six of them are under way; most multiply-adds in
     pairs.
     """
@@ -155,9 +154,12 @@ def test_the_loop_that_lesson_13_reads():
     assert (code.loads, waits[0]) == (8, "s_wait_samplecnt 0x6")
     paired = sum(one.multiply_adds for one in code.loop if "::" in one.text)
     assert paired > 0.75 * code.multiply_adds
-    table = pairs(code).splitlines()[1:]
-    assert len(table) == 8
-    for row in table:
-        results, first, second = re.findall(r"(\d|-) and (\d|-)", row)
-        assert int(results[0]) % 2 != int(results[1]) % 2 and first[0] != first[1]
-        assert second[0] != second[1] or "- and -" in row
+    pairs = [one.text.split(" :: ") for one in code.loop if "::" in one.text]
+    assert len(pairs) > 8
+    for pair in pairs:
+        registers = (re.findall(r" ([vs])(\d+)", half) for half in pair)
+        results, *sources = zip(*registers, strict=False)
+        assert {int(number) % 2 for _, number in results} == {0, 1}
+        for source in sources:
+            banks = [int(number) % 4 for kind, number in source if kind == "v"]
+            assert len(banks) == len(set(banks))

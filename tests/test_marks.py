@@ -160,12 +160,12 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, family)
 )
 def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, family):
     """In a sandbox, where there is one."""
-    (path,) = (ROOT / "notebooks/source").glob("13_*.md")
+    (path,) = (ROOT / "notebooks/source").glob("14_*.md")
     cells = [cell.source for cell in book.solved(book.read(path)).cells]
     kernel = next(text for text in cells if text.startswith("def product(a, b):"))
     kernel = kernel.partition("\n\nprint(")[0]
     answer = {"right": kernel, "numpy": "def product(a, b):\n    return a.T @ b"}[name]
-    asked = "ck.teach.what_is_left.check_product(product)"
+    asked = "ck.teach.cuda_kernel.check_product(product)"
     verdict = judging.judge(["import numpy as np", answer], asked, family=family)
     assert verdict.right == (name == "right") and said in verdict.finding, verdict
 

@@ -67,7 +67,9 @@ LATE_OF_OURS = {
     "editing/views.py": ("draw/__init__.py",),  # with the first view that is played
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/host.py",),  # where no compiled code is kept
-    "teach/l13_what_is_left/checks.py": (  # a judge needs no CUDA
+    # a judge needs no CUDA
+    "teach/l13_what_is_left/checks.py": ("today/experiments.py",),
+    "teach/l14_cuda_kernel/checks.py": (
         "today/cuda_clock.py",
         "today/cuda_kernels.py",
         "today/experiments.py",

@@ -14,6 +14,7 @@ import base64
 import json
 from collections.abc import Iterator, Sequence
 from html import escape
+from importlib.resources import files
 from math import log
 from typing import NamedTuple
 
@@ -128,13 +129,13 @@ FIGURES: dict[Timed, Figure] = {
 
 
 def climb(lesson: int | None = None) -> "Climb":
-    """The book's climb, with the ideas of ``lesson`` (0 to 13) lit: earlier ones with their
+    """The book's climb, with the ideas of ``lesson`` (0 and on) lit: earlier ones with their
     figures, later steps by name alone. Without a lesson, all of it. Raises ``ValueError`` for other
     lessons.
     """
-    if lesson not in (None, *range(14)):
+    if lesson is not None and lesson not in (lessons := _lessons()):
         raise ValueError(
-            f"the climb leads from lesson 0 to lesson 13; there is no lesson {lesson!r}"
+            f"lessons are {lessons[0]} to {lessons[-1]}; there is no lesson {lesson!r}"
         )
     last = max(idea.lesson for idea in IDEAS)
     now = last if lesson is None else min(lesson, last)
@@ -145,6 +146,12 @@ def climb(lesson: int | None = None) -> "Climb":
         [bar for climbs, bar in bars if climbs],
         [bar for climbs, bar in bars if not climbs],
     )
+
+
+def _lessons() -> list[int]:
+    """Return the numbers of all lessons: each has a folder in ``teach``."""
+    folders = files("cypresskit").joinpath("teach").iterdir()
+    return sorted(int(folder.name[1:3]) for folder in folders if folder.name[1:3].isdigit())
 
 
 def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:

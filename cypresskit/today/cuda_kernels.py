@@ -240,7 +240,7 @@ def pitched(out, pitch, turns):
 
 @cuda.jit
 def as_written(a, b, c):
-    """C = A^T B, 8 x 8 of C for each thread: lesson 13's exercise 3, as its solution has it."""
+    """C = A^T B, 8 x 8 of C for each thread: lesson 14's exercise 1, as its solution has it."""
     x, y = cuda.grid(2)
     block = cuda.local.array((8, 8), np.float32)
     for i in range(8):

@@ -281,7 +281,7 @@ class Bench:
         self.latency("memory", 4 * self.megabytes, 1024)
 
     def exercise(self) -> None:
-        """Time the kernel of lesson 13's exercise 3 in workgroups of several shapes."""
+        """Time the kernel of lesson 14's exercise 1 in workgroups of several shapes."""
         for across, down in ((2, 2), (8, 4), (8, 8), (16, 16), (32, 1), (32, 8)):
             case = f"{across} x {down}"
             self.product("exercise", case, as_written, self.n, 8, threads=across, down=down)

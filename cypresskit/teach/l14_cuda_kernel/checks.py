@@ -1,0 +1,294 @@
+"""Lesson 14: the reader's own kernel in CUDA, how fast it is, what its lines cost, and the checks
+of the exercises.
+"""
+
+import re
+import secrets
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from subprocess import run
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from cypresskit.isolated import Answer
+from cypresskit.tables import markdown
+from cypresskit.teach.check import Halted, Verdict, chance, exercise, tried, unless
+from cypresskit.teach.formula import formula_exercise
+from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
+from cypresskit.today import clock_errors, figures, record
+from cypresskit.today.second_run import compiled
+
+
+@exercise
+def check_product(product: Answer) -> Verdict:
+    """Exercise 1: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
+    thread; run in numba's simulator at three shapes.
+    """
+    rng = np.random.default_rng(200)
+    for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
+        a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
+        shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
+        run = partial(product.through, "cypresskit.today.second_run", "run_twice")
+        hint = f"it was called with {shapes}."
+        seed = int(secrets.token_hex(7), 16)  # an answer can't know the second run's numbers
+        c, launches = tried("product(a, b)", run, a, b, seed, hint=hint)
+        _compare_product(c, a, b, shapes)
+        _check_launches(launches)
+    speed = figures("exercise")["8 x 4"]
+    return Verdict(
+        True,
+        "C is right at three shapes, in numba's simulator. On an"
+        f" {record()['device']} the frame's kernel was measured at {speed:,.0f} Gflop/s.",
+    )
+
+
+def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
+    """Raise ``Halted`` with the slip, if ``c`` isn't transpose(a) b."""
+    want = a.T @ b
+    unless(
+        isinstance(c, np.ndarray), "product returns no array.", "keep the last line, `return c`."
+    )
+    shape = c.shape
+    finding = f"For {shapes}, product returns an array of shape {shape}, not {want.shape}."
+    unless(shape == want.shape, finding, "keep the last line, `return c`.")
+    if np.array_equal(c, want):
+        return
+    case = f"For {shapes}, C"
+    hint = "each thread has to put its block into c: which rows and columns are its own?"
+    unless(np.any(c), f"{case} is all zero.", hint)
+    last = np.outer(a[-1], b[-1])
+    hint = "every k adds its products to what the block holds."
+    unless(not np.array_equal(c, last), f"{case} has the products of the last k alone.", hint)
+    exchanged = shape[0] == shape[1] and np.array_equal(c, want.T)
+    hint = "row i of the block belongs to a, and to y; column j to b, and to x."
+    unless(not exchanged, f"{case} has rows and columns exchanged.", hint)
+    i, j = np.argwhere(c != want)[0]
+    wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
+    raise Halted(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
+
+
+def _check_launches(launches: list) -> None:
+    """Raise ``Halted`` unless a kernel made C: in a second run of it, on other numbers."""
+    unless(
+        bool(launches),
+        "C is right, but no kernel was launched: the host computed it.",
+        "the kernel of the frame has to make C, and product to launch it.",
+    )
+    right = [
+        most
+        for a, b, c, most in launches
+        if np.shape(c) == (a.shape[1], b.shape[1]) and np.array_equal(c, a.T @ b)
+    ]
+    unless(
+        bool(right),
+        "C is right, but the kernel didn't make it: run once more, on other numbers, it doesn't"
+        " give their product.",
+        "the sums have to be made in the kernel, and its block put into c.",
+    )
+    unless(
+        min(right) <= 64,
+        f"C is right, but a thread writes {min(right)} numbers of it.",
+        "8 x 8 of C are a thread's own, and other threads write the others.",
+    )
+
+
+@formula_exercise(
+    [(400, 300, 50), (300, 400, 50), (500, 20, 200), (90, 90, 300)],
+    {
+        "the second load is still awaited: they were in flight together.": (
+            lambda first, second, work: first
+        ),
+        "that is what an iteration still takes. How much shorter is it?": (
+            lambda first, second, work: second + work
+        ),
+        "a wait can't become shorter than nothing: what if the second load is the longer one?": (
+            lambda first, second, work: first - second
+        ),
+        "the work is done before and after: it cancels.": (
+            lambda first, second, work: max(first - second - work, 0)
+        ),
+    },
+    "how long does an iteration take with both loads, and how long with the second one alone?",
+    " clocks",
+)
+def check_saves(first, second, work):
+    """Exercise 2: ``saves(first, second, work)``, the clocks that an iteration loses if the first
+    of two loads takes no time: they are in flight together, and ``work`` needs both.
+    """
+    return max(first, second) - second
+
+
+@formula_exercise(
+    [(8,), (32,), (16,), (1,), (2,), (4,)],
+    {
+        "a thread needs eight numbers of each, not one.": lambda across: across + 32 / across,
+        "these are the numbers of b. Add those of a.": lambda across: 8 * across,
+        "these are the numbers of a. Add those of b.": lambda across: 8 * 32 / across,
+        "each thread doesn't have numbers of its own: those in a row share a's, those in a column"
+        " b's.": lambda across: 16 * 32,
+        "these are the numbers of C.": lambda across: 8 * across * 8 * 32 / across,
+    },
+    "how many columns of C has a warp, and how many rows?",
+    " numbers",
+    draw=lambda: (2 ** chance.randrange(6),),
+)
+def check_numbers(across):
+    """Exercise 3: ``numbers(across)``, how many different numbers of a and b a warp needs for an
+    iteration, with ``across`` threads side by side and 8 x 8 of C for each.
+    """
+    return 8 * across + 8 * 32 / across
+
+
+NO_DRIVER = "numba.cuda finds no GPU that it can use (`python -m numba -s` says why)"
+
+
+ARRAYS_ON_THE_CARD = "to_device", "device_array", "device_array_like", "pinned_array"
+
+
+class _OnHost(np.ndarray):
+    """An array that stands for one of the card's, where nothing is launched."""
+
+    def copy_to_host(self, *_: Any, **__: Any) -> "_OnHost":
+        return self
+
+    copy_to_device = copy_to_host
+
+
+def _on_host(like: Any, dtype: Any = None, **_: Any) -> _OnHost:
+    """An array as another one, or of a shape."""
+    array = like if isinstance(like, np.ndarray) else np.empty(like, dtype)
+    return array.view(_OnHost)
+
+
+class _Noted:
+    """A kernel whose launches are noted in ``into``, and don't happen."""
+
+    def __init__(self, kernel: Any, into: list) -> None:
+        self.kernel = kernel
+        self.into = into
+
+    def __getitem__(self, launched: tuple) -> Callable[..., None]:
+        grid, threads, _, shared = (*launched, 0, 0)[:4]
+        return lambda *given: self.into.append((self.kernel, grid, threads, shared, *given))
+
+
+def launched(product: Callable, n: int = 64) -> tuple:
+    """The last launch of ``product(a, b)`` for n x n numbers, which doesn't happen: the kernel that
+    it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, bytes of shared memory
+    that it asks for, and the arguments. Raises ``ValueError`` if there is none.
+    """
+    from cypresskit.today.cuda_kernels import cuda  # it mends numba for a new numpy
+
+    launches: list[tuple] = []
+    stand_ins: dict[str, Any] = dict.fromkeys(ARRAYS_ON_THE_CARD, _on_host)
+    stand_ins |= dict.fromkeys(("stream", "synchronize"), lambda: 0)
+    patched = patch.multiple(cuda, **stand_ins)
+    with compiled(lambda made: _Noted(made, launches)), patched, small_launches_allowed():
+        product(np.empty((n, n), np.float32), np.empty((n, n), np.float32))
+    if not launches:
+        raise ValueError(
+            "product launched no kernel: it should have one inside, below @cuda.jit, and launch it"
+        )
+    return launches[-1]
+
+
+def clocked(product: Callable, n: int = 4096) -> Any:
+    """The report of ``ck.today.simulate`` on ``product``'s kernel as it is launched for N = ``n``,
+    on an H200; as long as it computes nothing, on the reference kernel, and that is printed.
+    """
+    from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
+
+    own, grid, threads, shared, *arguments = launched(product, n)
+    with suppress(cuda_clock.NothingToTime):
+        report = cuda_clock.simulate(own, grid, threads, *arguments, shared=shared)
+        if report.flops:
+            return report
+    print("Your kernel computes nothing yet. This is the reference kernel:")
+    matrices = [np.empty((n, n), np.float32)] * 3
+    return cuda_clock.simulate(cuda_kernels.as_written, (n // 64, n // 32), (8, 4), *matrices)
+
+
+def clock_table(*experiments: str) -> str:
+    """Modelled and measured Gflop/s of the record's products, or those of some experiments, from
+    the worst miss to the smallest.
+    """
+    rows = [
+        (name, f"{speed:,.0f}", f"{found:,.0f}", f"{100 * (speed / found - 1):+.0f} %")
+        for name, speed, found in clock_errors()
+        if not experiments or name.split(",")[0] in experiments
+    ]
+    return markdown(("product", "modelled", "measured", "off by"), rows)
+
+
+def timed(product: Callable, n: int = 4096) -> str:
+    """How fast the kernel of exercise 1 is at N = ``n`` on this computer's GPU; the record's figure
+    without one.
+
+    Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` where a GPU is there
+    and can't be used, or numba's simulator stands in its place, and ``ValueError`` for a
+    ``product`` that compiles no kernel.
+    """
+    speed = figures("exercise")["8 x 8"]
+    known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
+    if not has_gpu():
+        return f"No CUDA GPU and numba-cuda here. {known}"
+    from cypresskit.today.experiments import Bench  # first: it mends numba for a new numpy
+
+    from numba import config, cuda  # isort: skip
+
+    if config.ENABLE_CUDASIM or not cuda.is_available():
+        why = "numba's simulator is on, which has no speed" if config.ENABLE_CUDASIM else NO_DRIVER
+        raise RuntimeError(f"this kernel can't be timed here: {why}. {known}")
+    kernel = launched(product)[0]
+    bench = Bench(n=n)
+    with small_launches_allowed():
+        bench.product("block", "mine", kernel, n, 8)
+    return f"Here: {bench.rows[-1]['value']:,.0f} Gflop/s at N = {n}. {known}"
+
+
+def nvidia_code(product: Callable) -> str:
+    """The machine code of the loop in ``product``'s kernel for an H200, by NVIDIA's own compiler,
+    which needs no GPU; or what is missing here.
+    """
+    if not find_spec("numba_cuda"):
+        return "numba-cuda isn't installed here, which compiles without a GPU: cypresskit[gpu]"
+    kernel = launched(product)[0]
+    from numba import cuda, float32
+
+    matrix = float32[:, ::1]
+    ptx, _ = cuda.compile_ptx(kernel.py_func, (matrix, matrix, matrix), cc=(9, 0))
+    tools = []
+    for name in ("ptxas", "nvdisasm"):
+        wheels = (Path(place).glob(f"nvidia/*/bin/{name}*") for place in sys.path)
+        tools.append(next((str(tool) for here in wheels for tool in here), which(name)))
+    if not all(tools):
+        return (
+            f"{ptx}\nFor machine code: nvidia-cuda-nvcc and nvidia-cuda-nvdisasm are missing here."
+        )
+    with TemporaryDirectory() as folder:
+        source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx, encoding="utf-8")
+        about = _said(tools[0], "-v", "-arch=sm_90", source, "-o", made)
+        code = _said(tools[1], "-c", made)
+    loops = re.findall(r"(?ms)^(\.L_x_\d+):\n((?:(?!^\.L_x).)*BRA `\(\1\))", code)
+    loop = max((body for _, body in loops), key=lambda body: body.count("FFMA"))
+    lines = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?) ;", loop)
+    names = Counter(re.sub(r"^@\S+\s+", "", line).split()[0].split(".")[0] for line in lines)
+    counted = ", ".join(f"{count} {name}" for name, count in names.most_common())
+    registers = re.findall(r"Used (\d+) registers", about)[0]
+    head = f"{registers} registers; a turn: {len(lines)} instructions, {counted}"
+    return "\n".join([head, "", *lines])
+
+
+def _said(*command: Any) -> str:
+    done = run(list(map(str, command)), check=True, capture_output=True, text=True)
+    return done.stdout + done.stderr
