@@ -35,12 +35,17 @@ SIZES = """() => ({
     nodes: document.querySelectorAll("*").length,
     listeners: [...Bokeh.index.roots].length,
 })"""
+#: Scripts that innerHTML makes never run.
+PUT = """html => document.body.replaceChildren(
+    document.createRange().createContextualFragment(html))"""
 SHOWN = f"() => document.querySelector('{PICTURE} [data-ready]')"
 
 
 @pytest.fixture
 def stage(page):
-    """A page with the scripts and nothing else, and a function that puts HTML on it."""
+    """A page with the scripts and nothing else, and a function that puts HTML on it, whose own
+    scripts run, as in JupyterLab and VS Code.
+    """
     errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto("about:blank")
@@ -49,7 +54,7 @@ def stage(page):
     page.wait_for_function("() => customElements.get('cypresskit-picture')")
 
     def put(html: str) -> None:
-        page.evaluate("html => { document.body.innerHTML = html }", html)
+        page.evaluate(PUT, html)
 
     page.put = put
     page.errors = errors
