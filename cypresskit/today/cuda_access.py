@@ -69,15 +69,14 @@ class Asked:
         place = id(action), iteration * action.step
         if place not in self._known:
             places = np.broadcast_to(action.place + place[1], action.on.shape)
-            keys = keys_of(of_warps(places // self.board.line_bytes, self.group))
+            sectors = of_warps(places // self.board.line_bytes, self.group)
+            keys = keys_of(sectors, np.arange(len(sectors))[:, np.newaxis])
             self._known[place] = np.unique(keys[of_warps(action.on, self.group)])
         return self._known[place]
 
 
-def keys_of(sectors: np.ndarray, warps: np.ndarray | None = None) -> np.ndarray:
-    """A number for each sector of (warps, ...) that no other warp's has."""
-    if warps is None:
-        warps = np.arange(len(sectors))[:, np.newaxis]
+def keys_of(sectors: np.ndarray, warps: np.ndarray) -> np.ndarray:
+    """Return one number for each pair of warp and sector."""
     return warps << WARP_SHIFT | sectors & SECTOR_MASK
 
 
@@ -141,6 +140,7 @@ class WarpAccess:
         keys = keys_of(sectors, np.repeat(np.arange(len(on)), np.diff(bounds)))
         for action, more in self.before:
             keys = np.setdiff1d(keys, asked.keys(action, more + turn), assume_unique=True)
-        lines = np.unique(keys // (LINE // board.line_bytes)) >> WARP_SHIFT - 2
-        new = np.bincount(lines, minlength=len(on))
+        sectors_a_line = LINE // board.line_bytes
+        lines = np.unique(keys // sectors_a_line)
+        new = np.bincount(lines * sectors_a_line >> WARP_SHIFT, minlength=len(on))
         return np.maximum(clocks, board.missed_line_clocks * new), sectors, bounds
