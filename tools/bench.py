@@ -423,15 +423,10 @@ def pages() -> Iterator[Row]:
     """The browser's work to show each view, and for a step of it: ten million turns of a loop on an
     empty page
     """
-    from playwright.sync_api import sync_playwright
-
+    from tools.bench_page.browser import chromium
     from tools.gallery import VIEWS
 
-    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
-        path = shutil.which("chromium") or shutil.which("chromium-browser")
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium("--disable-gpu") as browser, tempfile.TemporaryDirectory() as folder:
         page, empty = browser.new_page(), browser.new_page()
         work, yardstick = worker(page), partial(worker(empty), partial(empty.evaluate, COUNT))
 
@@ -450,7 +445,6 @@ def pages() -> Iterator[Row]:
             yield row(f"{name}: shown", partial(work, show), yardstick, "ms", most=3)
             if len(getattr(player, "captions", ())) > 1:
                 yield row(f"{name}: a step", partial(work, step), yardstick, "ms", least=9, most=9)
-        browser.close()
 
 
 def linked() -> Iterator[Row]:

@@ -5,7 +5,6 @@ The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as
 photographed frame by frame. It needs Chromium and Playwright, which the tests bring.
 """
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
@@ -13,12 +12,13 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image  # Bokeh needs it too
-from playwright.sync_api import Page, ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize
 
 import cypresskit as ck
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.shown import Shown
 from cypresskit.files.atomic import save_file
+from tools.bench_page.browser import chromium
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
@@ -92,17 +92,13 @@ def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
 def main() -> None:
     for name, view in STILLS.items():
         save_file(FOLDER / f"{name}.svg", view().still())
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         saved = ck.draw.explore("sgemm_tn", 256).save(Path(folder) / "journey.html")
         for scheme in ("light", "dark"):
             page = browser.new_page(viewport=SIZE, color_scheme=scheme)
             page.goto(saved.as_uri())
             page.wait_for_selector("[data-ready]")
             write_clip(list(journey(page)), FOLDER / f"journey_{scheme}.gif")
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -40,19 +40,19 @@ def served(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    """Run Chromium."""
+def chromium(*options: str) -> Iterator[Browser]:
+    """Run Chromium, without its sandbox and with other command-line options."""
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *options])
         yield browser
         browser.close()
 
 
 @contextmanager
 def slowed(browser: Browser, times: float) -> Iterator[None]:
-    """Let the processes of all pages run for a part of the time alone, so that they are so many
-    times as slow. (Chromium's own throttle leaves out workers.)
+    """Make all pages some ``times`` slower: their processes run for only a part of the time.
+    (Chromium's own throttle leaves out workers.)
     """
     known = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     pages = [process["id"] for process in known if process["type"] == "renderer"]
