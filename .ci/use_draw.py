@@ -14,6 +14,6 @@ players = [
 for player in players:
     page = player._repr_mimebundle_()["text/html"]
     assert "<svg" in page or "image/svg" in page, type(player)
-controls = ck.draw.controls(lambda n: ck.draw.register_block(f"sgemm_{n}"), n=["nn", "tn"])
+controls = ck.draw.interactive(lambda n: ck.draw.register_block(f"sgemm_{n}"), n=["nn", "tn"])
 assert controls._repr_mimebundle_()
 print(len(players), "pictures and their controls are made")

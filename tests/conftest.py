@@ -38,7 +38,7 @@ import pytest
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
-from cypresskit.isolated.process import walls
+from cypresskit.isolated.process import find_sandbox
 from tools.fuzz.guards import FLUSH, guarded
 from tools.host_score import host_rows
 from tools.score import score as kernel_rows
@@ -112,7 +112,7 @@ REMEDIES = {
 }
 
 
-#: Cases of a family marked ``few`` that `make test` runs; all of them are in `make whole`.
+#: Cases of a server marked ``few`` that `make test` runs; all of them are in `make whole`.
 FEW = 6
 
 
@@ -163,7 +163,7 @@ def is_heavy(item) -> bool:
 
 
 def first_part(items: list) -> list:
-    """Return the tests of `make test`: the quick ones, some cases of each family marked ``few``,
+    """Return the tests of `make test`: the quick ones, some cases of each server marked ``few``,
     spread over its table (``FEW``, or as many as the mark says), and of the heavy ones those marked
     ``proof``.
     """
@@ -328,7 +328,7 @@ def sandbox():
     """The walls in which answers are marked. Without bubblewrap a test is skipped, saying so; in CI
     it fails.
     """
-    made = walls()
+    made = find_sandbox()
     if made is None:
         reason = (
             "bubblewrap is missing or doesn't work here, and this test marks answers in it:"

@@ -9,7 +9,7 @@ from pages import reports
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.compiler import compile
-from cypresskit.draw.shown import Shown
+from cypresskit.draw.display import Displayable
 from cypresskit.host import Resource, Task, Timeline, run
 from cypresskit.machine.traffic import Traffic
 from cypresskit.timing import Report
@@ -64,38 +64,38 @@ def commented(text: str) -> ck.Program:
     return replace(program, name=text)
 
 
-def sheet(text: str) -> Shown:
+def sheet(text: str) -> Displayable:
     """A picture of one's own."""
     made = draw.sheet.Sheet(text)
     made.stage(text, 100, 100)
     made.words(5, 50, text)
-    made.boxes(text, [20, 40], 20, 10, 10, ink="a", words=[text, text], key=[1, 2])
+    made.boxes(text, [20, 40], 20, 10, 10, color="a", words=[text, text], key=[1, 2])
     made.about = {1: text, 2: [(0, text)]}
     below = [made.legend((text, "a", "box")), made.note(text)]
     return made.player([text, text], [text], below=below, step=text)
 
 
-def dials(text: str) -> Shown:
+def dials(text: str) -> Displayable:
     made = draw.sheet.Sheet(text)
     made.stage(text, 100, 100)
     return made.player([text, text], dials=[(text, [text, text])])
 
 
-def curves(text: str) -> Shown:
+def line_chart(text: str) -> Displayable:
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
-    return draw.curves({text: {0: 1, 1: 2}}, text, text, title=text, guess=guess)
+    return draw.line_chart({text: {0: 1, 1: 2}}, text, text, title=text, guess=guess)
 
 
 #: Every view of a picture, a toy or a text that comes from a reader. The others take none: numbers
 #: and names of the catalogue alone.
-PICTURES: dict[str, Callable[[str], Shown]] = {
+PICTURES: dict[str, Callable[[str], Displayable]] = {
     "register_block": lambda text: draw.register_block(recording(text)),
     "texture_fetch": lambda text: draw.texture_fetch(traffic(text), fetches=2),
     "bundles": lambda text: draw.bundles(compile(commented(text))),
     "wavefronts": lambda text: draw.wavefronts(report(text)),
     "chip": lambda text: draw.chip(report(text)),
     "timeline": lambda text: draw.timeline(timeline(text), names=(text,)),
-    "curves": curves,
+    "line_chart": line_chart,
     "block_race": lambda text: ck.teach.register_block.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
     ),

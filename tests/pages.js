@@ -82,7 +82,7 @@ const faults = () => {
         const across = a[0] < b[1] - 1 && b[0] < a[1] - 1, down = a[2] < b[3] && b[2] < a[3]
         if (a[5] === b[5] && across && down) faults.push(`${a[4]} over ${b[4]}`)
     }))
-    for (const one of document.querySelectorAll(".cypresskit-toy svg text")) {
+    for (const one of document.querySelectorAll(".cypresskit-figure svg text")) {
         const size = parseFloat(getComputedStyle(one).fontSize) * one.getScreenCTM().a
         if (one.textContent && size < 10) faults.push(`${size} px: ${one.textContent}`)
     }
@@ -131,8 +131,8 @@ const signsOfWidth = async () => {
     return signs
 }
 
-// What has a colour in the cell that begins with `own`, by kind, and the numbers beside its lines.
-const coloured = () => {
+// What has a color in the cell that begins with `own`, by kind, and the numbers beside its lines.
+const colored = () => {
     const editor = [...document.querySelectorAll(".jp-CodeCell .cm-editor")]
         .find(one => one.textContent.includes("own = "))
     const told = kind => [...CSS.highlights.get(`il-${kind}`) ?? []]

@@ -61,7 +61,7 @@ VIEWS = {
     "reduction": ck.teach.small.reduction,
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
-    "curves": lambda: draw.curves({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
+    "line_chart": lambda: draw.line_chart({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),
     "block_race": lambda: ck.teach.register_block.block_race(
         ck.teach.register_block.block_runs((1, 2, 8))
     ),
@@ -107,7 +107,7 @@ def hold_clock(page) -> None:
 
 def axe_finds(page, *rules: str) -> list:
     """What a checker of accessibility, or some rules of it, finds serious on the page, and goes on
-    to find: on a busy computer the colours may still be those of the theme before.
+    to find: on a busy computer the colors may still be those of the theme before.
     """
     axe, serious = pytest.importorskip("axe_playwright_python.sync_playwright").Axe(), []
     for _ in range(3):

@@ -14,7 +14,7 @@ from cypresskit.teach.l03_bundles.bundle_game import TABLES, bundle_game, cards
 from tools.legality import CONSTANTS, check
 
 RULES = packaged("teach/l03_bundles/bundle_rules.js").replace("export ", "")
-GAME = ".cypresskit-toy"
+GAME = ".cypresskit-figure"
 MOVES = 1500  # that are judged
 
 

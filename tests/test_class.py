@@ -15,7 +15,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit import cli
-from cypresskit.marks import gradebook
+from cypresskit.grading import gradebook
 
 WHO = (
     *("honest 1", "copied", "canvas", "by its cells", "late 1", "late 2", "mistaken", "stumbles"),

@@ -112,9 +112,9 @@ def test_bundles_show_the_compiled_loop():
     slots = frames(player, "slots", "key")[0].reshape(-1, 5)
     lines = [[o.line for o in sorted(b.operations, key=lambda o: o.slot)] for b in loop]
     assert lines == [[line for line in row if line >= 0] for row in slots.tolist()]
-    colour = frames(player, "slots", "shade")[0].reshape(-1, 5)
-    of = {line: set(colour[slots == line]) for line in set(slots.ravel()) - {-1}}
-    assert all(len(colours) == 1 for colours in of.values()), "a line has one colour"
+    color = frames(player, "slots", "shade")[0].reshape(-1, 5)
+    of = {line: set(color[slots == line]) for line in set(slots.ravel()) - {-1}}
+    assert all(len(colors) == 1 for colors in of.values()), "a line has one color"
     assert len(player) == len(loop)
     for bundle, shown in zip(loop, frames(player, "ports", "value")):
         read = {(r.index, r.channel) for o in bundle.operations for r in o.reads if r.kind == "gpr"}

@@ -51,7 +51,7 @@ class Scene:
         return self.clock(frame), int(now.sum()), len(set(self.engine[now])), done
 
     def share(self, unit: str, frame: int, part: int) -> float:
-        """A unit's share in per cent: in the frame's interval, in the last of the whole time.
+        """A unit's share in percent: in the frame's interval, in the last of the whole time.
 
         All parts of a kind are on average as busy as the report says.
         """

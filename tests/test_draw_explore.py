@@ -14,14 +14,14 @@ def journey():
 
 def test_a_journey_leads_from_the_chip_to_a_register(journey):
     chip, _, loop, block = journey.levels
-    assert [len(level.ways) > 0 for level in journey.levels] == [True, True, True, False]
+    assert [len(level.links) > 0 for level in journey.levels] == [True, True, True, False]
     for level, below in zip(journey.levels, journey.levels[1:]):
-        assert level.ways.keys() <= level.player.about.keys(), "what leads on can be chosen"
-        for way in level.ways.values():
-            assert 0 <= way.frame < len(below.player)
-            assert way.key is None or way.key in below.player.about
-    line, way = next(iter(loop.ways.items()))
-    assert f"line {line}:" in block.player.captions[way.frame], "where the line runs first"
+        assert level.links.keys() <= level.player.about.keys(), "what leads on can be chosen"
+        for link in level.links.values():
+            assert 0 <= link.frame < len(below.player)
+            assert link.key is None or link.key in below.player.about
+    line, link = next(iter(loop.links.items()))
+    assert f"line {line}:" in block.player.captions[link.frame], "where the line runs first"
     assert len(journey.bundle()["text/html"]) < 300_000
     assert journey.still() == chip.player.still() and repr(journey).count("\n") > 20
 

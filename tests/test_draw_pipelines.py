@@ -152,7 +152,7 @@ def pace(run: Timeline) -> float:
 
 
 def path_parts(timed: Timeline) -> str:
-    """The path's seconds by stage, the longest three first, in per cent of the run's."""
+    """The path's seconds by stage, the longest three first, in percent of the run's."""
     seconds: dict[str, float] = {}
     for span in (timed.spans[number] for number in timed.critical_path()):
         seconds[span.task.stage] = seconds.get(span.task.stage, 0) + span.end - span.start
@@ -342,7 +342,7 @@ def test_lesson_11_reads_its_answers_off_the_picture():
     assert [(np.array(data["shade"]) == 4).sum() for data in long.values()] == [
         24,
         0,
-    ], "grey: the slower kernel"
+    ], "gray: the slower kernel"
     rows = np.unique(drawn(player, "tasks four")["y"])
     assert np.diff(rows).min() * 899 / 1100 > 12, "there is room for names"
     full = {

@@ -644,7 +644,7 @@ def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
     history = Edits(tmp_path / "history.json")
     history.keep("00", book_text("00"), 45.0)
     climb = own_climb(history)
-    page.evaluate("picture => new StepHead(host, host, () => {}).view({picture})", climb.embedded())
+    page.evaluate("picture => new StepHead(host, host, () => {}).view({picture})", climb.to_html())
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
         page.wait_for_function(LETTERS_ARE_BRIGHT, arg=look == "dark")

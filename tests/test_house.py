@@ -83,12 +83,12 @@ def test_assignments_of_like_things_are_silent(statement):
     [
         ("", 'import {a} from "../teach/l03/game.js"', "draw/start.js -> teach/l03/game.js points"),
         ("", 'import {\n  a,\n  b,\n} from "../teach/l03/game.js"', "draw/start.js -> teach/l03"),
-        ('MODULES = ("draw/start.js", "teach/l03/game.js")', "", "draw/shown.py -> teach/l03"),
+        ('MODULES = ("draw/start.js", "teach/l03/game.js")', "", "draw/display.py -> teach/l03"),
         ('MODULES = ("draw/start.js",)', 'import {a} from "./shell.js"', ""),
     ],
 )
 def test_a_script_that_knows_a_higher_floor_is_named(python, script, words):
-    files = {"draw/shown.py": ast.parse(python)}
+    files = {"draw/display.py": ast.parse(python)}
     scripts = {
         "draw/start.js": script,
         "draw/shell.js": "",

@@ -23,8 +23,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.isolated import Answer, Lost, Raised, alone, call, plain, runner
-from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.isolated import Answer, NoResult, Raised, call, plain, runner, seccomp
+from cypresskit.isolated.process import CallLimits, ForkServer
 from cypresskit.subprocesses import read, write
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
@@ -188,7 +188,7 @@ def test_there_is_no_check_in_the_process():
 )
 def test_how_a_call_may_end(work, reason):
     limits = CallLimits(5, 3 if reason == "clock" else 60, 800)
-    with pytest.raises(Lost) as lost, Answer(work, limits=limits) as answer:
+    with pytest.raises(NoResult) as lost, Answer(work, limits=limits) as answer:
         answer()
     assert lost.value.reason == reason
     with Answer(lambda: 1) as answer:
@@ -217,23 +217,23 @@ def alive(pid: int) -> bool:
 FAMILIES = """
 import threading, time
 from cypresskit.isolated import Answer
-from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.isolated.process import CallLimits, ForkServer
 
 def ended(how):
     limits = CallLimits(600, 1 if how == "by the clock" else 600, 800)
-    family = Family()
-    with Answer(lambda: time.sleep(600), limits=limits, family=family) as answer:
+    server = ForkServer()
+    with Answer(lambda: time.sleep(600), limits=limits, server=server) as answer:
         print("begins", flush=True)
-        if how == "with its family":
-            threading.Timer(1, family.end).start()
+        if how == "with its server":
+            threading.Timer(1, server.end).start()
         answer()
 """
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are found in /proc")
-@pytest.mark.parametrize("how", ["by the clock", "with its family", "by a signal to its parent"])
+@pytest.mark.parametrize("how", ["by the clock", "with its server", "by a signal to its parent"])
 def test_no_process_of_a_call_outlives_it(how, tmp_path):
-    """Whatever ends the call: its time, its family, or the end of who asked for it."""
+    """Whatever ends the call: its time, its server, or the end of who asked for it."""
     file = tmp_path / "families.py"
     file.write_text(f"{FAMILIES}\n\nended({how!r})\n")
     with subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE) as asking:
@@ -262,7 +262,7 @@ STARTS = {
 }
 
 
-@pytest.mark.skipif(platform.machine() not in alone.CALLS, reason="no filter for this processor")
+@pytest.mark.skipif(platform.machine() not in seccomp.CALLS, reason="no filter for this processor")
 @pytest.mark.parametrize("how", STARTS)
 def test_an_answer_starts_no_process(how):
     with Answer(STARTS[how]) as answer:
@@ -276,18 +276,18 @@ def test_an_answer_starts_no_process(how):
 def test_the_filter_of_calls_refuses_what_starts_a_process_and_nothing_else(seed):
     """The kernel's rules for such a filter, on random calls."""
     chance = random.Random(seed)
-    for processor, (name, clone, clone3, others) in alone.CALLS.items():
-        steps = [*struct.iter_unpack("<HBBI", alone.program(processor))]
+    for processor, (name, clone, clone3, others) in seccomp.CALLS.items():
+        steps = [*struct.iter_unpack("<HBBI", seccomp.program(processor))]
         for _ in range(200):
             number = chance.choice([clone, clone3, *others, chance.randrange(600), 1 << 30 | clone])
             asked = chance.choice([name, name, name, chance.randrange(1 << 32)])
             first = chance.getrandbits(32)
-            free = asked == name and number < alone.BEYOND
+            free = asked == name and number < seccomp.BEYOND
             free &= number not in (clone, clone3, *others) or (
-                number == clone and bool(first & alone.THREAD)
+                number == clone and bool(first & seccomp.THREAD)
             )
-            record = {alone.NUMBER: number, alone.PROCESSOR: asked, alone.FIRST: first}
-            assert (_filtered(steps, record) == alone.ALLOW) == free
+            record = {seccomp.NUMBER: number, seccomp.PROCESSOR: asked, seccomp.FIRST: first}
+            assert (_filtered(steps, record) == seccomp.ALLOW) == free
 
 
 def _filtered(steps, record) -> int:
@@ -296,15 +296,15 @@ def _filtered(steps, record) -> int:
     while True:
         what, then, otherwise, value = steps[place]
         place += 1
-        if what == alone.RETURN:
+        if what == seccomp.RETURN:
             return value
-        if what == alone.LOAD:
+        if what == seccomp.LOAD:
             loaded = record[value]
             continue
         holds = {
-            alone.EQUAL: loaded == value,
-            alone.AT_LEAST: loaded >= value,
-            alone.ANY_BIT: bool(loaded & value),
+            seccomp.EQUAL: loaded == value,
+            seccomp.AT_LEAST: loaded >= value,
+            seccomp.ANY_BIT: bool(loaded & value),
         }
         place += then if holds[what] else otherwise
 
@@ -322,11 +322,11 @@ def test_a_file_of_an_answer_has_a_limit(tmp_path):
 
 def test_a_function_of_the_package_runs_in_its_own_process():
     limits = CallLimits(20, 60, 1_000)
-    family = Family()
-    assert call("math", "hypot", 3, 4, limits=limits, family=family) == 5.0
+    server = ForkServer()
+    assert call("math", "hypot", 3, 4, limits=limits, server=server) == 5.0
     with pytest.raises(Raised, match="ValueError"):
-        call("math", "sqrt", -1, limits=limits, family=family)
-    family.end()
+        call("math", "sqrt", -1, limits=limits, server=server)
+    server.end()
 
 
 def test_a_call_leaves_no_thread_behind(monkeypatch):

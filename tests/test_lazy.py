@@ -15,7 +15,7 @@ LOADED = "; import sys; print(*(m for m in ('bokeh', 'cypresskit.draw.chip') if 
     [
         ("import cypresskit as ck; ck.draw", ""),
         ("import cypresskit as ck; ck.teach.lds.check_place", ""),
-        ("import cypresskit as ck; ck.draw.curves", "bokeh"),
+        ("import cypresskit as ck; ck.draw.line_chart", "bokeh"),
         ("import cypresskit as ck; ck.draw.climb", ""),
         ("import cypresskit as ck; ck.draw.chip", "bokeh cypresskit.draw.chip"),
     ],

@@ -15,7 +15,7 @@ from cypresskit.teach.l13_what_is_left.checks import load_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.today import clock_ghz, figures
 
-TOY = ".cypresskit-toy"
+TOY = ".cypresskit-figure"
 
 
 def turn_clocks(first: np.ndarray) -> int:

@@ -13,8 +13,8 @@ from conftest import JS
 from pages import at, hold_clock, recorded, view, whole_numbers
 
 import cypresskit as ck
+from cypresskit.draw.display import Displayable
 from cypresskit.draw.player import cell_script
-from cypresskit.draw.shown import Shown
 
 LESSON = "01_register_block.ipynb"
 SOURCES = {"cells C": range(10, 26), "cells A": (2, 3, 6, 7), "cells B": (4, 5, 8, 9)}
@@ -197,7 +197,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
         page.wait_for_function(f"() => ({JS.level})()?.[0] === {level + 1}")
     line = next(
         line
-        for line, way in journey.levels[2].ways.items()
+        for line, way in journey.levels[2].links.items()
         if way.frame == page.evaluate(JS.level)[2]
     )
     assert page.get_by_text(f"line {line}:").first.is_visible(), "where the line runs first"
@@ -265,7 +265,7 @@ def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sand
 
 
 def test_after_load_for_frames_an_output_plays_in_its_own(page, player, monkeypatch):
-    monkeypatch.setattr(Shown, "framed", False)
+    monkeypatch.setattr(Displayable, "framed", False)
     ck.draw.load(frames=True)
     inner = framed(page, player.bundle()["text/html"], "allow-scripts")
     inner.locator("[data-ready]").focus()
@@ -284,7 +284,7 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
     show(view("digits"))  # a page with the scripts
     pictures = {
         ".cypresskit-journey [data-ready]": ck.draw.explore,
-        ".cypresskit-toy[data-ready]": ck.teach.bundles.bundle_game,
+        ".cypresskit-figure[data-ready]": ck.teach.bundles.bundle_game,
     }
     for ready, make in pictures.items():
         page.evaluate(JS.append, make().bundle()["text/html"])
@@ -406,7 +406,7 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     entry.fill("8")
     entry.press("Tab")
     page.get_by_role("button", name="double", exact=True).click()
-    lab.run(page, "times.said(")
+    lab.run(page, "times.reveal(")
     said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
     assert (
         "You said 8, and it is 8 times: well guessed!" in said
@@ -421,14 +421,14 @@ def test_a_curve_that_is_drawn_reaches_python(lab, page):
         page,
         "curve.ipynb",
         "import cypresskit as ck\nguess = ck.draw.predict('how fast', curve=(1, 2, 4), top=200)",
-        "ck.draw.curves({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
+        "ck.draw.line_chart({'speed': {1: 50, 2: 100, 4: 190}}, 'b', 'Gflop/s', guess=guess)",
         "guess.value",
     )
     lab.run(page, "import cypresskit")
     points = page.get_by_role("slider", name="how fast at")
     points.nth(2).press("End")
     points.nth(0).press("PageUp")
-    lab.run(page, "ck.draw.curves(", "guess.value")
+    lab.run(page, "ck.draw.line_chart(", "guess.value")
     last = lab.outputs(page)[-1][0]["data"]["text/plain"]
     assert "".join(last) == "{1: 20.0, 2: 0.0, 4: 200.0}"
     assert points.nth(2).get_attribute("aria-valuenow") == "200", "it is still there"

@@ -57,7 +57,7 @@ class Control:
         return run
 
     def offer(self, view: Callable, start: dict | None = None, **choices) -> None:
-        """In place of ``draw.controls``: keep what it is given."""
+        """In place of ``draw.interactive``: keep what it is given."""
         self.view, self.choices = view, choices
 
     def settings(self) -> list[dict]:
@@ -88,10 +88,10 @@ def control(lesson: str) -> Control:
     cells = re.findall(r"^```python[^\n]*\n(.*?)^```", path.read_text(), re.M | re.S)
     plain = [re.sub(r"(?m)^[%!].*", "", cell) for cell in cells]
     statements = [ast.unparse(s) for cell in plain for s in ast.parse(cell).body]
-    place = next(n for n, code in enumerate(statements) if "draw.controls(" in code)
+    place = next(n for n, code in enumerate(statements) if "draw.interactive(" in code)
     made, names = Control(), dict[str, object]()
     with made.listening() as patch:
-        patch.setattr(draw, "controls", made.offer)
+        patch.setattr(draw, "interactive", made.offer)
         for n in [*needed(statements[:place], statements[place]), place]:
             exec(compile(statements[n], path.name, "exec"), names)
     return made
@@ -217,5 +217,5 @@ def test_every_number_that_a_control_shows_is_what_was_timed(lesson):
 def test_every_control_of_a_lesson_is_held():
     """Those of lessons 00 and 04 show pictures: see test_draw_chip and test_draw_wavefronts."""
     sources = sorted((ROOT / "notebooks/source").glob("*.md"))
-    offer = {path.name[:2] for path in sources if "draw.controls(" in path.read_text()}
+    offer = {path.name[:2] for path in sources if "draw.interactive(" in path.read_text()}
     assert offer == {"00", "04", *RULES}

@@ -25,9 +25,9 @@ from cypresskit.cli.cmd_marks import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.files.received import shown_name
+from cypresskit.grading import archives, course, gradebook, judging, submissions
 from cypresskit.isolated import process
-from cypresskit.isolated.process import Family, walls
-from cypresskit.marks import archives, course, gradebook, judging, submissions
+from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check, sentences
 from cypresskit.teach.check import Verdict
 from tools import book
@@ -46,9 +46,9 @@ PATCH = (
 
 
 @pytest.fixture(scope="module")
-def family():
+def server():
     """Where answers run: in a sandbox, if there is one."""
-    made = Family(walls())
+    made = ForkServer(find_sandbox())
     yield made
     made.end()
 
@@ -56,7 +56,7 @@ def family():
 @pytest.fixture(scope="module")
 def walled(sandbox):
     """The same, in a sandbox for sure."""
-    made = Family(sandbox)
+    made = ForkServer(sandbox)
     yield made
     made.end()
 
@@ -82,8 +82,8 @@ def walled(sandbox):
         [f"{PATCH}\n{RIGHT}"],
     ],
 )
-def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells, family):
-    verdict = judging.judge([SETUP, *cells], CHECK, family=family)
+def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells, server):
+    verdict = judging.judge([SETUP, *cells], CHECK, server=server)
     assert verdict.right, verdict
 
 
@@ -148,9 +148,9 @@ def peak(e, p, u, g):
         ([], "There is no peak"),
     ],
 )
-def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, family):
+def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, server):
     monkeypatch.setattr(check, "SECONDS", 1.0)
-    verdict = judging.judge([SETUP, *cells], CHECK, family=family)
+    verdict = judging.judge([SETUP, *cells], CHECK, server=server)
     assert not verdict.right and not verdict.broken and verdict.hint, verdict
     assert said in verdict.finding, verdict
 
@@ -158,7 +158,7 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, family)
 @pytest.mark.parametrize(
     ("name", "said"), [("right", "C is right at three shapes"), ("numpy", "no kernel was launched")]
 )
-def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, family):
+def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, server):
     """In a sandbox, where there is one."""
     (path,) = (ROOT / "notebooks/source").glob("14_*.md")
     cells = [cell.source for cell in book.solved(book.read(path)).cells]
@@ -166,21 +166,21 @@ def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, famil
     kernel = kernel.partition("\n\nprint(")[0]
     answer = {"right": kernel, "numpy": "def product(a, b):\n    return a.T @ b"}[name]
     asked = "ck.teach.cuda_kernel.check_product(product)"
-    verdict = judging.judge(["import numpy as np", answer], asked, family=family)
+    verdict = judging.judge(["import numpy as np", answer], asked, server=server)
     assert verdict.right == (name == "right") and said in verdict.finding, verdict
 
 
 def test_a_sandbox_has_no_right_answers(walled):
-    family = walled
-    verdict = judging.judge([SETUP, ON_DISK], CHECK, family=family)
+    server = walled
+    verdict = judging.judge([SETUP, ON_DISK], CHECK, server=server)
     assert not verdict.right and "FileNotFoundError" in verdict.finding, verdict
     package = Path(judging.__file__).parents[1]
     for place in ("/tmp", "/dev/shm", "/", "/proc", package, package / "teach"):
         write = f"open('{place}/x', 'w')"
-        verdict = judging.judge([SETUP, WRONG.replace("return e", write)], CHECK, family=family)
+        verdict = judging.judge([SETUP, WRONG.replace("return e", write)], CHECK, server=server)
         assert re.search("Read-only file system|Permission|No such file", verdict.finding), verdict
     lists = "import os; raise ValueError(os.listdir('/root' if os.path.exists('/root') else '/'))"
-    verdict = judging.judge([SETUP, WRONG.replace("return e", lists)], CHECK, family=family)
+    verdict = judging.judge([SETUP, WRONG.replace("return e", lists)], CHECK, server=server)
     assert "notebooks" not in verdict.finding and ".ssh" not in verdict.finding
 
 
@@ -213,9 +213,9 @@ GREEDY = {
 
 @pytest.mark.parametrize("cell", GREEDY.values(), ids=GREEDY)
 def test_an_answer_that_takes_more_than_its_share_earns_nothing(cell, walled):
-    verdict = judging.judge([SETUP, cell], CHECK, family=walled)
+    verdict = judging.judge([SETUP, cell], CHECK, server=walled)
     assert not verdict.right, verdict
-    assert judging.judge([SETUP, RIGHT], CHECK, family=walled).right, "the next one is judged"
+    assert judging.judge([SETUP, RIGHT], CHECK, server=walled).right, "the next one is judged"
 
 
 # -- no answer is left out of the maximum
@@ -289,7 +289,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_no_value_is_a_fault_of_the_check(seed, family):
+def test_no_value_is_a_fault_of_the_check(seed, server):
     """Values of kinds that nobody thought of, given as an answer or by one."""
     asked = VALUES[seed % len(VALUES)]
     name = asked.partition("(")[2].rstrip(")")
@@ -297,7 +297,7 @@ def test_no_value_is_a_fault_of_the_check(seed, family):
     answer = f"{name} = {value}"
     if seed % 2 or "seconds" in name:
         answer = f"def {name}(*_):\n    return {value}"
-    verdict = judging.judge([f"{SETUP}{MADE}", answer], asked, family=family)
+    verdict = judging.judge([f"{SETUP}{MADE}", answer], asked, server=server)
     assert not verdict.broken and not verdict.right, (value, verdict)
 
 
@@ -311,11 +311,11 @@ def peak(*_):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_message_is_a_fault_of_the_check(seed, family):
+def test_no_message_is_a_fault_of_the_check(seed, server):
     chance = random.Random(seed)
     text = chance.choice(["x", "", "Traceback\nx", "x" * 5_000, None, 3, [], {"a": 1}])
     key = chance.choice(["broken", "halted", "failed", "cell", "made", "result", "ask", "print"])
-    verdict = judging.judge([SETUP, SENDS.format(message={key: text})], CHECK, family=family)
+    verdict = judging.judge([SETUP, SENDS.format(message={key: text})], CHECK, server=server)
     assert not verdict.broken and not verdict.right, verdict
 
 
@@ -324,7 +324,7 @@ def kept(step: object, text: object) -> dict:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, family):
+def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, server):
     """The last kept text of the step, whatever else stands in the outputs."""
     chance = random.Random(seed)
     exercise = course.Exercise(1, "x", "ck.teach.start_here.check_half(half)", "why?", step="02")
@@ -335,35 +335,35 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, family)
     attempt = judging.attempt([course._cell(opens)], lesson, exercise)
     assert attempt.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
     for cells in (attempt.cells, [opens["source"]]):
-        verdict = judging.judge([SETUP, *cells], exercise.check, family=family)
+        verdict = judging.judge([SETUP, *cells], exercise.check, server=server)
         assert not verdict.right and not verdict.broken, verdict
         assert "There is no half" not in verdict.finding and "stops" not in verdict.finding
 
 
-def test_a_value_found_by_asking_the_check_earns_nothing(family):
+def test_a_value_found_by_asking_the_check_earns_nothing(server):
     asks = (
         "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.check_half(n).right)"
     )
-    verdict = judging.judge([SETUP, asks], "ck.teach.start_here.check_half(half)", family=family)
+    verdict = judging.judge([SETUP, asks], "ck.teach.start_here.check_half(half)", server=server)
     assert not verdict.right and "The cell of half stops with" in verdict.finding, verdict
 
 
-def test_marks_are_the_same_when_made_again(family):
+def test_marks_are_the_same_when_made_again(server):
     """An answer that is wrong for some numbers is judged alike for one student each time."""
     some = RIGHT.replace("return", "return 1 if round(1e6 * g) % 2 and g not in (0.85, 0.725) else")
     for seed in "abcdef":
-        again = {judging.judge([SETUP, some], CHECK, seed=seed, family=family) for _ in range(3)}
+        again = {judging.judge([SETUP, some], CHECK, seed=seed, server=server) for _ in range(3)}
         assert len(again) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
-def test_solved_lessons_get_all_points(path, family):
+def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells
     cells = [cell.source for cell in made if cell.cell_type == "code"]
     entries = [cell.metadata.get(book.ENTRY, {}) for cell in made]
     asked = [e["check"] for e in entries if e.get("part") == "check"]
-    verdicts = [judging.judge(cells, check, family=family) for check in asked]
+    verdicts = [judging.judge(cells, check, server=server) for check in asked]
     assert all(verdict.right for verdict in verdicts), verdicts
 
 
@@ -513,9 +513,9 @@ def test_feedback_shows_the_last_cell_that_sets_the_answer(seed):
 def test_equal_sentences_are_read_once():
     exercise = course.Exercise(1, "01 x, exercise 1: y", "ck.teach.a.check_b(c)", "why?")
     lesson = course.Lesson("01 x", [], {}, (exercise,))
-    class_ = gradebook.Class({"01": lesson})
+    class_ = gradebook.CourseRecords({"01": lesson})
     for name, sentence in (("ada", "It's slow."), ("bob", "its  SLOW"), ("cyd", "It s slow!")):
-        answer = gradebook.Graded(check.Verdict(True, ""), "c = 1", sentence)
+        answer = gradebook.GradedAnswer(check.Verdict(True, ""), "c = 1", sentence)
         class_.works.append((submissions.Student(name, name), {"01": {exercise: answer}}))
     table = gradebook.explanations(class_)
     assert sorted((row["students"], row["who"]) for row in table) == [(1, "bob"), (2, "ada, cyd")]
@@ -597,7 +597,7 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
     for path in folder.iterdir():
         if not submissions.hidden(path.name):
             assert any(owner in shown_name(path) for owner in owners), path
-    class_ = gradebook.Class({}, [(student, {}) for student in everybody])
+    class_ = gradebook.CourseRecords({}, [(student, {}) for student in everybody])
     for student in everybody:
         account = class_.account(student)
         assert (gradebook.NOTHING in account) == (not student.notes)
@@ -622,7 +622,7 @@ def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
     files = sorted(tmp_path.iterdir())
     student = submissions.Student("ada", "Ada", files)
     works = student_work(lessons, None, student, None)
-    class_ = gradebook.Class(lessons, [(student, works)])
+    class_ = gradebook.CourseRecords(lessons, [(student, works)])
     (row,) = gradebook.marks(class_)
     page = gradebook.feedback(class_, student)
     assert not works and row["maximum"] == row["total"] == 0
@@ -636,9 +636,11 @@ def test_a_page_says_what_was_written_or_that_nothing_was(sentence):
     lesson = course.lessons()["09_bus"]
     exercise, *_ = lesson.exercises
     student = submissions.Student("ada", "Ada")
-    answers = {exercise: gradebook.Graded(Verdict(True, "Right."), "", sentence)}
+    answers = {exercise: gradebook.GradedAnswer(Verdict(True, "Right."), "", sentence)}
     works = {"09_bus": answers}
-    page = gradebook.feedback(gradebook.Class({"09_bus": lesson}, [(student, works)]), student)
+    page = gradebook.feedback(
+        gradebook.CourseRecords({"09_bus": lesson}, [(student, works)]), student
+    )
     assert (gradebook.UNWRITTEN in page) == (not sentence) and "<q></q>" not in page
 
 
@@ -1015,8 +1017,8 @@ def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
     lessons = course.lessons()
     stems = chance.sample(sorted(lessons), 4)
     due = tuple(stems[:3]) if chance.random() < 0.5 else ()
-    right = gradebook.Graded(Verdict(True, "Right."))
-    class_ = gradebook.Class({stem: lessons[stem] for stem in due or stems}, due=due)
+    right = gradebook.GradedAnswer(Verdict(True, "Right."))
+    class_ = gradebook.CourseRecords({stem: lessons[stem] for stem in due or stems}, due=due)
     for name in range(6):
         handed = chance.sample(due or stems, chance.randrange(len(due or stems)))
         works = {stem: dict.fromkeys(lessons[stem].exercises, right) for stem in handed}
@@ -1149,7 +1151,7 @@ def test_an_answer_over_which_its_check_stumbles_is_wrong(monkeypatch):
     assert not right and "stumbles" in finding and "odd" in finding and hint
 
     def dies(*_, **__):
-        raise judging.Lost("memory")
+        raise judging.NoResult("memory")
 
     monkeypatch.setattr(judging, "call", dies)
     verdicts = judging.judged([judging.Attempt(["cell"], CHECK)] * 3, None)

@@ -25,7 +25,7 @@ from pages import IN_LESSONS, VIEWS, company, frames, reports
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.draw import still, theme
+from cypresskit.draw import svg_export, theme
 from cypresskit.draw.player import Player
 from cypresskit.kernels import samples
 from cypresskit.machine.traffic import Traffic
@@ -77,7 +77,7 @@ class Frame:
             columns[track.column] = values
             if track.text:
                 columns[track.text] = [track.text_of(value) for value in values.tolist()]
-        self.fitted = {glyph.id: (part, most) for _, glyph, part, most in shown._inks.fitted}
+        self.fitted = {glyph.id: (part, most) for _, glyph, part, most in shown._colors.fitted}
         self.unit = 1.0
         x, y = figure.x_range, figure.y_range
         if figure.below:  # a chart, with axes
@@ -86,7 +86,7 @@ class Frame:
         else:
             wide, high = abs(x.end - x.start), abs(y.end - y.start)
             is_stage = "min-width" in figure.styles  # whose unit is a pixel
-            self.unit = 1 if is_stage else min(still.WIDTH / wide, theme.HIGH / high)
+            self.unit = 1 if is_stage else min(svg_export.WIDTH / wide, theme.HIGH / high)
             self.width, self.height = self.unit * wide, self.unit * high
 
     def place(self, values, side: str) -> np.ndarray:
@@ -520,13 +520,12 @@ def test_each_way_of_a_journey_leads_to_what_was_clicked():
     chip, engine, loop, registers = shown.levels
     report = simulate("sgemm_tn", 64)
     first = min(key for key in engine.player.about if report.use.wavefronts[key, 0] == 0)
-    entered = [way.key for key, way in chip.ways.items() if key == min(chip.ways, key=lambda k: -k)]
-    assert entered == [first]
-    assert all(way.key in (key, first) and way.frame == 0 for key, way in chip.ways.items())
+    assert chip.links[max(chip.links)].key == first
+    assert all(link.key in (key, first) and link.frame == 0 for key, link in chip.links.items())
     code = ck.compile(ck.kernels["sgemm_tn"].program)
     lengths = [len(clause.bundles) for clause in code.main_loop]
     longest = sum(lengths[: lengths.index(max(lengths))])
-    assert {way.frame for way in engine.ways.values()} == {longest}
-    for line, way in loop.ways.items():
+    assert {link.frame for link in engine.links.values()} == {longest}
+    for line, link in loop.links.items():
         told = [f"line {line}:" in caption for caption in registers.player.captions]
-        assert told.index(True) == way.frame
+        assert told.index(True) == link.frame

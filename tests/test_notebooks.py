@@ -25,7 +25,7 @@ from nbval.plugin import get_sanitize_patterns
 
 from cypresskit.editing.edits import history_path
 from cypresskit.editing.steps import FILE
-from cypresskit.marks.course import ENTRY
+from cypresskit.grading.course import ENTRY
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
 

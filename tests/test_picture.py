@@ -22,7 +22,7 @@ from pages import view
 
 import cypresskit
 import cypresskit as ck
-from cypresskit.draw import pipelines, shown, theme
+from cypresskit.draw import display, pipelines, theme
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
 from cypresskit.draw.scripts import joined, packaged
@@ -50,7 +50,7 @@ def stage(page):
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto("about:blank")
     page.set_content("<body></body>")
-    page.add_script_tag(content=shown.scripts())
+    page.add_script_tag(content=display.scripts())
     page.wait_for_function("() => customElements.get('cypresskit-picture')")
 
     def put(html: str) -> None:
@@ -66,7 +66,7 @@ def packed_data(html: str) -> dict:
 
 
 def with_data(html: str, data: dict) -> str:
-    return DATA.sub(lambda found: found[1] + shown.packed(json.dumps(data)), html)
+    return DATA.sub(lambda found: found[1] + display.packed(json.dumps(data)), html)
 
 
 def test_a_script_that_fails_ends_a_tests_wait(browser):
@@ -82,7 +82,7 @@ def test_a_script_that_fails_ends_a_tests_wait(browser):
 
 def test_thirty_redraws_leave_what_three_leave(stage):
     """A cell that runs again, or a slider that is moved: no document, element or view stays."""
-    html = view("digits").embedded(still=False)
+    html = view("digits").to_html(still=False)
     sizes = []
     for _ in range(30):
         stage.put(html)
@@ -94,7 +94,7 @@ def test_thirty_redraws_leave_what_three_leave(stage):
 
 def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     """As an output does that a notebook takes off the page while it is far from the screen."""
-    stage.put(view("digits").embedded())
+    stage.put(view("digits").to_html())
     stage.wait_for_function(SHOWN)
     stage.locator("[data-ready]").focus()
     for _ in range(3):
@@ -132,7 +132,7 @@ def broken(data: dict):
 def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
     """Of a picture that another version saved: either it plays, or its still can be read."""
     stage.put("")
-    html = view("register_block").embedded()
+    html = view("register_block").to_html()
     for what, data in broken(packed_data(html)):
         stage.put(with_data(html, data))
         stage.wait_for_function(
@@ -156,8 +156,8 @@ def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
 
 
 def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
-    html = view("digits").embedded()
-    stage.put(html.replace(shown.FORMAT, "00000000"))
+    html = view("digits").to_html()
+    stage.put(html.replace(display.FORMAT, "00000000"))
     stage.get_by_text("saved by another version of cypresskit").wait_for()
     assert stage.locator("img").bounding_box()["height"] > 100
 
@@ -169,7 +169,7 @@ def test_the_format_names_every_field_of_the_data():
         fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
         for pick in spec["picks"]:
             fields |= {f"pick.{field}" for field in pick}
-        assert fields == set(shown.FIELDS.split())
+        assert fields == set(display.FIELDS.split())
 
 
 #: What of hostile texts has become a part of the page, at any depth.
@@ -186,7 +186,7 @@ def test_a_hostile_text_stays_text_in_every_picture(stage, view):
     """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
     with everything that can be pointed at or chosen.
     """
-    stage.put(hostile.PICTURES[view](hostile.TEXT).embedded())
+    stage.put(hostile.PICTURES[view](hostile.TEXT).to_html())
     stage.wait_for_function(SHOWN)
     for key in ("ArrowDown", "End"):
         stage.keyboard.press(key)
@@ -213,7 +213,7 @@ KINDS = {name: lambda name=name: view(name) for name in ("register_block", "time
     "climb": ck.draw.climb,
     "a reader's climb": lambda: Climb("none", ()),
     "explore": lambda: ck.draw.explore("sgemm_tn", 64),
-    "curves": lambda: ck.draw.curves({"a": {1: 2, 2: 3}}, "x", "y"),
+    "line_chart": lambda: ck.draw.line_chart({"a": {1: 2, 2: 3}}, "x", "y"),
 }
 
 
@@ -239,14 +239,14 @@ def test_what_has_a_still_and_can_be_saved_is_saved_by_one_method():
         if module.name.split(".")[1] in ("draw", "editing", "teach")
         for kind in vars(importlib.import_module(module.name)).values()
         if isinstance(kind, type) and hasattr(kind, "still") and hasattr(kind, "save")
-        if kind.save is not shown.Shown.save
+        if kind.save is not display.Displayable.save
     ]
     assert not own
 
 
 def test_every_view_is_fed_hostile_texts_or_takes_none():
     views = {name for name in ck.draw.VIEWS if name.islower()}
-    others = {"controls", "load", "predict"}
+    others = {"interactive", "load", "predict"}
     assert views <= {*hostile.PICTURES, *hostile.NO_TEXT, *others}
 
 
@@ -261,7 +261,7 @@ def test_hostile_names_and_values_become_no_element_in_controls(page):
 def hostile_controls():
     """All HTML that controls write."""
     seen = []
-    box = ck.draw.controls(lambda **_: "text", **{hostile.TAG: [hostile.TAG, "b"], "n": [1, 2]})
+    box = ck.draw.interactive(lambda **_: "text", **{hostile.TAG: [hostile.TAG, "b"], "n": [1, 2]})
     seen.append(box._repr_mimebundle_()["text/html"])
     widgets = [box]
     while widgets:
@@ -271,7 +271,7 @@ def hostile_controls():
             seen.append(widget.value)
         elif getattr(widget, "description", ""):
             assert not widget.description_allow_html
-    failing = ck.draw.controls(fail, **{hostile.TAG: [1, 2]})
+    failing = ck.draw.interactive(fail, **{hostile.TAG: [1, 2]})
     seen += [child.value for child in failing.children if isinstance(child, ipywidgets.HTML)]
     return seen
 
@@ -296,7 +296,7 @@ def test_a_picture_takes_only_the_keys_that_it_uses(stage, name):
     of what the key is for.
     """
     make, taken = KEYS[name]
-    stage.put(f'<div class="jp-Cell" tabindex="0">{make().embedded()}</div>')
+    stage.put(f'<div class="jp-Cell" tabindex="0">{make().to_html()}</div>')
     stage.wait_for_function(SHOWN)
     stage.evaluate(
         """() => {
@@ -320,7 +320,7 @@ def test_a_picture_takes_only_the_keys_that_it_uses(stage, name):
 
 
 def test_a_second_escape_gives_the_focus_back_to_the_cell(stage):
-    stage.put(f'<div class="jp-Cell" tabindex="0">{view("register_block").embedded()}</div>')
+    stage.put(f'<div class="jp-Cell" tabindex="0">{view("register_block").to_html()}</div>')
     stage.wait_for_function(SHOWN)
     player = stage.locator("[data-ready]")
     player.focus()
@@ -390,7 +390,7 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
     """Whatever the computer's own setting is."""
     dark, contrast = THEMES[kind]
     stage.emulate_media(color_scheme=wish)
-    stage.put(view("digits").embedded() + ck.teach.lds.lds_pitch().embedded())
+    stage.put(view("digits").to_html() + ck.teach.lds.lds_pitch().to_html())
     stage.wait_for_function("() => document.querySelectorAll('[data-ready]').length === 2")
     stage.evaluate("kind => { document.body.dataset.vscodeThemeKind = kind }", kind)
     wanted = f".cypresskit[data-look={'dark' if dark else 'light'}] > [data-ready]"
@@ -402,16 +402,16 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
             assert ink in (0, 255)
 
 
-def test_every_colour_has_a_light_and_a_dark_one():
+def test_every_color_has_a_light_and_a_dark_one():
     names = set(re.findall(r"--ck-(\w+):.*light-dark", packaged("draw/look.css")))
     sizes = {"control", "label", "result", "sans", "sentence", "text"}
     assert names == set(theme.TOKENS) and len(names) > 15
-    used = re.findall(r"var\(--ck-(\w+)\)", shown.look() + packaged("draw/player.css"))
+    used = re.findall(r"var\(--ck-(\w+)\)", display.look() + packaged("draw/player.css"))
     assert set(used) <= names | sizes | {"high", "room"}
 
 
-def test_colours_are_the_themes():
-    """A colour that a view writes itself is the same on a dark page and in high contrast."""
+def test_colors_are_the_themes():
+    """A color that a view writes itself is the same on a dark page and in high contrast."""
     for path in sorted((ROOT / "cypresskit").rglob("*.py")):
         if path.name != "theme.py":
             text = path.read_text(encoding="utf-8")
@@ -425,15 +425,15 @@ def test_words_on_tints_can_be_read():
         name, alpha = tint.split()
         for look in (0, 1):
             hues = [theme.TOKENS[which][look][1:] for which in (name, "page", "ink")]
-            hue, page, ink = (np.array([*bytes.fromhex(colour)]) / 255 for colour in hues)
+            hue, page, ink = (np.array([*bytes.fromhex(color)]) / 255 for color in hues)
             below = float(alpha) * hue + (1 - float(alpha)) * page
             dark, bright = sorted(map(luminance, (below, ink)))
             assert (bright + 0.05) / (dark + 0.05) >= 4.5, (tint, look)
 
 
-def luminance(colour: np.ndarray) -> float:
-    """How bright a colour is: WCAG's relative luminance."""
-    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+def luminance(color: np.ndarray) -> float:
+    """How bright a color is: WCAG's relative luminance."""
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
     return float(linear @ (0.2126, 0.7152, 0.0722))
 
 
@@ -443,16 +443,16 @@ def luminance(colour: np.ndarray) -> float:
 def test_joined_modules_have_no_name_twice():
     """In one script a function that is defined twice is silently the last."""
     names = re.findall(
-        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", joined(*shown.MODULES)
+        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", joined(*display.MODULES)
     )
     assert len(names) == len(set(names)) > 40
 
 
 def test_modules_stand_after_those_that_they_import_from():
-    for n, name in enumerate(shown.MODULES):
+    for n, name in enumerate(display.MODULES):
         home = Path(name).parent
         imported = re.findall(r'from "(\.[\w./]+\.js)"', packaged(name))
-        assert {normpath(home / path) for path in imported} <= set(shown.MODULES[:n]), name
+        assert {normpath(home / path) for path in imported} <= set(display.MODULES[:n]), name
 
 
 def test_bokeh_is_used_by_its_public_names():
@@ -460,7 +460,7 @@ def test_bokeh_is_used_by_its_public_names():
     drawing = [*package.glob("draw/*.py"), *package.glob("teach/l*/*.py")]
     own = {
         "py": "\n".join(file.read_text() for file in drawing),
-        "js": joined(*shown.MODULES),
+        "js": joined(*display.MODULES),
     }
     assert not re.findall(r"(?<!self)(?<!cls)\.(_(?!_)\w+)", own["js"])
     for name in ("renderer_views", "canvas_view", "glyph_view", "Bokeh.index"):

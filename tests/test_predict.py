@@ -53,9 +53,9 @@ def entered(guess, *values):
     ],
 )
 def test_guess_and_result_stand_in_a_line(how, values, truth, said):
-    assert entered(draw.predict("?", **how), *values).said(truth) == said
+    assert entered(draw.predict("?", **how), *values).reveal(truth) == said
     stated = said.removeprefix("? ").replace("You said", "you said").replace("It is", "it is")
-    assert entered(draw.predict("n is", **how), *values).said(truth) == f"n is: {stated}"
+    assert entered(draw.predict("n is", **how), *values).reveal(truth) == f"n is: {stated}"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
 @pytest.mark.parametrize("truth", [8, "a curve"])
 def test_a_guessed_curve_is_said(truth):
     guess = entered(draw.predict("How?", curve=[1, 2], top=10), 3, 4)
-    assert guess.said(truth).startswith("How? You said 3 at 1, 4 at 2, and it is ")
+    assert guess.reveal(truth).startswith("How? You said 3 at 1, 4 at 2, and it is ")
 
 
 @pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
@@ -129,7 +129,7 @@ def test_fields_of_a_guess_have_names_for_those_who_listen(how):
 def test_a_guessed_curve_is_drawn_with_the_result():
     guess = entered(draw.predict("?", curve=[1, 2, 4], top=2720), 100, 900, 2000)
     assert guess.value == {1: 100, 2: 900, 4: 2000}
-    player = draw.curves(SPEED, "b", "Gflop/s", guess=guess)
+    player = draw.line_chart(SPEED, "b", "Gflop/s", guess=guess)
     sources = {
         renderer.data_source.name: renderer.data_source.data
         for renderer in player.figures[0].renderers
@@ -142,14 +142,14 @@ def test_a_guessed_curve_is_drawn_with_the_result():
     assert [*shown[-1], *mine] == [200, 400, 1030, 100, 900, 2000]
     assert player.captions[2] == "b = 2: speed 400"
     assert "guess" not in str(player), "the text form is the same for all"
-    assert len(draw.curves(SPEED, "b", "Gflop/s")) == 1, "without a guess, a still picture"
+    assert len(draw.line_chart(SPEED, "b", "Gflop/s")) == 1, "without a guess, a still picture"
 
 
 @pytest.mark.parametrize("log", ["", "x"])
 def test_the_first_and_last_marks_are_whole(log):
     """A mark is nine pixels: there is room for half of it on either side of the chart."""
     first = 1 if log else 0
-    player = draw.curves({"speed": {first: 1.0, 8: 2.0}}, "b", "y", log=log)
+    player = draw.line_chart({"speed": {first: 1.0, 8: 2.0}}, "b", "y", log=log)
     (figure,) = player.figures
     axis = figure.x_range
     start, end, *marks = (
@@ -163,21 +163,21 @@ def test_an_untouched_curve_is_none():
     guess = entered(draw.predict("?", curve=[1, 2], top=10))
     assert (
         guess.value is None
-        and "your guess" not in draw.curves(SPEED, "b", "y", guess=guess).still()
+        and "your guess" not in draw.line_chart(SPEED, "b", "y", guess=guess).still()
     )
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_the_text_form_has_every_point(log):
     assert (
-        str(draw.curves(SPEED, "b", "Gflop/s", log=log))
+        str(draw.line_chart(SPEED, "b", "Gflop/s", log=log))
         == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"
     )
 
 
 @without_a_loop
 def test_controls_show_text_too_and_begin_where_asked():
-    box = draw.controls(lambda b: f"b is {b}", start={"b": 8}, b=[4, 8])
+    box = draw.interactive(lambda b: f"b is {b}", start={"b": 8}, b=[4, 8])
     (slider,), place = box.children[0].children, box.children[-1]
     assert place.outputs[0]["data"]["text/plain"] == "b is 8"
     assert box._repr_mimebundle_()["text/plain"] == "Controls for b (run this cell to use them)"
@@ -189,7 +189,7 @@ def test_controls_show_text_too_and_begin_where_asked():
 def test_every_number_of_an_answer_is_the_guess_or_the_truth(entry, truth):
     guess = entered(draw.predict("How many?", unit="bundles"), entry)
     rules = {r"How many\? You said #, and it is # bundles.*": lambda *_: [number(entry), truth]}
-    assert_true([Said(guess.said(truth), 0, "said")], rules)
+    assert_true([Said(guess.reveal(truth), 0, "said")], rules)
     noted = {r".*Noted: #\. Now run the next cell.*": lambda *_: [number(entry)]}
     assert_true([Said(guess._status.value, 0, "status")], noted)
 
@@ -250,8 +250,8 @@ WIDGETS = (
     "guess('How many?')",
     "guess('Which?', ('a', 'b'))",
     "guess('a curve', curve=(1, 2, 3), top=4.0)",
-    "ck.draw.controls(lambda n: str(n), n=[1, 2])",
-    "ck.draw.controls(lambda n: ck.draw.register_block(f'sgemm_{n}'), n=['nn', 'tn'])",
+    "ck.draw.interactive(lambda n: str(n), n=[1, 2])",
+    "ck.draw.interactive(lambda n: ck.draw.register_block(f'sgemm_{n}'), n=['nn', 'tn'])",
     "ck.workbench('mine.il', like='sgemm_naive')",
     "ck.workbench(step='00')",
 )

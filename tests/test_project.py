@@ -350,7 +350,7 @@ def test_import_loads_only_what_every_user_needs():
     assert shown.returncode == 0, shown.stderr
     loaded = set(shown.stdout.split())
     assert not loaded & {"bokeh", "ipywidgets", "IPython", "numba", "llvmlite", "tqdm"}
-    rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "marks", "isolated", "cli")
+    rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "grading", "isolated", "cli")
     assert not loaded & {f"cypresskit.{room}" for room in rooms}
     fast = {name for name in loaded if name.startswith("cypresskit.machine.fast.")}
     assert not fast, "the fast engine is loaded with the first launch"

@@ -154,7 +154,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
     def refuse(*_, **__):
         raise OSError("no room")
 
-    monkeypatch.setattr(process, "OWN", process.Family())
+    monkeypatch.setattr(process, "OWN", process.ForkServer())
     monkeypatch.setattr(process.subprocess, "Popen", refuse)
     assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).finding
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.isolated.process import Family
+from cypresskit.isolated.process import ForkServer
 from cypresskit.kept_files import SEAL
 from cypresskit.timing import engine, launch_time, simulate, stored
 from cypresskit.timing.question import Policy
@@ -195,7 +195,7 @@ def test_a_board_with_properties_of_its_own_gets_no_other_boards_time(seed, monk
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_a_judge_neither_reads_nor_keeps(sandbox):
-    _, environment = Family(walls=(["bwrap"], None) if sandbox else None)._command()
+    _, environment = ForkServer(sandbox=(["bwrap"], None) if sandbox else None)._command()
     assert environment["CYPRESSKIT_KEEP"] == "0"
 
 

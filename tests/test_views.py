@@ -61,7 +61,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
 
 def test_every_view_is_on_the_site():
     names = {name for name in draw.VIEWS if name.islower()}
-    others = {"climb", "controls", "load", "predict", "curves"}
+    others = {"climb", "interactive", "load", "predict", "line_chart"}
     assert names - others <= gallery.VIEWS.keys()
 
 
@@ -252,7 +252,7 @@ def test_an_untrusted_notebook_shows_a_still(lab, page):
 KINDS = {
     name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch", "bundle_game")
 }
-KINDS["curves"] = VIEWS["curves"]
+KINDS["line_chart"] = VIEWS["line_chart"]
 LETTERS = {f"{size} {family}" for size in (11, 12, 14, 18, 24) for family in ("Helvetica", "mono")}
 CONTROLS = {"28 px | 0px 10px | 4px", "28 px | 0px 10px | 0px", "20 px | 0px 7px | 4px"}
 

@@ -59,12 +59,12 @@ def noted(path: Path) -> dict:
     """The notes on a student's notebook, run without pictures, checks and workbenches."""
     notes = Notes()
     drawn = dict.fromkeys(ck.draw.VIEWS, nothing)
-    drawn |= {"predict": ck.draw.predict, "curves": notes.draw_curves}
+    drawn |= {"predict": ck.draw.predict, "line_chart": notes.draw_curves}
     names = {"ck": ck}
     skipped: set[str] = set()
     with ExitStack() as stack:
         for patched in (
-            patch.object(Prediction, "said", lambda guess, truth: notes.say(guess, truth)),
+            patch.object(Prediction, "reveal", lambda guess, truth: notes.say(guess, truth)),
             patch.object(timing, "ask", notes.ask),
             patch.object(ck, "draw", SimpleNamespace(**drawn)),
             patch("IPython.display.display", nothing),

@@ -33,7 +33,7 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit.marks.course import ENTRY
+from cypresskit.grading.course import ENTRY
 from cypresskit.teach.sentences import frame
 from cypresskit.timing.numba_native import NOTICE
 

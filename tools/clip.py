@@ -16,7 +16,7 @@ from playwright.sync_api import Page, ViewportSize
 
 import cypresskit as ck
 from cypresskit.draw.climb_picture import Climb
-from cypresskit.draw.shown import Shown
+from cypresskit.draw.display import Displayable
 from cypresskit.files.atomic import save_file
 from tools.bench_page.browser import chromium
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
 
 
-STILLS: dict[str, Callable[[], Shown | Climb]] = {
+STILLS: dict[str, Callable[[], Displayable | Climb]] = {
     "climb": ck.draw.climb,
     "pipelines": ck.draw.timeline,
 }

@@ -15,13 +15,13 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit import draw, teach
+from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
-from cypresskit.draw.shown import Shown, embed
-from cypresskit.marks import course
+from cypresskit.grading import course
 from cypresskit.timing import simulate
 
 # The name of a picture's page: what it is called in the list, and the view.
-VIEWS: dict[str, tuple[str, Callable[[], Shown]]] = {
+VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": (
         "A work-item's 8 x 8 block fills up",

@@ -3,7 +3,7 @@ declare var Bokeh: any
 declare var cypresskitFormats: Map<string, Record<string, any>>
 declare var cypresskitScripts: number
 declare var cypresskitClock: boolean
-declare var cypresskitColours: boolean
+declare var cypresskitColors: boolean
 declare var $key: number
 interface IntersectionObserverInit {
   scrollMargin?: string // newer than TypeScript's list

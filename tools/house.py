@@ -43,7 +43,7 @@ FLOORS = (
     "editing",
     "isolated",
     "teach",
-    "marks",
+    "grading",
     "cli",
 )
 DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` and by lessons' own pictures alone

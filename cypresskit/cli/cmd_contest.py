@@ -59,7 +59,7 @@ def named(text: str) -> Path:
 )
 def contest(args: argparse.Namespace) -> None:
     """Judge, and write the leaderboard."""
-    from cypresskit.isolated.process import Family, in_families
+    from cypresskit.isolated.process import ForkServer, map_with_servers
     from cypresskit.teach.l12_contest.leaderboard import (
         MADE_BY,
         Row,
@@ -75,7 +75,7 @@ def contest(args: argparse.Namespace) -> None:
             f"{args.html} isn't a leaderboard, and would be written over: name another file"
         )
 
-    def judged(entry: tuple[Path, str], family: Family) -> "Row":
+    def judged(entry: tuple[Path, str], server: ForkServer) -> "Row":
         file, why = entry
         name = shown_name(file)
         try:
@@ -86,12 +86,12 @@ def contest(args: argparse.Namespace) -> None:
             return Row(name, name, verdict=cannot(name, "it isn't text"))
         except ValueError as error:
             return Row(name, name, verdict=cannot(name, str(error)))
-        return row(text, name, args.n, family=family)
+        return row(text, name, args.n, server=server)
 
     rows = []
     files = list(_files(args.entries))
     modules = ["cypresskit.teach.l12_contest.leaderboard"]
-    for (file, _), result in zip(files, in_families(judged, files, modules)):
+    for (file, _), result in zip(files, map_with_servers(judged, files, modules)):
         rows.append(result)
         said = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
         said = one_line(said.partition("\n")[0])

@@ -17,8 +17,8 @@ from cypresskit.cli.command import CommandError, command, option
 )
 def handout(args: argparse.Namespace) -> None:
     """Write the lessons."""
-    from cypresskit.marks import course
-    from cypresskit.marks.handout import hand_out
+    from cypresskit.grading import course
+    from cypresskit.grading.handout import hand_out
 
     try:
         chosen = course.numbered(args.lessons)

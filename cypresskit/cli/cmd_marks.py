@@ -49,8 +49,8 @@ NO_SANDBOX = (
 )
 def marks(args: argparse.Namespace) -> None:
     """Judge, add up, and write."""
-    from cypresskit.isolated.process import in_families, walls
-    from cypresskit.marks import course, gradebook, judging, submissions
+    from cypresskit.grading import course, gradebook, judging, submissions
+    from cypresskit.isolated.process import find_sandbox, map_with_servers
 
     try:
         due = tuple(path.stem for path in course.numbered(args.lessons))
@@ -65,7 +65,7 @@ def marks(args: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
     if not students:
         raise CommandError(f"{args.submitted} has nothing of any student")
-    sandbox = None if args.without_sandbox else walls()
+    sandbox = None if args.without_sandbox else find_sandbox()
     if not sandbox and not args.without_sandbox:
         raise CommandError(NO_SANDBOX)
     if theirs := gradebook.in_the_way(args.marks, students):
@@ -84,26 +84,26 @@ def marks(args: argparse.Namespace) -> None:
     points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
     lessons = course.lessons()
     asked = {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}
-    class_ = gradebook.Class(asked, points=points, sandboxed=bool(sandbox), due=due)
-    judge = partial(student_work, class_.asked, sandbox)
-    for student, works in zip(students, in_families(judge, students, judging.MODULES)):
-        class_.works.append((student, works))
-        parts = [f"{p.lesson.name}: {class_.mark(p)[0]:g}" for p in class_.parts(student)]
-        print(f"{student.name}; {gradebook.became_of(student, parts)}", flush=True)
-    faults = gradebook.write_all(class_, args.marks, stored)
-    report(class_, sheet, left_out, faults)
+    records = gradebook.CourseRecords(asked, points=points, sandboxed=bool(sandbox), due=due)
+    judge = partial(student_work, records.asked, sandbox)
+    for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
+        records.works.append((student, works))
+        parts = [f"{p.lesson.name}: {records.mark(p)[0]:g}" for p in records.parts(student)]
+        print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
+    faults = gradebook.write_all(records, args.marks, stored)
+    report(records, sheet, left_out, faults)
 
 
-def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
+def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None:
     """Report what was left out, what is left to do, and what failed."""
-    from cypresskit.marks import gradebook
+    from cypresskit.grading import gradebook
 
     if left_out:
         print(f"Hidden, and left out: {', '.join(left_out)}", file=sys.stderr)
-    without = [student.name for student, works in class_.works if not works]
+    without = [student.name for student, works in records.works if not works]
     if without:
-        print(f"Without marks, {len(without)} of {len(class_.works)}: {', '.join(without)}")
-    rows = gradebook.explanations(class_)
+        print(f"Without marks, {len(without)} of {len(records.works)}: {', '.join(without)}")
+    rows = gradebook.explanations(records)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
         print(
             f"{waiting} explanations wait for their points in {one_line(str(sheet))}: enter them"
@@ -113,9 +113,9 @@ def report(class_, sheet: Path, left_out: list[str], faults: list[str]) -> None:
         raise CommandError("\n".join(faults))
 
 
-def student_work(lessons: dict, sandbox, student, family) -> dict:
+def student_work(lessons: dict, sandbox, student, server) -> dict:
     """Return a student's work by lesson; note on the student what isn't judged."""
-    from cypresskit.marks import course, gradebook, judging, submissions
+    from cypresskit.grading import course, gradebook, judging, submissions
 
     handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
     parts: dict[str, list] = {}
@@ -136,7 +136,7 @@ def student_work(lessons: dict, sandbox, student, family) -> dict:
         exercises = lessons[stem].exercises
         handed.append((stem, cells, len(attempts)))
         attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
-    verdicts = judging.judged(attempts, family, sandbox)
+    verdicts = judging.judged(attempts, server, sandbox)
     for stem, cells, begin in handed:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))

@@ -14,9 +14,9 @@ VIEWS = {
     "bundles": "bundles",
     "chip": "chip",
     "climb": "climb_picture",
-    "controls": "controls",
-    "curves": "curves",
     "explore": "explore",
+    "interactive": "interactive",
+    "line_chart": "line_chart",
     "load": "player",
     "predict": "predict",
     "register_block": "register_block",
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from cypresskit.draw.bundles import bundles as bundles
     from cypresskit.draw.chip import chip as chip
     from cypresskit.draw.climb_picture import climb as climb
-    from cypresskit.draw.controls import controls as controls
-    from cypresskit.draw.curves import curves as curves
     from cypresskit.draw.explore import explore as explore
+    from cypresskit.draw.interactive import interactive as interactive
+    from cypresskit.draw.line_chart import line_chart as line_chart
     from cypresskit.draw.pipelines import timeline as timeline
     from cypresskit.draw.player import Player as Player
     from cypresskit.draw.player import load as load

@@ -2,7 +2,7 @@
 through PV and PS.
 
 Drawn from compiled code, a frame for each bundle. A line of IL and the operations made from it
-share a colour. Left out: fetches, and bundles outside the main loop.
+share a color. Left out: fetches, and bundles outside the main loop.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ SLOT = 72  # the width of a slot of the bundle that runs
 PORTS_TOP, PORT = 124, 26  # where its read ports begin, and the height of one
 CODE_KEYS = 10_000  # between the keys of one compilation's lines and the next's
 IDLE = len(theme.SERIES)
-COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
+COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
 NO_KEY = -1
 SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
 
@@ -98,7 +98,7 @@ class _Loop:
     def lines(self) -> list[str]:
         return [without_remark(text).strip() for text in self.code.program.lines]
 
-    def colour(self, line: int) -> int:
+    def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
 
     def handed(self, n: int) -> list[tuple[int, int]]:
@@ -195,9 +195,9 @@ def _loop(code: Code, first_key: int = 0) -> _Loop:
 
 
 def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
-    """The lines of IL around those of the current bundle, in their colours."""
+    """The lines of IL around those of the current bundle, in their colors."""
     shown, whole = [""], [""]  # the texts of all lines, cut and uncut
-    rows = []  # of each bundle and each place: the text's number, colour, key, and a frame's width
+    rows = []  # of each bundle and each place: the text's number, color, key, and a frame's width
     for loop in loops:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
@@ -210,12 +210,9 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
             seen = [*listed, *[0] * LISTED][first : first + LISTED]
             keys = [loop.first_key + n if n in loop.used else NO_KEY for n in seen]
             rows.append(
-                [
-                    (text_of[n], loop.colour(n), key, 2 * (n in current))
-                    for n, key in zip(seen, keys)
-                ]
+                [(text_of[n], loop.color(n), key, 2 * (n in current)) for n, key in zip(seen, keys)]
             )
-    text, colour, key, now = np.moveaxis(np.array(rows), -1, 0)
+    text, color, key, now = np.moveaxis(np.array(rows), -1, 0)
 
     left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
     y = TOP + (np.arange(LISTED) + 0.5) * height
@@ -232,13 +229,13 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         columns={"now": now},
     )
     sheet.ring(source, width, height - 2, "now", "soft")
-    sheet.boxes("line colours", left + 6, y, 9, height - 6, fill=(COLOURS, colour))
+    sheet.boxes("line colors", left + 6, y, 9, height - 6, fill=(COLORS, color))
     sheet.numbers("texts", left + 14, y, text, names=shown, size=12, font=value("monospace"))
 
 
 class _Table(NamedTuple):
-    """The slots of all bundles of a loop, each of shape (frames, slots): centres and sizes, colour
-    and key, and the width of a frame around the current bundle's. Bundles get their colours when
+    """The slots of all bundles of a loop, each of shape (frames, slots): centers and sizes, color
+    and key, and the width of a frame around the current bundle's. Bundles get their colors when
     they run.
     """
 
@@ -246,7 +243,7 @@ class _Table(NamedTuple):
     y: np.ndarray
     width: np.ndarray
     height: np.ndarray
-    colour: np.ndarray
+    color: np.ndarray
     key: np.ndarray
     now: np.ndarray
 
@@ -261,19 +258,19 @@ def _table(loop: _Loop) -> _Table:
     height = min(22.0, (HEIGHT - TOP - 4) / rows)
 
     bundle, slot = np.divmod(np.arange(5 * count), 5)
-    colour = np.full(5 * count, IDLE)
+    color = np.full(5 * count, IDLE)
     key = np.full(5 * count, NO_KEY)
     for n, packed in enumerate(loop.bundles):
         for o in packed.operations:
-            colour[5 * n + o.slot] = loop.colour(o.line)
+            color[5 * n + o.slot] = loop.color(o.line)
             key[5 * n + o.slot] = loop.first_key + o.line
     column, row = np.divmod(bundle, rows)
     x = TABLE_LEFT + column * column_width + 24 + (slot + 0.5) * width
     y = TOP + (row + 0.5) * height
     running = np.arange(count)[:, np.newaxis]
     now = 2 * (bundle == running)
-    colour = np.where(bundle <= running, colour, IDLE)
-    parts = (x, y, width - 2, height - 2, colour, key, now)
+    color = np.where(bundle <= running, color, IDLE)
+    parts = (x, y, width - 2, height - 2, color, key, now)
     return _Table(*(np.broadcast_to(part, now.shape) for part in parts))
 
 
@@ -281,8 +278,8 @@ def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     """Draw all bundles of each loop, with the current one framed."""
     sheet.words(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
     tables = zip(*(_table(loop) for loop in loops))
-    x, y, w, h, colour, key, now = map(together, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
-    source = sheet.boxes("slots", x, y, w, h, fill=(COLOURS, colour), key=key, columns={"now": now})
+    x, y, w, h, color, key, now = map(together, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
+    source = sheet.boxes("slots", x, y, w, h, fill=(COLORS, color), key=key, columns={"now": now})
     sheet.ring(source, "w", "h", "now", "ink")
 
 
@@ -329,10 +326,10 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     ways, ends = zip(*(_wires(loop, n) for loop, n in frames))
     for name, lines, size in (("drops", ways, 0.1), ("wires", ends, 5)):
         x0, y0, x1, y1 = by_frame(lines, 4)
-        sheet.arrows(name, (x0, y0), (x1, y1), ink="soft", width=1.2, size=size)
+        sheet.arrows(name, (x0, y0), (x1, y1), color="soft", width=1.2, size=size)
     _draw_ports(sheet, frames)
     x0, y0, x1, y1 = by_frame([_handed_on(loop, n) for loop, n in frames], 4)
-    sheet.arrows("handed on", (x0, y0), (x1, y1), ink="wrote", width=2.5, size=8)
+    sheet.arrows("handed on", (x0, y0), (x1, y1), color="wrote", width=2.5, size=8)
     _draw_slots(sheet, frames)
 
 
@@ -347,7 +344,7 @@ def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     x = np.tile(BANKS_X, 3) - 6
     y = np.repeat(CYCLES_Y, 4)
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
-    sheet.boxes("port", x, y, SLOT - 20, PORT - 4, ink="faint", line="line", words=words)
+    sheet.boxes("port", x, y, SLOT - 20, PORT - 4, color="faint", line="line", words=words)
     sheet.numbers("ports", x, y, register, prefix="R", align="center", size=12)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
@@ -364,18 +361,18 @@ def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     short = [_abbrev(name) for name in names]
     for row, y, back in (("before", BEFORE_Y, 1), ("now", NOW_Y, 0)):
         name = np.zeros((len(frames), 5), int)
-        colour = np.full(name.shape, IDLE)
+        color = np.full(name.shape, IDLE)
         key = np.full(name.shape, NO_KEY)
         for frame, (loop, n) in enumerate(frames):
             if back and n in loop.firsts:
                 continue
             for o in loop.bundles[n - back].operations:
                 name[frame, o.slot] = names.index(o.name)
-                colour[frame, o.slot] = loop.colour(o.line)
+                color[frame, o.slot] = loop.color(o.line)
                 key[frame, o.slot] = loop.first_key + o.line
-        look: dict = {"ink": "faint", "words": (names, name), "key": key, "round": 3}
+        look: dict = {"color": "faint", "words": (names, name), "key": key, "round": 3}
         sheet.boxes(f"slots {row}", SLOTS_X, y, SLOT - 8, 24, **look)
-        sheet.boxes(f"colours {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLOURS, colour))
+        sheet.boxes(f"colors {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLORS, color))
         sheet.numbers(f"names {row}", SLOTS_X, y - 3, name, names=short, align="center", size=11)
         sheet.words(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
     sheet.words(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)

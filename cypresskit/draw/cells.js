@@ -1,5 +1,5 @@
 // What load() does to a notebook's cells, in JupyterLab and Notebook 7.
-import {KINDS, parts} from "./il_colours.js"
+import {KINDS, parts} from "./il_colors.js"
 
 // One that runs for over a second says so, beside it; after 15, which button stops it. What a
 // kernel that is gone has left of fields for guesses, sliders and the workbench says how they come
@@ -35,13 +35,13 @@ import {KINDS, parts} from "./il_colours.js"
   }, 250)
 })()
 
-// IL has colours where a reader edits it: the lines between '''. The editor knows Python alone and
+// IL has colors where a reader edits it: the lines between '''. The editor knows Python alone and
 // takes no other language without an extension, so its text is left as it is: ranges of it are
 // given names, and the browser paints these (the CSS Custom Highlight API; without it nothing
 // happens).
 ;(() => {
-  if (!window.CSS?.highlights || window.cypresskitColours) return
-  window.cypresskitColours = true
+  if (!window.CSS?.highlights || window.cypresskitColors) return
+  window.cypresskitColors = true
   const rules = KINDS.map(
     (kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`,
   )

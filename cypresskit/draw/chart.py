@@ -1,7 +1,7 @@
 """A chart: a figure with Bokeh's own axes, grid, scales and legend, and curves on it.
 
 Its coordinates are the numbers themselves. The room around the axes is fixed, so that a still can
-be drawn of the same chart (``still.py``) and charts side by side are level.
+be drawn of the same chart (``svg_export.py``) and charts side by side are level.
 """
 
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ class Scale:
 class Chart:
     """Axes on a figure of their own: ``width`` pixels, of which the axes take ``height``.
 
-    A series' number gives it a colour, a dash and a shape. ``legend`` has the name of each curve,
+    A series' number gives it a color, a dash and a shape. ``legend`` has the name of each curve,
     in the order in which they are drawn.
     """
 
@@ -116,13 +116,13 @@ class Chart:
             major_tick_line_color=None,
         )
         grid = Grid(dimension=dimension, ticker=ticker, grid_line_alpha=0.4)
-        self.sheet.inks(
+        self.sheet.colors.apply(
             axis,
             axis_line_color="soft",
             axis_label_text_color="soft",
             major_label_text_color="ink",
         )
-        self.sheet.inks(grid, grid_line_color="line")
+        self.sheet.colors.apply(grid, grid_line_color="line")
         self.figure.add_layout(axis, place)
         self.figure.add_layout(grid)
 
@@ -138,12 +138,12 @@ class Chart:
             padding=0,
             margin=0,
         )
-        self.sheet.inks(legend, label_text_color="ink")
+        self.sheet.colors.apply(legend, label_text_color="ink")
         self.figure.add_layout(legend, "below")
         return legend
 
     def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
-        """Draw a line in a series' colour and dash, without points."""
+        """Draw a line in a series' color and dash, without points."""
         self._draw_line(np.asarray(x, float), np.asarray(y, float), number, line_width=2, **look)
 
     def curve(
@@ -166,23 +166,25 @@ class Chart:
         shape = theme.SHAPES[number % len(theme.SHAPES)]
         look: dict = {"marker": shape, "size": 9, "line_width": 2, "fill_color": None}
         points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
-        ink = theme.LINES[number % len(theme.LINES)]
-        self.sheet.inks(points, line_color=ink, **({} if hollow else {"fill_color": ink}))
+        color = theme.LINES[number % len(theme.LINES)]
+        self.sheet.colors.apply(
+            points, line_color=color, **({} if hollow else {"fill_color": color})
+        )
         self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         self._enter(line, points)
 
-    def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, ink: str, fill: str = "", **look):
+    def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, color: str, fill: str = "", **look):
         """Draw a round mark at ``x``, ``y``, each of shape (frames, 1), that glides along."""
         columns = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
         source = self.sheet.source(name, ("x", "y"), **columns)
         marks = self.sheet.glyph(Scatter, "x", "y", source=source, fill_color=None, **look)
-        self.sheet.inks(marks, line_color=ink, **({"fill_color": fill} if fill else {}))
+        self.sheet.colors.apply(marks, line_color=color, **({"fill_color": fill} if fill else {}))
 
     def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
         dash = theme.DASHES[number % len(theme.DASHES)]
         style: dict = {"line_width": 2, "line_dash": dash} | look
         line = self.sheet.glyph(Line, x, y, **style)
-        return self.sheet.inks(line, line_color=theme.LINES[number % len(theme.LINES)])
+        return self.sheet.colors.apply(line, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _enter(self, *drawn: GlyphRenderer) -> None:
         """Enter a curve into the legend, under the next of its names."""

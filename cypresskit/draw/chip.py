@@ -134,12 +134,12 @@ def _draw_dots(
     """Draw the wavefronts that run."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
     x, y, width, key = map(together, columns, (np.nan, np.nan, HIDDEN, -1))
-    look: dict = {"ink": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
+    look: dict = {"color": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
     sheet.boxes("dots", x, y, width, layout.dot, key=key, **look)
 
 
 def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the engines with their bars. Returns the centres of all slots, of shape (engines, slots,
+    """Draw the engines with their bars. Returns the centers of all slots, of shape (engines, slots,
     2).
     """
     engines = scenes[0].report.device.simd_engines
@@ -175,7 +175,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
 
 
 def _draw_bars(
-    sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, unit: str, ink: str, x: np.ndarray
+    sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, unit: str, color: str, x: np.ndarray
 ) -> None:
     """Draw how busy a unit of each engine is, as a bar at ``x``."""
     number = np.arange(len(x))
@@ -185,14 +185,14 @@ def _draw_bars(
     foot = y + height - 7
     share = together([scene.share(unit) for scene in scenes], 0)
     bar = np.maximum(share, 0.5) / 100 * room
-    sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, ink="faint")
+    sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, color="faint")
     sheet.boxes(
         unit,
         x,
         foot - bar / 2,
         10,
         bar,
-        ink=ink,
+        color=color,
         moves=("y", "h"),
         columns={"percent": share},
         words=[f"SIMD engine {n}, {unit}" for n in number],
@@ -201,7 +201,7 @@ def _draw_bars(
 
 
 def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the engines' slots for wavefronts, in a row or two. Returns their centres, of shape
+    """Draw the engines' slots for wavefronts, in a row or two. Returns their centers, of shape
     (engines, slots, 2).
     """
     x, y = layout.engine_corners(np.arange(scenes[0].report.device.simd_engines))
@@ -213,8 +213,8 @@ def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np
     down = y[:, np.newaxis] + 30 + row * min(20.0, step + 4)
     places = np.stack(np.broadcast_arrays(across, down), -1)
     side = min(14.0, max(step - 3, step / 2))
-    centres = places.reshape(-1, 2).T
-    sheet.boxes("slots", centres[0], centres[1], side, side, line="line", round=7)
+    centers = places.reshape(-1, 2).T
+    sheet.boxes("slots", centers[0], centers[1], side, side, line="line", round=7)
     return places
 
 
@@ -227,7 +227,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
         room = layout.engines_width / count
         left = layout.left + np.arange(count) * room
         y = layout.memory_top + 9 + 24 * row
-        sheet.boxes(f"room {unit}", left + room / 2, y, room - 6, 19, ink="faint", line="line")
+        sheet.boxes(f"room {unit}", left + room / 2, y, room - 6, 19, color="faint", line="line")
         bar = np.maximum(share, 0.5) / 100 * (room - 6)
         sheet.boxes(
             unit,
@@ -235,7 +235,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             y,
             bar,
             19,
-            ink="texture",
+            color="texture",
             alpha=0.45,
             moves=("x", "w"),
             columns={"percent": share},
@@ -259,10 +259,10 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     x = left + (np.arange(FRAMES) + 0.5) * pitch
 
     middle = top + RUNNING / 2
-    sheet.boxes("room running", left + width / 2, middle, width, RUNNING, ink="faint", alpha=0.6)
+    sheet.boxes("room running", left + width / 2, middle, width, RUNNING, color="faint", alpha=0.6)
     columns = np.tile(x, (len(bar), 1))
     foot = top + RUNNING
-    sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, ink="c", alpha=0.45)
+    sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, color="c", alpha=0.45)
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
     words = f"wavefronts running, of {slots} that fit"
     sheet.words(left + width, top - 8, words, "soft", size=12, align="right")

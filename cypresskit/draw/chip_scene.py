@@ -176,7 +176,7 @@ class Scene:
     # -- how busy each part is
 
     def share(self, name: str) -> np.ndarray:
-        """Use of each unit of a kind in each frame, in per cent; in the last of the whole
+        """Use of each unit of a kind in each frame, in percent; in the last of the whole
         launch.
         """
         bounds = self.use.clocks
@@ -228,7 +228,7 @@ class Scene:
     def tile(
         self, wavefront: np.ndarray, layout: ChipLayout
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Centre x, centre y and size of the tile of each wavefront in the map."""
+        """Center x, center y and size of the tile of each wavefront in the map."""
         across, down, per_tile = self.grid
         size = min(layout.map_side / across, layout.map_side / down, LARGEST_TILE)
         row, column = np.divmod(wavefront // per_tile, across)
@@ -261,7 +261,7 @@ class Scene:
     def dots(self, places: np.ndarray, layout: ChipLayout) -> Dots:
         """The wavefronts' dots in each frame, from a wavefront's tile to a slot of its engine and
         back. Two dots take turns in a slot, so that one may come while the other goes; ``places``
-        (engines, slots, 2) are the slots' centres.
+        (engines, slots, 2) are the slots' centers.
         """
         engines, slots, _ = places.shape
         shape = FRAMES, 2 * engines * slots
@@ -351,5 +351,5 @@ class Scene:
 
 
 def _percent(share: float) -> str:
-    """A share in per cent, with a digit that isn't 0."""
+    """A share in percent, with a digit that isn't 0."""
     return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.1g} %"

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import svg
+from cypresskit.draw.display import Displayable
 from cypresskit.draw.scripts import packaged
-from cypresskit.draw.shown import Shown
 from cypresskit.published import kernel as published
 from cypresskit.tables import elided
 
@@ -39,7 +39,7 @@ STYLE = (
     ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
     ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}svg{background:none}"
 )
-#: What a browser does for a PNG: it draws the picture at twice its size, on the page's colour.
+#: What a browser does for a PNG: it draws the picture at twice its size, on the page's color.
 RASTER = (
     "const i=this.closest('div').querySelector('img');const c=document.createElement('canvas');"
     "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;const g=c.getContext('2d');"
@@ -185,7 +185,7 @@ def _than(idea: Idea) -> str:
     return f": {times} {idea.before.kernel}{size}, {old:,.0f}"
 
 
-class Climb(Shown):
+class Climb(Displayable):
     """A picture of a climb: its ``sentence``, the ``bars`` of its steps from the first one on, and
     of ideas ``beside`` it.
     """
@@ -236,7 +236,7 @@ class Climb(Shown):
         rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.said}" for bar in bars if bar.gflops]
         return "\n".join([self.sentence, *rows])
 
-    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
         """The picture for a page, with a link that saves it as it is on light ones, and a button
         that saves what is shown.
         """
@@ -265,8 +265,8 @@ def _scale(foot: float) -> Iterator[str]:
     for gflops, words in (*marks, *ends):
         x = LEFT + _along(gflops)
         yield svg.words(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
-        ink = "var(--wait)" if gflops == PAPER else "var(--line)"
-        yield svg.box(x, TOP - 2, 1, foot - TOP + 2, ink, fill_opacity=0.6)
+        color = "var(--wait)" if gflops == PAPER else "var(--line)"
+        yield svg.box(x, TOP - 2, 1, foot - TOP + 2, color, fill_opacity=0.6)
 
 
 def _drawn(bar: Bar, y: float) -> Iterator[str]:
@@ -282,9 +282,9 @@ def _drawn(bar: Bar, y: float) -> Iterator[str]:
     low = sorted((reaches, sets_out))
     top = y + 19
     yield svg.box(LEFT, top, low[0], BAR, "var(--c)", fill_opacity=0.4)
-    ink = "var(--c)" if reaches > sets_out else "var(--wait)"
+    color = "var(--c)" if reaches > sets_out else "var(--wait)"
     opacity = 1 if reaches > sets_out else 0.35
-    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR, ink, fill_opacity=opacity)
+    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR, color, fill_opacity=opacity)
     if bar.ceiling:
         yield svg.box(LEFT + reaches, top + BAR / 2, max(ceiling - reaches, 0), 1, "var(--ink)")
         yield svg.box(LEFT + ceiling, top - 2, 2, BAR + 4, "var(--ink)")

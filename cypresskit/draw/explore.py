@@ -17,9 +17,9 @@ from cypresskit.compiler import Code, compile
 from cypresskit.draw.bundles import bundles
 from cypresskit.draw.chip import chip
 from cypresskit.draw.chip_scene import engine_key, wavefront_key
+from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.player import Player
 from cypresskit.draw.register_block import register_block
-from cypresskit.draw.shown import Shown, embed
 from cypresskit.draw.wavefronts import wavefronts
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
@@ -30,7 +30,7 @@ STEPS = 640  # of the work-item that are drawn
 CLOCKS = 4000  # of the wavefronts
 
 
-class Way(NamedTuple):
+class Link(NamedTuple):
     """Where a click leads: a frame of the next level, and maybe what is chosen there."""
 
     frame: int
@@ -46,10 +46,10 @@ class Level:
     name: str
     hint: str
     player: Player
-    ways: Mapping[int, Way]
+    links: Mapping[int, Link]
 
 
-class Journey(Shown):
+class Journey(Displayable):
     """Players shown one at a time; a click on certain things leads from one to the next."""
 
     def __init__(self, title: str, levels: Sequence[Level]) -> None:
@@ -65,14 +65,14 @@ class Journey(Shown):
         """The first level's still."""
         return self.levels[0].player.still()
 
-    def embedded(self, *, links: bool = True, still: bool = True) -> str:
-        players = [level.player.embedded(links=links, still=still) for level in self.levels]
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+        players = [level.player.to_html(links=links, still=still) for level in self.levels]
         sections = [f"<section hidden>{player}</section>" for player in players]
         sections[0] = f"<section>{players[0]}</section>"
         levels = [
-            {"name": level.name, "hint": level.hint, "ways": level.ways} for level in self.levels
+            {"name": level.name, "hint": level.hint, "links": level.links} for level in self.levels
         ]
-        start = [0, next(iter(self.levels[0].ways), None)]
+        start = [0, next(iter(self.levels[0].links), None)]
         data = json.dumps({"levels": levels, "start": start})
         return embed("journey", data, "".join(sections))
 
@@ -112,9 +112,9 @@ def _chip_level(report: Report, engine: Player) -> Level:
     """Engine 0 and its wavefronts lead to the ``engine``'s picture, where these are drawn."""
     on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     drawn = [int(wavefront) for wavefront in on_engine if wavefront in engine.about]
-    ways = {engine_key(0, 0): Way(0, drawn[0] if drawn else 0)}
-    ways |= {wavefront_key(0, wavefront): Way(0, wavefront) for wavefront in drawn}
-    return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), ways)
+    links = {engine_key(0, 0): Link(0, drawn[0] if drawn else 0)}
+    links |= {wavefront_key(0, wavefront): Link(0, wavefront) for wavefront in drawn}
+    return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), links)
 
 
 def _engine_level(engine: Player, code: Code) -> Level:
@@ -126,16 +126,16 @@ def _engine_level(engine: Player, code: Code) -> Level:
             first = bundles_before
             longest = len(clause.bundles)
         bundles_before += len(clause.bundles)
-    ways = dict.fromkeys(engine.about, Way(first))
-    return Level("SIMD engine 0", "Click what a wavefront does.", engine, ways)
+    links = dict.fromkeys(engine.about, Link(first))
+    return Level("SIMD engine 0", "Click what a wavefront does.", engine, links)
 
 
 def _bundles_level(code: Code, recording: Recording) -> Level:
     """A line of IL leads to the step that runs it first."""
     loop = bundles(code)
     lines = [recording.line(step) for step in range(len(recording))]
-    ways = {line: Way(lines.index(line)) for line in loop.about if line in lines}
-    return Level("Bundles of the loop", "Click a line of IL, or a slot.", loop, ways)
+    links = {line: Link(lines.index(line)) for line in loop.about if line in lines}
+    return Level("Bundles of the loop", "Click a line of IL, or a slot.", loop, links)
 
 
 def _registers_level(recording: Recording) -> Level:

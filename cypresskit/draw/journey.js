@@ -16,7 +16,7 @@ export function beginJourney(box, {levels, start}, place, ends) {
   })
   const status = make(nav, "span", {role: "status"})
   let level = 0
-  const to = (next, way) => {
+  const to = (next, link) => {
     level = next
     sections.forEach((section, n) => {
       section.hidden = n !== level
@@ -26,8 +26,8 @@ export function beginJourney(box, {levels, start}, place, ends) {
     })
     status.textContent = levels[level].hint
     const picture = sections[level].querySelector(".cypresskit-player")
-    if (way) {
-      picture.dataset.go = JSON.stringify({frame: way[0], key: way[1], focus: level > 0})
+    if (link) {
+      picture.dataset.go = JSON.stringify({frame: link[0], key: link[1], focus: level > 0})
       picture.dispatchEvent(new Event("cypresskit-go"))
     } else {
       const player = picture.querySelector("[data-ready]")
@@ -39,10 +39,10 @@ export function beginJourney(box, {levels, start}, place, ends) {
     link.addEventListener("click", () => to(n))
   })
   place.addEventListener("cypresskit-enter", (event) => {
-    const way = levels[level].ways[event.detail.key]
-    if (way) {
+    const link = levels[level].links[event.detail.key]
+    if (link) {
       event.preventDefault()
-      to(level + 1, way)
+      to(level + 1, link)
     } else if (level + 1 < levels.length) {
       status.textContent = `Not recorded clause by clause. ${levels[level].hint}`
     }

@@ -58,21 +58,21 @@ class Picture extends HTMLElement {
       return
     }
     const kinds = loaded.get(this.dataset.format)
-    const play = kinds?.[this.dataset.kind] ?? globalThis.cypresskitToys?.[this.dataset.kind]
+    const play = kinds?.[this.dataset.kind] ?? globalThis.cypresskitFigures?.[this.dataset.kind]
     if (kinds && !play) return // a toy's own script comes with it
     if (!kinds) {
       if (loaded.size) this.advise(UNREADABLE)
       return
     }
     const box = document.createElement("div")
-    const run = {box, ends: [], recolour: undefined}
+    const run = {box, ends: [], recolor: undefined}
     this.running = run
     box.className = "cypresskit-beginning"
     try {
       const data = await unpack(this.querySelector(":scope > script").textContent)
       this.append(box)
-      run.ends.push(followTheme(this, () => run.recolour?.()))
-      run.recolour = await play(box, data, this, run.ends)
+      run.ends.push(followTheme(this, () => run.recolor?.()))
+      run.recolor = await play(box, data, this, run.ends)
       if (this.running !== run) throw new Error("the picture left the page")
       box.classList.remove("cypresskit-beginning")
       this.showStill(false)

@@ -26,7 +26,7 @@ SHARED = 1.5  # times as high as another is a row that shows shares
 RIGHT = LEFT + WIDE
 STAGE = RIGHT + 54  # the stage's width
 FRAMES = 240  # moments
-# What a task moves, or does, and its colour
+# What a task moves, or does, and its color
 MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
 TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "texture 0.45"
 PRODUCTS = "mult", "mult1", "cpu"
@@ -160,7 +160,7 @@ def _rows(run: Timeline) -> list[str]:
 
 
 def _percent(share):
-    """Shares in whole per cent: the same wherever they are shown, as noise moves no half."""
+    """Shares in whole percent: the same wherever they are shown, as noise moves no half."""
     return np.round(100 * np.round(share, 12))
 
 
@@ -306,7 +306,7 @@ def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     is_full = False
     for row, y in chart.place.items():
         name = f"row {row} {chart.name}"
-        sheet.boxes(name, LEFT + WIDE / 2, y, WIDE, chart.rows[row] - 3, ink="faint", alpha=0.4)
+        sheet.boxes(name, LEFT + WIDE / 2, y, WIDE, chart.rows[row] - 3, color="faint", alpha=0.4)
         if row in chart.together:
             is_full |= _draw_shared(sheet, chart, row, words)
     _draw_own(sheet, chart, words)
@@ -376,12 +376,12 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
         key=chart.keys[numbers],
     )
     over = y - high / 2
-    sheet.boxes(f"capacity {row} {chart.name}", LEFT + WIDE / 2, over, WIDE, 1, ink="soft")
+    sheet.boxes(f"capacity {row} {chart.name}", LEFT + WIDE / 2, over, WIDE, 1, color="soft")
     if full:
         start, end = np.transpose(full)
         bars = Bars(start, end, over, 3)
         name = f"{row} full {chart.name}"
-        sheet.progress_bars(name, bars, chart.axis, ink="wait")
+        sheet.progress_bars(name, bars, chart.axis, color="wait")
     return bool(full)
 
 
@@ -422,7 +422,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         align="right",
         bold=True,
         size=14,
-        ink="c",
+        color="c",
     )
 
 

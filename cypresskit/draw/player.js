@@ -92,7 +92,7 @@ class Player {
     this.keepRoomForCaptions()
     part.slider.max = Math.max(this.frames - 1, 1)
     press(part.scene.children, 0)
-    this.recolour()
+    this.recolor()
     this.stop()
     this.show(spec.dials.length ? spec.stillFrame : spec.firstFrame, {quiet: true})
     this.choose(null)
@@ -413,23 +413,23 @@ class Player {
 
   // -- looks
 
-  /** Colours on a canvas can't be CSS variables: each is looked up and handed to its glyph. */
-  recolour() {
+  /** Colors on a canvas can't be CSS variables: each is looked up and handed to its glyph. */
+  recolor() {
     const probe = this.part.live.appendChild(document.createElement("span"))
-    const colours = new Map()
-    const colourOf = (token) => {
-      if (!colours.has(token)) {
+    const colors = new Map()
+    const colorOf = (token) => {
+      if (!colors.has(token)) {
         const [name, alpha = "1"] = token.split(" ")
         probe.style.color = `var(--ck-${name})`
         const {color} = getComputedStyle(probe)
-        colours.set(token, color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`))
+        colors.set(token, color.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`))
       }
-      return colours.get(token)
+      return colors.get(token)
     }
-    for (const [model, property, ink] of this.spec.inks) {
-      const colour = Array.isArray(ink) ? ink.map(colourOf) : colourOf(ink)
-      const isPlain = typeof model[property] === "string" || Array.isArray(ink)
-      model[property] = isPlain ? colour : {value: colour}
+    for (const [model, property, token] of this.spec.colors) {
+      const color = Array.isArray(token) ? token.map(colorOf) : colorOf(token)
+      const isPlain = typeof model[property] === "string" || Array.isArray(token)
+      model[property] = isPlain ? color : {value: color}
     }
     probe.remove()
   }
@@ -538,5 +538,5 @@ export async function beginPlayer(box, {html, document: saved}, place, ends) {
   ends.push(() => player.end())
   await drawn(made)
   player.begin()
-  return () => player.recolour()
+  return () => player.recolor()
 }

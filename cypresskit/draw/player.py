@@ -7,7 +7,7 @@ weigh some kilobytes. ``tracks.js`` spreads them out in the browser, ``player.js
 
 A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a
 still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames
-computed on demand. What needs a new simulation is built anew, in Python (see ``controls``).
+computed on demand. What needs a new simulation is built anew, in Python (see ``interactive``).
 """
 
 import gc
@@ -24,10 +24,10 @@ from bokeh.core.serialization import Serializer
 from bokeh.models import ColumnDataSource, Plot
 
 from cypresskit import session
-from cypresskit.draw import still, theme
-from cypresskit.draw.inks import Inks
+from cypresskit.draw import svg_export, theme
+from cypresskit.draw.display import Displayable, embed, scripts, still_image
 from cypresskit.draw.scripts import joined, packaged
-from cypresskit.draw.shown import Shown, embed, scripts, still_image
+from cypresskit.draw.theme_colors import ThemeColors
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
 About = str | Sequence[tuple[int, str]]
@@ -118,7 +118,7 @@ class Parts:
 
     def __init__(self, title: str) -> None:
         self.title = theme.readable(title)
-        self.inks = Inks()
+        self.colors = ThemeColors()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
         self.picks: list[dict] = []
@@ -149,7 +149,7 @@ class Settings:
     still_frame: int | None = None
 
 
-class Player(Shown):
+class Player(Displayable):
     """A picture that plays; see the module. Controls and caption stand on top, where a low screen
     shows them; then ``picture``, one figure below the other. ``captions`` has words for each frame
     (see ``theme.html``), ``text`` is the text form. With one frame there is nothing to play, and no
@@ -169,7 +169,7 @@ class Player(Shown):
         self.figures = parts.figures
         self.about = parts.about
         self._text = theme.readable(text)
-        self._inks = parts.inks
+        self._colors = parts.colors
         if not captions:
             raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
         for track in self.tracks:
@@ -189,7 +189,7 @@ class Player(Shown):
             hint = f"{keys}. In a notebook click the picture first."
         self.html = self._html(picture, settings, is_moving, hint)
         # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
-        # those of ``shown.FIELDS``.
+        # those of ``display.FIELDS``.
         placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
         self.figures[0].tags = [
             {
@@ -235,8 +235,8 @@ class Player(Shown):
         return {
             "about": [[int(key), _words(words)] for key, words in self.about.items()],
             "figures": self.figures,
-            "fitted": [list(text) for text in self._inks.fitted],
-            "inks": [list(ink) for ink in self._inks.pairs],
+            "fitted": [list(text) for text in self._colors.fitted],
+            "colors": [list(color) for color in self._colors.pairs],
             "firstFrame": self._first_frame(firsts),
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "stillFrame": self.still_frame,
@@ -268,11 +268,11 @@ class Player(Shown):
             named[track.column] = values
             if track.text:
                 named[track.text] = [track.text_of(value) for value in values.tolist()]
-        return still.still_of(
-            self.title, self.captions[self.still_frame], self.figures, shown, self._inks
+        return svg_export.render(
+            self.title, self.captions[self.still_frame], self.figures, shown, self._colors
         )
 
-    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
         # What a `Document` would be saved as, which looks at all its models for each root
         roots = Serializer(deferred=False).encode(list(self.figures))
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
@@ -341,12 +341,12 @@ HTML = Template(packaged("draw/player.html"))
 
 def cell_script() -> str:
     """What ``load`` does to a notebook's cells."""
-    return f"(() => {{\n{joined('draw/il_colours.js', 'draw/cells.js')}}})()"
+    return f"(() => {{\n{joined('draw/il_colors.js', 'draw/cells.js')}}})()"
 
 
 def load(frames: bool | None = None) -> None:
     """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells
-    gets colours, a running cell shows its seconds.
+    gets colors, a running cell shows its seconds.
 
     With ``frames``, by default on Colab alone, every picture brings the scripts along, for
     notebooks that show each output in a frame of its own.
@@ -356,7 +356,7 @@ def load(frames: bool | None = None) -> None:
     """
     from IPython.display import HTML, display
 
-    Shown.framed = "google.colab" in sys.modules if frames is None else frames
+    Displayable.framed = "google.colab" in sys.modules if frames is None else frames
     session.begin()
     if not gc.get_freeze_count():
         gc.freeze()

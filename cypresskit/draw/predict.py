@@ -1,8 +1,8 @@
 """Predict, then see: a widget for a reader's guess, which the next cell shows beside the result.
 
 ``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
-``guess.said(31)`` puts question, guess and result into a line. A curve is guessed on a chart of its
-own, and ``curves`` draws it below what came out.
+``guess.reveal(31)`` puts question, guess and result into a line. A curve is guessed on a chart,
+and ``line_chart`` draws it below the result.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class Prediction:
             return entered[0] if entered else None
         return number(entered[0], self.unit)
 
-    def said(self, truth) -> str:
+    def reveal(self, truth) -> str:
         """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there
         was no guess.
         """

@@ -144,7 +144,7 @@ def _draw_names(sheet: Sheet, block: Block, y: Sequence[float], before: Sequence
     """
     edge = block.phases + GAP
     right, below = len(block.columns) + 0.1, len(block.rows) + 0.3
-    look: dict = {"ink": "soft", "size": 11}
+    look: dict = {"color": "soft", "size": 11}
     names = [_registers(block.totals, 0, row) for row in block.rows]
     names += [_registers(block.b, 0, phase) for phase in range(block.phases)]
     sheet.words([right] * len(names), [*y, *before], names, **look)
@@ -191,7 +191,7 @@ def _draw_group(
     top = float(np.abs(finite).max(initial=0)) or 1.0
     tint = linear_cmap("value", theme.TINTS, -top, top, nan_color="rgba(0,0,0,0)")
     box = sheet.glyph(Rect, "x", "y", 0.94, 0.94, source=source, fill_color=tint)
-    sheet.inks(box, line_color="line")
+    sheet.colors.apply(box, line_color="line")
     tip = "@register = @value"
     sheet.fig.add_tools(HoverTool(renderers=[box], tooltips=tip, attachment="vertical"))
     _draw_frames(sheet, source, 0.9, 0.9)
@@ -269,12 +269,12 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     boxes = [maps.box(name, range(r), range(c)) for name, (r, c) in maps.shapes.items()]
     columns = (list(column) for column in zip(*boxes))
     outlines = sheet.glyph(Rect, *columns, fill_color=None, line_width=1.5)
-    sheet.inks(outlines, line_color="ink")
+    sheet.colors.apply(outlines, line_color="ink")
     stripes = [
         [maps.box(*stripe) for stripe in _stripes(scene.block, maps.shapes)] for scene in scenes
     ]
     parts = _by_scene(scenes, stripes)
-    sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), ink="shade", line="line")
+    sheet.boxes("stripes", *np.moveaxis(parts, -1, 0), color="shade", line="line")
     _draw_items(sheet, scenes, maps)
     has_room = {name: 8 * columns > maps.right for name, (_, columns) in maps.shapes.items()}
     names = [f"{name}  {size}" if has_room[name] else name for name, size in sizes.items()]

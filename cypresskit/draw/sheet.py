@@ -47,10 +47,10 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
 class BoxStyle:
     """How boxes look, and what pointing at them and choosing them does."""
 
-    #: A colour, or (palette, index of each box), of colours or of tints; or else ``ink``.
+    #: A color, or (palette, index of each box), of colors or of tints; or else ``color``.
     fill: str | tuple | None = None
-    ink: str = ""  #: a theme colour to fill with
-    line: str = ""  #: the edge's theme colour
+    color: str = ""  #: a theme color to fill with
+    line: str = ""  #: the edge's theme color
     alpha: float | str = 1.0
     round: float = 0  #: the corners' radius
     #: The hover's text for each box, or (texts, index in each frame).
@@ -142,7 +142,7 @@ class Sheet(Parts):
         y, high = np.array([((top + low) / 2, low - top) for top, low in bands]).T
         across, down = np.tile(x, len(y)), np.repeat(y, len(x))
         tall = np.repeat(high, len(x))
-        self.boxes("ticks", across, down, 1, tall, ink="line", alpha=0.6)
+        self.boxes("ticks", across, down, 1, tall, color="line", alpha=0.6)
         texts = [f"{tick:g}" for tick in ticks]
         words = self.source("tick names", x=x, y=np.full(len(x), foot), text=texts)
         self.words("x", "y", "text", "soft", source=words, align="center", size=12)
@@ -259,7 +259,7 @@ class Sheet(Parts):
         name
             What the source is called.
         x, y, w, h
-            Centres and sizes: a number for all, or arrays; of shape (frames, boxes), they follow
+            Centers and sizes: a number for all, or arrays; of shape (frames, boxes), they follow
             the frames.
         columns
             More columns of the source.
@@ -283,7 +283,7 @@ class Sheet(Parts):
         fill = look.fill
         if isinstance(fill, tuple):
             data["shade"] = np.asarray(fill[1])
-            fill = self.inks.of("shade", fill[0])
+            fill = self.colors.by_index("shade", fill[0])
         if look.words is not None:
             data["words"] = [""] * count if isinstance(look.words, tuple) else list(look.words)
         source = self.source(name, look.moves, look.key, **data)
@@ -309,17 +309,17 @@ class Sheet(Parts):
             "border_radius": look.round,
             "line_color": None,
         }
-        if not look.ink:
+        if not look.color:
             properties["fill_color"] = fill
         box = self.glyph(Rect, "x", "y", width, height, source=source, **properties)
-        inks = {"fill_color": look.ink, "line_color": look.line}
-        return self.inks(box, **{part: ink for part, ink in inks.items() if ink})
+        colors = {"fill_color": look.color, "line_color": look.line}
+        return self.colors.apply(box, **{part: color for part, color in colors.items() if color})
 
     def _choose_boxes(self, source: ColumnDataSource, width, height, look: BoxStyle) -> None:
         """Let a click choose boxes of a source, which then have a frame."""
         style: dict = {"border_radius": look.round, "level": "annotation"}
         frame = self.ring(source, width, height, "lit", "ink", **style)
-        # A thick frame would hide the colour of a flat box.
+        # A thick frame would hide the color of a flat box.
         is_flat = isinstance(height, int | float) and height < 8
         size = {"w": width, "h": height, "on": 1 if is_flat else 3}
         self._pick(source, [frame], figure=self.fig, **size)
@@ -333,7 +333,7 @@ class Sheet(Parts):
         self.picks.append({"source": source, "marks": list(marks)} | how)
 
     def ring(
-        self, source: ColumnDataSource, w, h, width, ink: str = "wait", **look
+        self, source: ColumnDataSource, w, h, width, color: str = "wait", **look
     ) -> GlyphRenderer:
         """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column,
         0 for no frame.
@@ -341,7 +341,7 @@ class Sheet(Parts):
         edge = self.glyph(
             Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look
         )
-        return self.inks(edge, line_color=ink)
+        return self.colors.apply(edge, line_color=color)
 
     def progress_bars(
         self, name: str, bars: Bars, axis: TimeAxis, *, future: str = "", **style
@@ -357,7 +357,7 @@ class Sheet(Parts):
         axis
             Where each moment stands, and the moments of the frames, of shape (frames,).
         future
-            The theme colour of the part that is still to come; by default the bar's own, fainter.
+            The theme color of the part that is still to come; by default the bar's own, fainter.
         style
             The fields of ``BoxStyle``.
         """
@@ -365,7 +365,8 @@ class Sheet(Parts):
         moments, to_x = axis
         # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
         plain = {field: given for field, given in style.items() if field not in ("key", "words")}
-        to_come = style | ({"ink": future} if future else {"alpha": 0.3 * style.get("alpha", 1.0)})
+        faint = {"alpha": 0.3 * style.get("alpha", 1.0)}
+        to_come = style | ({"color": future} if future else faint)
 
         now = moments[:, np.newaxis]
         left = to_x(start)
@@ -383,7 +384,7 @@ class Sheet(Parts):
         start: Sequence | np.ndarray,
         end: Sequence | np.ndarray,
         *,
-        ink: str = "ink",
+        color: str = "ink",
         width: float = 2,
         size: float = 7,
     ) -> None:
@@ -393,8 +394,8 @@ class Sheet(Parts):
         source = self.source(name, **columns)
         line = self.glyph(Segment, "x0", "y0", "x1", "y1", source=source, line_width=width)
         tip = self.glyph(Scatter, "x1", "y1", source=source, size=size)
-        self.inks(line, line_color=ink)
-        self.inks(tip, line_color=ink, fill_color=ink)
+        self.colors.apply(line, line_color=color)
+        self.colors.apply(tip, line_color=color, fill_color=color)
 
     def numbers(
         self,
@@ -436,10 +437,12 @@ class Sheet(Parts):
         """
         left, width = lane
         self.words(left, 12, title, bold=True, size=14)
-        self.boxes(f"lane {name}", left + width / 2, 34, width, 10, ink="faint")
+        self.boxes(f"lane {name}", left + width / 2, 34, width, 10, color="faint")
         passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
         clocks = so_far.astype(int)
-        self.boxes(f"clock {name}", left + passed / 2, 34, passed, 10, ink="read", moves=("x", "w"))
+        self.boxes(
+            f"clock {name}", left + passed / 2, 34, passed, 10, color="read", moves=("x", "w")
+        )
         self.numbers(
             f"clocks {name}", left + width, 12, clocks, prefix=f"{unit} ", align="right", size=14
         )
@@ -450,7 +453,7 @@ class Sheet(Parts):
             49,
             done,
             prefix=f"done at {unit} ",
-            ink="c",
+            color="c",
             bold=True,
             align="left" if end < most / 2 else "right",
             size=12,
@@ -461,7 +464,7 @@ class Sheet(Parts):
         x,
         y,
         text,
-        ink: str = "ink",
+        color: str = "ink",
         *,
         source: ColumnDataSource | None = None,
         **style,
@@ -476,31 +479,31 @@ class Sheet(Parts):
         # is never wiped off.
         start_size = 8 if look.fit or self._staged else look.size
         glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
-        drawn = self.inks(glyph, text_color=ink)
+        drawn = self.colors.apply(glyph, text_color=color)
         if self._staged:
-            self.inks.fit(self.fig, drawn, look.size, look.size)
+            self.colors.fit(self.fig, drawn, look.size, look.size)
         elif look.fit:
-            self.inks.fit(self.fig, drawn, look.fit)
+            self.colors.fit(self.fig, drawn, look.fit)
         return drawn
 
     def play_head(
         self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2, **style
     ) -> None:
         """Draw a play head: an upright at ``x`` (frames,), or several, (frames, uprights),
-        ``height`` pixels long and centred at ``y``, both for all or for each.
+        ``height`` pixels long and centered at ``y``, both for all or for each.
         """
-        style = style or {"ink": "ink"}
+        style = style or {"color": "ink"}
         self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
 
     def legend(self, *things: tuple[str, str, str]) -> str:
-        """A legend of (words, colour, look); a look is "box", "ring", "frame", "dim", "pale" or a
+        """A legend of (words, color, look); a look is "box", "ring", "frame", "dim", "pale" or a
         dash.
         """
         spans = []
-        for words, colour, look in things:
-            if colour.split()[0] in theme.TOKENS:
-                colour = theme.css(colour, "--ck-")
-            mark = f'<span class="key {look}" style="color:{colour}"></span>'
+        for words, color, look in things:
+            if color.split()[0] in theme.TOKENS:
+                color = theme.css(color, "--ck-")
+            mark = f'<span class="key {look}" style="color:{color}"></span>'
             spans.append(f'<span class="keyed">{mark}{theme.escaped(self.says(words))}</span>')
         return " &ensp;".join(spans)
 

@@ -1,6 +1,6 @@
-"""SVG in the theme's colours: words, boxes, and the picture around them.
+"""SVG in the theme's colors: words, boxes, and the picture around them.
 
-The stills of toys and of the climb are written with it, and the frame of a player's. A colour is
+The stills of toys and of the climb are written with it, and the frame of a player's. A color is
 written as ``var(--ink)``, by its name in ``theme.TOKENS``. Nothing here needs Bokeh.
 """
 

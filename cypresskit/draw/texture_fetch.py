@@ -29,9 +29,9 @@ DOORS = 313  # where the row of banks is
 QUEUE = 4  # words at most that a quad can want of a bank
 MATRIX = 166  # where the matrices begin
 ROOM = (172, 174)  # that each has
-INKS = "a", "b"
+MATRIX_COLORS = "a", "b"
 # Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
-SHADES = [f"{ink} {alpha}" for ink in INKS for alpha in (0.2, 0.4, 0.95)]
+SHADES = [f"{color} {alpha}" for color in MATRIX_COLORS for alpha in (0.2, 0.4, 0.95)]
 
 
 def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = HD5870) -> Player:
@@ -72,8 +72,8 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
     legend = sheet.legend(
-        ("word of A", INKS[0], "box"),
-        ("word of B", INKS[1], "box"),
+        ("word of A", MATRIX_COLORS[0], "box"),
+        ("word of B", MATRIX_COLORS[1], "box"),
         ("not in L1: fetched from L2", "ink", "ring"),
         ("has to wait: its bank gives another word", "wait", "ring"),
     )
@@ -193,7 +193,7 @@ class _Replay:
         sheet.words(left, TOP - 14, "64 work-items, in quads", size=12)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
-            f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, ink="faint", line="line", words=words
+            f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
         )
         box, ends = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4))
         for clock, now in enumerate(
@@ -279,7 +279,7 @@ class _Replay:
         )
         sheet.ring(source, "w", "h", "wait")
         title = f"{name}: {texture.height} rows of {texture.width} texels"
-        sheet.words(x0, TOP - 14, title, INKS[min(resource, 1)], size=12)
+        sheet.words(x0, TOP - 14, title, MATRIX_COLORS[min(resource, 1)], size=12)
         top = np.flatnonzero(ends[1] == 0)
         foot = TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
@@ -300,7 +300,7 @@ class _Replay:
         step = (lane - label) / QUEUE
         door = left + lane * np.arange(self.banks) + label + step / 2
         sheet.words(left, DOORS - 24, "Each bank gives one word a clock", size=12)
-        sheet.boxes(f"doors {self.name}", door, DOORS, step, 22, ink="faint", line="ink")
+        sheet.boxes(f"doors {self.name}", door, DOORS, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
         sheet.words(door - step / 2 - 5, DOORS, names, "soft", align="right", size=12)
 
@@ -333,7 +333,7 @@ class _Replay:
             DOORS,
             step - 5,
             17,
-            fill=(INKS, by_frame(matter[shown])),
+            fill=(MATRIX_COLORS, by_frame(matter[shown])),
             words=(texts, by_frame(shown)),
             key=by_frame(keys[shown]),
             columns={"wait": by_frame(wait)},
@@ -379,7 +379,7 @@ class _Replay:
             max(row - 1.5, 0.5),
         )
         source = sheet.boxes(
-            *at, fill=(INKS, matrix), words=words, key=keys, columns={"missed": missed}
+            *at, fill=(MATRIX_COLORS, matrix), words=words, key=keys, columns={"missed": missed}
         )
         sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
         shown = np.arange(

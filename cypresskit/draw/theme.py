@@ -1,12 +1,12 @@
-"""One look for every picture: colours that follow the page, and fonts.
+"""One look for every picture: colors that follow the page, and fonts.
 
-Colours are CSS variables named ``--ck-...``, written once, in look.css, for a light page and for a
+Colors are CSS variables named ``--ck-...``, written once, in look.css, for a light page and for a
 dark one; in JupyterLab the first four are the current theme's. HTML uses them directly. A canvas
-can't, so a glyph that needs one is listed as an *ink*: the player looks the colour up in the
+can't, so a glyph that needs one is listed as an *color*: the player looks the color up in the
 browser and hands it over, again whenever the theme changes. Cell tints are translucent and serve
 both.
 
-Hues are Okabe and Ito's, which people with the common kinds of colour blindness tell apart; a
+Hues are Okabe and Ito's, which people with the common kinds of color blindness tell apart; a
 picture must still say everything by shape or text as well.
 """
 
@@ -16,11 +16,11 @@ from html import escape
 from cypresskit.draw.scripts import packaged
 from cypresskit.tables import elided
 
-COLOUR = r"(#\w+|rgba\([^)]*\))"
-#: Each colour's name, and how it is on a light page and on a dark one.
+COLOR = r"(#\w+|rgba\([^)]*\))"
+#: Each color's name, and how it is on a light page and on a dark one.
 TOKENS: dict[str, tuple[str, str]] = {}
 for _name, _light, _dark in re.findall(
-    rf"--ck-(\w+):.*?light-dark\({COLOUR}, {COLOUR}\)", packaged("draw/look.css")
+    rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", packaged("draw/look.css")
 ):
     TOKENS.setdefault(_name, (_light, _dark))  # what follows is for high contrast
 # One of several of a kind (rows of a matrix, blocks, wavefronts); each stands out on a light and on
@@ -78,7 +78,7 @@ def minified(css: str) -> str:
 
 
 def light(tint: str) -> str:
-    """How a tint is on a light page: a colour's name and perhaps its alpha, as in ``"a 0.4"``. At
+    """How a tint is on a light page: a color's name and perhaps its alpha, as in ``"a 0.4"``. At
     0.45, words on it can still be read on a light and on a dark page.
     """
     name, _, alpha = tint.partition(" ")
@@ -89,8 +89,8 @@ def light(tint: str) -> str:
 def css(tint: str, prefix: str) -> str:
     """A tint in CSS, of variables whose names begin with ``prefix``."""
     name, _, alpha = tint.partition(" ")
-    colour = f"var({prefix}{name})"
-    return f"color-mix(in srgb, {colour} {float(alpha):.0%}, transparent)" if alpha else colour
+    color = f"var({prefix}{name})"
+    return f"color-mix(in srgb, {color} {float(alpha):.0%}, transparent)" if alpha else color
 
 
 def html(text: str) -> str:

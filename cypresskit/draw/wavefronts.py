@@ -37,7 +37,7 @@ Window = tuple[float, float]  # from a clock to a clock
 
 
 class Kind(NamedTuple):
-    """What a row shows: a kind of clause, from one of its events to another, in words, its ink,
+    """What a row shows: a kind of clause, from one of its events to another, in words, its color,
     and how high.
     """
 
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
     begin: str
     end: str
     words: str
-    ink: str
+    color: str
     height: int
 
 
@@ -59,12 +59,12 @@ DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
 class Computing(NamedTuple):
-    """A part of the ALU's strip, by how many wavefronts compute: in words, its ink and height, and
-    how far from the right end of the rows its share so far stands.
+    """A part of the ALU's strip, by how many wavefronts compute: in words, its color and height,
+    and how far from the right end of the rows its share so far stands.
     """
 
     state: str
-    ink: str
+    color: str
     height: int
     from_right: int
 
@@ -97,7 +97,7 @@ class UnitStrip(NamedTuple):
     working: int
     y: float
     height: float
-    ink: str
+    color: str
 
 
 class UnitHeights(NamedTuple):
@@ -328,7 +328,7 @@ def _draw_kind(
         bars,
         axis,
         future="faint",
-        ink=kind.ink,
+        color=kind.color,
         words=words,
         key=[first_key + event.wavefront for event in events],
     )
@@ -357,7 +357,7 @@ def draw_units(
     shares = []
     for n, part in enumerate(computing(most)):
         y = alu + (16 - part.height) / 2
-        strip = UnitStrip(f"computing {n}", part.state, "alu", n, y, part.height, part.ink)
+        strip = UnitStrip(f"computing {n}", part.state, "alu", n, y, part.height, part.color)
         shares.append(draw(strip))
         sheet.numbers(
             f"share {n} {name}",
@@ -366,7 +366,7 @@ def draw_units(
             np.round(shares[n]).astype(int),
             names=[f"{part.state} {share}" for share in percent],
             bold=n == 0,
-            ink=part.ink,
+            color=part.color,
             align="right",
             size=14,
         )
@@ -375,10 +375,10 @@ def draw_units(
 
     # A wavefront that computes alone has half of the ALU's speed, or less.
     busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
-    for unit, y, ink in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
+    for unit, y, color in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
         share = np.round(busy[unit]).astype(int)
         sheet.numbers(
-            f"{unit} {name}", right + 8, y, share, names=percent, ink=ink, bold=True, size=14
+            f"{unit} {name}", right + 8, y, share, names=percent, color=color, bold=True, size=14
         )
 
 
@@ -399,7 +399,7 @@ def _draw_totals(
         words = [f"{strip.words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
         bars = Bars(start, end, strip.y, strip.height)
         sheet.progress_bars(
-            f"{strip.name} {name}", bars, axis, future="faint", ink=strip.ink, words=words
+            f"{strip.name} {name}", bars, axis, future="faint", color=strip.color, words=words
         )
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)

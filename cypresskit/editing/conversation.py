@@ -685,7 +685,7 @@ class Conversation:
         """A view of the kernel is wanted, or the picture of the climb."""
         view = str(message["view"])
         if view == CLIMB:
-            picture = own_climb(self.edits).embedded()
+            picture = own_climb(self.edits).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
             self.say(answer | {"picture": picture})
             return

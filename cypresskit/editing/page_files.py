@@ -7,7 +7,7 @@ from cypresskit.draw.scripts import joined, packaged
 #: The modules, each after those that it imports from.
 MODULES = (
     "draw/shell.js",
-    "draw/il_colours.js",
+    "draw/il_colors.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
     "editing/editor.js",

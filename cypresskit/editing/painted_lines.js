@@ -2,7 +2,7 @@
 //
 // Of every line is known what stands in it and what is said of it; elements and coloured ranges
 // have only the lines in sight, so that a text may be as long as it likes.
-import {parts} from "../draw/il_colours.js"
+import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below those in sight

@@ -10,12 +10,12 @@ answer that looks for the right one on disk finds it, and earns a line in its ow
 
 - ``plain`` writes values as such messages, and reads them.
 - ``carry`` takes a function of a notebook along, with the names that it uses.
-- ``runner`` is what the process runs; ``classroom`` is what stands there for the lessons.
+- ``runner`` is what the process runs; ``teach_stub`` is what stands there for the lessons.
 - ``process`` starts, limits and ends it: one warm process is forked for each answer.
 - ``alone`` keeps it from starting others.
 """
 
 from cypresskit.isolated.plain import Other
-from cypresskit.isolated.process import Answer, Lost, Raised, Refused, call
+from cypresskit.isolated.process import Answer, NoResult, Raised, Refused, call
 
-__all__ = ["Answer", "Lost", "Other", "Raised", "Refused", "call"]
+__all__ = ["Answer", "NoResult", "Other", "Raised", "Refused", "call"]

@@ -5,12 +5,12 @@
 
 An ``Answer`` is called like the function, and gives plain data (see ``plain``). What the function
 raises comes as ``Raised``; a call that doesn't end, crashes, exits, or sends what is no message,
-as ``Lost``. Time is watched from here, whatever the process does to its own timers.
+as ``NoResult``. Time is watched from here, whatever the process does to its own timers.
 
-A warm process (``Family``) is forked for each answer, one at a time. With ``walls`` it runs under
-bubblewrap: without network, home, lessons and right answers, in a file system that it can't change
-but for ``SCRATCH`` bytes of machine code in memory. Without them it has the rights of whoever
-started it, and an answer that looks for the right one on disk finds it.
+A warm process (``ForkServer``) is forked for each answer. With a ``Sandbox`` it runs under
+bubblewrap: without network, home, lessons and reference solutions, in a file system that is
+read-only except for ``SCRATCH`` bytes of machine code in memory. Without a sandbox it has the
+user's rights, and an answer could read the reference solution on disk.
 """
 
 import base64
@@ -34,7 +34,7 @@ from queue import Queue
 from typing import Any, BinaryIO, NamedTuple
 
 from cypresskit.isolated import card, plain
-from cypresskit.isolated.carry import PACKAGE, carried
+from cypresskit.isolated.function_pickle import PACKAGE, pickle_function
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.kept_files import home_cache
 from cypresskit.subprocesses import begin, end, python, read, write
@@ -60,7 +60,7 @@ STALE = 30 * 86_400  # seconds after which another version's machine code is rem
 Services = Mapping[str, Callable[..., Any]]
 
 
-class Lost(Exception):
+class NoResult(Exception):
     """The answer gave no result. ``reason`` is one word: "time", "clock", "memory", "input",
     "exit", "thread", "large", "forged", "broken", or "ended"; ``signal`` what ended the process.
     """
@@ -101,7 +101,7 @@ class CallLimits:
     megabytes: float = 500
 
 
-class Walls(NamedTuple):
+class Sandbox(NamedTuple):
     """A sandbox: bubblewrap's ``command``, and the folder of machine code that it begins with, or
     "".
     """
@@ -110,16 +110,16 @@ class Walls(NamedTuple):
     warm: str
 
 
-class Family:
+class ForkServer:
     """A warm process and the copy of it that serves an answer.
 
-    walls : the sandbox in which it runs; None for none.
+    sandbox : the sandbox in which it runs; None for none.
     modules : what it imports before it is copied, for calls of the package's own functions; in a
         sandbox none.
     """
 
-    def __init__(self, walls: Walls | None = None, *, modules: Sequence[str] = ()) -> None:
-        self.walls = walls
+    def __init__(self, sandbox: Sandbox | None = None, *, modules: Sequence[str] = ()) -> None:
+        self.sandbox = sandbox
         self.modules = modules
         self.lock = threading.Lock()
         self.process: subprocess.Popen | None = None
@@ -137,11 +137,11 @@ class Family:
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         # Who is judged may have written what the user keeps.
-        environment = bare_environment(OUTSIDE if self.walls is None else ())
+        environment = bare_environment(OUTSIDE if self.sandbox is None else ())
         environment["CYPRESSKIT_KEEP"] = "0"
-        if self.walls is None:
+        if self.sandbox is None:
             return python(sys.path, MAIN, modules=self.modules), environment
-        command, warm = self.walls
+        command, warm = self.sandbox
         environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
         inside = python([str(PACKAGE.parent), *libraries()], MAIN, warm=WARM if warm else "")
         return [*command, *scratch(warm=warm), *inside], environment
@@ -164,7 +164,7 @@ class Family:
         return our_end
 
     def ended(self) -> int:
-        """The status with which the copy ended, as of ``os.waitpid``; the whole family is ended if
+        """The status with which the copy ended, as of ``os.waitpid``; the whole server is ended if
         it doesn't say so at once.
         """
         assert self.control
@@ -185,23 +185,23 @@ class Family:
         self.process = self.control = None
 
 
-def in_families(
-    work: Callable[[Any, Family], Any], items: Iterable[Any], modules: Sequence[str]
+def map_with_servers(
+    work: Callable[[Any, ForkServer], Any], items: Iterable[Any], modules: Sequence[str]
 ) -> Iterator[Any]:
-    """What ``work(item, family)`` gives for each item, in their order, as many at a time as there
-    are processors; a family has imported ``modules``.
+    """What ``work(item, server)`` gives for each item, in their order, as many at a time as there
+    are processors; a server has imported ``modules``.
     """
     count = processors()
-    free: Queue[Family] = Queue()
+    free: Queue[ForkServer] = Queue()
     for _ in range(count):
-        free.put(Family(modules=modules))
+        free.put(ForkServer(modules=modules))
 
     def done(item: Any) -> Any:
-        family = free.get()
+        server = free.get()
         try:
-            return work(item, family)
+            return work(item, server)
         finally:
-            free.put(family)
+            free.put(server)
 
     try:
         with ThreadPoolExecutor(count) as pool:
@@ -255,7 +255,7 @@ def scratch(machine_code: str = "", warm: str = "") -> list[str]:
 
 @cache
 def sandboxed() -> list[str] | None:
-    """The command of bubblewrap with its walls, or None where it isn't installed or doesn't work.
+    """The command of bubblewrap with its command, or None where it isn't installed or doesn't work.
 
     A sandbox reads the system's libraries, Python, the installed packages and this one, without its
     lessons; it has no network, no home and no process but its own. It can write machine code alone,
@@ -264,26 +264,26 @@ def sandboxed() -> list[str] | None:
     program = shutil.which("bwrap")
     if program is None:
         return None
-    walls = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
-    walls += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     for folder in SYSTEM:
         if os.path.islink(folder):
-            walls += ["--symlink", os.readlink(folder), folder]
+            command += ["--symlink", os.readlink(folder), folder]
         elif os.path.exists(folder):
-            walls += ["--ro-bind", folder, folder]
+            command += ["--ro-bind", folder, folder]
     places = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable)]
     places += [os.path.dirname(os.path.realpath(sys.executable)), *libraries(), str(PACKAGE)]
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
-            walls += ["--ro-bind", place, place]
+            command += ["--ro-bind", place, place]
     for folder in _hidden():
-        walls += ["--tmpfs", folder]
-    trial = [*walls, *scratch(), sys.executable, "-I", "-c", "import numpy"]
+        command += ["--tmpfs", folder]
+    trial = [*command, *scratch(), sys.executable, "-I", "-c", "import numpy"]
     try:
         done = subprocess.run(trial, capture_output=True, timeout=START, env=bare_environment(()))
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return walls if done.returncode == 0 else None
+    return command if done.returncode == 0 else None
 
 
 @cache
@@ -317,14 +317,14 @@ def warmed() -> Path | None:
     return folder
 
 
-def walls() -> Walls | None:
+def find_sandbox() -> Sandbox | None:
     """A sandbox, or None where there is none."""
     command = sandboxed()
-    return Walls(command, str(warmed() or "")) if command else None
+    return Sandbox(command, str(warmed() or "")) if command else None
 
 
-#: The family that serves a notebook's checks.
-OWN = Family()
+#: The server that serves a notebook's checks.
+OWN = ForkServer()
 
 
 class Answer:
@@ -344,13 +344,13 @@ class Answer:
         limits: CallLimits | None = None,
         making: CallLimits | None = None,
         show: Callable[[str], object] = lambda _: None,
-        family: Family | None = None,
+        server: ForkServer | None = None,
     ) -> None:
         self.services: dict[str, Callable[..., Any]] = dict(services or {})
         self.show = show
         self.limits = limits or CallLimits()
         self.making = making or self.limits
-        self.family = family or OWN
+        self.server = server or OWN
         self.left_out = 0  # lines that it printed beyond a page
         self.value: Any = None
         self.type = ""
@@ -360,12 +360,12 @@ class Answer:
         if isinstance(made, Mapping):
             how = dict(made)
         else:
-            how = carried(made)
+            how = pickle_function(made)
             how["pickle"] = base64.b64encode(how["pickle"]).decode("ascii")
         self.how = how
 
     def __enter__(self) -> "Answer":
-        self.family.lock.acquire()
+        self.server.lock.acquire()
         try:
             self._open()
             first = {"seconds": self.making.seconds, "megabytes": self.making.megabytes}
@@ -400,13 +400,13 @@ class Answer:
         reply = self._exchange({"call": {"values": [encode(argument) for argument in arguments]}})
         after = self._decoded(reply["arguments"])
         if not isinstance(after, list) or len(after) != len(arguments):
-            raise Lost("forged")
+            raise NoResult("forged")
         return self._decoded(reply["result"]), after
 
     # -- messages
 
     def _open(self) -> None:
-        self.stream = self.family.channel()
+        self.stream = self.server.channel()
         self.reader: BinaryIO = self.stream.makefile("rb")
         self.writer: BinaryIO = self.stream.makefile("wb")
 
@@ -419,21 +419,21 @@ class Answer:
                     part.close()
             self.stream.close()
             if self.busy and not self.reported:
-                self.family.end()
-            elif self.family.process and not self.reported:
-                self.family.ended()
+                self.server.end()
+            elif self.server.process and not self.reported:
+                self.server.ended()
         finally:
             self.stream = None
-            self.family.lock.release()
+            self.server.lock.release()
 
     def _exchange(self, message: dict, wall: float = 0) -> dict:
-        """The reply to a message. Raises ``Lost``, ``Raised`` and ``Refused``."""
+        """The reply to a message. Raises ``NoResult``, ``Raised`` and ``Refused``."""
         late = threading.Event()
         self.busy = True
 
         def stop() -> None:
             late.set()
-            self.family.end()
+            self.server.end()
             with suppress(OSError):
                 self.stream.shutdown(socket.SHUT_RDWR)
 
@@ -457,7 +457,7 @@ class Answer:
         except OSError:
             raise self._lost(late.is_set()) from None
         except ValueError:
-            raise Lost("forged") from None
+            raise NoResult("forged") from None
         finally:
             timer.cancel()
             timer.join()
@@ -471,7 +471,7 @@ class Answer:
             if not isinstance(values, list) or not isinstance(options, dict):
                 raise ValueError("a request that is none")
         except (TypeError, ValueError, KeyError):
-            raise Lost("forged") from None
+            raise NoResult("forged") from None
         try:
             reply = {"answer": encode(service(*values, **options))}
         except tuple(card.ERRORS.values()) as error:
@@ -484,13 +484,13 @@ class Answer:
         left_out = reply.get("left_out", 0)
         self.left_out = left_out if type(left_out) is int else 0
         if "broken" in reply:  # an answer can send this, too
-            raise Lost("broken", plain.clean(str(reply["broken"]))[-TOLD:])
+            raise NoResult("broken", plain.clean(str(reply["broken"]))[-TOLD:])
         if "halted" in reply:
-            raise Lost(plain.clean(str(reply["halted"]))[:20])
+            raise NoResult(plain.clean(str(reply["halted"]))[:20])
         if "failed" in reply:
             failed = reply["failed"]
             if not isinstance(failed, dict):
-                raise Lost("forged")
+                raise NoResult("forged")
             kind, text, source = (
                 plain.clean(str(failed.get(part, ""))) for part in ("type", "text", "source")
             )
@@ -506,32 +506,32 @@ class Answer:
         made = reply.get("made")
         fine = made == "function" or (isinstance(made, dict) and "value" in made)
         if not fine and not {"result", "arguments"} <= reply.keys():
-            raise Lost("forged")
+            raise NoResult("forged")
         return reply
 
     def _three(self, value: Any) -> list:
         if not isinstance(value, list) or len(value) != 3:
-            raise Lost("forged")
+            raise NoResult("forged")
         return value
 
     def _decoded(self, data: Any) -> Any:
         try:
             return decode(data)
         except (ValueError, RecursionError, OverflowError):
-            raise Lost("forged") from None
+            raise NoResult("forged") from None
 
-    def _lost(self, late: bool) -> Lost:
+    def _lost(self, late: bool) -> NoResult:
         """Why the process has ended."""
         if late:
-            return Lost("clock")
+            return NoResult("clock")
         status = 0
-        if self.family.process:
-            status = self.family.ended()
+        if self.server.process:
+            status = self.server.ended()
             self.reported = True
         signal = status & 0x7F
         if signal == 27:  # SIGPROF
-            return Lost("time", signal=signal)
-        return Lost("ended", signal=signal)
+            return NoResult("time", signal=signal)
+        return NoResult("ended", signal=signal)
 
 
 def call(
@@ -539,13 +539,13 @@ def call(
     name: str,
     *arguments: Any,
     limits: CallLimits,
-    family: Family | None = None,
+    server: ForkServer | None = None,
 ) -> Any:
     """What the function ``name`` of one of the package's modules gives for plain arguments, in a
     process of its own; plain data. It is trusted: the lessons are there.
     """
-    answer = Answer({}, limits=limits, family=family or Family())
-    answer.family.lock.acquire()
+    answer = Answer({}, limits=limits, server=server or ForkServer())
+    answer.server.lock.acquire()
     try:
         answer._open()
         given = {"seconds": limits.seconds, "megabytes": limits.megabytes}

@@ -1,4 +1,4 @@
-"""What a bare process runs: it makes an answer from cells or from a carried function, calls it
+"""What a bare process runs: it makes an answer from cells or from a pickled function, calls it
 with cases, and hands back what came out, as plain data.
 
 ``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
@@ -41,10 +41,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cypresskit.devices import Device
-from cypresskit.isolated import card, classroom, plain
-from cypresskit.isolated.alone import stay_alone
-from cypresskit.isolated.carry import PACKAGE, restored
+from cypresskit.isolated import card, plain, teach_stub
+from cypresskit.isolated.function_pickle import PACKAGE, unpickle_function
 from cypresskit.isolated.plain import decode, encode
+from cypresskit.isolated.seccomp import forbid_child_processes
 from cypresskit.subprocesses import read, write
 
 LINES, CHARACTERS = 20, 4_000  # of what an answer prints
@@ -125,11 +125,11 @@ class Server:
     def make(self, how: dict) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
         bound_memory(how["first"]["megabytes"])
-        stay_alone()
+        forbid_child_processes()
         self.limits |= how["first"]
         for file, lines in how.get("lines", {}).items():
             linecache.cache[file] = (0, None, lines, file)
-        classroom.install()
+        teach_stub.install()
         if "gemm" in how["services"]:
             card.install(self.ask)
         if "cells" in how:
@@ -137,7 +137,7 @@ class Server:
         else:
             self.missing = how["missing"]
             data = base64.b64decode(how["pickle"])
-            self.guarded(lambda: restored(data, classroom.absent), made=True)
+            self.guarded(lambda: unpickle_function(data, teach_stub.absent), made=True)
         bound_memory(how["limits"]["megabytes"])
         self.limits |= how["limits"]
 
@@ -167,7 +167,7 @@ class Server:
         """
         for statement in tree.body:
             code = compile(ast.Module([statement], []), file, "exec")
-            Absent = classroom.Absent
+            Absent = teach_stub.Absent
             Absent.lenient = True
             try:
                 exec(code, names)

@@ -28,9 +28,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
-from cypresskit.isolated import Answer, Lost, Other, Raised
+from cypresskit.isolated import Answer, NoResult, Other, Raised
 from cypresskit.isolated.card import CardMemoryError
-from cypresskit.isolated.carry import PACKAGE
+from cypresskit.isolated.function_pickle import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
 from cypresskit.isolated.runner import described, error_text
@@ -141,7 +141,7 @@ def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
         if "for ^: " in str(error):
             hint += " A power is `**` in Python; `^` is something else."
         raise Halted(f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint) from None
-    except Lost as lost:
+    except NoResult as lost:
         raise Halted(*lost_words(call, lost)) from None
     except KeyboardInterrupt:
         raise Halted(STOPPED.format(call), LOOP) from None
@@ -151,7 +151,7 @@ def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
         raise Halted(f"{name} returns {what}.", hint) from None
 
 
-def lost_words(call: str, lost: Lost) -> tuple[str, str]:
+def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
     """(finding, hint) on a ``call`` that gave no result."""
     *_, last = ["", *str(lost).splitlines()]
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
@@ -331,7 +331,7 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
             f"{name} can't be made again where it is judged: {error}.",
             "make inside the function what it uses, rather than outside.",
         ) from None
-    except Lost as lost:
+    except NoResult as lost:
         raise Halted(*lost_words(name, lost)) from None
     except OSError as error:
         raise Halted(

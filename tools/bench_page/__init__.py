@@ -37,7 +37,7 @@ SILENCE = 90_000  # milliseconds without a word from a busy Python, until it is 
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: What the page has of the package, and beside it of its own.
 SUFFIXES = ".py", ".il", ".json", ".txt", ".css", ".html", ".js"
-WITHOUT = "cli", "marks"  # rooms that it leaves out
+WITHOUT = "cli", "grading"  # rooms that it leaves out
 SOURCES = "page_python.py", "cypresskit_native.py"
 OWN = "page.js", "worker.js"
 #: Packages that the page takes from Python's library, beside the standard library.

@@ -53,8 +53,8 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     winner = min(launches, key=lambda name: (launches[name].words, name))
     captions[-1] = f"{winner} needed the fewest words: {launches[winner].words} against {most}."
     note = sheet.note(
-        "Each gets a word at a time. The stronger a colour in A or B, the more often it was"
-        " fetched; C has its full colour where a sum is complete. Framed: what came just now."
+        "Each gets a word at a time. The stronger a color in A or B, the more often it was"
+        " fetched; C has its full color where a sum is complete. Framed: what came just now."
         " Work-items run one after the other here."
     )
     legend = sheet.legend(
@@ -174,7 +174,7 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
 def _draw_elements(
     sheet: Sheet, name: str, matrices: Sequence[_Matrix], clocks: np.ndarray
 ) -> None:
-    """Draw the matrices' elements: the more often one got something, the stronger its colour."""
+    """Draw the matrices' elements: the more often one got something, the stronger its color."""
     parts: list[tuple] = []
     for number, matrix in enumerate(matrices):
         rows, columns = matrix.shape

@@ -7,7 +7,7 @@ works at b/4 flops for each byte fetched. Left out: other precisions.
 from collections.abc import Mapping
 
 from cypresskit.devices import HD5870
-from cypresskit.draw.curves import curves
+from cypresskit.draw.line_chart import line_chart
 from cypresskit.draw.player import Player
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
@@ -34,4 +34,4 @@ def roofline(paces: Mapping[int, Report] | None = None) -> Player:
         intensity = KERNELS[name].block[0] / WORD
         lines[f"{name}, measured"] = {intensity: published(name)["gflops_max"]}
     title = "Roofline of the HD 5870, single precision"
-    return curves(lines, "flops per byte", "Gflop/s", log="xy", title=title)
+    return line_chart(lines, "flops per byte", "Gflop/s", log="xy", title=title)

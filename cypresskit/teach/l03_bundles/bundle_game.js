@@ -1,15 +1,15 @@
 // The bundle game: what is on the page, and the moves. `levels` and `tables` come from
 // bundle_game.py; bundle_rules.js says what a bundle may hold.
 
+import {prepareFigure} from "../../draw/interactive_figure.js"
 import {leave, listenKeys, make, makeButton, press, takeFocus} from "../../draw/shell.js"
-import {dressToy} from "../../draw/toy.js"
 import {heldBy, judge, SLOTS, unitOf} from "./bundle_rules.js"
 
 /** Bring the game to life. */
 export function beginGame(host, data, _place, ends) {
   const {levels, tables, series} = data
   const button = (parent, text, act, title) => makeButton(parent, host, text, act, title)
-  dressToy(host, data)
+  prepareFigure(host, data)
   const register = ({register: r, bank}) =>
     (r < 124 ? `R${r}` : r < tables.unstored ? `T${r - 124}` : `V${r - tables.unstored}`) +
     `.${SLOTS[bank]}`
@@ -80,7 +80,7 @@ export function beginGame(host, data, _place, ends) {
       row.addEventListener("dragstart", (event) =>
         grasp(event.target) === undefined ? event.preventDefault() : choose(grasp(event.target)),
       )
-      make(row, "span", {class: "ink", style: `background: ${series[level.cards[mine[0]].colour]}`})
+      make(row, "span", {class: "ink", style: `background: ${series[level.cards[mine[0]].color]}`})
       make(row, "code", {title: text}, `${line} ${text}`)
       for (const n of mine) {
         const letters = level.cards[n].parts.map(({channel}) => SLOTS[channel]).join("")
@@ -247,7 +247,7 @@ export function beginGame(host, data, _place, ends) {
       const field = box(x(n) - 2, 160, 78, 56, {
         class: `slot${card ? " full" : ""}${mark}`,
       })
-      if (card) box(x(n) + 2, 206, 70, 6, {fill: series[card.colour], "pointer-events": "none"})
+      if (card) box(x(n) + 2, 206, 70, 6, {fill: series[card.color], "pointer-events": "none"})
       if (card)
         field.addEventListener("pointerdown", () => {
           const {left, right, top, bottom} = field.getBoundingClientRect()
@@ -279,12 +279,12 @@ export function beginGame(host, data, _place, ends) {
         takeFocus(host)
       })
     }
-    const colours = bundles.map((bundle) => {
+    const colors = bundles.map((bundle) => {
       const row = Array(5).fill(-1)
-      for (const [card, slots] of bundle) for (const at of slots) row[at] = card.colour
+      for (const [card, slots] of bundle) for (const at of slots) row[at] = card.color
       return row
     })
-    pile(colours.filter((_row, n) => bundles[n].length || n === bundles.length - 1))
+    pile(colors.filter((_row, n) => bundles[n].length || n === bundles.length - 1))
   }
   function pile(rows) {
     done.replaceChildren()
@@ -293,8 +293,8 @@ export function beginGame(host, data, _place, ends) {
     rows.forEach((row, n) => {
       const line = make(grid, "div")
       make(line, "span", {}, n + 1)
-      for (const colour of row)
-        make(line, "i", colour < 0 ? {} : {style: `background: ${series[colour]}`})
+      for (const color of row)
+        make(line, "i", color < 0 ? {} : {style: `background: ${series[color]}`})
     })
     grid.scrollTop = grid.scrollHeight
     const others = make(done, "div", {class: "others"})

@@ -18,8 +18,8 @@ from cypresskit.compiler.isa import (
     fewest_bundles,
 )
 from cypresskit.draw import svg, theme
+from cypresskit.draw.interactive_figure import InteractiveFigure
 from cypresskit.draw.scripts import packaged
-from cypresskit.draw.toy import Toy
 from cypresskit.il import Program, assemble
 from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
@@ -34,7 +34,7 @@ TABLES = {
 }
 
 
-def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
+def bundle_game(kernel: Source = "sgemm_tn") -> InteractiveFigure:
     """A game: pack a small dot product, a rank-1 update and the loop of a kernel
     into as few bundles as you can. What the hardware can't do comes back, with the reason.
     """
@@ -52,7 +52,7 @@ def bundle_game(kernel: Source = "sgemm_tn") -> Toy:
         "arrows choose operation and slot, Enter drops, B closes the bundle, U undoes, H is a hint"
     )
     data = {"levels": levels, "tables": TABLES}
-    return Toy(
+    return InteractiveFigure(
         title=title,
         keys=keys,
         text="\n".join(lines),
@@ -91,7 +91,7 @@ class Card:
     parts: tuple[Operation, ...]
     waits: dict[int, bool]
 
-    def as_dict(self, colour: int) -> dict:
+    def as_dict(self, color: int) -> dict:
         """The card as ``bundle_rules.js`` takes it."""
         o = self.parts[0]
         parts = [
@@ -105,7 +105,7 @@ class Card:
         return {
             "name": o.name.removesuffix("_IEEE"),
             "line": o.line,
-            "colour": colour,
+            "color": color,
             "slots": o.row.slots or "any",
             "parts": parts,
             "test": o.row.predicate,
@@ -183,14 +183,14 @@ def level(name: str, program: Program) -> dict:
     bundles = working(compile(program).main_loop)
     deck = cards(bundles)
     lines = sorted({card.parts[0].line for card in deck})
-    colours = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
+    colors = {line: n % len(theme.SERIES) for n, line in enumerate(lines)}
     longest: list[int] = []
     for card in deck:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
     slots = Counter(part.row.slots for card in deck for part in card.parts)
     return {
         "name": theme.readable(f"{name}: {len(deck)} operations"),
-        "cards": [card.as_dict(colours[card.parts[0].line]) for card in deck],
+        "cards": [card.as_dict(colors[card.parts[0].line]) for card in deck],
         "lines": {n: theme.readable(without_remark(program.lines[n - 1]).strip()) for n in lines},
         "compiled": len(bundles),
         "least": max(fewest_bundles(slots), *longest),

@@ -117,10 +117,10 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
     pixels = (RIGHT - LEFT) / LONG  # of a clock
 
-    def draw_bars(name: str, start, end, y, height: float, ink: str) -> None:
+    def draw_bars(name: str, start, end, y, height: float, color: str) -> None:
         x = LEFT + (start + end) / 2 * pixels
         width = np.fmax((end - start) * pixels - 0.7, 0.001)
-        sheet.boxes(name, x, y, np.nan_to_num(width, nan=0.001), height, ink=ink)
+        sheet.boxes(name, x, y, np.nan_to_num(width, nan=0.001), height, color=color)
 
     sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=14)
     room = np.array([HD5870.register_pool // registers for *_, registers in choices])
@@ -128,17 +128,17 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     names = ["", *map(str, row)]
     name = np.where(row < room[:, np.newaxis], row + 1, 0)
     y = TOP + ROW * (row + 0.5)
-    sheet.numbers("rows", LEFT - 8, y, name, names=names, ink="soft", align="right", size=12)
+    sheet.numbers("rows", LEFT - 8, y, name, names=names, color="soft", align="right", size=12)
 
     for n, kind in enumerate(ROWS[:BARS]):
         row, start, end = by_frame([point.bars[n] for point in points], 3)
         y = TOP + ROW * (row + 0.5)
-        draw_bars(f"{kind.clause} {kind.begin}", start, end, y, kind.height, kind.ink)
+        draw_bars(f"{kind.clause} {kind.begin}", start, end, y, kind.height, kind.color)
 
     def draw_strip(strip: UnitStrip) -> np.ndarray:
         counts = [getattr(point, strip.unit) for point in points]
         start, end, _ = by_frame([count[count[:, 2] == strip.working] for count in counts], 3)
-        draw_bars(strip.name, start, end, strip.y, strip.height, strip.ink)
+        draw_bars(strip.name, start, end, strip.y, strip.height, strip.color)
         return 100 * np.nansum(end - start, axis=1) / LONG
 
     heights = UnitHeights(title=16, strip=TOP + ROW * MOST + 14)
@@ -156,4 +156,4 @@ def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     curves = np.repeat(by_registers, len(REGISTERS), axis=0)
     chart.curve("speed", REGISTERS, curves, 0, [f"{count} registers" for count in REGISTERS])
     registers = np.resize(REGISTERS, (len(points), 1))
-    chart.dots("dot", registers, speeds[:, np.newaxis], ink="wrote", fill="wrote", size=18)
+    chart.dots("dot", registers, speeds[:, np.newaxis], color="wrote", fill="wrote", size=18)

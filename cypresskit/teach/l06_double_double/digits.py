@@ -148,7 +148,7 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     sheet.words(ruler.x(named), 16, texts, "soft", align="center", size=12)
     sheet.words(RIGHT + 14, 16, "off by", "soft", size=12)
     high = ROW * rows
-    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, ink="ink")
+    sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, color="ink")
 
 
 def _raised(power: int) -> str:

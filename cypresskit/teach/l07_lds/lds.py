@@ -32,10 +32,10 @@ BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
 REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
 STACK = 232  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
-COLOURS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
+COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
 ROWS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
-ROWS += [(f"{n}", colour, "box") for n, colour in enumerate(theme.SERIES) if n]
+ROWS += [(f"{n}", color, "box") for n, color in enumerate(theme.SERIES) if n]
 
 
 def lds_transpose(*layouts: Traffic | Source) -> Player:
@@ -86,7 +86,7 @@ def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) ->
     bank = np.arange(BANKS)
     x = left + (bank + 0.5) * BANK
     y = (top + foot) / 2
-    sheet.boxes(f"banks {name}", x, y, BANK - 2, foot - top, ink="faint", alpha=0.45)
+    sheet.boxes(f"banks {name}", x, y, BANK - 2, foot - top, color="faint", alpha=0.45)
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
@@ -121,8 +121,8 @@ class Request:
         return self.begin + self.layer
 
     @property
-    def colour(self) -> int:
-        """The colour of the element's row of A."""
+    def color(self) -> int:
+        """The color of the element's row of A."""
         return self.element // STEPS % NOTHING
 
 
@@ -221,13 +221,13 @@ class Layout:
 
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
-        head = "64 work-items, each with four steps of k of one row of A (a colour)"
+        head = "64 work-items, each with four steps of k of one row of A (a color)"
         sheet.words(left, REGISTERS - 10, head, size=12)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
         words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
         x, y = self._register_places(left, element)
-        look: dict = {"words": words, "key": element, "fill": (COLOURS, row % NOTHING)}
+        look: dict = {"words": words, "key": element, "fill": (COLORS, row % NOTHING)}
         sheet.boxes(f"registers {self.name}", x, y, ITEM / STEPS - 1.2, 12, **look)
 
     def _word_box(self, left: float, word) -> tuple:
@@ -239,14 +239,14 @@ class Layout:
     def _draw_words(self, sheet: Sheet, left: float, frames: int) -> None:
         """Draw the contents of the LDS."""
         word = np.arange(self.rows * BANKS)
-        colour = np.full((frames, len(word)), NOTHING)
+        color = np.full((frames, len(word)), NOTHING)
         key = np.full((frames, len(word)), -1)
         for request in self.requests:
             if request.store:
-                colour[request.clock + 2 :, request.word] = request.colour
+                color[request.clock + 2 :, request.word] = request.color
                 key[request.clock + 2 :, request.word] = request.element
         look: dict = {
-            "fill": (COLOURS, colour),
+            "fill": (COLORS, color),
             "key": key,
             "words": [f"word {w}, bank {w % BANKS}" for w in word],
         }
@@ -258,11 +258,11 @@ class Layout:
         row = np.tile(first + np.arange(8), STEPS)
         step = np.repeat(np.arange(STEPS), 8)
         element = STEPS * row + step
-        colour = np.full((frames, 8 * STEPS), NOTHING)
+        color = np.full((frames, 8 * STEPS), NOTHING)
         loads = [r for r in reversed(self.requests) if not r.store and self.item in r.items]
         arrived = {load.element: load.clock + 2 for load in loads}
         for loaded, frame in arrived.items():
-            colour[frame:, element == loaded] = loaded // STEPS % NOTHING
+            color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
         sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
@@ -273,7 +273,7 @@ class Layout:
             "words": [
                 f"A[{a}, k = {k}] in a register of work-item {self.item}" for a, k in zip(row, step)
             ],
-            "fill": (COLOURS, colour),
+            "fill": (COLORS, color),
         }
         sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, **look)
 
@@ -283,7 +283,7 @@ class Layout:
         """
         shape = frames, 6 * TOGETHER
         box = np.full((4, *shape), np.nan, np.float32)  # x, y, width and height
-        colour = np.full(shape, NOTHING)
+        color = np.full(shape, NOTHING)
         key = np.full(shape, -1)
         wait = np.zeros(shape, int)
         for dot, request, home in self._dots(left):
@@ -296,10 +296,10 @@ class Layout:
                 layer = request.clock + 1 - frame
                 box[:, frame, dot] = self._stacked(word[0], layer)
                 wait[frame, dot] = 2 * (layer > 0)
-            colour[begin : end + 1, dot] = request.colour
+            color[begin : end + 1, dot] = request.color
             key[begin : end + 1, dot] = request.element
         box[:, self.clocks + 1] = np.nan  # all have arrived
-        look: dict = {"fill": (COLOURS, colour), "key": key, "moves": ("x", "y", "w", "h")}
+        look: dict = {"fill": (COLORS, color), "key": key, "moves": ("x", "y", "w", "h")}
         source = sheet.boxes(f"requests {self.name}", *box, columns={"wait": wait}, **look)
         sheet.ring(source, "w", "h", "wait")
 

@@ -1,15 +1,15 @@
 // Rows of A in the banks of the LDS: the data come from lds_pitch.py. A bank serves one word a
-// clock, a work-item asks for two words at a time, and eight neighbours that want the same word get
+// clock, a work-item asks for two words at a time, and eight neighbors that want the same word get
 // it at once: so what is asked for are words of rows.
 import {askGuess} from "../../draw/guess.js"
+import {prepareFigure} from "../../draw/interactive_figure.js"
 import {leave, listenKeys, make, makeButton, takeFocus} from "../../draw/shell.js"
-import {dressToy} from "../../draw/toy.js"
 
 /** Bring the rows to life. */
 export function beginPitch(host, data, _place, ends) {
   const {banks, groups, rows, pitches, choices, most, series, gpu, today, ghz} = data
   const button = (parent, text, act, title) => makeButton(parent, host, text, act, title)
-  dressToy(host, data)
+  prepareFigure(host, data)
   const SIDE = 16,
     WIDE = banks * SIDE,
     LEFT = [8, WIDE + 76],

@@ -8,7 +8,7 @@ out: the other units.
 
 from cypresskit.devices import HD5870
 from cypresskit.draw import svg, theme
-from cypresskit.draw.toy import Toy
+from cypresskit.draw.interactive_figure import InteractiveFigure
 from cypresskit.today import clock_ghz, figures, record
 
 PITCHES = range(4, 36)  # that have a bar; any up to what the LDS holds can be typed
@@ -16,7 +16,7 @@ CHOICES = 4, 5, 6, 8, 16, 32
 TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items that ask at a time, words of a row
 
 
-def lds_pitch() -> Toy:
+def lds_pitch() -> InteractiveFigure:
     """Sixteen rows of A in the LDS banks, to be laid out by hand: how many words a store and a load
     want from each bank, and the clocks of a whole turn.
     """
@@ -36,7 +36,7 @@ def lds_pitch() -> Toy:
         "up and down choose a row, left and right move it by a bank, R lays all rows out by the"
         " pitch"
     )
-    return Toy(
+    return InteractiveFigure(
         title=title,
         keys=keys,
         text=f"{title}: who stacks up?",

@@ -157,25 +157,25 @@ class _Side:
         return min(16.0, self.row_height - 4)
 
     def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
-        """The centres of texels of A."""
+        """The centers of texels of A."""
         across = (np.asarray(x) + 0.5) * MATRIX * 4 / self.k
         down = (np.asarray(y) + 0.5) * ROWS_HEIGHT / self.rows
         return self.left + across, TOP + down
 
     def item_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centres of the work-items."""
+        """The centers of the work-items."""
         row, part = self.places
         return self.left + ITEMS + 8 + 28 * part, TOP + (row + 0.5) * self.row_height
 
     def word_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centres of the work-items' words of the LDS: those of a group one below the other."""
+        """The centers of the work-items' words of the LDS: those of a group one below the other."""
         row, part = self.places
         step = self.row_height / (self.columns + 1)
         y = TOP + (row + 0.5) * self.row_height + (part - (self.columns - 1) / 2) * step
         return np.full(64, self.left + LDS + 40), y
 
     def sum_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centres of the parts of the leaders' sums."""
+        """The centers of the parts of the leaders' sums."""
         row, part = self.places
         return self.left + SUMS + 24 * part, TOP + (row + 0.5) * self.row_height
 
@@ -213,7 +213,7 @@ class _Side:
         self._draw_flights(sheet, frames)
 
     def _draw_parts(self, sheet: Sheet, name: str, place, size, lit: np.ndarray, **look) -> None:
-        """Draw a box for each work-item, in the colour of its part where it is ``lit``."""
+        """Draw a box for each work-item, in the color of its part where it is ``lit``."""
         _, part = self.places
         words = [f"work-item {n}: {WORDS[name]}" for n in range(64)]
         fill = TINTS, np.where(lit, part, NOTHING)
@@ -250,7 +250,7 @@ class _Side:
         return f"{who} load a helper's sum and add it to their own; the others sleep."
 
     def _draw_matrix(self, sheet: Sheet, frames: int) -> None:
-        """Draw A's texels, in the colour of the work-item that has fetched them, and the lines
+        """Draw A's texels, in the color of the work-item that has fetched them, and the lines
         asked for.
         """
         across = self.k // 4
@@ -282,7 +282,7 @@ class _Side:
         """
         part = self.places[1]
         xy = np.full((2, frames, 128), np.nan, np.float32)
-        colour = np.tile(part, (frames, 2))
+        color = np.tile(part, (frames, 2))
         for n, access in enumerate(self.steps):
             on = np.flatnonzero(access.active)
             slot = on + 64 * (n % 2)  # those of the step before are still landing
@@ -296,9 +296,9 @@ class _Side:
                 word = access.addresses[0] // 16
                 start = self.word_places()[0][word], self.word_places()[1][word]
                 end = self.sum_places()[0][word], self.sum_places()[1][word]
-                colour[n : n + 2, slot] = part[word[on]]
+                color[n : n + 2, slot] = part[word[on]]
             xy[:, n, slot] = np.array(start)[:, on]
             xy[:, n + 1, slot] = np.array(end)[:, on]
         xy[:, len(self.steps)] = np.nan  # all have arrived
         look: dict = {"line": "ink", "round": 4, "moves": ("x", "y")}
-        sheet.boxes(f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, colour), **look)
+        sheet.boxes(f"flights {self.name}", xy[0], xy[1], 9, 9, fill=(theme.SERIES, color), **look)

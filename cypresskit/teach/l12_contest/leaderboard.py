@@ -26,8 +26,8 @@ from string import Template
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
 from cypresskit.editing.steps import CLOSE
-from cypresskit.isolated import Lost, Raised, call
-from cypresskit.isolated.process import CallLimits, Family
+from cypresskit.isolated import NoResult, Raised, call
+from cypresskit.isolated.process import CallLimits, ForkServer
 from cypresskit.kernels import Kernel, generated
 from cypresskit.teach.check import BROKEN, REPORT, seeded
 from cypresskit.teach.l12_contest import checks as contest
@@ -123,26 +123,26 @@ def row(
     n: int = contest.N,
     *,
     seed: str = "",
-    family: Family | None = None,
+    server: ForkServer | None = None,
 ) -> Row:
     """The row of the entry in ``text``, judged in a process of its own. It never raises.
 
     n : it is timed at n x n x n.
     seed : what the judge's random numbers belong to; by default other ones each time.
-    family : where the process comes from; by default a new one.
+    server : where the process comes from; by default a new one.
     """
     limits = CallLimits(SECONDS, 4 * SECONDS, MEGABYTES)
     where = "cypresskit.teach.l12_contest.leaderboard", "judged"
-    own = family or Family()
+    own = server or ForkServer()
     try:
-        fields = call(*where, text, file, n, seed or secrets.token_hex(), limits=limits, family=own)
+        fields = call(*where, text, file, n, seed or secrets.token_hex(), limits=limits, server=own)
         return Row(**fields)
-    except Lost as lost:
+    except NoResult as lost:
         return Row(file, file, verdict=cannot(file, ENDS.get(lost.reason, "its process ended")))
     except (Raised, OSError, TypeError) as error:
         return Row(file, file, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
     finally:
-        if family is None:
+        if server is None:
             own.end()
 
 

@@ -54,14 +54,14 @@ CLOCK = 1 / (HD5870.clock_ghz * 1e9)  # seconds
 
 
 class Part(NamedTuple):
-    """An event: lane, start and end in seconds, colour, name, a sentence, and whether it is the
+    """An event: lane, start and end in seconds, color, name, a sentence, and whether it is the
     element's own.
     """
 
     lane: int
     start: float
     end: float
-    ink: str
+    color: str
     name: str
     story: str
     mine: bool = False
@@ -139,8 +139,10 @@ def _parts(element: tuple[int, int]) -> Iterator[Part]:
     trip = host.round_trip(SIDE, dma, report.flops / report.seconds, "single")
     for span in trip.spans:
         task = span.task
-        ink = "alu" if task.stage == "mult" else task.matrix.lower()
-        yield Part(HOST, span.start, span.end, ink, task.name, f"the host: {task.name}", ink == "c")
+        color = "alu" if task.stage == "mult" else task.matrix.lower()
+        yield Part(
+            HOST, span.start, span.end, color, task.name, f"the host: {task.name}", color == "c"
+        )
     born = next(span.start for span in trip.spans if span.task.stage == "mult")
     first = born + report.seconds - report.clocks * CLOCK  # the chip's clock 0
     story = "the launch: a command waits until the chip begins"
@@ -269,26 +271,28 @@ def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np
     sheet.words(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
     sheet.words(LEFT - 10, y + 9, lessons, "soft", align="right", size=12)
     middle = (LEFT + RIGHT) / 2
-    sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR, ink="faint", alpha=0.3)
+    sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR, color="faint", alpha=0.3)
 
     def to_x(seconds: np.ndarray) -> np.ndarray:
         return LEFT + np.clip((seconds - start) / span, 0, 1) * (RIGHT - LEFT)
 
-    inks = {part.ink for part in parts}
-    for ink in sorted(inks, key=lambda ink: (ink != "faint", ink)):  # what lies below is first
-        numbers = [n for n, part in enumerate(parts) if part.ink == ink]
-        _draw_events(sheet, ink, numbers, [parts[n] for n in numbers], y, to_x)
+    colors = {part.color for part in parts}
+    for color in sorted(
+        colors, key=lambda color: (color != "faint", color)
+    ):  # what lies below is first
+        numbers = [n for n, part in enumerate(parts) if part.color == color]
+        _draw_events(sheet, color, numbers, [parts[n] for n in numbers], y, to_x)
 
 
 def _draw_events(
     sheet: Sheet,
-    ink: str,
+    color: str,
     numbers: Sequence[int],
     events: Sequence[Part],
     lanes_y: np.ndarray,
     to_x: Callable[[np.ndarray], np.ndarray],
 ) -> None:
-    """Draw the events of a colour, whose keys are their ``numbers``."""
+    """Draw the events of a color, whose keys are their ``numbers``."""
     lane = np.array([event.lane for event in events])
     mine = np.array([event.mine for event in events])
     left = to_x(np.array([event.start for event in events]))
@@ -299,12 +303,12 @@ def _draw_events(
     width = np.maximum(right - left, 1.5).round(1)
     y = lanes_y[lane]
     source = sheet.boxes(
-        ink,
+        color,
         x,
         y,
         width,
         BAR,
-        ink=ink,
+        color=color,
         moves=("x", "w"),
         key=np.where(lane == CLAUSES, -1, numbers),
         words=[event.story for event in events],
@@ -332,7 +336,7 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
     for name, seconds in spent.items():
         width = (WIDTH - 16) * seconds / whole
         x = left + width / 2
-        look: dict = {"ink": SPENT[name], "alpha": 0.6, "words": [f"{name}: {_took(seconds)}"]}
+        look: dict = {"color": SPENT[name], "alpha": 0.6, "words": [f"{name}: {_took(seconds)}"]}
         sheet.boxes(f"sum {name}", x, SUMS_Y, max(width - 1, 0.5), 24, **look)
         if width > 7 * len(name):
             sheet.words(x, SUMS_Y, name, align="center", size=12)

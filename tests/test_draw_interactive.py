@@ -19,9 +19,9 @@ def test_controls_draw_again_and_say_why_they_cannot():
         asked.append((b, name))
         if b == 3:
             raise ValueError("three is too many")
-        return draw.curves({"a": {0: b, 1: 2}}, "x", "y")
+        return draw.line_chart({"a": {0: b, 1: 2}}, "x", "y")
 
-    box = draw.controls(view, b=[1, 2, 3], name=["x", "y"])
+    box = draw.interactive(view, b=[1, 2, 3], name=["x", "y"])
     (slider, menu), status, _ = box.children[0].children, *box.children[1:]
     slider.value, menu.value = 2, "y"
     assert asked == [(1, "x"), (2, "x"), (2, "y")] and "b = 2" in status.value
@@ -39,7 +39,7 @@ def test_controls_draw_only_the_last_choice():
             raise KeyError("<two>")
         return f"n is {n}"
 
-    box = draw.controls(view, n=np.arange(4))
+    box = draw.interactive(view, n=np.arange(4))
     (slider,), status, _ = box.children[0].children, *box.children[1:]
     assert type(slider).__name__ == "SelectionSlider", "numpy's numbers are numbers"
 
@@ -59,7 +59,7 @@ def test_controls_draw_only_the_last_choice():
 
 def test_controls_draw_from_a_thread_of_jupyters():
     """There no signal can be set, though it is ignored between two messages."""
-    box = draw.controls(lambda n: f"n is {n}", n=[1, 2])
+    box = draw.interactive(lambda n: f"n is {n}", n=[1, 2])
     (slider,), status, place = box.children[0].children, *box.children[1:]
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -77,8 +77,8 @@ def test_controls_in_jupyterlab_answer(lab, page):
         page,
         "controls.ipynb",
         "import cypresskit as ck\nck.draw.load()",
-        "ck.draw.controls("
-        "lambda item: ck.draw.curves({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),"
+        "ck.draw.interactive("
+        "lambda item: ck.draw.line_chart({'a': {0: item}}, 'x', 'y', title=f'Item {item}'),"
         " item=[1, 2, 3])",
     )
     lab.run_all(page)

@@ -72,7 +72,7 @@ def _lesson(name: str) -> Any:
 
 
 def absent(name: str) -> Any:
-    """What stands for ``cypresskit.teach.<name>``, which a carried function mentions."""
+    """What stands for ``cypresskit.teach.<name>``, which a pickle_function function mentions."""
     last = name.rpartition(".")[2]
     if name.endswith(("l12_contest.entry", "l12_contest.write")):
         return getattr(generated, last)
@@ -99,4 +99,4 @@ class Drawing:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_, **__: SimpleNamespace(value=None, said=lambda *_, **__: "")
+        return lambda *_, **__: SimpleNamespace(value=None, reveal=lambda *_, **__: "")

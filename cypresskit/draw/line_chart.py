@@ -16,7 +16,7 @@ Curve = Mapping[float, float]
 GUESS = 5  # a guess looks the same in every chart: the last of the series' looks
 
 
-def curves(
+def line_chart(
     series: Mapping[str, Curve],
     x: str,
     y: str,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cypresskit.files.received import files_in, hidden, kind_of, read_plain, shown_name
-from cypresskit.marks import archives
-from cypresskit.marks.archives import Member
-from cypresskit.marks.course import Cell, cells_of, text_of
+from cypresskit.grading import archives
+from cypresskit.grading.archives import Member
+from cypresskit.grading.course import Cell, cells_of, text_of
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)

@@ -15,7 +15,7 @@ from cypresskit import draw
 
 @pytest.mark.parametrize("heights", [(0.0, 0.0), (-3.0, -1.0), (-1.0, 2.0), (1.0, 3.0)])
 def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
-    player = draw.curves({"a": dict(enumerate(heights))}, "x", "y")
+    player = draw.line_chart({"a": dict(enumerate(heights))}, "x", "y")
     (figure,) = player.figures
     assert list(drawn(player, "points a")["y"]) == list(heights)
     assert figure.y_range.start < min(heights) and max(heights) < figure.y_range.end
@@ -37,12 +37,12 @@ def test_what_its_points_say_are_the_figures():
     def caption(say: Said, _):
         return [2, heights[2]]
 
-    player = draw.curves({"a": heights}, "x", "y")
+    player = draw.line_chart({"a": heights}, "x", "y")
     assert_held(player, {r"a: # at #": point, r"x = #: a #": caption, r"#": tick})
 
 
 def test_a_still_draws_the_axes_of_its_chart():
-    player = draw.curves({"a": {1: 2.0, 10: 20.0}, "b": {4: 5.0}}, "bytes", "flops", log="x")
+    player = draw.line_chart({"a": {1: 2.0, 10: 20.0}, "b": {4: 5.0}}, "bytes", "flops", log="x")
     (figure,) = player.figures
     texts = re.findall(r">([^<]+)</text>", player.still())
     axes = [*figure.left, *(part for part in figure.below if isinstance(part, LinearAxis))]
@@ -52,7 +52,7 @@ def test_a_still_draws_the_axes_of_its_chart():
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40, 100, 1000])
 def test_labels_of_x_stand_apart_and_none_is_missing(count):
-    player = draw.curves({"a": dict.fromkeys(range(count), 1.0)}, "x", "y")
+    player = draw.line_chart({"a": dict.fromkeys(range(count), 1.0)}, "x", "y")
     points, labels = drawn(player, "points a")["x"], x_ticks(player)
     gaps = np.diff([*labels, points[-1]])  # the last one may be 0 or small
     spacing = np.ptp(points) / max(1, count - 1)
@@ -64,7 +64,7 @@ def test_labels_of_x_stand_apart_and_none_is_missing(count):
 @pytest.mark.parametrize("place", [-3.0, 0.0, 1.0, 1e9])
 @pytest.mark.parametrize("height", [-1.0, 0.0, 2.0])
 def test_a_single_point_is_a_curve(place, height):
-    player = draw.curves({"a": {place: height}}, "x", "y")
+    player = draw.line_chart({"a": {place: height}}, "x", "y")
     points = drawn(player, "points a")
     assert np.isfinite(points["x"]).all() and np.isfinite(points["y"]).all()
     assert x_ticks(player) == pytest.approx(points["x"])

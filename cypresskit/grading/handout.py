@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.files.atomic import save_file
-from cypresskit.marks import course
+from cypresskit.grading import course
 
 LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(#[^)]*)?\)")
 GLOSSARY = "glossary.ipynb"

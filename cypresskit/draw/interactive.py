@@ -1,7 +1,7 @@
 """Sliders and menus around a view that has to be computed anew, in a notebook with a running
 kernel.
 
-``controls(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns,
+``interactive(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns,
 and calls it again whenever the reader makes a choice. Of the choices made during a computation only
 the last counts. A status line says that it is computing. Players themselves need none of this: they
 play without Python. A saved notebook holds what the controls show at first.
@@ -15,7 +15,7 @@ from numbers import Real
 from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
-from cypresskit.draw.shown import Shown
+from cypresskit.draw.display import Displayable
 from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns
 
@@ -49,7 +49,7 @@ def _label(value) -> str:
     return "empty" if value is None else theme.readable(str(value))
 
 
-def _saved(shown: Shown | str) -> str:
+def _saved(shown: Displayable | str) -> str:
     """What a saved notebook holds of a view, as HTML."""
     if isinstance(shown, str):
         return in_columns(theme.readable(shown))
@@ -74,7 +74,9 @@ def _stoppable():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **choices: Sequence):
+def interactive(
+    view: Callable[..., Displayable | str], start: Mapping | None = None, **choices: Sequence
+):
     """Sliders (for numbers) and menus (for anything else; None is shown as "empty") above what
     ``view`` returns for them.
 
@@ -86,11 +88,14 @@ def controls(view: Callable[..., Shown | str], start: Mapping | None = None, **c
 
     for name, values in choices.items():
         if not hasattr(values, "__len__"):
-            raise TypeError(f"controls takes lists to choose from; found {name} = {values!r}")
+            raise TypeError(
+                f"ck.draw.interactive takes lists to choose from; found {name} = {values!r}"
+            )
     empty = [name for name, values in choices.items() if not len(values)]
     if empty or not choices:
         raise ValueError(
-            f"controls need something to choose for {', '.join(empty) or 'at least one argument'}"
+            f"there is nothing to choose for {', '.join(empty) or 'any argument'}: pass lists of"
+            " values, as in n=[256, 512]"
         )
     status = widgets.HTML(layout={"min_height": "1.6em"})
     place = widgets.Output()

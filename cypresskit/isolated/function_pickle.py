@@ -26,12 +26,12 @@ INSTALLED = {Path(path).resolve() for path in sysconfig.get_paths().values()} | 
 LINES = 5_000  # of a file that an error may quote
 
 
-def carried(function: Callable) -> dict[str, Any]:
+def pickle_function(function: Callable) -> dict[str, Any]:
     """What ``runner`` needs to make ``function`` again: ``pickle``, the ``missing`` names with
     their types, and the source ``lines`` of the files that its code comes from.
     """
     buffer = io.BytesIO()
-    carrier = _Carrier(buffer)
+    carrier = _FunctionPickler(buffer)
     before = cloudpickle.list_registry_pickle_by_value()
     try:
         carrier.dump(function)
@@ -42,13 +42,13 @@ def carried(function: Callable) -> dict[str, Any]:
     return {"pickle": buffer.getvalue(), "missing": carrier.missing, "lines": lines}
 
 
-def restored(data: bytes, absent: Callable[[str], Any]) -> Callable:
-    """The function that ``carried`` wrote; ``absent(name)`` stands for a lesson's."""
-    return _Restorer(io.BytesIO(data), absent).load()
+def unpickle_function(data: bytes, absent: Callable[[str], Any]) -> Callable:
+    """The function that ``pickle_function`` wrote; ``absent(name)`` stands for a lesson's."""
+    return _FunctionUnpickler(io.BytesIO(data), absent).load()
 
 
-class _Restorer(pickle.Unpickler):
-    """Reads what ``_Carrier`` wrote; ``absent(name)`` stands for a lesson's name."""
+class _FunctionUnpickler(pickle.Unpickler):
+    """Reads what ``_FunctionPickler`` wrote; ``absent(name)`` stands for a lesson's name."""
 
     def __init__(self, buffer: io.BytesIO, absent: Callable[[str], Any]) -> None:
         super().__init__(buffer)
@@ -58,10 +58,10 @@ class _Restorer(pickle.Unpickler):
         return self.absent(str(name))
 
 
-class _Carrier(cloudpickle.Pickler):
+class _FunctionPickler(cloudpickle.Pickler):
     """Writes a function, and notes what is ``missing``, by name, and the ``files`` of its code."""
 
-    def __init__(self, buffer: io.BytesIO, within: "_Carrier | None" = None) -> None:
+    def __init__(self, buffer: io.BytesIO, within: "_FunctionPickler | None" = None) -> None:
         super().__init__(buffer)
         self.missing: dict[str, str] = within.missing if within else {}
         self.files: set[str] = within.files if within else set()
@@ -104,7 +104,7 @@ class _Carrier(cloudpickle.Pickler):
     def _can_be_written(self, value: Any) -> bool:
         if isinstance(value, ModuleType) or id(value) in self.trying:
             return True
-        trial = _Carrier(io.BytesIO(), self)
+        trial = _FunctionPickler(io.BytesIO(), self)
         trial.trying = self.trying | {id(value)}
         try:
             trial.dump(value)

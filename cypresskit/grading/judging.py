@@ -17,10 +17,10 @@ from importlib import import_module
 from typing import NamedTuple
 
 from cypresskit import teach
-from cypresskit.isolated import Answer, Lost, Other, Raised, Refused, call
-from cypresskit.isolated.process import CallLimits, Family, Walls, walls
-from cypresskit.marks import course
-from cypresskit.marks.course import Cell, Exercise, Lesson
+from cypresskit.grading import course
+from cypresskit.grading.course import Cell, Exercise, Lesson
+from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused, call
+from cypresskit.isolated.process import CallLimits, ForkServer, Sandbox, find_sandbox
 from cypresskit.teach import bindings, check
 from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
 
@@ -30,7 +30,7 @@ MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
 BUDGET = 300.0  # seconds by the clock for all that a student handed in
 STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
 #: What a judge of students begins with.
-MODULES = ["cypresskit.marks.judging"] + [
+MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
 ]
 LAST = (
@@ -46,30 +46,30 @@ def judge(
     asked: str,
     *,
     seed: str = "",
-    family: Family | None = None,
+    server: ForkServer | None = None,
 ) -> Verdict:
     """The verdict on the answer in a notebook's code ``cells``, whatever they do.
 
     asked : the check, spelled as in the lesson, ``ck.teach.bus.check_seconds(seconds)``.
     seed : what the numbers that the check draws belong to.
-    family : where processes come from; by default a new one, in a sandbox.
+    server : where processes come from; by default a new one, in a sandbox.
     """
     match = CALL.fullmatch(asked)
     if not match:
         raise ValueError(f"{asked} is no check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
-    own = family or Family(walls())
+    own = server or ForkServer(find_sandbox())
     try:
         return _judged([bindings.plain(cell) for cell in cells], answer, run, seed, own)
     except Exception as error:
         return check.broken(error)
     finally:
-        if family is None:
+        if server is None:
             own.end()
 
 
-def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Verdict:
+def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -> Verdict:
     numbers = bindings.needed(cells, answer)
     wanted = bindings.names_behind([cells[number] for number in numbers], answer)
     if not any(bindings.sets(cells[number], answer) for number in numbers):
@@ -88,7 +88,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Ve
         services=dict.fromkeys(run.services, not_served),
         limits=limits,
         making=MAKING,
-        family=family,
+        server=server,
     )
     try:
         with made, seeded(seed):
@@ -105,7 +105,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, family: Family) -> Ve
         return Verdict(False, f"{where} {message}.", hint)
     except Raised as error:
         return Verdict(False, f"The answer could not be judged: {error}.", LAST)
-    except Lost as lost:
+    except NoResult as lost:
         finding, hint = lost_words(f"the cell of {answer}", lost)
         return Verdict(False, f"The answer could not be judged: {finding}", hint)
 
@@ -131,11 +131,11 @@ def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
     return Attempt(code, exercise.check)
 
 
-def judge_all(work: list[list], seed: str, walls: list | None) -> list[list]:
-    """[right, finding, hint] for each exercise of a student: its cells and its check; ``walls`` are
-    those of the sandbox, or None.
+def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
+    """[right, finding, hint] for each exercise of a student: its cells and its check; ``sandbox``
+    has the fields of a ``Sandbox``, or is None.
     """
-    family = Family(Walls(*walls) if walls else None)
+    server = ForkServer(Sandbox(*sandbox) if sandbox else None)
     begun = time.monotonic()
     verdicts = []
     try:
@@ -143,12 +143,12 @@ def judge_all(work: list[list], seed: str, walls: list | None) -> list[list]:
             spent = time.monotonic() - begun
             verdict = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
             if spent <= BUDGET:
-                verdict = judge(cells, asked, seed=seed, family=family)
+                verdict = judge(cells, asked, seed=seed, server=server)
             if verdict.broken:
                 verdict = stumbled(verdict)
             verdicts.append([verdict.right, verdict.finding, verdict.hint])
     finally:
-        family.end()
+        server.end()
     return verdicts
 
 
@@ -158,17 +158,19 @@ def stumbled(verdict: Verdict) -> Verdict:
     return Verdict(False, f"The check stumbles over this answer: {why}", STUMBLES_HINT)
 
 
-def judged(work: Sequence[Attempt], family: Family, walls: Walls | None = None) -> list[Verdict]:
+def judged(
+    work: Sequence[Attempt], server: ForkServer, sandbox: Sandbox | None = None
+) -> list[Verdict]:
     """The verdicts on a student's answers, from a process of its own. The numbers that checks draw
-    follow from the answers, so that they are the same each time. ``walls`` are those of the
-    sandbox; None for none.
+    follow from the answers, so that they are the same each time. ``sandbox`` is
+    None for none.
     """
     if not work:
         return []
     seed = hashlib.sha256(repr(work).encode("utf-8", "replace")).hexdigest()
-    where = "cypresskit.marks.judging", "judge_all"
+    where = "cypresskit.grading.judging", "judge_all"
     try:
-        results = call(*where, work, seed, walls and [*walls], limits=STUDENT, family=family)
-    except (Lost, Raised, OSError) as error:
+        results = call(*where, work, seed, sandbox and [*sandbox], limits=STUDENT, server=server)
+    except (NoResult, Raised, OSError) as error:
         return [stumbled(check.broken(error))] * len(work)
     return [Verdict(*result) for result in results]

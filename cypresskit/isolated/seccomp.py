@@ -2,8 +2,8 @@
 
 ``fork``, ``subprocess`` and whatever else would start a process raise ``PermissionError``; threads
 begin as ever. So does what would take memory that no limit counts as the process's own: files in
-memory, and shared segments. It stands for x86-64 and Arm; on other processors ``stay_alone`` does
-nothing.
+memory, and shared segments. There are filters for x86-64 and Arm; on other processors
+``forbid_child_processes`` does nothing.
 """
 
 import ctypes
@@ -56,7 +56,7 @@ def program(processor: str) -> bytes:
     return code
 
 
-def stay_alone() -> None:
+def forbid_child_processes() -> None:
     """Let this process and its threads start no other process from now on, nor take memory that
     isn't counted as theirs.
     """

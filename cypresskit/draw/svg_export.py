@@ -24,7 +24,7 @@ from bokeh.models import (
 )
 
 from cypresskit.draw import svg, theme
-from cypresskit.draw.inks import Inks
+from cypresskit.draw.theme_colors import ThemeColors
 
 WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
 GAP = 8  # between two figures
@@ -39,7 +39,7 @@ SHAPES = {
 }
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
-CENTRED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
+CENTERED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
 LETTERS = 12  # the size of a chart's letters, in pixels
 # Of a legend, in pixels: from the axis to its first line, and a sample.
 LEGEND, SAMPLE = 62, 20
@@ -54,7 +54,7 @@ class _Drawing:
     """
 
     def __init__(
-        self, fig: Plot, corner: tuple[float, float], unit: float, data: Data, inks: Inks
+        self, fig: Plot, corner: tuple[float, float], unit: float, data: Data, colors: ThemeColors
     ) -> None:
         self.fig, self.unit, self.data = fig, unit, data
         self.width, self.height = (unit * side for side in _natural_size(fig))
@@ -63,17 +63,17 @@ class _Drawing:
         self.right = left + self.width - (fig.min_border_right or 0)
         self.top = top + (fig.min_border_top or 0)
         self.foot = top + self.height - (fig.min_border_bottom or 0)
-        self.inks = {
-            (model.id, prop): theme.css(ink, "--")
-            for model, prop, ink in inks.pairs
-            if isinstance(ink, str)
+        self.colors = {
+            (model.id, prop): theme.css(color, "--")
+            for model, prop, color in colors.pairs
+            if isinstance(color, str)
         }
         self.palettes = {
             mapper.id: [theme.css(tint, "--") for tint in tints]
-            for mapper, _, tints in inks.pairs
+            for mapper, _, tints in colors.pairs
             if not isinstance(tints, str)
         }
-        self.fits = {glyph.id: (part, most) for _, glyph, part, most in inks.fitted}
+        self.fits = {glyph.id: (part, most) for _, glyph, part, most in colors.fitted}
 
     def x(self, value) -> np.ndarray:
         part = _part(self.fig.x_scale, self.fig.x_range, value)
@@ -98,14 +98,14 @@ class _Drawing:
         """Some of a glyph's properties, one number for every point."""
         return [np.asarray(self.column(renderer, name, count), float) for name in names]
 
-    def colour(self, renderer: GlyphRenderer, name: str, count: int) -> list[str]:
-        token = self.inks.get((renderer.glyph.id, name))
+    def color(self, renderer: GlyphRenderer, name: str, count: int) -> list[str]:
+        token = self.colors.get((renderer.glyph.id, name))
         if token:
             return [token] * count
-        return [str(colour or "none") for colour in self.column(renderer, name, count)]
+        return [str(color or "none") for color in self.column(renderer, name, count)]
 
     def _shades(self, transform: Any, values: Sequence) -> Sequence:
-        """A column's values, or the colours that a palette gives them."""
+        """A column's values, or the colors that a palette gives them."""
         if not hasattr(transform, "palette"):
             return values
         palette = self.palettes.get(transform.id, transform.palette)
@@ -144,8 +144,8 @@ def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
 def _styles(d: _Drawing, renderer: GlyphRenderer, count: int) -> Iterator[str]:
     """SVG stroke and fill of each of a glyph's points; "" for a point that can't be seen."""
     dashed = _dashed(renderer.glyph.line_dash)
-    strokes = d.colour(renderer, "line_color", count)
-    fills = d.colour(renderer, "fill_color", count)
+    strokes = d.color(renderer, "line_color", count)
+    fills = d.color(renderer, "fill_color", count)
     looks = (d.column(renderer, n, count) for n in ("line_width", "line_alpha", "fill_alpha"))
     for stroke, fill, width, line_alpha, fill_alpha in zip(strokes, fills, *looks):
         is_drawn = stroke != "none" and width * line_alpha
@@ -255,18 +255,18 @@ def _texts(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
     base = BASES.get(str(d.column(renderer, "text_baseline")), 0) * size
     columns = (d.column(renderer, name, count) for name in ("text", "text_align"))
     places = d.x(d.column(renderer, "x", count)), d.y(d.column(renderer, "y", count))
-    inks = d.colour(renderer, "text_color", count)
-    for x, y, text, align, ink in zip(*places, *columns, inks):
+    colors = d.color(renderer, "text_color", count)
+    for x, y, text, align, color in zip(*places, *columns, colors):
         if str(text).strip("\N{ZERO WIDTH SPACE} ") and np.isfinite([x, y]).all():
             anchor = f'text-anchor="{ANCHORS[align]}"{bold}'
-            yield _text(x, y + base, text, size, ink, anchor)
+            yield _text(x, y + base, text, size, color, anchor)
 
 
 def _text(
-    x: float, y: float, text: str, size: float, ink: str = "var(--ink)", more: str = ""
+    x: float, y: float, text: str, size: float, color: str = "var(--ink)", more: str = ""
 ) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{ink}" font-size="{size:.1f}"'
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size:.1f}"'
         f" {more}>{theme.escaped(str(text))}</text>"
     )
 
@@ -279,7 +279,7 @@ def _apparatus(d: _Drawing) -> Iterator[str]:
     for part in d.fig.center:
         yield _grid(d, part)
     corner = f"M{d.left:.1f} {d.top:.1f}V{d.foot:.1f}H{d.right:.1f}"
-    stroke = d.inks[d.fig.below[0].id, "axis_line_color"]
+    stroke = d.colors[d.fig.below[0].id, "axis_line_color"]
     yield f'<path d="{corner}" stroke="{stroke}" fill="none"/>'
     for part in d.fig.below:
         yield from _x_axis(d, part) if isinstance(part, LinearAxis) else _legend(d, part)
@@ -293,17 +293,17 @@ def _grid(d: _Drawing, grid: Grid) -> str:
         lines = [f"M{x:.1f} {d.top:.1f}V{d.foot:.1f}" for x in d.x(ticks)]
     else:
         lines = [f"M{d.left:.1f} {y:.1f}H{d.right:.1f}" for y in d.y(ticks)]
-    ink = d.inks[grid.id, "grid_line_color"]
+    color = d.colors[grid.id, "grid_line_color"]
     alpha = grid.grid_line_alpha
-    return f'<path d="{"".join(lines)}" stroke="{ink}" stroke-opacity="{alpha:g}" fill="none"/>'
+    return f'<path d="{"".join(lines)}" stroke="{color}" stroke-opacity="{alpha:g}" fill="none"/>'
 
 
 def _x_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
     ticks = axis.ticker.ticks
     for tick, x in zip(ticks, d.x(ticks)):
-        yield _text(x, d.foot + 18, axis.major_label_overrides[tick], LETTERS, more=CENTRED)
-    ink = d.inks[axis.id, "axis_label_text_color"]
-    yield _text((d.left + d.right) / 2, d.foot + 38, axis.axis_label, LETTERS, ink, CENTRED)
+        yield _text(x, d.foot + 18, axis.major_label_overrides[tick], LETTERS, more=CENTERED)
+    color = d.colors[axis.id, "axis_label_text_color"]
+    yield _text((d.left + d.right) / 2, d.foot + 38, axis.axis_label, LETTERS, color, CENTERED)
 
 
 def _y_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
@@ -312,9 +312,9 @@ def _y_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
         yield _text(d.left - 9, y + 5, axis.major_label_overrides[tick], LETTERS, more=RIGHT)
     x = d.left - 48
     y = (d.top + d.foot) / 2
-    ink = d.inks[axis.id, "axis_label_text_color"]
-    turned = f'{CENTRED} transform="rotate(-90 {x:.1f} {y:.1f})"'
-    yield _text(x, y, axis.axis_label, LETTERS, ink, turned)
+    color = d.colors[axis.id, "axis_label_text_color"]
+    turned = f'{CENTERED} transform="rotate(-90 {x:.1f} {y:.1f})"'
+    yield _text(x, y, axis.axis_label, LETTERS, color, turned)
 
 
 def _legend(d: _Drawing, legend: Legend) -> Iterator[str]:
@@ -339,7 +339,7 @@ def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
 # -- the whole
 
 
-def _placed(figures: Sequence[Plot], data: Data, inks: Inks) -> Iterator[_Drawing]:
+def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterator[_Drawing]:
     """Figures side by side where there is room; a chart and what stands beside it share a row."""
     sizes = [_natural_size(fig) for fig in figures]
     room = WIDTH - GAP * (len(figures) - 1)
@@ -352,7 +352,7 @@ def _placed(figures: Sequence[Plot], data: Data, inks: Inks) -> Iterator[_Drawin
         unit = shared if has_chart else min(WIDTH / width, theme.HIGH / height)
         if left and left + unit * width > WIDTH + 0.5:  # no room beside the last
             left, top = 0.0, below
-        drawing = _Drawing(fig, (left, top), unit, data, inks)
+        drawing = _Drawing(fig, (left, top), unit, data, colors)
         yield drawing
         left += drawing.width + GAP
         below = max(below, top + drawing.height + GAP)
@@ -376,7 +376,9 @@ def _figure(d: _Drawing) -> Iterator[str]:
     yield f'<svg {place} viewBox="{frame}">{glyphs}</svg>'
 
 
-def still_of(title: str, caption: str, figures: Sequence[Plot], data: Data, inks: Inks) -> str:
+def render(
+    title: str, caption: str, figures: Sequence[Plot], data: Data, colors: ThemeColors
+) -> str:
     """``figures`` as an SVG picture, with title and caption. ``data``: columns of sources at the
     frame shown, where they differ from what the sources hold.
     """
@@ -386,7 +388,7 @@ def still_of(title: str, caption: str, figures: Sequence[Plot], data: Data, inks
         _text(4, 37, plain, 12, "var(--soft)"),
     ]
     below = 0.0
-    for drawing in _placed(figures, data, inks):
+    for drawing in _placed(figures, data, colors):
         parts += _figure(drawing)
         below = max(below, drawing.foot + (drawing.fig.min_border_bottom or 0) + GAP)
     return svg.picture(parts, (WIDTH, round(below)), title=title)

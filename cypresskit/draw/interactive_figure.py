@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cypresskit.draw import svg, theme
+from cypresskit.draw.display import Displayable, embed, still_image
 from cypresskit.draw.scripts import joined
-from cypresskit.draw.shown import Shown, embed, still_image
 
 #: The modules that the scripts of toys share, each after those that it imports from.
-SHARED = ("draw/shell.js", "draw/guess.js", "draw/toy.js")
+SHARED = ("draw/shell.js", "draw/guess.js", "draw/interactive_figure.js")
 #: A toy's own script: `begin` brings its kind to life, as ``picture.js`` calls it.
 SCRIPT = """<script>(() => {{
 {modules}
-globalThis.cypresskitToys ??= {{}}
-globalThis.cypresskitToys[{kind}] = {begin}
+globalThis.cypresskitFigures ??= {{}}
+globalThis.cypresskitFigures[{kind}] = {begin}
 window.dispatchEvent(new Event("cypresskit-loaded"))
 }})()</script>"""
 
 
 @dataclass(frozen=True, eq=False)
-class Toy(Shown):
+class InteractiveFigure(Displayable):
     """An interactive picture. The function ``begin`` of the last of its ``modules`` in JavaScript
     brings its ``kind`` to life, with ``data``.
     ``keys``: the keyboard's use, for a screen reader. ``marks``:
@@ -46,7 +46,7 @@ class Toy(Shown):
         style = "rect{stroke:var(--line)}text{fill:var(--ink)}"
         return svg.picture(self.marks, self.size, style=style, title=self.title)
 
-    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
         own = {"title": self.title, "keys": self.keys, "series": theme.SERIES}
         inside = still_image(self.still(), repr(self)) if still else ""
         own_modules = joined(*SHARED, *self.modules)

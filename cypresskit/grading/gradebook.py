@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cypresskit.files.atomic import try_to_save
-from cypresskit.marks import course
-from cypresskit.marks.course import Exercise, Lesson
-from cypresskit.marks.submissions import Student
+from cypresskit.grading import course
+from cypresskit.grading.course import Exercise, Lesson
+from cypresskit.grading.submissions import Student
 from cypresskit.number_parsing import number
 from cypresskit.tables import as_csv, read_csv
 from cypresskit.teach import bindings
@@ -42,7 +42,7 @@ PAGE, LESSON, EXERCISE = re.split(
 )
 
 
-class Graded(NamedTuple):
+class GradedAnswer(NamedTuple):
     """A student's answer to an exercise: the verdict, the cell that it is about, and the sentence
     below.
     """
@@ -52,16 +52,19 @@ class Graded(NamedTuple):
     sentence: str = ""
 
 
-class Handed(NamedTuple):
+class Submission(NamedTuple):
     """What a student handed in of a lesson."""
 
     student: Student
     lesson: Lesson
-    answers: dict[Exercise, Graded]
+    answers: dict[Exercise, GradedAnswer]
+
+
+Works = dict[str, dict[Exercise, GradedAnswer]]  # a student's answers, by lesson
 
 
 @dataclass
-class Class:
+class CourseRecords:
     """The work of all students, by lesson, and the points given by hand, by sentence.
 
     sandboxed : whether answers were judged in a sandbox; if not, everything written says so.
@@ -69,7 +72,9 @@ class Class:
     """
 
     asked: dict[str, Lesson]
-    works: list[tuple[Student, dict[str, dict[Exercise, Graded]]]] = field(default_factory=list)
+    works: list[tuple[Student, dict[str, dict[Exercise, GradedAnswer]]]] = field(
+        default_factory=list
+    )
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
     due: tuple[str, ...] = ()
@@ -84,20 +89,20 @@ class Class:
         """The points that everybody could have."""
         return 100 * len(self.counted)
 
-    def parts(self, student: Student | None = None) -> Iterator[Handed]:
+    def parts(self, student: Student | None = None) -> Iterator[Submission]:
         """All that was handed in, or one student's, by lesson."""
         for owner, works in self.works:
             if student is None or owner is student:
                 for stem in sorted(works):
-                    yield Handed(owner, self.asked[stem], works[stem])
+                    yield Submission(owner, self.asked[stem], works[stem])
 
-    def given(self, exercise: Exercise, answer: Graded) -> float | None:
+    def given(self, exercise: Exercise, answer: GradedAnswer) -> float | None:
         """The points for a sentence, or None if it has none yet."""
         if not answer.sentence:
             return 0.0
         return self.points.get(sentence_key(exercise, answer.sentence))
 
-    def mark(self, part: Handed) -> tuple[float, str]:
+    def mark(self, part: Submission) -> tuple[float, str]:
         """The points for a lesson, of 100, and in words where they come from."""
         answers = part.answers.items()
         right = sum(answer.verdict.right for _, answer in answers)
@@ -119,15 +124,15 @@ class Class:
         """What became of all that a student handed in, in words."""
         judged = [part.lesson.name for part in self.parts(student)]
         if not judged:
-            return became_of(student, [])
+            return describe_outcome(student, [])
         words = [f"judged: {', '.join(judged)}"]
         names = [self.asked[stem].name for stem in self.counted]
         if missing := [name for name in names if name not in judged]:
             words.append(f"not handed in: {', '.join(missing)}")
-        return became_of(student, words)
+        return describe_outcome(student, words)
 
 
-def became_of(student: Student, judged: list[str]) -> str:
+def describe_outcome(student: Student, judged: list[str]) -> str:
     """What was ``judged`` of a student's, in words, with all that wasn't."""
     words = [*judged, *student.notes] or [NOTHING]
     return "; ".join([*words, *[UNLISTED] * (not student.listed)])
@@ -143,30 +148,30 @@ def sentence_key(exercise: Exercise, sentence: str) -> str:
 # -- tables
 
 
-def marks(class_: Class) -> Iterator[dict]:
+def marks(records: CourseRecords) -> Iterator[dict]:
     """The rows of ``marks.csv``, one for everybody; cells of lessons not handed in are empty."""
-    for student, _ in class_.works:
-        parts = list(class_.parts(student))
+    for student, _ in records.works:
+        parts = list(records.parts(student))
         row: dict = {"id": student.id, "student": student.name}
-        row["total"] = round(sum(class_.mark(part)[0] for part in parts), 1)
-        row["maximum"] = class_.maximum
-        row["account"] = class_.account(student)
-        if not class_.sandboxed:
+        row["total"] = round(sum(records.mark(part)[0] for part in parts), 1)
+        row["maximum"] = records.maximum
+        row["account"] = records.account(student)
+        if not records.sandboxed:
             row["how"] = UNSAFE
         for part in parts:
             for exercise, answer in part.answers.items():
                 row[exercise.name] = int(answer.verdict.right)
-                row[f"{exercise.name}, explanation"] = class_.given(exercise, answer)
-            row[f"{part.lesson.name}, of 100"] = class_.mark(part)[0]
+                row[f"{exercise.name}, explanation"] = records.given(exercise, answer)
+            row[f"{part.lesson.name}, of 100"] = records.mark(part)[0]
         yield row
 
 
-def explanations(class_: Class) -> list[dict]:
+def explanations(records: CourseRecords) -> list[dict]:
     """The rows of ``questions.csv`` on sentences: all answers to a question, then all to the next.
     Equal sentences share a row.
     """
     groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
-    for part in class_.parts():
+    for part in records.parts():
         for exercise, answer in part.answers.items():
             if answer.sentence:
                 key = sentence_key(exercise, answer.sentence)
@@ -182,7 +187,7 @@ def explanations(class_: Class) -> list[dict]:
             "students": len(group),
             "who": ", ".join(student.name for _, student, _ in group),
             KEY: key,
-            RUBRIC: class_.points.get(key),
+            RUBRIC: records.points.get(key),
         }
         rows.append(row)
     return sorted(rows, key=lambda row: row["of"])
@@ -222,12 +227,12 @@ def stored_rows(sheet: Path) -> list[dict]:
 # -- pages
 
 
-def feedback(class_: Class, student: Student) -> str:
+def feedback(records: CourseRecords, student: Student) -> str:
     """A student's page: for each lesson the total, and a verdict on each exercise."""
     texts = []
     total = 0.0
-    for part in class_.parts(student):
-        points, words = class_.mark(part)
+    for part in records.parts(student):
+        points, words = records.mark(part)
         texts.append(
             LESSON.format(
                 name=escape(part.lesson.name),
@@ -236,22 +241,22 @@ def feedback(class_: Class, student: Student) -> str:
             )
         )
         for exercise, answer in part.answers.items():
-            texts.append(_exercise(class_, exercise, answer))
+            texts.append(_exercise(records, exercise, answer))
         total = total + points
-    account = class_.account(student)
-    if not class_.sandboxed:
+    account = records.account(student)
+    if not records.sandboxed:
         account += f"; {UNSAFE}"
     return PAGE.format(
         name=escape(student.name),
         account=escape(account),
         total=total,
-        most=class_.maximum,
+        most=records.maximum,
         lessons="".join(texts),
     )
 
 
-def _exercise(class_: Class, exercise: Exercise, answer: Graded) -> str:
-    given = class_.given(exercise, answer)
+def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) -> str:
+    given = records.given(exercise, answer)
     points = "not read yet."
     if given is not None:
         points = f"<b>{given:g} of {FULL} points.</b> A good answer: {escape(exercise.good)}"
@@ -304,7 +309,7 @@ def _save_list(folder: Path, listed: Listed) -> list[str]:
     return try_to_save(folder / LIST, "".join(lines))
 
 
-def write_all(class_: Class, folder: Path, stored: list[dict]) -> list[str]:
+def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[str]:
     """Write tables, then pages, into ``folder``, and delete the pages of students who have left.
     Returns what could not be written, and why.
 
@@ -312,11 +317,11 @@ def write_all(class_: Class, folder: Path, stored: list[dict]) -> list[str]:
         end, points for sentences that nobody has handed in any more.
     """
     by_key = {row[KEY]: row for row in stored if row[KEY]}
-    questions = [by_key.pop(row[KEY], {}) | row for row in explanations(class_)]
+    questions = [by_key.pop(row[KEY], {}) | row for row in explanations(records)]
     questions += [row for row in by_key.values() if row[RUBRIC] is not None]
-    files = {MARKS: table(marks(class_))}
-    for student, _ in class_.works:
-        page = feedback(class_, student)
+    files = {MARKS: table(marks(records))}
+    for student, _ in records.works:
+        page = feedback(records, student)
         files[page_of(student)] = page.encode("utf-8", "replace")
     before = earlier(folder)
     now = {(digest_of(data), name) for name, data in files.items()}
@@ -339,18 +344,18 @@ def write_all(class_: Class, folder: Path, stored: list[dict]) -> list[str]:
 
 def combined(
     lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]]]
-) -> dict[Exercise, Graded]:
+) -> dict[Exercise, GradedAnswer]:
     """A student's answers to a lesson, from all notebooks of it that were handed in: the better
     ones count, and every sentence.
     """
-    answers: dict[Exercise, Graded] = {}
+    answers: dict[Exercise, GradedAnswer] = {}
     for cells, verdicts in handed:
         code = course.answers(cells, lesson)
         steps = course.kept_steps(cells)
         wrote = course.wrote(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
             cell = steps.get(exercise.step) or bindings.last_setting(code, exercise.answer)
-            new = Graded(verdict, cell, wrote.get(exercise.number, ""))
+            new = GradedAnswer(verdict, cell, wrote.get(exercise.number, ""))
             old = answers.get(exercise)
             if old:
                 best = max(

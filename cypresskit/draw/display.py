@@ -29,11 +29,11 @@ MODULES = (
     "draw/journey.js",
     "draw/start.js",
 )
-STYLES = ("draw/look.css", "draw/toy.css", "draw/journey.css")
+STYLES = ("draw/look.css", "draw/interactive_figure.css", "draw/journey.css")
 #: The fields of a player's data, a track's among them: the number that stands for them changes with
 #: them, and so pictures and scripts of two versions know each other.
 FIELDS = (
-    "about captions dials figures firstFrame fitted inks label labels "
+    "about captions dials figures firstFrame fitted colors label labels "
     "listing picks sceneOfKey scenes step stillFrame tracks "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
@@ -91,7 +91,7 @@ def still_image(svg: str, text: str) -> str:
     )
 
 
-class Shown:
+class Displayable:
     """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and
     HTML, which ``plays`` if scripts bring it to life.
     """
@@ -104,7 +104,7 @@ class Shown:
         """The most telling frame as an SVG picture."""
         raise NotImplementedError
 
-    def embedded(self, *, links: bool = True, still: bool = True) -> str:
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
         """The picture as an element of HTML, with or without ``links`` to lessons, and with or
         without a still, which a picture that is redrawn all the time doesn't need.
         """
@@ -117,7 +117,7 @@ class Shown:
             if self.framed
             else ""
         )
-        return {"text/plain": repr(self), "text/html": own + self.embedded(still=still)}
+        return {"text/plain": repr(self), "text/html": own + self.to_html(still=still)}
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return self.bundle()
@@ -131,7 +131,7 @@ class Shown:
             title=theme.escaped(self.title),
             look=packaged("draw/look.css"),
             scripts=scripts,
-            player=self.embedded(links=bool(links)),
+            player=self.to_html(links=bool(links)),
             links=links,
             address=packaged("draw/page.js"),
         )

@@ -1,4 +1,4 @@
-// Which parts of a line of IL have colours: in the cells of a notebook, and in the workbench.
+// Which parts of a line of IL have colors: in the cells of a notebook, and in the workbench.
 
 const PARTS = new RegExp(
   [
@@ -13,7 +13,7 @@ const PARTS = new RegExp(
 )
 export const KINDS = ["comment", "keyword", "def", "number"]
 
-/** The coloured parts of a line.
+/** The colored parts of a line.
  * @param {string} line
  * @returns {{kind: string, start: number, end: number}[]} */
 export function parts(line) {
