@@ -100,7 +100,7 @@ LAUNCHES = {"check_sum": added_numbers}
 CHECKS = {
     "01a": "check_two_by_two",
     "01b": "check_four_by_four",
-    "02": "check_four_by_eight",
+    "02": "check_larger_block",
     "03": "check_products",
     "04": "check_c_late",
     "05": "check_numbering",

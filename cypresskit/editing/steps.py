@@ -200,18 +200,18 @@ STEPS = {
         Step(
             name="02",
             title="Larger blocks",
-            idea="The larger the block, the more products use each fetched number: first 4 x 8, "
-            "then 8 x 8. The block must fit into registers: how many will it need?",
+            idea="A block of 8 x 8 is four blocks of 4 x 4, and uses each fetched number eight "
+            "times. One of the four is there. The block must fit into registers: how many will it "
+            "need?",
             opens=("registers",),
-            like="block_4x8",
+            like="block_8x8",
             share=0.7,
             good="block_8x8",
-            hint="if a side of the block is 4, make it 8: fetch a second texel, double the sums "
-            "and the stores, and multiply the first texel by 2. Fetches are out of range until all "
-            "three are done. If the block is 8 x 8, lesson 03 is next.",
+            hint="is a side of the block still 4? Make it 8: fetch a second texel, double the sums "
+            "and the stores, and multiply the first texel by 2. If the block is 8 x 8, lesson 03 "
+            "is next.",
             blocks=((4, 4), (4, 8), (8, 8)),
             views=("register_block",),
-            previous="01b",
         ),
         Step(
             name="03",
