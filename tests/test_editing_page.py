@@ -22,6 +22,7 @@ from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.compiled import card as kernel_card
 from cypresskit.kernels.generated import block_kernel
+from tools import book
 
 FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
@@ -742,6 +743,20 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
     page.keyboard.press("Escape")
     assert page.evaluate(FOCUS) == "ckw-ask"
     assert page.locator(".ckw-legend").is_hidden()
+
+
+def test_a_click_opens_the_card_that_lesson_00_has_as_a_table(begin, page):
+    begin()
+    card = page.locator(".ckw-panel-il")
+    assert card.is_hidden()
+    page.locator(".ckw-open button", has_text="IL in a minute").click()
+    rows = [row.strip("| ").split(" | ") for row in book.il_minute().splitlines()[2:]]
+    shown = [card.locator(tag).all_text_contents() for tag in ("dt", "dd")]
+    assert [[name, meaning.strip()] for name, meaning in zip(*shown)] == [
+        [part.replace("`", "") for part in row] for row in rows
+    ]
+    words = " ".join(shown[0]).replace(",", "").split()
+    assert {"whileloop", "g[r1.x]", "cb0[0]", "l0", "o0", "alpha", "beta", "A"} <= {*words}
 
 
 def test_hover_on_a_dot_says_what_it_changed_and_a_click_goes_back(begin, page):

@@ -21,6 +21,7 @@ have nbgrader's metadata (schema 3), so that a course which has nbgrader can col
 """
 
 import argparse
+import ast
 import hashlib
 import re
 import sys
@@ -51,6 +52,8 @@ GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"
 APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will do)")
 POINTS = {"check": 3, "sentence": 2}  # nbgrader's, of an exercise
 GLOSSARY = "<!-- glossary -->"
+IL_MINUTE = "<!-- il in a minute -->"
+IL_ROWS = re.compile(r"(?ms)^const IL_MINUTE = (\[$.*?^\])")  # of the workbench's card
 GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
@@ -85,7 +88,9 @@ def read(path: Path) -> NotebookNode:
         pieces += [_cell(cell.cell_type, part, tags) for part in parts]
     number = 0
     for cell in pieces:
-        cell.source = cell.source.replace(GLOSSARY, _glossary() if GLOSSARY in cell.source else "")
+        for mark, made in ((GLOSSARY, _glossary), (IL_MINUTE, il_minute)):
+            if mark in cell.source:
+                cell.source = cell.source.replace(mark, made())
         title = TITLE.match(cell.source)
         if title and cell.cell_type == "markdown":
             number = int(title[1] or 0)
@@ -100,6 +105,15 @@ def _glossary() -> str:
     words = WORDS.search(text)
     assert words, "CONTRIBUTING.md has lost its glossary"
     return f"{GLOSSARY_FOLD}\n\n{words[1]}\n\n</details>"
+
+
+def il_minute() -> str:
+    """The table of the workbench's card "IL in a minute"."""
+    card = Path(__file__).parents[1] / "cypresskit/editing/il_minute.js"
+    rows = IL_ROWS.search(card.read_text(encoding="utf-8"))
+    assert rows, f"{card} has lost its table"
+    lines = [f"| {code} | {meaning} |" for code, meaning in ast.literal_eval(rows[1])]
+    return "\n".join(["| you see | it means |", "|---|---|", *lines])
 
 
 def _entry(cell: NotebookNode) -> dict:

@@ -18,6 +18,7 @@ MODULES = (
     "editing/step_head.js",
     "editing/panels.js",
     "editing/legend.js",
+    "editing/il_minute.js",
     "editing/workbench.js",
 )
 STYLES = ("draw/look.css", "editing/workbench.css")

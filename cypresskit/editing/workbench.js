@@ -6,6 +6,7 @@ import {Editor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {makeSentence, Words, wordAt} from "./il_text.js"
+import {showIlMinute} from "./il_minute.js"
 import {Legend} from "./legend.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
@@ -173,6 +174,7 @@ class Workbench {
       this.step.show(state.step)
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
+    showIlMinute(this.panels.add("il", "IL in a minute", "What the text of a kernel consists of"))
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
