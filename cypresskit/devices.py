@@ -11,7 +11,6 @@ power.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -38,13 +37,11 @@ def check_precision(precision: object) -> None:
 
 
 def check_device(device: object) -> None:
-    """``TypeError`` for what is no ``Device``, or doesn't run IL."""
+    """``TypeError`` for what is no ``Device``."""
     if not isinstance(device, Device):
-        raise TypeError(f"device is a Device, such as ck.HD5870, not {device!r}")
-    if not device.runs_il:
         raise TypeError(
-            f"the {device.name} runs CUDA, not IL: give device a board such as ck.HD5870, or time a"
-            " kernel in CUDA on it with ck.today.simulate"
+            f"device is a board that runs IL, such as ck.HD5870, not {device!r}: a kernel in CUDA"
+            " is timed with ck.today.simulate"
         )
 
 
@@ -154,13 +151,24 @@ class AccessGeometry:
     name: str = field(compare=False)
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What programmers of a chip call its parts."""
+
+    engine: str = "SIMD engine"
+    wavefront: str = "wavefront"
+    alu: str = "ALU"
+    fetch_unit: str = "texture unit"
+    fetches: str = "TEX"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Device:
     """A chip that can be compiled for and timed, with the memory of its board; the defaults are
     those of an HD 5870.
     """
 
-    runs_il = True  # whether IL kernels run on it
+    terms = Terms()
     fetches_in_order = True  # whether their data come back in the order of asking; assumed
     dram_lines = 1  # that memory sends at a time; a power of two
 
@@ -357,10 +365,6 @@ class Device:
         on Cypress.
         """
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
-
-    def says(self, text: str, names: Iterable[str] = ()) -> str:
-        """A text about Cypress in the words of this board's programmers, except for ``names``."""
-        return text
 
     def peak_gflops(self, precision: str) -> float:
         """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose

@@ -7,7 +7,6 @@ matrix, kernels) are scenes of one picture. What a report shows in each frame is
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -49,8 +48,7 @@ def chip(
     device = drawn[0].device
     layout = ChipLayout.of(device)
     names = ", ".join(dict.fromkeys(r.kernel for r in drawn))
-    says = partial(device.says, names={name for r in drawn for name in (r.kernel, r.device.name)})
-    sheet = Sheet(f"The chip at work: {names}", says)
+    sheet = Sheet(f"The chip at work: {names}")
     parts = f"{device.simd_engines} SIMD engines, {device.l2_slices} L2 slices"
     sheet.stage(f"A map of C and {parts} and the memory channels", layout.width, layout.height)
     _draw_map(sheet, scenes, layout)

@@ -30,7 +30,7 @@ from bokeh.models import (
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
-from cypresskit.draw.player import About, Parts, Player, Settings, Track
+from cypresskit.draw.player import Parts, Player, Settings, Track
 from cypresskit.il.errors import shortened
 
 #: What says where each kind of glyph is.
@@ -104,11 +104,10 @@ class TimeAxis(NamedTuple):
 
 
 class Sheet(Parts):
-    """A picture under construction. ``says`` puts its texts into the words of a board."""
+    """A picture under construction."""
 
-    def __init__(self, title: str, says: Callable[[str], str] = str) -> None:
-        super().__init__(says(title))
-        self.says = says
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
         # Bokeh makes one of each for every source or glyph: half of all models. These have no state
         # of their own.
         self._policy = UnionRenderers()
@@ -184,7 +183,7 @@ class Sheet(Parts):
             **options,
         )
         self.figures.append(fig)
-        self.labels[fig.id] = theme.readable(self.says(label))
+        self.labels[fig.id] = theme.readable(label)
         self.fig = fig
         self._staged = False
         return fig
@@ -197,7 +196,7 @@ class Sheet(Parts):
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
         still = {
-            column: [theme.readable(self.says(v)) if isinstance(v, str) else v for v in value]
+            column: [theme.readable(v) if isinstance(v, str) else v for v in value]
             if isinstance(value, list)
             else value
             for column, value in columns.items()
@@ -218,7 +217,7 @@ class Sheet(Parts):
             frames = frames.astype(
                 np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32
             )
-        names = [theme.readable(self.says(name)) for name in how.pop("names", ())]
+        names = [theme.readable(name) for name in how.pop("names", ())]
         self.tracks.append(Track(source, column, frames, names=names, **how))
 
     def glyph(
@@ -293,7 +292,7 @@ class Sheet(Parts):
 
         box = self._draw_boxes(source, width, height, fill, look)
         if look.words is not None:
-            hover = HoverTool(renderers=[box], tooltips=self.says(look.tip), attachment="vertical")
+            hover = HoverTool(renderers=[box], tooltips=look.tip, attachment="vertical")
             self.fig.add_tools(hover)
         if look.key is not None:
             self._choose_boxes(source, width, height, look)
@@ -504,7 +503,7 @@ class Sheet(Parts):
             if color.split()[0] in theme.TOKENS:
                 color = theme.css(color, "--ck-")
             mark = f'<span class="key {look}" style="color:{color}"></span>'
-            spans.append(f'<span class="keyed">{mark}{theme.escaped(self.says(words))}</span>')
+            spans.append(f'<span class="keyed">{mark}{theme.escaped(words)}</span>')
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:
@@ -517,14 +516,8 @@ class Sheet(Parts):
         """
         given = Settings(**settings)
         picture = [fig for fig in self.figures if fig not in given.side]
-        self.about = {key: self._about(words) for key, words in self.about.items()}
-        text = "\n".join([self.title, *map(self.says, lines)])
-        return Player(self, picture, [self.says(caption) for caption in captions], text, given)
-
-    def _about(self, words: About) -> About:
-        if isinstance(words, str):
-            return self.says(words)
-        return [(frame, self.says(text)) for frame, text in words]
+        text = "\n".join([self.title, *lines])
+        return Player(self, picture, list(captions), text, given)
 
 
 def ticks_between(start: float, end: float, most: float = 12) -> list[float]:

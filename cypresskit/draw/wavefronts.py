@@ -10,7 +10,6 @@ which count as computing.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from numbers import Real
 from typing import NamedTuple
@@ -18,13 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import Device
+from cypresskit.devices import Terms
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.il.errors import shortened
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
-from cypresskit.timing.report import Event
+from cypresskit.timing.board import Board
+from cypresskit.timing.report import ChipReport, Event
 
 FRAMES = 150
 #: Of the rows, in pixels, and the height of one.
@@ -51,7 +51,7 @@ class Kind(NamedTuple):
 
 ROWS = (
     Kind("ALU", "start", "end", "computes", "alu", 11),
-    Kind("TEX", "start", "served", "is in the texture unit", "texture", 11),
+    Kind("TEX", "start", "served", "is in the {unit}", "texture", 11),
     Kind("TEX", "served", "end", "waits for its data", "soft", 2),
     Kind("WRITE", "start", "end", "stores", "c", 11),
 )
@@ -69,11 +69,12 @@ class Computing(NamedTuple):
     from_right: int
 
 
+TERMS = Terms()
 STATES = "nobody", "one computes", "two compute", "three compute", "four compute"
 FROM_RIGHT = 0, 104, 250, 390, 540
 
 
-def at_once(device: Device) -> int:
+def at_once(device: Board) -> int:
     """How many wavefronts have to compute at once for the full speed of an engine: four at most."""
     return min(device.result_clocks // device.bundle_clocks, len(STATES) - 1)
 
@@ -139,7 +140,7 @@ class _Layout:
 
 
 def wavefronts(
-    *reports: Report | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
+    *reports: ChipReport | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
 ) -> Player:
     """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above
     the other.
@@ -153,20 +154,21 @@ def wavefronts(
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
-    drawn = nonempty(given, "pass reports of simulate, or names of kernels", Report)
+    drawn = nonempty(given, "pass reports of simulate, or names of kernels", ChipReport)
     for report in drawn:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
 
     device = drawn[0].device
     names = " and ".join(r.kernel for r in drawn)
-    says = partial(device.says, names={name for r in drawn for name in (r.kernel, r.device.name)})
-    sheet = Sheet(f"Wavefronts of a SIMD engine: {names}", says)
+    terms = device.terms
+    sheet = Sheet(f"{terms.wavefront.capitalize()}s of a {terms.engine}: {names}")
     clocks = np.linspace(*window, FRAMES + 1)
     most = max(report.active for report in drawn)
     height = HEAD + ROW * most
     label = "; ".join(
-        f"{r.kernel}: {r.active} rows, and below them the ALU and the texture unit" for r in drawn
+        f"{r.kernel}: {r.active} rows, and below them the {terms.alu} and the {terms.fetch_unit}"
+        for r in drawn
     )
     sheet.stage(label, WIDTH, len(drawn) * height)
     for number, report in enumerate(drawn):
@@ -174,14 +176,17 @@ def wavefronts(
         _draw_report(sheet, report, number, layout, clocks)
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
-    lines += [f"{r.kernel}: {r.registers} registers, room for {r.active} wavefronts" for r in drawn]
+    lines += [
+        f"{r.kernel}: {r.registers} registers, room for {r.active} {terms.wavefront}s"
+        for r in drawn
+    ]
     heights = "half height: one alone, at half speed"
     if at_once(device) != 2:
         heights = f"full height: {at_once(device)} at once, at full speed"
     legend = sheet.legend(
         (f"computes ({heights})", "alu", "box"),
         ("stores", "c", "box"),
-        ("in the texture unit", "texture", "box"),
+        (f"in the {terms.fetch_unit}", "texture", "box"),
         ("data on their way", "soft", "solid"),
         ("nobody computes", "wait", "box"),
         ("to come", "faint", "box"),
@@ -189,7 +194,7 @@ def wavefronts(
     return sheet.player(_captions(drawn, clocks), lines, below=[legend], step="Clock")
 
 
-def _captions(reports: Sequence[Report], clocks: np.ndarray) -> list[str]:
+def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
     """What the wavefronts of each report do at each of the ``clocks``; in the end, how far they
     got.
     """
@@ -219,12 +224,12 @@ def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def turns(report: Report) -> np.ndarray:
+def turns(report: ChipReport) -> np.ndarray:
     """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their
     kernel's loop, once a turn. None for a program that is no GEMM kernel, or one that waits for the
     LDS in that clause.
     """
-    if report.launched is None:
+    if not isinstance(report, Report) or report.launched is None:
         return np.zeros(0)
     loop = compile(report.launched.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
@@ -238,7 +243,7 @@ def turns(report: Report) -> np.ndarray:
     return np.sort(ends)[::in_a_turn]
 
 
-def pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
+def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
     """(wavefront, end of a clause, clock from which it could go on, start of its next clause). A
     wavefront pauses for a clause switch; then it waits until the unit that it needs is free.
     """
@@ -251,7 +256,7 @@ def pauses(report: Report) -> Iterator[tuple[int, float, float, float]]:
         ended[event.wavefront] = event.end
 
 
-def _states(report: Report, clocks: np.ndarray) -> list[str]:
+def _states(report: ChipReport, clocks: np.ndarray) -> list[str]:
     """What the wavefronts of the engine do at each of the ``clocks``."""
 
     def under_way(spans: Iterable[Window]) -> np.ndarray:
@@ -277,13 +282,14 @@ def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
 
 
 def _draw_report(
-    sheet: Sheet, report: Report, number: int, layout: _Layout, clocks: np.ndarray
+    sheet: Sheet, report: ChipReport, number: int, layout: _Layout, clocks: np.ndarray
 ) -> None:
     """Draw the rows and strips of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
+    terms = report.device.terms
     of_all = f"{report.registers} of {report.device.register_pool} registers"
-    title = f"{report.kernel}: {of_all}, room for {report.active} wavefronts"
+    title = f"{report.kernel}: {of_all}, room for {report.active} {terms.wavefront}s"
     sheet.words(LEFT, layout.title, title, bold=True, size=14)
     slots = [str(slot) for slot in range(layout.slots)]
     sheet.words(LEFT - 8, layout.rows, slots, "soft", align="right", size=12)
@@ -298,7 +304,12 @@ def _draw_report(
 
 
 def _draw_kind(
-    sheet: Sheet, report: Report, kind: Kind, named: tuple[str, int], y: np.ndarray, axis: TimeAxis
+    sheet: Sheet,
+    report: ChipReport,
+    kind: Kind,
+    named: tuple[str, int],
+    y: np.ndarray,
+    axis: TimeAxis,
 ) -> None:
     """Draw what the wavefronts do of one kind, in rows at ``y``. ``named`` is the report's name and
     its first key.
@@ -319,12 +330,14 @@ def _draw_kind(
     start, end = np.array([span(event) for event in events]).T
     slot = np.array([event.slot for event in events], int)
     bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], kind.height)
+    terms = report.device.terms
+    doing = kind.words.format(unit=terms.fetch_unit)
     words = [
-        f"wavefront {event.wavefront} {kind.words}: clocks {begin:.0f} to {finish:.0f}"
+        f"{terms.wavefront} {event.wavefront} {doing}: clocks {begin:.0f} to {finish:.0f}"
         for event, begin, finish in zip(events, start, end)
     ]
     sheet.progress_bars(
-        f"{kind.words} {name}",
+        f"{doing} {name}",
         bars,
         axis,
         future="faint",
@@ -341,6 +354,7 @@ def draw_units(
     ends: tuple[float, float],
     draw: Callable[[UnitStrip], np.ndarray],
     most: int = 2,
+    terms: Terms = TERMS,
 ) -> None:
     """Draw the strips of both units between the left and the right of ``ends``, and their shares of
     the time so far. Up to ``most`` wavefronts compute at once.
@@ -351,7 +365,8 @@ def draw_units(
     left, right = ends
     alu = heights.strip
     texture = heights.strip + 20
-    sheet.words(left - 8, [alu, texture], ["ALU", "TEX"], align="right", bold=True, size=12)
+    units = [terms.alu, terms.fetches]
+    sheet.words(left - 8, [alu, texture], units, align="right", bold=True, size=12)
 
     percent = [f"{part} %" for part in range(101)]
     shares = []
@@ -370,7 +385,7 @@ def draw_units(
             align="right",
             size=14,
         )
-    words = "the texture unit works"
+    words = f"the {terms.fetch_unit} works"
     serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
 
     # A wavefront that computes alone has half of the ALU's speed, or less.
@@ -383,7 +398,7 @@ def draw_units(
 
 
 def _draw_totals(
-    sheet: Sheet, report: Report, name: str, heights: UnitHeights, axis: TimeAxis
+    sheet: Sheet, report: ChipReport, name: str, heights: UnitHeights, axis: TimeAxis
 ) -> None:
     """Draw what both units of a report have done so far, and the turns of its loop."""
     clocks = axis.moments
@@ -404,7 +419,7 @@ def _draw_totals(
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
-    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip, most)
+    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip, most, report.device.terms)
     ended = turns(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
@@ -415,7 +430,7 @@ def _draw_totals(
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
-def _stories(report: Report, window: Window) -> dict[int, str]:
+def _stories(report: ChipReport, window: Window) -> dict[int, str]:
     """A sentence for each wavefront: what it spends the clocks of the window on."""
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
@@ -431,10 +446,11 @@ def _stories(report: Report, window: Window) -> dict[int, str]:
         spend(wavefront, "waits for its turn", ready, start)
 
     stories = {}
+    name = report.device.terms.wavefront.capitalize()
     for wavefront, clocks_of in spent.items():
         parts = [f"{doing} for {clocks:.0f}" for doing, clocks in clocks_of.items()]
         stories[wavefront] = (
-            f"**Wavefront {wavefront}** of {report.kernel} in these"
+            f"**{name} {wavefront}** of {report.kernel} in these"
             f" {window[1] - window[0]:.0f} clocks: {', '.join(parts)}."
         )
     return stories

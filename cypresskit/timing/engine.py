@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.timing.board import Board
 from cypresskit.timing.native import native
 from cypresskit.timing.steady import Steady
 from cypresskit.timing.units.alu import run_alu_clause
@@ -59,7 +59,7 @@ class Outcome:
 
 def run(
     work: Packed,
-    device: Device,
+    device: Board,
     slots: int,
     watch: Callable[[Chip], Steady] | None = None,
     parts: Callable[[range], Iterable] = iter,

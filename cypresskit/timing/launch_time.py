@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.devices import Device
 from cypresskit.timing.account import Seen, extended, seen_lines
+from cypresskit.timing.board import Board
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Use, read_only
@@ -99,7 +99,7 @@ def find_time(question: Question, launch: TimedLaunch) -> LaunchTime:
     )
 
 
-def use_of(out: Outcome, device: Device) -> Use:
+def use_of(out: Outcome, device: Board) -> Use:
     """How busy each part was, interval by interval."""
     noted = np.append(True, out.progress[1:] > 0)
     # The log notes a clause's start when it is over, so that clocks may go back.

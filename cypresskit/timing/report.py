@@ -28,6 +28,7 @@ from cypresskit.timing.account import (
     lines_from_plain,
     lines_of_launch,
 )
+from cypresskit.timing.board import Board
 from cypresskit.timing.question import Question
 from cypresskit.timing.steady import STEADY
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -82,9 +83,10 @@ class LawError(RuntimeError):
     """A report would break the law of the timing model: a fault of the model, not of the kernel."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """A simulated launch.
+@dataclass(frozen=True, kw_only=True)
+class ChipReport:
+    """How long a launch took on a chip, and what the chip did: what reports on kernels in IL
+    (``Report``) and in CUDA have in common.
 
     Raises ``LawError`` for clocks below the busiest unit's and shares above 1, and ``ValueError``
     for more flops than the device can compute in the time.
@@ -95,8 +97,6 @@ class Report:
         the kernel's name.
     device
         the board.
-    size
-        (m, n, k) of a GEMM kernel, else None.
     clocks
         core clocks, from the first wavefront's start to the last store's end.
     seconds
@@ -136,9 +136,6 @@ class Report:
         "L1", texels delivered to work-items, as ``Run.fetch_bytes`` counts them; "L2", lines that
         it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
         lines stored.
-    error
-        the share by which ``clocks`` and ``lived`` of a launch that was simulated in part may be
-        off; 0 if all was simulated. Most are off by a tenth of it. See ``steady``.
     lived
         for how many core clocks wavefronts are on the chip, those of all together: they are worked
         on, or wait (``LineWork.waited``).
@@ -146,19 +143,10 @@ class Report:
         rows of ``timeline``, as in ``engine.Outcome``.
     use
         what each part of the chip did during the simulated time.
-    question
-        what was asked. ``ask(replace(question, device=board))`` asks about another board.
-    launch
-        what was timed: compiled code, shape, board and layout.
-    seen
-        what each line waited for and moved, for ``lines``.
-    explanations
-        what ``price`` and ``what_if`` said of it, once they were asked.
     """
 
     kernel: str
-    device: Device
-    size: tuple[int, int, int] | None
+    device: Board
     clocks: float
     seconds: float
     flops: float
@@ -171,10 +159,115 @@ class Report:
     busy: Mapping[str, float]
     hits: Mapping[str, float]
     bytes: Mapping[str, float]
-    error: float
     lived: float
     events: np.ndarray = field(repr=False, compare=False)
     use: Use = field(repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        name = f"{self.kernel} on {self.device.name}"
+        if not 0 < self.clocks < math.inf:
+            raise LawError(f"{name}: {self.clocks} clocks; please report this")
+        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
+        shares.append(("simulated", self.simulated))
+        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
+        for part, share in shares:
+            if not -ROUNDING <= share <= 1 + ROUNDING:
+                raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
+        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
+            raise ValueError(
+                f"{name}: {self.flops:,.0f} flops in {self.seconds * 1e3:.3f} ms are"
+                f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}:"
+                f" {self._why_above_peak}"
+            )
+
+    @property
+    def _why_above_peak(self) -> str:
+        return "please report this"
+
+    @property
+    def uncertainty(self) -> str:
+        """What has to be said after a figure: " (not steady: +- 5 %)", or nothing if it is."""
+        return ""
+
+    @cached_property
+    def timeline(self) -> tuple[Event, ...]:
+        """The events of SIMD engine 0, made when they are first asked for."""
+        rows = self.events.tolist()
+        return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
+
+    @property
+    def gflops(self) -> float:
+        return self.flops / self.seconds / 1e9
+
+    @property
+    def percent(self) -> float:
+        """Per cent of the device's peak in the kernel's precision."""
+        return 100 * self.gflops / self.peak_gflops
+
+    @property
+    def running(self) -> float:
+        """The share of ``seconds`` in which the chip runs; the rest is what the launch costs."""
+        return self.clocks / (1e9 * self.device.clock_ghz) / self.seconds
+
+    def _repr_html_(self) -> str:
+        first, *more = str(self).splitlines()
+        return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
+
+    def __repr__(self) -> str:
+        terms = self.device.terms
+        speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
+        sampled = ""
+        if self.simulated < 1:
+            sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
+        return "\n".join(
+            [
+                f"{self._launch_words} on {self.device.name}: {speed}bound by {self.bound}",
+                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch"
+                f"{self.uncertainty}",
+                f"  {quantity(self.wavefronts, terms.wavefront)}{sampled}; {self.active} per"
+                f" {terms.engine}, {quantity(self.registers, 'register')}",
+                f"  busy {_percents(self.busy)}",
+                f"  hits {_percents(self.hits)}",
+                "  MB   "
+                + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
+            ]
+        )
+
+    @property
+    def _launch_words(self) -> str:
+        return self.kernel
+
+
+def _percents(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares.items())
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Report(ChipReport):
+    """A simulated launch of a kernel in IL.
+
+    Its fields beside those of ``ChipReport``:
+
+    device
+        the board.
+    size
+        (m, n, k) of a GEMM kernel, else None.
+    error
+        the share by which ``clocks`` and ``lived`` of a launch that was simulated in part may be
+        off; 0 if all was simulated. Most are off by a tenth of it. See ``steady``.
+    question
+        what was asked. ``ask(replace(question, device=board))`` asks about another board.
+    launch
+        what was timed: compiled code, shape, board and layout.
+    seen
+        what each line waited for and moved, for ``lines``.
+    explanations
+        what ``price`` and ``what_if`` said of it, once they were asked.
+    """
+
+    device: Device
+    size: tuple[int, int, int] | None
+    error: float
     question: Question = field(repr=False, compare=False)
     launch: TimedLaunch = field(repr=False, compare=False)
     seen: Seen = field(repr=False, compare=False)
@@ -183,28 +276,17 @@ class Report:
     )
 
     def __post_init__(self) -> None:
-        name = f"{self.kernel} on {self.device.name}"
-        if not 0 < self.clocks < math.inf:
-            raise LawError(f"{name}: {self.clocks} clocks; please report this")
+        super().__post_init__()
         if not 0 <= self.error < math.inf:
+            name = f"{self.kernel} on {self.device.name}"
             raise LawError(f"{name}: an error of {self.error}; please report this")
-        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
-        shares.append(("simulated", self.simulated))
-        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
-        for part, share in shares:
-            if not -ROUNDING <= share <= 1 + ROUNDING:
-                raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
-        if self.gflops > (1 + ROUNDING) * self.peak_gflops:
-            whole = 2.0 * math.prod(self.size) * self.question.count if self.size else 0.0
-            raise ValueError(
-                f"{name}: {self.flops:,.0f} flops in {self.seconds * 1e3:.3f} ms are"
-                f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}: "
-                + (
-                    "it leaves out some of the products that C is made of"
-                    if self.flops == whole
-                    else "is flops, or precision, right?"
-                )
-            )
+
+    @property
+    def _why_above_peak(self) -> str:
+        whole = 2.0 * math.prod(self.size) * self.question.count if self.size else 0.0
+        if self.flops == whole:
+            return "it leaves out some of the products that C is made of"
+        return "is flops, or precision, right?"
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:
@@ -223,12 +305,6 @@ class Report:
         kernel = self.question.kernel
         return kernel if isinstance(kernel, Kernel) else None
 
-    @cached_property
-    def timeline(self) -> tuple[Event, ...]:
-        """The events of SIMD engine 0, made when they are first asked for."""
-        rows = self.events.tolist()
-        return tuple(Event(int(row[0]), int(row[1]), KINDS[int(row[2])], *row[3:]) for row in rows)
-
     @property
     def steady(self) -> bool:
         """Whether ``error`` is at most 10 %. A launch that isn't steady would take more than some
@@ -242,18 +318,9 @@ class Report:
         return "" if self.steady else f" (not steady: +- {100 * self.error:.0f} %)"
 
     @property
-    def gflops(self) -> float:
-        return self.flops / self.seconds / 1e9
-
-    @property
-    def percent(self) -> float:
-        """Per cent of the device's peak in the kernel's precision."""
-        return 100 * self.gflops / self.peak_gflops
-
-    @property
-    def running(self) -> float:
-        """The share of ``seconds`` in which the chip runs; the rest is what the launch costs."""
-        return self.clocks / (1e9 * self.device.clock_ghz) / self.seconds
+    def _launch_words(self) -> str:
+        size = "" if self.size is None else " " + " x ".join(map(str, self.size))
+        return f"{self.kernel}{size}"
 
     def row(self) -> dict[str, float | str | int]:
         """The numbers as one flat row of a table."""
@@ -283,35 +350,6 @@ class Report:
         row |= {f"bytes_{level}": round(count) for level, count in self.bytes.items()}
         return row
 
-    def _repr_html_(self) -> str:
-        first, *more = str(self).splitlines()
-        return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
-
-    def __repr__(self) -> str:
-        says = self.device.says
-        shape = "" if self.size is None else " x ".join(map(str, self.size)) + " "
-        speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
-        sampled = ""
-        if self.simulated < 1:
-            sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
-        return "\n".join(
-            [
-                f"{self.kernel} {shape}on {self.device.name}: {speed}bound by {says(self.bound)}",
-                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch"
-                f"{self.uncertainty}",
-                f"  {quantity(self.wavefronts, says('wavefront'))}{sampled}; {self.active} per"
-                f" {says('SIMD engine')}, " + quantity(self.registers, "register"),
-                "  busy "
-                + ", ".join(
-                    f"{says(unit)} {100 * share:.1f} %" for unit, share in self.busy.items()
-                ),
-                "  hits "
-                + ", ".join(f"{level} {100 * share:.1f} %" for level, share in self.hits.items()),
-                "  MB   "
-                + ", ".join(f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items()),
-            ]
-        )
-
 
 def kept_with_report(explain: Callable[..., T]) -> Callable[..., T]:
     """A function that explains a report; what it says is kept with the report. Raises ``TypeError``
@@ -319,18 +357,18 @@ def kept_with_report(explain: Callable[..., T]) -> Callable[..., T]:
     """
 
     @wraps(explain)
-    def explained(report: Report, **how: Any) -> T:
+    def explained(report: object, **how: Any) -> T:
         check_options(explain.__name__, how, signature(explain).parameters)
         if not isinstance(report, Report):
+            if isinstance(report, ChipReport):
+                raise TypeError(
+                    f"{explain.__name__} is for kernels in IL, and {report.kernel} is one in CUDA:"
+                    " `report.listing` has the price of each line, and `ck.today.simulate(...,"
+                    " board=...)` times it on another board"
+                )
             raise TypeError(
                 f"{explain.__name__} takes a report: ck.{explain.__name__}(ck.simulate(...)), not"
                 f" {shortened(report)}"
-            )
-        if not report.device.runs_il:
-            raise TypeError(
-                f"{explain.__name__} is for kernels in IL, and {report.kernel} is one in CUDA:"
-                " `report.listing` has the price of each line, and `ck.today.simulate(...,"
-                " board=...)` times it on another board"
             )
         if explain.__name__ not in report.explanations:
             report.explanations[explain.__name__] = explain(report, **how)
@@ -354,8 +392,9 @@ def bound(
     occupied: float,
     rounds: float,
     channels: Sequence[tuple[float, float]] = (),
+    wavefront: str = "wavefront",
 ) -> str:
-    """The bottleneck of a launch, in the words of ``Report.bound``.
+    """The bottleneck of a launch, in the words of ``ChipReport.bound``.
 
     Its units are ``busy`` and its wavefront slots ``occupied`` for these shares of the time; its
     wavefronts fill the slots ``rounds`` times. ``channels`` has for each DRAM channel the shares of
@@ -375,4 +414,4 @@ def bound(
             return f"DRAM rows of channel {busiest}"
     if occupied >= FULL:
         return "latency"
-    return "tail" if rounds > 1 else "too few wavefronts"
+    return "tail" if rounds > 1 else f"too few {wavefront}s"

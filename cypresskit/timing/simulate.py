@@ -25,6 +25,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import Shape
 from cypresskit.timing import stored
+from cypresskit.timing.board import Board
 from cypresskit.timing.launch_time import LaunchTime, find_time, hit_rate, time_from_plain
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Report, bound, read_only
@@ -298,7 +299,7 @@ def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report
     )
 
 
-def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> dict[str, float]:
+def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:
     """The share of the time, 0 to 1, in which each unit is busy, on average over its copies."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
@@ -310,7 +311,7 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Device) -> d
     return busy
 
 
-def bytes_moved(counts: Mapping[str, float], device: Device) -> dict[str, float]:
+def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
     """Bytes that L1, L2 and DRAM gave, and bytes written."""
     read = device.dram_lines * (counts["l2_missed"] + counts["l2_passed"])
     lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}

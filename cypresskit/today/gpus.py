@@ -7,42 +7,33 @@ C++ Programming Guide; "data sheet", the board's. What is assumed says so. One s
 every kernel. Of the RTX A6000 nothing was measured: its slices, channels and near L2 are assumed.
 """
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from cypresskit.devices import Device, _amount, _count, _positive, _power, check_numbers
+from cypresskit.devices import Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
 #: What a scheduler's clocks were calibrated on (``tools.cuda.issue``).
 ISSUE = "152 compiled loops without their loads, on an H200: within 13 to 16 %"
-#: What Cypress's words are today.
-WORDS = {
-    "SIMD engine": "multiprocessor",
-    "Wavefront": "Warp",
-    "wavefront": "warp",
-    "texture unit": "load unit",
-    "texture": "L1",
-    "TEX": "L1",
-    "engines": "multiprocessors",
-    "the ALU": "issue",
-    "ALU": "issue",
-}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CudaGpu(Device):
-    """A GPU whose multiprocessors stand for SIMD engines, warps for wavefronts, sectors for cache
-    lines, and the load unit, with L1 and shared memory, for the texture unit.
+class CudaGpu:
+    """A GPU that runs CUDA. As a ``Board``, multiprocessors are its SIMD engines, warps its
+    wavefronts, sectors its cache lines, and the load unit, with L1 and shared memory, its texture
+    unit. Its clocks are quarters of a clock: so each of four schedulers is an ALU.
     """
 
-    runs_il = False
+    terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: a lone sector brings its neighbour along
+    switch_clocks = clause_clocks = dram_row_clocks = 0
+    memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time
+    bundle_clocks = 1
+    result_clocks = SCHEDULERS
 
+    name: str
     simd_engines: int = _count("multiprocessors", "data sheet", 132)
     thread_processors: int = _count("lanes of a multiprocessor", "NVIDIA", 128)
-    lanes: int = 1
     double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)
     multiply_add_clocks: float = _positive("of a scheduler per multiply-add", "none", 1.48, ISSUE)
     double_clocks: float = _positive("the same, in double precision", "none", 2.31, ISSUE)
@@ -58,10 +49,6 @@ class CudaGpu(Device):
     clock_ghz: float = _positive("GHz", "H200", 1.98)
     memory_gb_s: float = _positive("GB/s, peak", "data sheet", 4800.0)
     memory_channels: int = _power("channels", "none", 32, "assumed: as many as slices")
-    bundle_clocks: int = _count("quarters of a clock per instruction", "four schedulers", 1)
-    result_clocks: int = _count("the same, for one scheduler", "four schedulers", SCHEDULERS)
-    switch_clocks: int = 0
-    clause_clocks: int = 0
     line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
     access_clocks: float = _positive(
         "of the load unit per access, at least", "H200: the loop that measures takes no less", 1.3
@@ -76,6 +63,7 @@ class CudaGpu(Device):
     l1_bytes: int = _amount("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
     l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")
+    l2_ways: int = _count("ways", "none", 16, "assumed")
     l2_slices: int = _power(
         "slices", "none", 32, "assumed: a power of two; all gave 3,500 to 4,700 bytes a clock"
     )
@@ -84,7 +72,6 @@ class CudaGpu(Device):
     l1_clocks: int = _amount("clocks, L1 hit", "H200", 33)
     l2_clocks: int = _amount("clocks, L2 hit", "H200", 280)
     dram_clocks: int = _amount("clocks, memory", "H200", 693)
-    dram_row_clocks: int = 0
     dram_efficiency: float = _positive("share of the peak", "H200", 0.9)
     workgroup_clocks: float = _positive(
         "clocks of the chip per workgroup started", "none", 1.23, "six everyday kernels, an H100"
@@ -94,8 +81,12 @@ class CudaGpu(Device):
     )
 
     def __post_init__(self) -> None:
-        """Only a Cypress chip's numbers have to fit together as its units do."""
         check_numbers(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<CudaGpu {self.name}: {self.simd_engines} multiprocessors at {self.clock_ghz:g} GHz>"
+        )
 
     @property
     def issue_clocks(self) -> dict[str, float]:
@@ -110,12 +101,15 @@ class CudaGpu(Device):
             "u": self.warp_clocks,
         }
 
-    def says(self, text: str, names: Iterable[str] = ()) -> str:
-        kept = {name: name for name in names}
-        words = WORDS | {f"{then}s": f"{now}s" for then, now in WORDS.items()} | kept
-        longest_first = sorted(map(re.escape, words), key=len, reverse=True)
-        whole = rf"(?<![\w@])({'|'.join(longest_first)})(?!\w)"
-        return re.sub(whole, lambda found: words[found[0]], text)
+    def peak_gflops(self, bytes_of_number: int) -> float:
+        """Gflop/s of multiply-adds in double precision for numbers of 8 bytes, else in single."""
+        each = self.double_fmas if bytes_of_number == 8 else 1
+        return 2 * each * self.simd_engines * self.thread_processors * self.clock_ghz
+
+    @property
+    def dram_bytes_clock(self) -> float:
+        """Peak bytes per clock of one memory channel."""
+        return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
     def in_quarters(self) -> "CudaGpu":

@@ -14,9 +14,10 @@ import numpy as np
 
 from cypresskit import today
 from cypresskit.today import figures, record
-from cypresskit.today.cuda_clock import TAKEN, CudaReport, simulate
+from cypresskit.today.cuda_clock import TAKEN, simulate
 from cypresskit.today.cuda_code import known
 from cypresskit.today.cuda_kernels import as_written, blocked, tiled
+from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.gpus import H200
 
 INTO = Path(today.__file__).with_name("modelled.json")

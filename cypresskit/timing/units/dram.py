@@ -9,7 +9,7 @@ Left out: refresh, and the cost of turning from reads to writes (it is in ``dram
 
 from typing import NamedTuple
 
-from cypresskit.devices import Device
+from cypresskit.timing.board import Board
 from cypresskit.timing.native import native, part
 from cypresskit.timing.units.cache import fold
 
@@ -76,13 +76,13 @@ def send_pending(chip, clock, channel):
         memory.channel_free[channel] = clock if memory.pending[channel] == 0 else free + sent
 
 
-def geometry(device: Device) -> Geometry:
+def geometry(device: Board) -> Geometry:
     """The geometry of a device's memory."""
     sizes = (device.line_bytes, device.channel_bytes, device.memory_channels, device.memory_banks)
     return Geometry(*(size.bit_length() - 1 for size in (*sizes, device.dram_row_bytes)))
 
 
-def line_clocks(device: Device) -> float:
+def line_clocks(device: Board) -> float:
     """Clocks for which what is sent at a time keeps its channel."""
     return (
         device.dram_lines * device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)

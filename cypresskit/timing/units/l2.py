@@ -6,7 +6,7 @@ the next address bits choose among them. Lines that DRAM sends together are kept
 global memory pass through a slice, which takes its clocks, but are not kept there.
 """
 
-from cypresskit.devices import Device
+from cypresskit.timing.board import Board
 from cypresskit.timing.native import part
 from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.dram import GLOBAL, place, read_dram
@@ -52,6 +52,6 @@ def read_l2(chip, stream, line, clock):
     return come
 
 
-def l2_clocks(lines, device: Device):
+def l2_clocks(lines, device: Board):
     """Clocks for which so many lines keep their slices, asked of L2 or passing it by."""
     return lines * device.line_bytes / device.l2_slice_bytes_clock

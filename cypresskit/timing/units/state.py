@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NewType
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.timing.board import Board
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import Geometry, geometry, line_clocks
@@ -193,7 +193,7 @@ def blank(kind: type, shape, **given) -> Any:
     return kind(**values)
 
 
-def make_chip(work: Packed, device: Device, slots: int) -> Chip:
+def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is
     dispatched yet.
     """
@@ -257,7 +257,7 @@ def make_ledger(clauses: int, streams: int) -> Ledger:
     return Ledger._make([entries, *np.split(entries, ends)])
 
 
-def make_memory(device: Device) -> MemorySystem:
+def make_memory(device: Board) -> MemorySystem:
     """Empty caches and idle DRAM."""
     channels = device.memory_channels
     slices = device.l2_slices
@@ -294,7 +294,7 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
     return blank(Tags, len(line), size=sets * places, ways=places, bits=bits, line=line, used=used)
 
 
-def split_tally(done: np.ndarray, device: Device) -> dict[str, np.ndarray]:
+def split_tally(done: np.ndarray, device: Board) -> dict[str, np.ndarray]:
     """Views of the parts of ``Tally.all``, or of rows of copies of it, by name: "alu", "texture",
     ...; ``make_chip`` relies on their being views.
     """
