@@ -155,6 +155,13 @@ def test_a_price_counts_the_gaps_that_come_and_go_with_a_line(seed):
     assert price_law.faults(replace(prices, lines=tuple(dearer)))
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", [946001039, 970000969])
+def test_prices_of_a_loop_that_is_cut_are_those_of_all_iterations(seed):
+    """The first iterations save less, since wavefronts are still starting."""
+    assert price_law.faults(price_law.random_prices(random.Random(seed))) == []
+
+
 @pytest.mark.parametrize(
     "kernel", [write(4, 4, 2), "sgemm_nn_buffer", "sgemm_naive"], ids=["4 x 4", "buffer", "naive"]
 )

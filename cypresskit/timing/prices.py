@@ -6,11 +6,11 @@ code included (``timing.experiment``). A line that does much work costs little w
 nobody and nobody waits for it.
 
 Prices are measured on a steady part of the launch: as many wavefronts as the chip holds, in three
-numbers of turns of their loops, all of them simulated. The most turns count, as they are nearest to
-the launch, and the range of all says whether a price is to be trusted: one that still moves with
-the number of turns has a wide one. Loops too short to be cut are simulated once, and nobody knows
-a range. Bundles of a clause are equal, and accesses that ask for as much
-are taken to be, so that a dozen experiments do for a kernel.
+numbers of iterations of their loops, all of them simulated. A straight line through the three
+extends the saved clocks to all iterations. The range of the three and of the line's end says
+whether a price is to be trusted. Loops too short to be cut are simulated once, without a range.
+Bundles of a clause are equal, and accesses that request as much are taken to be, so that a dozen
+experiments do for a kernel.
 
 Left out: the ragged rest of a launch, and its cost. Prices don't add up: of two lines that hide
 each other, neither has one. They are modelled, and move with what the calibrations leave open.
@@ -233,11 +233,12 @@ def _priced(report: Report, unless: Callable[[], bool]) -> Prices:
     experiments = [Experiment(), *(group.experiment for group in groups)]
     clocks, *freed_ones = _measured(launch, sizes, experiments, unless)
     end = _end_of_whole(shares, clocks)
-    saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes)))
+    saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
     together: dict[LineId, tuple[int, ...]] = {}
     for group, others in zip(groups, freed_ones):
-        free = np.array([free_clocks(paths, group.experiment, launch.device) for paths in sizes])
-        rate = np.divide(clocks - others, free, out=np.zeros(len(sizes)), where=free > 0)
+        free = [free_clocks(paths, group.experiment, launch.device) for paths in (*sizes, whole)]
+        gains = np.append(clocks - others, end - _end_of_whole(shares, others))
+        rate = np.divide(gains, free, out=np.zeros(len(free)), where=np.array(free) > 0)
         for line, amount in group.clocks():
             saved[line] += rate * amount
         together |= dict.fromkeys(group.accessing, tuple(sorted({n for n, _ in group.accessing})))
