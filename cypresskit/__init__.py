@@ -7,9 +7,9 @@ Where to begin:
 - ``ck.workbench("mine.il", like="sgemm_naive")``: edit a kernel, and see what it became, whether it
   is right, how fast, and why.
 - ``ck.gemm(a, b)``: multiply on the simulated chip. ``ck.simulate("sgemm_tn", 2048)``: how long it
-  takes there, and what binds; ``ck.price(report)`` is what each line costs.
+  takes there, and what binds; ``ck.line_costs(report)`` is what each line costs.
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
-- ``ck.kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
+- ``ck.load_kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
 - ``ck.machine_code("sgemm_tn", "RX 9070")``: a kernel as the machine code of a chip that is sold.
 - ``ck.today.simulate(kernel, grid, threads, a, b, c)``: a kernel in CUDA on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
@@ -19,15 +19,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cypresskit import session
-from cypresskit.blas import DD, choose, gemm, gemm_packed, gemv
+from cypresskit.blas import DD, choose_kernel, gemm, gemm_batched, gemv
 from cypresskit.devices import HD5850, HD5870, HD5970, Device
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
 from cypresskit.kernels import Kernel
 from cypresskit.lazy import import_later
-from cypresskit.machine import KernelError, Observer, Run, launch
+from cypresskit.machine import KernelError, LaunchCounters, Observer, launch
 from cypresskit.machine.record import Recorder, Recording
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 
 __version__ = "0.1.0"
 
@@ -39,30 +39,30 @@ __all__ = [
     "HD5870",
     "HD5970",
     "CompileError",
-    "ConventionError",
     "Device",
     "ILError",
     "Kernel",
     "KernelError",
+    "LaunchConventionError",
+    "LaunchCounters",
+    "LaunchShape",
     "Observer",
     "Program",
     "Recorder",
     "Recording",
-    "Run",
-    "Shape",
     "assemble",
-    "card",
     "check",
-    "choose",
+    "choose_kernel",
     "gemm",
+    "gemm_batched",
     "gemm_out_of_core",
-    "gemm_packed",
     "gemv",
-    "kernel",
+    "kernel_stats",
     "kernels",
     "launch",
+    "line_costs",
+    "load_kernel",
     "machine_code",
-    "price",
     "simulate",
     "trace_element",
     "verify",
@@ -74,16 +74,16 @@ __all__ = [
 #: needs bokeh.
 _LATER = {
     "CompileError": "compiler",
-    "ConventionError": "kernels.own",
-    "card": "kernels.compiled",
+    "LaunchConventionError": "kernels.own",
+    "kernel_stats": "kernels.compiled",
     "check": "machine.checks",
     "compile": "kernels.compiled",
     "draw": "",
     "gemm_out_of_core": "host",
     "host": "",
-    "kernel": "kernels.own",
+    "load_kernel": "kernels.own",
     "machine_code": "today.machine_code",
-    "price": "timing",
+    "line_costs": "timing",
     "simulate": "timing",
     "teach": "",
     "today": "",
@@ -102,14 +102,14 @@ if TYPE_CHECKING:
     from cypresskit.compiler import CompileError
     from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core
-    from cypresskit.kernels.compiled import card
     from cypresskit.kernels.compiled import compile as compile
+    from cypresskit.kernels.compiled import kernel_stats
     from cypresskit.kernels.element_trace import trace_element
-    from cypresskit.kernels.own import ConventionError, kernel
+    from cypresskit.kernels.own import LaunchConventionError, load_kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
     from cypresskit.timing.limits import what_if
-    from cypresskit.timing.prices import price
+    from cypresskit.timing.prices import line_costs
     from cypresskit.timing.simulate import simulate
     from cypresskit.today.machine_code import machine_code as machine_code
 

@@ -176,7 +176,7 @@ class Device:
     name: str
     simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
-    lanes: int = _number(
+    processing_elements: int = _number(
         "single-precision multiply-adds per thread processor and clock, in slots x, y, z, w and t",
         "Table 1",
         5,
@@ -223,7 +223,7 @@ class Device:
     )
     tex_clause_fetches: int = _count("fetches per TEX clause", "ISA 2.4", 16)
     bundle_clocks: int = _count("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
-    result_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
+    alu_latency_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
     # texture unit and caches
     line_bytes: int = _power(
         "bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes", least=16
@@ -263,10 +263,10 @@ class Device:
         320,
         "the paper's 25 against 37 registers",
     )
-    switch_clocks: int = _amount(
+    clause_switch_clocks: int = _amount(
         "clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40
     )
-    clause_clocks: int = _amount(
+    clause_overhead_clocks: int = _amount(
         "clocks of its ALU turn that a clause takes to get going",
         "none",
         4,
@@ -293,7 +293,7 @@ class Device:
         "work-items that may ask in one clock, two words each", "APP 4.7", 16
     )
     # launch
-    launch_us: float = _amount(
+    launch_overhead_us: float = _amount(
         "microseconds that a launch costs host and chip before its first wavefront",
         "APP: at most 225",
         225.0,
@@ -331,8 +331,8 @@ class Device:
         )
         _check(
             self,
-            "result_clocks",
-            self.result_clocks >= self.bundle_clocks,
+            "alu_latency_clocks",
+            self.alu_latency_clocks >= self.bundle_clocks,
             f"can't be below bundle_clocks {self.bundle_clocks}",
         )
 
@@ -357,7 +357,13 @@ class Device:
     @property
     def single_gflops(self) -> float:
         """Peak in single precision, Gflop/s: two flops per lane and clock."""
-        return 2 * self.simd_engines * self.thread_processors * self.lanes * self.clock_ghz
+        return (
+            2
+            * self.simd_engines
+            * self.thread_processors
+            * self.processing_elements
+            * self.clock_ghz
+        )
 
     @property
     def double_gflops(self) -> float:
@@ -512,7 +518,9 @@ class Host:
     dma_gb_s: float = _positive(
         "GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0
     )
-    naive_gb_s: float = _positive("GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0)
+    pageable_gb_s: float = _positive(
+        "GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0
+    )
     remote_store_gb_s: float = _positive(
         "GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
     )
@@ -522,8 +530,8 @@ class Host:
         most = f"dma_gb_s {self.dma_gb_s}, which can't be above pcie_gb_s {self.pcie_gb_s}"
         _check(
             self,
-            "naive_gb_s",
-            self.naive_gb_s < self.dma_gb_s <= self.pcie_gb_s,
+            "pageable_gb_s",
+            self.pageable_gb_s < self.dma_gb_s <= self.pcie_gb_s,
             f"has to be below {most}",
         )
 
@@ -533,7 +541,7 @@ class Host:
         is such a copy and then a DMA: 1 / naive = 1 / copy + 1 / dma (6 GB/s on the default
         host).
         """
-        return 1 / (1 / self.naive_gb_s - 1 / self.dma_gb_s)
+        return 1 / (1 / self.pageable_gb_s - 1 / self.dma_gb_s)
 
 
 XEON = Host(name="2 x Xeon X5650")

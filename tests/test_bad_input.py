@@ -30,13 +30,13 @@ from cypresskit.host import (
     blocked,
     pipeline,
     rates,
-    run,
+    run_tasks,
 )
 from cypresskit.host.blocked import card_bytes, choose_block
 from cypresskit.timing.report import Report
 
 MACHINE, BUS = Machine(), {"bus": Resource("bus", 6.0, "bytes")}
-COPY = run([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
+COPY = run_tasks([Task("copy", "copy", "dma", {"bus": 6.0})], BUS)
 A, B, C = np.ones((4, 5)), np.ones((5, 6)), np.ones((4, 6))
 
 NO_NUMBER = [nan, inf, -1, None, "64", [4], True, 10**400]
@@ -80,8 +80,8 @@ HOST = {name: (getattr(XEON, name), POSITIVE[:-2]) for name in vars(XEON) if nam
 TABLE = {  # function: argument: (a good value, bad ones)
     host.four_stage: PIPELINE,
     host.five_stage: PIPELINE,
-    host.adaptive: SIZES | {"calls": (2, WHOLE)},
-    host.blocked_time: SIZES
+    host.adapt_cpu_share: SIZES | {"calls": (2, WHOLE)},
+    host.blocked_timeline: SIZES
     | {
         "kernel": ("dgemm_tn", [*KERNEL, None]),
         "block": (64, [b for b in WHOLE if b is not None] + [1920]),
@@ -123,18 +123,22 @@ TABLE = {  # function: argument: (a good value, bad ones)
         "k": (64, WHOLE),
         "device": (HD5970, OBJECT),
     },
-    host.static_share: {"machine": (MACHINE, OBJECT)},
-    host.balanced_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
+    host.static_cpu_share: {"machine": (MACHINE, OBJECT)},
+    host.balanced_cpu_share: {"timeline": (COPY, OBJECT), "share": (0.5, SHARE)},
     host.transfer_seconds: {name: TRANSFER[name] for name in ("n", "bandwidth", "precision")},
     host.kernel_seconds: {name: TRANSFER[name] for name in ("n", "rate")},
-    host.effective_rate: TRANSFER,
-    host.balance: {name: TRANSFER[name] for name in ("bandwidth", "rate", "precision")},
-    host.round_trip: TRANSFER,
+    host.rate_with_transfers: TRANSFER,
+    host.n_balance: {name: TRANSFER[name] for name in ("bandwidth", "rate", "precision")},
+    host.round_trip_timeline: TRANSFER,
     lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
-    lambda uses: run([Task("a", "a", "a", {"bus": uses})], BUS): {"uses": (1.0, [*AMOUNT, 0])},
-    lambda name: run([Task("a", "a", "a", {name: 1})], BUS): {"name": ("bus", ["bux", None, 0])},
-    lambda task: run([task], BUS): {"task": (Task("a", "a", "a", {"bus": 1}), OBJECT)},
-    lambda flops: run([], BUS, flops): {"flops": (0.0, AMOUNT)},
+    lambda uses: run_tasks([Task("a", "a", "a", {"bus": uses})], BUS): {
+        "uses": (1.0, [*AMOUNT, 0])
+    },
+    lambda name: run_tasks([Task("a", "a", "a", {name: 1})], BUS): {
+        "name": ("bus", ["bux", None, 0])
+    },
+    lambda task: run_tasks([task], BUS): {"task": (Task("a", "a", "a", {"bus": 1}), OBJECT)},
+    lambda flops: run_tasks([], BUS, flops): {"flops": (0.0, AMOUNT)},
 }
 CASES = [(function, argument) for function, arguments in TABLE.items() for argument in arguments]
 
@@ -221,16 +225,16 @@ def test_the_launch_that_is_changed_there_runs():
 def test_an_empty_timeline_has_no_rate_and_nothing_binds():
     empty = Timeline((), {})
     assert (empty.seconds, empty.gflops, empty.busy, empty.bound) == (0.0, 0.0, {}, "nothing")
-    assert host.balanced_share(empty, 0.2) == 0.2
+    assert host.balanced_cpu_share(empty, 0.2) == 0.2
 
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
     monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
     shares = [
-        share for share, _ in host.adaptive(3, 64, 64, MACHINE, calls=3)
+        share for share, _ in host.adapt_cpu_share(3, 64, 64, MACHINE, calls=3)
     ]  # 0.12 of 3 rows is none
-    assert shares == [host.static_share(MACHINE)] * 3
-    assert host.balanced_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
+    assert shares == [host.static_cpu_share(MACHINE)] * 3
+    assert host.balanced_cpu_share(Timeline((Span(COPY.spans[0].task, 0, 1),), BUS), 0.2) == 0.2
 
 
 @pytest.mark.parametrize("place", [((2, 3),), (200, 3.0), ("a",), (2,), (None, 3), (True, 0)])
@@ -245,10 +249,14 @@ def test_an_element_is_a_row_and_a_column(place):
         (lambda: ck.workbench("nodir/x.il"), OSError, "there is no folder nodir for x.il: make it"),
         (lambda: ck.workbench("nodir/x.il", like="sgemm_tn"), OSError, "there is no folder nodir"),
         (lambda: ck.workbench(5), TypeError, "file is a path, such as 'my_kernel.il', not 5"),
-        (lambda: ck.kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
+        (lambda: ck.load_kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
         (lambda: ck.workbench(step="99"), ValueError, "step is one of '00', '01a', '01b',"),
         (lambda: ck.workbench(step="00", text=5), TypeError, "text is a kernel's text, not 5"),
-        (lambda: ck.price("mine.il"), TypeError, "price takes a report: ck.price(ck.simulate("),
+        (
+            lambda: ck.line_costs("mine.il"),
+            TypeError,
+            "line_costs takes a report: ck.line_costs(ck.simulate(",
+        ),
         *(
             (
                 lambda window=window: ck.draw.wavefronts("mine.il", window=window),
@@ -257,7 +265,7 @@ def test_an_element_is_a_row_and_a_column(place):
             )
             for window in (*NO_NUMBER, (1, 2, 3), (5, 3), (-1, 3), (0, inf), (nan, 1), ("a", "b"))
         ),
-        (lambda: ck.kernel("mine"), KeyError, "Did you mean the file `mine.il`?"),
+        (lambda: ck.load_kernel("mine"), KeyError, "Did you mean the file `mine.il`?"),
         (lambda: ck.verify("mine"), KeyError, "Did you mean the file `mine.il`?"),
     ],
 )
@@ -314,7 +322,7 @@ def test_a_gpu_that_runs_cuda_is_no_board_for_a_kernel_that_is_given():
 
 
 def test_a_kernel_of_one_s_own_is_a_short_line():
-    mine = ck.kernel(ck.kernels["sgemm_tn"].text, name="mine")
+    mine = ck.load_kernel(ck.kernels["sgemm_tn"].text, name="mine")
     assert repr(mine).startswith("Kernel('mine', block=(8, 8), k_step=2, trans_a=True")
     assert repr(mine).endswith(" lines of IL)") and len(repr(mine)) < 200
 
@@ -324,7 +332,7 @@ ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
 
 def test_an_error_ends_a_question_once():
     with pytest.raises(ValueError, match=r"ever become true\? Say which kernel"):
-        ck.kernel(ENDLESS)
+        ck.load_kernel(ENDLESS)
 
 
 @pytest.mark.filterwarnings("ignore:.*doesn't multiply")

@@ -6,7 +6,7 @@ import cypresskit as ck
 
 
 def test_the_choice_matches_gemms_kernel_and_shows_padding():
-    choice = ck.choose(1000, 1000, 1000, "double", trans_a=True)
+    choice = ck.choose_kernel(1000, 1000, 1000, "double", trans_a=True)
     assert (choice.kernel.name, choice.padded, choice.transposed) == (
         "dgemm_tn",
         (1000, 1000, 1000),
@@ -22,16 +22,16 @@ def test_the_choice_matches_gemms_kernel_and_shows_padding():
 
 
 def test_vectors_and_thin_shapes_get_kernels_of_their_own():
-    assert ck.choose(4096, 1, 4096).kernel.vector
-    assert ck.choose(64, 64, 8192).kernel.convention.parts > 1
-    assert ck.choose(4096, 4096, 512, trans_a=True).kernel.name == "sgemm_tn"
+    assert ck.choose_kernel(4096, 1, 4096).kernel.vector
+    assert ck.choose_kernel(64, 64, 8192).kernel.convention.parts > 1
+    assert ck.choose_kernel(4096, 4096, 512, trans_a=True).kernel.name == "sgemm_tn"
 
 
 def test_padding_is_chosen_by_cost():
     """On 65 x 65 x 4096 a tile of 64 x 64 wastes three quarters."""
-    choice = ck.choose(65, 65, 4096)
+    choice = ck.choose_kernel(65, 65, 4096)
     assert choice.waste < 0.6
-    assert ck.choose(0, 5, 3).waste == 0
+    assert ck.choose_kernel(0, 5, 3).waste == 0
 
 
 @pytest.mark.slow
@@ -60,6 +60,6 @@ def test_the_choices_estimate_is_close_to_the_timing_model():
         ("double", 640, 640, 640),
         ("double-double", 100, 90, 80),
     ):
-        for choice in (best := ck.choose(m, n, k, precision), *best.others):
+        for choice in (best := ck.choose_kernel(m, n, k, precision), *best.others):
             report = simulate(choice.kernel, n, m=m, k=k)
             assert choice.seconds == pytest.approx(report.clocks / 0.85e9, rel=0.5)

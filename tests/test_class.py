@@ -41,7 +41,7 @@ def collect(folder: Path, who) -> None:
 
 def marks(folder: Path, submitted: str, out: str, *options: str) -> int:
     """Mark what was submitted."""
-    return cli.main(["marks", *options, str(folder / submitted), str(folder / out)])
+    return cli.main(["grade", *options, str(folder / submitted), str(folder / out)])
 
 
 def table(out: Path) -> dict[str, dict[str, str]]:
@@ -179,7 +179,7 @@ def main(folder: Path) -> None:
     hand_out(folder, who, absent)
     collect(folder, who)
     roster = "--roster", str(folder / "class.csv")
-    for out, options in (("marks", ()), ("again", ()), ("bare", ("--without-sandbox",))):
+    for out, options in (("marks", ()), ("again", ()), ("bare", ("--no-sandbox",))):
         begun = time.monotonic()
         status = marks(folder, "submitted", out, *roster, *options)
         rows = table(folder / out)

@@ -99,7 +99,7 @@ def rubbish() -> None:
 def test_files_that_are_no_programs_are_rejected_in_a_line(here, capsys, file, said):
     rubbish()
     path = file if "/" in file else f"./{file}"
-    error = refused(capsys, ["card", path])
+    error = refused(capsys, ["stats", path])
     assert said in error and error.count("\n") == 1
 
 
@@ -117,7 +117,7 @@ def test_help_of_the_whole_names_every_command(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     named = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.M))
-    assert named == {"lab", "kernels", "card", "il", "time", "contest", "marks", "handout"}
+    assert named == {"lab", "kernels", "stats", "explain", "time", "contest", "grade", "handout"}
 
 
 def test_every_command_that_the_documents_name_is_understood():
@@ -144,7 +144,7 @@ def test_module_is_the_same_command():
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
     reads, writes = os.pipe()
     os.close(reads)
-    command = [sys.executable, "-m", "cypresskit", "card", "sgemm_tn"]
+    command = [sys.executable, "-m", "cypresskit", "stats", "sgemm_tn"]
     ended = subprocess.run(command, stdout=writes, stderr=subprocess.PIPE, text=True)
     os.close(writes)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -153,16 +153,16 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
 @pytest.mark.parametrize("output", ["closed", "full"])
 def test_output_that_nobody_takes_ends_the_command_with_a_line(output):
     command = (
-        f"{sys.executable} -m cypresskit card sgemm_tn"
+        f"{sys.executable} -m cypresskit stats sgemm_tn"
         f" {'>&-' if output == 'closed' else '>/dev/full'}"
     )
     ended = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert ended.returncode == 1
-    assert re.fullmatch(r"cypresskit card: .*standard output.*\n", ended.stderr)
+    assert re.fullmatch(r"cypresskit stats: .*standard output.*\n", ended.stderr)
 
 
 def test_names_of_files_cannot_steer_the_terminal(here, capsys):
-    error = refused(capsys, ["card", "./\x1b[2Jevil.il"])
+    error = refused(capsys, ["stats", "./\x1b[2Jevil.il"])
     assert "\x1b" not in error and r"can't read \x1b[2Jevil.il: there is no such file" in error
 
 
@@ -232,7 +232,7 @@ def test_outside_a_clone_lessons_go_to_the_folder_where_one_is(here, monkeypatch
     assert not (here / "clone/cypresskit-lessons").exists()
 
 
-# -- time, card
+# -- time, stats
 # --------------------------------------------------------------------------------------------------
 
 
@@ -242,7 +242,7 @@ def test_time_prints_a_report(capsys):
 
 
 def test_time_prints_what_each_line_costs(capsys):
-    text = said(capsys, "time", "sgemm_nn", "--n", "256", "--lines")
+    text = said(capsys, "time", "sgemm_nn", "--n", "256", "--costs")
     prices, what_if, report = text.split("\n\n")
     assert "is the dearest" in prices and "sample_resource(0)" in prices
     assert "empty wavefront slots" in what_if
@@ -259,11 +259,11 @@ def test_a_kernel_of_ones_own_is_timed(capsys, tmp_path):
 def test_a_launch_without_arrays_says_what_it_lacks():
     program = cypresskit.kernels["sgemm_tn"].program
     with pytest.raises(
-        ValueError, match=r"pass launch=ck\.Shape\(program, domain, textures, constants\)"
+        ValueError, match=r"pass launch=ck\.LaunchShape\(program, domain, textures, constants\)"
     ):
         cypresskit.simulate(program)
     with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
-        cypresskit.Shape(program, (16, 16))
+        cypresskit.LaunchShape(program, (16, 16))
     for order in (["inputs", "outputs", "constants"], ["constants", "inputs", "outputs"]):
         with pytest.raises(ValueError, match=r"reads cb0: pass constants=\{0: array\}"):
             check_needs(program, dict.fromkeys(order))
@@ -275,23 +275,23 @@ def test_a_launch_without_arrays_says_what_it_lacks():
         }
         half[name] = half[name] | {1: np.zeros((8, 8, 4), np.float16)}
         with pytest.raises(TypeError, match=rf"^{name}\[1\] has dtype float16"):
-            cypresskit.Shape(program, (16, 16), **half)
+            cypresskit.LaunchShape(program, (16, 16), **half)
     array = np.zeros((128, 32, 4), np.float32)
-    shape = cypresskit.Shape(
+    shape = cypresskit.LaunchShape(
         program, (16, 16), {0: (32, 128), 1: array}, {0: np.zeros((5, 4), np.float32)}
     )
     assert shape.textures[0] == shape.textures[1]
 
 
-def test_card_prints_a_card_or_a_listing(capsys):
-    assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "card", "sgemm_tn"))
-    assert "MULADD_IEEE" in said(capsys, "card", "sgemm_tn", "--listing")
+def test_stats_prints_the_statistics_or_a_listing(capsys):
+    assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "stats", "sgemm_tn"))
+    assert "MULADD_IEEE" in said(capsys, "stats", "sgemm_tn", "--listing")
 
 
-def test_card_reads_a_file_of_ones_own(capsys, tmp_path):
+def test_stats_reads_a_file_of_ones_own(capsys, tmp_path):
     path = tmp_path / "mine.il"
     path.write_text("il_ps_2_0\nadd r0, vWinCoord0, vWinCoord0\nmov o0, r0\nend\n")
-    assert "mine" in said(capsys, "card", str(path))
+    assert "mine" in said(capsys, "stats", str(path))
 
 
 MISTYPED = tomllib.loads((HERE / "cases/mistyped_commands.toml").read_text(encoding="utf-8"))

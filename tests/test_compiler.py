@@ -312,7 +312,7 @@ def test_a_card_counts_the_boards_own_quads_a_clock():
     alone, wide = (
         ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).card() for quads in (1, 4)
     )
-    assert wide.alu_to_tex == pytest.approx(4 * alone.alu_to_tex)
+    assert wide.alu_fetch_ratio == pytest.approx(4 * alone.alu_fetch_ratio)
 
 
 def test_each_row_of_a_card_says_what_it_means():

@@ -102,7 +102,9 @@ def test_fewer_fetches_are_gathered_where_registers_run_out():
 
 def test_boards_that_share_their_limits_share_their_code():
     program = ck.kernels["sgemm_tn"].program
-    faster = replace(ck.HD5870, name="HD 5870", clock_ghz=1.0, switch_clocks=1, l1_bytes=16384)
+    faster = replace(
+        ck.HD5870, name="HD 5870", clock_ghz=1.0, clause_switch_clocks=1, l1_bytes=16384
+    )
     fastest = replace(faster, clock_ghz=1.1)
     assert faster.limits == fastest.limits == ck.HD5870.limits
     made, other = compile(program, fastest), compile(program, faster)

@@ -894,7 +894,7 @@ REPORTED = [
 
 
 def test_functions_that_take_a_report_are_known():
-    assert {ck.price, ck.what_if, draw.chip, draw.wavefronts} <= set(REPORTED)
+    assert {ck.line_costs, ck.what_if, draw.chip, draw.wavefronts} <= set(REPORTED)
 
 
 @pytest.mark.parametrize("function", REPORTED, ids=lambda one: one.__name__)

@@ -170,7 +170,11 @@ def test_every_number_has_unit_and_source_or_calibration():
     for f in fields(HD5870)[1:]:
         assert f.metadata["unit"], f.name
         assert (f.metadata["source"] != "none") or f.metadata["calibrated"], f.name
-    assert {c.name for c in calibrations(HD5870)} > {"l1_clocks", "launch_us", "line_bytes"}
+    assert {c.name for c in calibrations(HD5870)} > {
+        "l1_clocks",
+        "launch_overhead_us",
+        "line_bytes",
+    }
     assert "<td>clock_ghz</td><td>0.725</td><td>GHz</td><td>Table 1</td>" in HD5850._repr_html_()
 
 
@@ -221,8 +225,8 @@ DOCUMENTED = {
     "alu_clause_slots": 128,
     "tex_clause_fetches": 16,
     "bundle_clocks": 4,
-    "result_clocks": 8,
-    "switch_clocks": 40,
+    "alu_latency_clocks": 8,
+    "clause_switch_clocks": 40,
     "quads_per_clock": 1,
     "l2_slices": 8,
 }

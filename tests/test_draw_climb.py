@@ -99,7 +99,7 @@ def test_the_books_figures_are_the_models():
         Timed("block_4x4"),
         Timed("block_8x8"),
         Timed("sgemm_tn_37"),
-        Timed("round_trip"),
+        Timed("round_trip_timeline"),
     ):
         gflops, ceiling, unit = stored_figures.climb(launch)
         assert [gflops, ceiling] == pytest.approx(FIGURES[launch][:2], rel=0.005), (

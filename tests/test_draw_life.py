@@ -21,7 +21,9 @@ class Life:
     def __init__(self, element: tuple[int, int]) -> None:
         self.report = simulate("sgemm_tn", N)
         rate = self.report.flops / self.report.seconds
-        self.trip = host.round_trip(N, 1e9 * host.Machine(ck.HD5870).host.dma_gb_s, rate, "single")
+        self.trip = host.round_trip_timeline(
+            N, 1e9 * host.Machine(ck.HD5870).host.dma_gb_s, rate, "single"
+        )
         self.whole = self.trip.seconds
         row, column = element
         self.wavefront = row // 64 * (N // 64) + column // 64
@@ -145,7 +147,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
 
     def bundle(say: Said, shown):
         clocks = re.search(r", (\d+) clocks", say.text)
-        return linked(say) and (clocks is None or int(clocks[1]) == ck.HD5870.result_clocks)
+        return linked(say) and (clocks is None or int(clocks[1]) == ck.HD5870.alu_latency_clocks)
 
     def on_their_way(_) -> float:
         fetches = [e for e in life.report.timeline if e.wavefront == 0 and e.kind == "TEX"]

@@ -15,7 +15,7 @@ from said import Rule, Said, assert_held, on_scale
 
 import cypresskit as ck
 from cypresskit import draw, host
-from cypresskit.host import Resource, Task, Timeline, run
+from cypresskit.host import Resource, Task, Timeline, run_tasks
 
 FRAMES = 240
 
@@ -184,7 +184,7 @@ def run_rows(run: Timeline, runs: dict[str, Timeline]) -> list[str]:
 
 
 def in_blocks(n: int, block: int, overlap: bool = True) -> Timeline:
-    return host.blocked_time(n, n, n, host.Machine(ck.HD5870), block=block, overlap=overlap)
+    return host.blocked_timeline(n, n, n, host.Machine(ck.HD5870), block=block, overlap=overlap)
 
 
 RUNS = {
@@ -197,7 +197,9 @@ RUNS = {
         "hybrid": host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1)
     },
     "blocks": lambda: {"waits": in_blocks(3584, 1792, False), "overlaps": in_blocks(3584, 1792)},
-    "round trips": lambda: {f"N = {n}": host.round_trip(n, 3e9, 450e9) for n in (600, 2400)},
+    "round trips": lambda: {
+        f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)
+    },
     "by hand": lambda: {"by hand": ck.teach.pipelines.by_hand([2, 3, 1], units=4)},
 }
 
@@ -227,7 +229,7 @@ def test_a_row_says_how_much_of_its_capacity_was_used(seed):
         uses = {f"DMA {n % 2}": moved, "bus": moved}
         tasks.append(Task(f"send {n}", "send", f"DMA {n % 2}", uses, {}, {f"A{n}": "a"}))
     tasks.append(Task("mult", "mult", "chip 0", {"chip 0": chance.choice([1.0, 3.0])}, {"A0": "a"}))
-    timed = run(tasks, resources, 1e9)
+    timed = run_tasks(tasks, resources, 1e9)
     player = draw.timeline(timed, names=("one",))
     rows = [row.strip() for row in player._text.splitlines()[2:]]
     shown = dict(zip(rows, frames(player, "worked one", "value")[-1].tolist(), strict=True))
@@ -245,7 +247,7 @@ def test_a_stage_has_one_share_in_its_row_and_in_the_sentence(size):
     """Products of lesson 09, one task after the other: some shares lie at the middle between two
     whole numbers.
     """
-    timed = host.round_trip(size, 3e9, 450e9)
+    timed = host.round_trip_timeline(size, 3e9, 450e9)
     player = draw.timeline(timed, names=("one",))
     shown = sorted(frames(player, "worked one", "value")[-1].tolist())
     told = sorted(int(n) for n in re.findall(r"(\d+) %", player.captions[-1]))
@@ -316,7 +318,7 @@ def test_a_tasks_bar_is_in_its_own_row_alone():
         "chip 0": Resource("chip 0", 1.0, "seconds"),
         "bus": Resource("bus", 10.0, "bytes"),
     }
-    player = draw.timeline(run([task], resources, 1e9), names=("one",))
+    player = draw.timeline(run_tasks([task], resources, 1e9), names=("one",))
     assert len(drawn(player, "tasks one")["shade"]) == len(drawn(player, "bus one")["shade"]) == 1
     assert frames(player, "worked one", "value")[-1].tolist() == [100, 10]
 
@@ -370,7 +372,7 @@ def test_lesson_10_reads_its_answers_off_the_picture():
     """
     machine = host.Machine(ck.HD5870)
     made = [
-        host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap)
+        host.blocked_timeline(3584, 3584, 3584, machine, block=1792, overlap=overlap)
         for overlap in (False, True)
     ]
     player = draw.timeline(*made, names=("waits", "overlaps"))
@@ -398,7 +400,7 @@ def test_the_labels_of_blocks_are_whole():
         for name in ("C[0,0]'", "AB[0.1.0.1]", "A[3]")
     ]
     player = draw.timeline(
-        run(tasks, {"chip 0": Resource("chip 0", 1.0, "seconds")}, 1e9), names=("one",)
+        run_tasks(tasks, {"chip 0": Resource("chip 0", 1.0, "seconds")}, 1e9), names=("one",)
     )
     said = {name for track in player.tracks for name in track.names}
     said |= {
@@ -415,7 +417,7 @@ def test_the_labels_of_blocks_are_whole():
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_name_without_its_timeline_is_rejected(count):
     task = Task("mult", "mult", "chip 0", {"chip 0": 2.0})
-    runs = [run([task], {"chip 0": Resource("chip 0", 1.0, "s")})] * count
+    runs = [run_tasks([task], {"chip 0": Resource("chip 0", 1.0, "s")})] * count
     names = ("mine", "yours", "hers")[: count + 1]
     with pytest.raises(ValueError, match=f"{count + 1} headings for {count} timelines"):
         draw.timeline(*runs, names=names)

@@ -44,7 +44,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
     def caption(say: Said, _):
         now, numbers = clock(say), [clock(say)]
         for report in reports:
-            switch = report.device.switch_clocks
+            switch = report.device.clause_switch_clocks
             between = [(start, min(start + switch, end)) for _, start, end in gaps(report)]
             waits = [(min(start + switch, end), end) for _, start, end in gaps(report)]
             kinds = {
@@ -63,7 +63,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         """Turns of the loop, each with one clause of its longest kind in these kernels."""
         code = compile(KERNELS[report.kernel].program)
         bundles = max(len(clause.bundles) for clause in code.main_loop)
-        longest = report.device.clause_clocks + report.device.result_clocks * bundles
+        longest = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * bundles
         clauses = [e for e in report.timeline if e.kind == "ALU"]
         over = [e.end for e in clauses if abs(e.end - e.start - longest) < 0.5]
         return sum(window[0] < end <= now for end in over)
@@ -71,7 +71,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
     def story(say: Said, _):
         report, number = reports[say.index // 100_000], say.index % 100_000
         switch, spent = (
-            report.device.switch_clocks,
+            report.device.clause_switch_clocks,
             dict.fromkeys(
                 ("computes", "fetches", "stores", "is between clauses", "waits for its turn"), 0.0
             ),
@@ -268,12 +268,14 @@ def test_the_strips_add_up_to_the_reports_busy_clocks(kernel):
     window = (0.0, float(report.use.clocks[-1]))
     player = draw.wavefronts(report, window=window)
     busy = {unit: report.use.shares[unit][:, 0].mean() for unit in ("ALU", "texture")}
-    setup = sum(e.kind == "ALU" for e in report.timeline) * board.clause_clocks / 2 / window[1]
+    setup = (
+        sum(e.kind == "ALU" for e in report.timeline) * board.clause_overhead_clocks / 2 / window[1]
+    )
     shown = {
         unit: frames(player, f"{unit} {kernel}", "value")[-1, 0] for unit in ("ALU", "TEX", "turns")
     }
     assert shown["ALU"] == pytest.approx(100 * (busy["ALU"] + setup), abs=0.51)
     assert shown["TEX"] == pytest.approx(100 * busy["texture"], abs=0.51)
-    card = ck.card(kernel)
+    card = ck.kernel_stats(kernel)
     mine = (report.use.wavefronts[:, 0] == 0).sum()
     assert shown["turns"] == mine * n // card.k_per_iteration

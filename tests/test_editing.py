@@ -147,7 +147,7 @@ def test_a_known_kernel_has_its_card_on_the_workbench(name):
     answer_job(job | {"parts": ["code"]}, JobMemory(), said.append)
     (code,) = (message for message in said if message.get("card"))
     del code["card"]["nominal_gflops"]  # which pages without a clock show
-    assert code["card"].items() <= vars(ck.card(name)).items()
+    assert code["card"].items() <= vars(ck.kernel_stats(name)).items()
 
 
 # -- verdict and clocks
@@ -190,12 +190,13 @@ def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
         assert (small.a @ small.b == small.c).all()
         assert small.wrong is None and small.answer()["c"] == small.answer()["right"]
     warnings.simplefilter("ignore")
-    wrong = ck.kernel(NAIVE.replace("r2.x, r3.x", "r2.x, r2.x"), like="sgemm_naive")
+    wrong = ck.load_kernel(NAIVE.replace("r2.x, r3.x", "r2.x, r2.x"), like="sgemm_naive")
     small = small_product(wrong)
     assert (small.c == (small.a**2).sum(1)[:, None]).all()
     assert small_product(ck.kernels["sgemv_n"]) is None
     assert (
-        small_product(ck.kernel(NAIVE.replace("add r0.z", "add r0.w"), like="sgemm_naive")) is None
+        small_product(ck.load_kernel(NAIVE.replace("add r0.z", "add r0.w"), like="sgemm_naive"))
+        is None
     )
 
 
@@ -269,7 +270,7 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
     """Where texture limits, but its lines cost little; and nowhere else."""
     for name in ("sgemm_naive", "sgemm_tn", "sgemm_nn", "dgemm_tn"):
         report = ck.simulate(name, 512)
-        prices = ck.price(report)
+        prices = ck.line_costs(report)
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
         own = [line.price for line in prices.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
@@ -307,8 +308,10 @@ def unrolled_gemv(turns=4):
 def test_a_turn_that_takes_more_steps_of_k_is_launched_with_these():
     mine, seen = measured_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
     assert (seen.right, mine.k_step) == (True, 16)
-    assert ck.kernel(unrolled_gemv(), like="sgemv_n").k_step == 16
-    assert not ck.verify(ck.kernel(unrolled_gemv(), like="sgemv_n", k_step=8)), "it reads beyond"
+    assert ck.load_kernel(unrolled_gemv(), like="sgemv_n").k_step == 16
+    assert not ck.verify(ck.load_kernel(unrolled_gemv(), like="sgemv_n", k_step=8)), (
+        "it reads beyond"
+    )
 
 
 RIGHT = {
@@ -327,7 +330,7 @@ def test_the_launch_of_a_wrong_text_doesnt_depend_on_what_came_before(name, befo
     at = [n for n, line in enumerate(lines) if re.match(r" *mad r\d+.* r\d+\.y,", line)][-1]
     lines[at] = re.sub(r"(r\d+)\.y,", r"\1.x,", lines[at], count=1)
     wrong = "\n".join(lines)
-    earlier = {"right": ck.kernel(right.text), "other": block_kernel(4, 4, 2, scaled=True)}
+    earlier = {"right": ck.load_kernel(right.text), "other": block_kernel(4, 4, 2, scaled=True)}
     mine, seen = measured_answers.judged_kernel(
         wrong, "mine.il", "sgemm_naive", before=earlier.get(before)
     )

@@ -183,7 +183,7 @@ def test_a_text_that_was_changed_outside_before_its_verdict_is_shown_as_not_judg
 
 
 def bench_kernel(text):
-    return ck.kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
+    return ck.load_kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
 
 
 def test_a_wrong_term_is_found_shown_and_mended(begin, page):
@@ -210,10 +210,10 @@ def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin
         (right, wrong) for name, right, wrong in kernel_answers() if name == "check_four_by_eight"
     ]
     right = answers[0][0]
-    like = ck.kernel(right)
+    like = ck.load_kernel(right)
     for _, wrong in answers:
         try:
-            mine = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+            mine = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)
         except ValueError:
             continue
         if ck.verify(mine).wrong is not None:

@@ -18,7 +18,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.steps import STEPS, book_kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 
 NOTHING = {"like": None, "n": 64}
 
@@ -130,7 +130,7 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
     missed = []
     for (name, right), texts in products().items():
         try:
-            like = ck.kernel(right)
+            like = ck.load_kernel(right)
         except ValueError:
             counts["without a launch"] += len(texts)
             continue
@@ -155,7 +155,7 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
                 f["line"] for f in verdict["findings"] if f["kind"] not in ("launch", "answer")
             ]
             try:
-                mine = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+                mine = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)
                 findings = ck.verify(mine).findings
             except ValueError:
                 findings = ()
@@ -181,6 +181,6 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
 
 
 def test_a_hint_that_names_figures_of_the_book_has_those_of_its_code():
-    made = card(book_kernel(STEPS["03"].good))
+    made = kernel_stats(book_kernel(STEPS["03"].good))
     words = f"{made.loop_bundles} bundles and {made.gprs} registers, for {made.wavefronts} wave"
     assert words in STEPS["03"].hint

@@ -101,7 +101,7 @@ OTHERS = ["sgemm_nn", "sgemm_64x64", "start 12"]
 def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
     """The same code on chips whose registers hold from 5 to 12 wavefronts of it."""
     step = STEPS[name.removeprefix("start ")] if name.startswith("start") else None
-    kernel = ck.kernel(step.book, like=book_kernel(step.like)) if step else book_kernel(name)
+    kernel = ck.load_kernel(step.book, like=book_kernel(step.like)) if step else book_kernel(name)
     gprs = ck.simulate(kernel, N).registers
     reports = {}
     for active in range(5, 13):
@@ -131,7 +131,7 @@ def test_of_a_product_that_is_done_in_part_it_says_so(name):
     kernel = ck.kernels[name]
     lines = [n for n, i in enumerate(kernel.program.lines) if re.match(r"\s*d?mad r[3-9]", i)]
     left = [text for n, text in enumerate(kernel.program.lines) if n not in lines[2:]]
-    mine = ck.kernel("\n".join(left), like=kernel)
+    mine = ck.load_kernel("\n".join(left), like=kernel)
     problem = measured_answers.clocks_answer(mine, 1024)["problem"]
     assert "leaves out some of the products" in problem and "flops, or" not in problem
 
@@ -178,7 +178,7 @@ end
 
 @pytest.mark.parametrize("helps", BOTTLENECKS, ids=lambda each: each.bound)
 def test_rules_take_a_kernel_without_a_bundle(helps):
-    kernel = ck.kernel(ONLY_FETCHES, like="sgemm_naive")
+    kernel = ck.load_kernel(ONLY_FETCHES, like="sgemm_naive")
     facts = Facts(ck.simulate(kernel, 128), kernel)
     assert not facts.bundles
     for rule in helps.rules:

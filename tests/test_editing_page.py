@@ -20,7 +20,7 @@ from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.compiled import card as kernel_card
+from cypresskit.kernels.compiled import kernel_stats as kernel_card
 from cypresskit.kernels.generated import block_kernel
 from tools import book
 

@@ -60,7 +60,7 @@ WAYS = {  # to the same product: what it is asked with, and whether b is a vecto
         True,
     ),
     "packed": (
-        lambda *abc, **how: ck.gemm_packed(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2],
+        lambda *abc, **how: ck.gemm_batched(*(np.stack([x, 2 * x, x]) for x in abc), **how)[2],
         False,
     ),
     "out of core": (lambda *abc, **how: ck.gemm_out_of_core(*abc, **how)[0], False),
@@ -170,10 +170,10 @@ def test_double_double_matrices_and_scalars():
 def test_packed_products_as_blas_has_them():
     nan = np.full((2, 3, 3), np.nan, np.float32)
     ones = np.ones((2, 3, 3), np.float32)
-    assert (ck.gemm_packed(ones, ones, nan) == 3).all()
-    assert (ck.gemm_packed(nan, nan, ones, alpha=0.0, beta=2.0) == 2).all()
-    assert ck.gemm_packed(ones[:0], ones[:0]).shape == (0, 3, 3)
-    assert (ck.gemm_packed(ones[:, :, :0], ones[:, :0]) == 0).all()
+    assert (ck.gemm_batched(ones, ones, nan) == 3).all()
+    assert (ck.gemm_batched(nan, nan, ones, alpha=0.0, beta=2.0) == 2).all()
+    assert ck.gemm_batched(ones[:0], ones[:0]).shape == (0, 3, 3)
+    assert (ck.gemm_batched(ones[:, :, :0], ones[:, :0]) == 0).all()
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def test_vectors_and_packed_products_may_be_long():
     ones = np.ones((1, 1_000_000))
     assert ck.gemv(ones, ones[0]) == 1_000_000
     ones = np.ones((1, 1, 400_000), np.float32)
-    assert ck.gemm_packed(ones, ones.reshape(1, -1, 1)) == 400_000
+    assert ck.gemm_batched(ones, ones.reshape(1, -1, 1)) == 400_000
 
 
 def test_the_explaining_engine_sums_as_far_as_the_fast_one():
@@ -252,11 +252,11 @@ def test_the_explaining_engine_sums_as_far_as_the_fast_one():
     assert ck.gemm(ones, ones.T, kernel="sgemm_tn", engine="explain") == 5000
 
 
-@pytest.mark.parametrize("product", ["gemm", "gemv", "gemm_packed"])
+@pytest.mark.parametrize("product", ["gemm", "gemv", "gemm_batched"])
 def test_every_product_passes_on_what_a_launch_takes(product):
     whole = np.ones((2, 4, 4), np.float32)
     vector = whole[0], whole[0, 0]
-    given = {"gemm": (whole[0],) * 2, "gemv": vector, "gemm_packed": (whole, whole)}
+    given = {"gemm": (whole[0],) * 2, "gemv": vector, "gemm_batched": (whole, whole)}
     multiply = getattr(ck, product)
     for how in ({"engine": "explain"}, {"threads": 1}, {"observers": []}):
         assert (multiply(*given[product], **how) == 4).all()

@@ -15,7 +15,7 @@ from cypresskit.devices import HD5870
 from cypresskit.host import blocked
 from cypresskit.host.blocked import (
     _Blocked,
-    blocked_time,
+    blocked_timeline,
     card_bytes,
     choose_block,
     gemm_out_of_core,
@@ -157,7 +157,7 @@ def test_strips_are_as_deep_as_a_texture_of_their_own_device():
     flat = replace(HD5870, name="flat", texture_side=8192)
     strips = {
         device.name: {
-            s.task.name for s in blocked_time(128, 128, 16384, Machine(device), block=128).spans
+            s.task.name for s in blocked_timeline(128, 128, 16384, Machine(device), block=128).spans
         }
         for device in (HD5870, flat)
     }
@@ -200,10 +200,10 @@ def test_the_strips_of_a_plan_are_counted(rows, columns, chunks, last):
 @settings(max_examples=10)
 def test_where_the_bus_alone_counts_it_chooses_the_block_that_moves_least(sizes):
     """Of all blocks, by the bytes of the copies themselves, C's included."""
-    crawling = replace(ONE, host=replace(ONE.host, naive_gb_s=1e-3))
+    crawling = replace(ONE, host=replace(ONE.host, pageable_gb_s=1e-3))
     chosen = choose_block(*sizes, crawling)
     moved = {
-        block: sum(span.task.bytes for span in blocked_time(*sizes, ONE, block=block).spans)
+        block: sum(span.task.bytes for span in blocked_timeline(*sizes, ONE, block=block).spans)
         for block in range(128, largest_block(HD5870) + 1, 128)
     }
     assert moved[chosen] == min(moved.values())
@@ -211,7 +211,7 @@ def test_where_the_bus_alone_counts_it_chooses_the_block_that_moves_least(sizes)
 
 def test_overlap_hides_the_bus():
     n = 8 * 1792
-    together, apart = (blocked_time(n, n, n, ONE, overlap=overlap) for overlap in (True, False))
+    together, apart = (blocked_timeline(n, n, n, ONE, overlap=overlap) for overlap in (True, False))
     together.check()
     assert together.bound == apart.bound == "chip 0"
     assert together.busy["chip 0"] > 0.95
@@ -225,8 +225,8 @@ def test_overlap_hides_the_bus():
 
 def test_padding_costs_what_it_adds():
     aligned, ragged = (
-        blocked_time(3584, 3584, 3584, ONE),
-        blocked_time(3585, 3585, 3584, ONE, block=1792),
+        blocked_timeline(3584, 3584, 3584, ONE),
+        blocked_timeline(3585, 3585, 3584, ONE, block=1792),
     )
     assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
-    assert blocked_time(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops
+    assert blocked_timeline(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops

@@ -58,7 +58,7 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
 ):
     memory, dma, cpu, chip = speeds
     host = replace(
-        XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, naive_gb_s=dma / 2, cpu_gflops=cpu
+        XEON, memory_gb_s=memory, dma_gb_s=dma, pcie_gb_s=dma, pageable_gb_s=dma / 2, cpu_gflops=cpu
     )
     data = matrices(*sizes, alpha=2.0, beta=beta)
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +67,8 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
         options, machine = {"block": block, "matrices": data}, Machine(HD5970, host, chips)
         if share == "adaptive":
             timelines = [
-                timeline for _, timeline in pipeline.adaptive(*sizes, machine, calls=3, **options)
+                timeline
+                for _, timeline in pipeline.adapt_cpu_share(*sizes, machine, calls=3, **options)
             ]
         else:
             timelines = [PIPELINES[which](*sizes, machine, cpu_share=share, **options)]
@@ -179,7 +180,7 @@ def test_two_chips_contend_for_the_bus(fixed_rate):
     one = five_stage(16384, 16384, 1536, Machine(use_chips=1))
     two = five_stage(16384, 16384, 1536, Machine(use_chips=2))
     assert 1.6 < two.gflops / one.gflops < 1.95
-    wide = replace(XEON, pcie_gb_s=16, dma_gb_s=12, naive_gb_s=3)
+    wide = replace(XEON, pcie_gb_s=16, dma_gb_s=12, pageable_gb_s=3)
     assert five_stage(16384, 16384, 1536, Machine(HD5970, wide)).gflops > 1.05 * two.gflops
 
 
@@ -197,7 +198,7 @@ def test_host_memory_matters_to_the_hybrid_only(fixed_rate):
 
     assert change(2, 0) == pytest.approx(0, abs=0.01)
     assert change(0.5, 1) == pytest.approx(0, abs=0.01)
-    assert change(0.5, pipeline.static_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
+    assert change(0.5, pipeline.static_cpu_share(Machine())) < change(0.5, 0) - 0.02 < -0.02
 
 
 def test_the_share_that_measured_rates_ask_for():
@@ -206,12 +207,12 @@ def test_the_share_that_measured_rates_ask_for():
         Span(Task("cpu", "cpu", "CPU", {}), 0, 1),
         Span(Task("mult", "mult", "chip 0", {}), 0, 8),
     ]
-    assert pipeline.balanced_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
+    assert pipeline.balanced_cpu_share(Timeline(tuple(spans), {}), 0.2) == pytest.approx(2 / 3)
 
 
 def test_the_adaptive_share_makes_both_end_together(fixed_rate):
-    calls = pipeline.adaptive(16384, 16384, 2048, Machine(), calls=5)
+    calls = pipeline.adapt_cpu_share(16384, 16384, 2048, Machine(), calls=5)
     share, timeline = calls[-1]
     assert calls[0][0] == pytest.approx(128 / (128 + 928))
     assert timeline.gflops >= calls[0][1].gflops
-    assert pipeline.balanced_share(timeline, share) == pytest.approx(share, abs=0.003)
+    assert pipeline.balanced_cpu_share(timeline, share) == pytest.approx(share, abs=0.003)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.host.resources import Resource, fair_shares
-from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
+from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
 
 BUS = {"bus": Resource("bus", 6.0, "bytes"), "memory": Resource("memory", 10.0, "bytes")}
 
@@ -66,7 +66,7 @@ def test_shares_are_max_min_fair(demands):
 def test_two_transfers_slow_each_other_while_both_run():
     # together at 3 bytes/s until the small one has gone at 2 s, then the other alone at 6: 12 - 6 =
     # 6 bytes, 1 s
-    timeline = run(
+    timeline = run_tasks(
         [Task("a", "copy", "1", {"bus": 6.0}), Task("b", "copy", "2", {"bus": 12.0})], BUS
     )
     assert [(s.task.name, s.end) for s in timeline.spans] == [
@@ -86,7 +86,7 @@ def test_queues_keep_program_order_and_data_are_waited_for():
             "load 2", "load", "dma", {"bus": 6.0}, {}, {"z": "2"}
         ),  # z is free, but the queue is not
     ]
-    timeline = run(tasks, BUS)
+    timeline = run_tasks(tasks, BUS)
     when = [(s.task.name, round(s.start, 9), round(s.end, 9)) for s in timeline.spans]
     assert when == [("load 0", 0, 1), ("use 0", 1, 3), ("load 1", 3, 4), ("load 2", 4, 5)]
     timeline.check()
@@ -94,7 +94,7 @@ def test_queues_keep_program_order_and_data_are_waited_for():
 
 def test_a_writer_waits_for_an_earlier_one_that_nobody_read():
     tasks = [Task(str(n), "a", str(n), {"bus": 6.0}, {}, {"x": str(n)}) for n in range(3)]
-    timeline = run(tasks, BUS)
+    timeline = run_tasks(tasks, BUS)
     assert [(s.task.name, s.start, s.end) for s in timeline.spans] == [
         ("0", 0, 1),
         ("1", 1, 2),
@@ -111,7 +111,7 @@ def test_busy_is_the_part_of_what_could_have_been_given():
         Task("c", "copy", "2", {"memory": 8.0}),
         Task("d", "copy", "1", {"bus": 6.0}),
     ]
-    timeline = run(tasks, BUS, flops=6e9)
+    timeline = run_tasks(tasks, BUS, flops=6e9)
     assert timeline.seconds == pytest.approx(3)
     assert timeline.busy == {"bus": pytest.approx(1), "memory": pytest.approx(11 / 30)}
     assert (timeline.bound, timeline.gflops) == ("bus", pytest.approx(2))
@@ -126,7 +126,7 @@ def _shifted(**starts: float) -> Timeline:
         Task("read", "a", "2", {"bus": 12.0}, {"x": "old"}),
         Task("rewrite", "a", "3", {"bus": 6.0}, {}, {"x": "new"}),
     ]
-    timeline = run(tasks, BUS)
+    timeline = run_tasks(tasks, BUS)
     timeline.check()
     begun = [starts.get(s.task.name, s.start) for s in timeline.spans]
     moved = [
@@ -161,7 +161,7 @@ RUNS = {
     "with a CPU": lambda: host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1),
     "waits": lambda: in_blocks(False),
     "overlaps": lambda: in_blocks(True),
-    "a bus alone": lambda: run(
+    "a bus alone": lambda: run_tasks(
         [Task(str(n), "copy", str(n % 2), {"bus": 6.0 + n}) for n in range(5)], BUS
     ),
 }
@@ -169,7 +169,7 @@ RUNS = {
 
 def in_blocks(overlap: bool) -> Timeline:
     machine = host.Machine(ck.HD5870)
-    return host.blocked_time(3584, 3584, 3584, machine, block=1792, overlap=overlap)
+    return host.blocked_timeline(3584, 3584, 3584, machine, block=1792, overlap=overlap)
 
 
 def on_bus(timeline: Timeline, times: float) -> Timeline:
@@ -179,7 +179,7 @@ def on_bus(timeline: Timeline, times: float) -> Timeline:
         name: Resource(name, r.capacity * (times if name in bus else 1), r.unit)
         for name, r in timeline.resources.items()
     }
-    return run([span.task for span in timeline.spans], resources, timeline.flops)
+    return run_tasks([span.task for span in timeline.spans], resources, timeline.flops)
 
 
 def path_backwards(timeline: Timeline) -> list[Span]:
@@ -227,7 +227,7 @@ def test_the_same_plan_on_the_same_resources_is_the_same_run(name):
 
 def test_a_bus_twice_as_fast_is_that_of_a_machine_built_so():
     """Against another host, planned and run anew, whose threads copy as fast."""
-    fast = replace(host.Machine().host, dma_gb_s=12.0, pcie_gb_s=16.0, naive_gb_s=4.0)
+    fast = replace(host.Machine().host, dma_gb_s=12.0, pcie_gb_s=16.0, pageable_gb_s=4.0)
     built = host.five_stage(4096, 4096, 1024, host.Machine(host=fast))
     timeline = RUNS["five stages"]()
     bus = [name for name in timeline.resources if name.startswith(("PCIe", "DMA"))]
@@ -241,7 +241,7 @@ def test_the_critical_path_of_two_tasks_by_hand():
         Task("mult", "mult", "chip 0", {"chip 0": 3.0}, {"a": "a", "b": "b"}),
     ]
     resources = {n: Resource(n, 1.0, "seconds") for n in ("DMA 0", "DMA 1", "chip 0")}
-    timeline = run(tasks, resources, 1e9)
+    timeline = run_tasks(tasks, resources, 1e9)
     assert [timeline.spans[n].task.name for n in timeline.critical_path()] == ["send", "mult"]
     assert timeline.faster({"DMA 0": 4.0}).seconds == 4.0, "then it is the other that is waited for"
 
@@ -255,6 +255,8 @@ def test_only_resources_that_are_there_can_be_faster():
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("nan")])
 def test_nothing_is_so_many_times_as_fast(factor):
-    timeline = run([Task("load", "load", "bus", {"bus": 1.0})], {"bus": Resource("bus", 1.0, "s")})
+    timeline = run_tasks(
+        [Task("load", "load", "bus", {"bus": 1.0})], {"bus": Resource("bus", 1.0, "s")}
+    )
     with pytest.raises(ValueError, match=r"'bus', .* times as fast"):
         timeline.faster({"bus": factor})

@@ -396,7 +396,7 @@ GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add
 @pytest.mark.parametrize(("word", "guess"), GUESSES.items())
 def test_suggests_only_near_names_of_the_same_kind(word, guess):
     assert explain_unknown(word, OPCODES).endswith(
-        f"Did you mean `{guess}`?" if guess else "sources (`cypresskit il`)."
+        f"Did you mean `{guess}`?" if guess else "sources (`cypresskit explain`)."
     )
 
 

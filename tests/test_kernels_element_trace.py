@@ -25,7 +25,7 @@ SINGLE = "sgemm_tn"
 def mine(name: str, text: str) -> ck.Kernel:
     """A changed text of a kernel of the catalogue, launched like it."""
     like = ck.kernels[name]
-    return ck.kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+    return ck.load_kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
 
 
 def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:
@@ -203,7 +203,7 @@ def test_a_trace_is_the_same_in_every_process():
         code = (
             "import cypresskit as ck; like = ck.kernels['sgemv_n_reduce2'];"
             "text = like.text.replace('aoffimmi(0,3,', 'aoffimmi(-1,3,', 1);"
-            "print([t.lines for t in ck.trace_element(ck.kernel(text, like=like)).terms])"
+            "print([t.lines for t in ck.trace_element(ck.load_kernel(text, like=like)).terms])"
         )
         environment = os.environ | {"PYTHONHASHSEED": str(seed)}
         command = [sys.executable, "-c", code]
@@ -230,7 +230,7 @@ def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
     slip = factor[:-1] + chance.choice(others)
     for n in slips:
         lines[n] = lines[n].replace(factor, slip, 1)
-    wrong_row = ck.kernel("\n".join(lines), like=block_kernel(side, side))
+    wrong_row = ck.load_kernel("\n".join(lines), like=block_kernel(side, side))
     wrong = ck.verify(wrong_row).wrong
     trace = ck.trace_element(wrong_row, wrong.row, wrong.column)
     match = re.match(r"Line (\d+) multiplies A", trace.notes[0])
@@ -260,8 +260,8 @@ def test_names_the_planted_line_of_wrong_answers():
     missed: list[str] = []
     for check, right, wrong in kernel_answers():
         try:
-            like = ck.kernel(right)
-            kernel = ck.kernel(wrong, like=like, block=like.block, k_step=like.k_step)
+            like = ck.load_kernel(right)
+            kernel = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)
         except (ValueError, KeyError):  # it multiplies no matrices, doesn't assemble, or is empty
             continue
         if ck.verify(kernel).wrong is None:

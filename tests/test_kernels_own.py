@@ -31,7 +31,7 @@ SCREEN = 1600  # characters of an error: twenty lines of eighty
 def test_the_convention_is_found_out(name):
     """Without the catalogue's name and comments, which nothing may be read from."""
     lines = (line.partition(";")[0] for line in ck.kernels[name].text.splitlines())
-    found = ck.kernel("\n".join(lines), name="mine")
+    found = ck.load_kernel("\n".join(lines), name="mine")
     assert found.convention == ck.kernels[name].convention
 
 
@@ -40,13 +40,13 @@ def test_the_convention_is_found_out(name):
 )
 def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps):
     given = write(rows, columns, steps)
-    assert ck.kernel(given.text).convention == given.convention
+    assert ck.load_kernel(given.text).convention == given.convention
 
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_convention_of_a_narrow_block_is_found_out(rows):
     given = block_kernel(rows, rows)
-    assert ck.kernel(given.text).convention == given.convention
+    assert ck.load_kernel(given.text).convention == given.convention
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def is_timed_alike(mine, name, rng):
 
 
 def has_the_same_card(mine, name, rng):
-    own, theirs = (vars(ck.card(kernel)) for kernel in (mine, name))
+    own, theirs = (vars(ck.kernel_stats(kernel)) for kernel in (mine, name))
     assert own | {"name": name} == theirs
 
 
@@ -133,7 +133,8 @@ def is_traced_alike(mine, name, rng):
 
 def is_judged_alike(mine, name, rng):
     own, theirs = (
-        contest.judge(ck.kernels[name] if k is name else ck.kernel(k), n=512) for k in (mine, name)
+        contest.judge(ck.kernels[name] if k is name else ck.load_kernel(k), n=512)
+        for k in (mine, name)
     )
     assert own.gflops == theirs.gflops
     if name == "sgemm_tn":
@@ -142,7 +143,7 @@ def is_judged_alike(mine, name, rng):
 
 def costs_the_same(mine, name, rng):
     n = int(rng.integers(64, 128))
-    own, theirs = (ck.price(ck.simulate(kernel, n)).lines for kernel in (mine, name))
+    own, theirs = (ck.line_costs(ck.simulate(kernel, n)).lines for kernel in (mine, name))
     assert [(line.line, line.price) for line in own] == [(line.line, line.price) for line in theirs]
 
 
@@ -161,7 +162,7 @@ FUNCTIONS = (
 @pytest.mark.parametrize("name", SIX)
 def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
     rng = np.random.default_rng(list(name.encode()))
-    mine = ck.kernel(ck.kernels[name].text, like=name, name="mine")
+    mine = ck.load_kernel(ck.kernels[name].text, like=name, name="mine")
     assert mine.convention == ck.kernels[name].convention
     for function in rng.choice(FUNCTIONS, 2, replace=False):
         function(mine, name, rng)
@@ -172,7 +173,7 @@ def test_a_copy_with_its_convention_does_what_the_catalogues_does(name):
 def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     path = tmp_path / "mine.il"
     path.write_text(TEXT, encoding="utf-8")
-    sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.kernel(TEXT))
+    sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.load_kernel(TEXT))
     for source in sources:
         function(source, "sgemm_tn", np.random.default_rng(7))
 
@@ -183,7 +184,13 @@ def test_edited_texts_are_kernels_or_are_rejected_in_a_screenful():
     rng = random.Random("edits")
     for _ in range(12):
         text = edited(ck.kernels[rng.choice(list(ck.kernels))].text, rng)
-        for function in (ck.kernel, ck.verify, ck.card, ck.compile, lambda x: ck.simulate(x, 64)):
+        for function in (
+            ck.load_kernel,
+            ck.verify,
+            ck.kernel_stats,
+            ck.compile,
+            lambda x: ck.simulate(x, 64),
+        ):
             try:
                 with warnings.catch_warnings(record=True) as caught:
                     function(text)
@@ -220,11 +227,11 @@ def edited(text: str, rng: random.Random) -> str:
 def test_a_wrong_kernel_is_launched_as_most_of_it_is_right_and_says_so():
     text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     with pytest.warns(UserWarning, match="It is taken to be launched as TN") as caught:
-        found = ck.kernel(text)
+        found = ck.load_kernel(text)
     assert found.convention == ck.kernels["sgemm_tn"].convention
     assert caught[0].filename == __file__
     with pytest.warns(UserWarning, match="It is taken to be launched as TN") as again:
-        ck.kernel(text)
+        ck.load_kernel(text)
     assert again[0].filename == __file__
     assert not ck.verify(found)
 
@@ -245,29 +252,29 @@ def test_a_wrong_line_does_not_change_how_a_kernel_is_launched(seed):
     del lines[at]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert ck.kernel("\n".join(lines)).convention == ck.kernels[name].convention
+        assert ck.load_kernel("\n".join(lines)).convention == ck.kernels[name].convention
 
 
 def test_a_text_like_no_kernel_asks_for_like():
     text = "il_ps_2_0\ndcl_output_generic o0\nmov o0, r0\nend\n"
-    with pytest.raises(ck.ConventionError, match=r"Say which kernel .* like=") as caught:
-        ck.kernel(text)
+    with pytest.raises(ck.LaunchConventionError, match=r"Say which kernel .* like=") as caught:
+        ck.load_kernel(text)
     assert "at best" in str(caught.value)
-    assert ck.kernel(text, like="sgemm_naive").convention.streams == 1
+    assert ck.load_kernel(text, like="sgemm_naive").convention.streams == 1
 
 
 def test_like_takes_the_block_that_the_text_has():
     """A block of another size than the sibling's is found, and proved by a product."""
     smaller = write(4, 8, 3)
-    assert ck.kernel(smaller.text, like="sgemm_tn").convention == smaller.convention
-    assert ck.kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
+    assert ck.load_kernel(smaller.text, like="sgemm_tn").convention == smaller.convention
+    assert ck.load_kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
 
 
 def test_like_of_the_other_mode_is_rejected():
     with pytest.raises(
         ValueError, match=r"like is sgemm_64x64, a compute kernel, but mine\.il is a pixel"
     ):
-        ck.kernel(TEXT, like="sgemm_64x64")
+        ck.load_kernel(TEXT, like="sgemm_64x64")
 
 
 @pytest.mark.parametrize(
@@ -300,26 +307,26 @@ def test_a_text_in_place_of_a_name_is_not_quoted_whole():
 
 def test_an_error_names_the_argument():
     with pytest.raises(TypeError, match=r"^like is the name of a kernel"):
-        ck.kernel(TEXT, like=7)
+        ck.load_kernel(TEXT, like=7)
     with pytest.raises(KeyError, match="like is the name"):
-        ck.kernel(TEXT, like="sgem_tn")
+        ck.load_kernel(TEXT, like="sgem_tn")
     for block in ((0, 8), (8,), 8, (8.0, 8), (300, 1)):
         with pytest.raises(ValueError, match=r"^block is \(rows, columns\)"):
-            ck.kernel(TEXT, block=block)
+            ck.load_kernel(TEXT, block=block)
     with pytest.raises(ValueError, match=r"^k_step is a whole number"):
-        ck.kernel(TEXT, k_step=0)
+        ck.load_kernel(TEXT, k_step=0)
 
 
 def test_a_file_that_is_no_text_is_rejected(tmp_path):
     path = tmp_path / "mine.il"
     path.write_bytes(b"il_ps_2_0\n\xff\xfe\n")
     with pytest.raises(ValueError, match="line 2 isn't text"):
-        ck.kernel(path)
+        ck.load_kernel(path)
     with pytest.raises(OSError, match="it is a folder"):
-        ck.kernel(Path(tmp_path))
+        ck.load_kernel(Path(tmp_path))
     (tmp_path / "other.il").write_text("")
     with pytest.raises(FileNotFoundError, match=r"Did you mean `other\.il`\?"):
-        ck.kernel(tmp_path / "othr.il")
+        ck.load_kernel(tmp_path / "othr.il")
 
 
 def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
@@ -334,7 +341,7 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
 
 
 def test_a_catalogue_kernel_may_be_launched_in_another_way():
-    assert ck.kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
-    renamed = ck.kernel("sgemm_tn", name="mine")
+    assert ck.load_kernel("sgemm_tn") is ck.kernels["sgemm_tn"]
+    renamed = ck.load_kernel("sgemm_tn", name="mine")
     assert renamed.name == "mine" and renamed.convention == ck.kernels["sgemm_tn"].convention
-    assert ck.kernel(ck.kernels["sgemm_tn"], k_step=4).k_step == 4
+    assert ck.load_kernel(ck.kernels["sgemm_tn"], k_step=4).k_step == 4

@@ -17,7 +17,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 
 def mine(name: str, text: str) -> ck.Kernel:
     like = ck.kernels[name]
-    return ck.kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+    return ck.load_kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
 
 
 @pytest.mark.parametrize("name", SIX)
@@ -147,5 +147,5 @@ def test_a_right_kernel_runs_each_product_once(monkeypatch):
 
 def test_a_run_that_ends_early_leaves_no_result():
     endless = ck.kernels["sgemm_naive"].text.replace("break_logicalnz r1.x", "", 1)
-    seen = ck.verify(ck.kernel(endless, like="sgemm_naive"))
+    seen = ck.verify(ck.load_kernel(endless, like="sgemm_naive"))
     assert seen.findings.ended_early and seen.result is None and not seen

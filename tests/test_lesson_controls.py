@@ -32,8 +32,8 @@ TIMERS = [
     (timing, "simulate"),
     (why_blocks, "pace"),
     (contest, "timed"),
-    (host, "blocked_time"),
-    (larger, "blocked_time"),
+    (host, "blocked_timeline"),
+    (larger, "blocked_timeline"),
     (host, "five_stage"),
 ]
 
@@ -104,7 +104,7 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
     gflops = report.flops / seconds / 1e9
     megabytes = {name: n / 1e6 for name, n in report.bytes.items()}
     clock = report.device.clock_ghz * 1e9
-    launch = report.device.launch_us * 1e-6
+    launch = report.device.launch_overhead_us * 1e-6
     return {
         r".* on @: # Gflop/s, .*": lambda *_: [
             *before,

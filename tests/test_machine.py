@@ -529,8 +529,8 @@ def test_a_constant_too_large_for_single_precision_is_rejected():
     with pytest.raises(
         ValueError, match=r"constants\[0\] holds -1e\+60, more than a number of single"
     ):
-        ck.Shape(program, (64, 1), constants={0: [1.0, -1e60, float("inf"), 0.0]})
-    shape = ck.Shape(program, (64, 1), constants={0: [1.0, 3.4e38, float("inf"), 0.0]})
+        ck.LaunchShape(program, (64, 1), constants={0: [1.0, -1e60, float("inf"), 0.0]})
+    shape = ck.LaunchShape(program, (64, 1), constants={0: [1.0, 3.4e38, float("inf"), 0.0]})
     assert shape.constants[0].shape == (1, 4)
 
 

@@ -21,7 +21,7 @@ import pytest
 from conftest import ROOT
 
 from cypresskit import cli
-from cypresskit.cli.cmd_marks import student_work
+from cypresskit.cli.cmd_grade import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.files.received import shown_name
@@ -413,7 +413,7 @@ def rows(path):
 @pytest.mark.usefixtures("sandbox")
 def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     out = tmp_path / "out"
-    command = ["marks", str(submitted), str(out)]
+    command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
     told, err = capsys.readouterr()
     waiting = sum(not row[gradebook.RUBRIC] for row in rows(out / "questions.csv"))
@@ -528,14 +528,14 @@ def test_without_a_sandbox_marks_are_refused_unless_one_insists_and_then_all_say
 ):
     monkeypatch.setattr(process, "sandboxed", lambda: None)
     out = tmp_path / "out"
-    assert cli.main(["marks", str(submitted), str(out)]) == 1 and not out.exists()
-    assert "--without-sandbox" in capsys.readouterr().err
-    assert cli.main(["marks", str(submitted), str(out), "--without-sandbox"]) == 0
+    assert cli.main(["grade", str(submitted), str(out)]) == 1 and not out.exists()
+    assert "--no-sandbox" in capsys.readouterr().err
+    assert cli.main(["grade", str(submitted), str(out), "--no-sandbox"]) == 0
     pages = [page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()]
     assert len(pages) == 5 and all(gradebook.UNSAFE in page for page in pages)
     assert {row["how"] for row in rows(out / "marks.csv")} == {gradebook.UNSAFE}
     monkeypatch.undo()
-    assert cli.main(["marks", str(submitted), str(out)]) == 0
+    assert cli.main(["grade", str(submitted), str(out)]) == 0
     assert "how" not in rows(out / "marks.csv")[0], "nothing of that is kept"
 
 
@@ -692,7 +692,7 @@ def test_a_wrong_roster_is_refused(tmp_path, capsys):
     }
     for text, said in wrong.items():
         (tmp_path / "class.csv").write_text(text)
-        command = ["marks", str(tmp_path / "in"), str(tmp_path / "out")]
+        command = ["grade", str(tmp_path / "in"), str(tmp_path / "out")]
         assert cli.main([*command, "--roster", str(tmp_path / "class.csv")]) == 1
         assert said in capsys.readouterr().err
 
@@ -811,7 +811,7 @@ def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys
     if seed % 2:
         (out / "feedback").mkdir(parents=True)
         (out / "feedback/honest.html").mkdir()  # a page that can't be written
-    status = cli.main(["marks", str(folder), str(out)])
+    status = cli.main(["grade", str(folder), str(out)])
     told = capsys.readouterr()
     assert status == seed % 2, told.err
     table = {row["id"]: row for row in rows(out / "marks.csv")}
@@ -1052,7 +1052,7 @@ def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
         put(submitted / name, "hello.ipynb", cells("09", book.student) if seed < 1 else "{}")
     (out / "feedback").mkdir(parents=True)
     first = seed % 2 == 0
-    command = ["marks", str(submitted), str(out)]
+    command = ["grade", str(submitted), str(out)]
     if not first:
         assert cli.main(command) == 0
     mine = chance.choice(["marks.csv", "feedback/ada.html"])
@@ -1075,7 +1075,7 @@ def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
 @pytest.mark.usefixtures("sandbox")
 def test_what_the_teacher_adds_to_the_questions_is_kept(submitted, tmp_path):
     out = tmp_path / "out"
-    command = ["marks", str(submitted), str(out)]
+    command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
     wrote = rows(out / "questions.csv")
     with (out / "questions.csv").open("w", newline="", encoding="utf-8") as file:
@@ -1136,7 +1136,7 @@ sys.modules["bokeh"] = None
 from cypresskit import cli
 handed_in, out = {str(tmp_path / "in")!r}, {str(tmp_path / "out")!r}
 sys.exit(cli.main(["handout", "09", "--to", handed_in + "/ada"])
-    or cli.main(["marks", handed_in, out, "--without-sandbox"]))
+    or cli.main(["grade", handed_in, out, "--no-sandbox"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

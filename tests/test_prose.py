@@ -45,8 +45,8 @@ TABLE = tomllib.loads((ROOT / "tests/prose.toml").read_text(encoding="utf-8"))
 KNOWN = {"ck": ck, "pace": pace, "gain": gain, "simulate": simulate, "figures": figures}
 KNOWN |= {"double_double": double_double, "np": np, "replace": replace, "write": contest.write}
 KNOWN |= {"step_kernel": book_kernel, "kernel_rate": kernel_rate}
-KNOWN |= {"alone": replace(ck.HD5870, launch_us=0)}
-KNOWN |= {"eight_banks": replace(ck.HD5870, launch_us=0, texture_banks=8)}
+KNOWN |= {"alone": replace(ck.HD5870, launch_overhead_us=0)}
+KNOWN |= {"eight_banks": replace(ck.HD5870, launch_overhead_us=0, texture_banks=8)}
 COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
 PARTS = "half third quarter fifth sixth seventh eighth ninth tenth".split()
 SPOKEN = re.compile(

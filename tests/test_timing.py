@@ -19,9 +19,9 @@ from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
-from cypresskit.kernels.own import kernel as own_kernel
+from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
-from cypresskit.machine.shape import Extent, Shape
+from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError, simulate, steady
 from cypresskit.timing.engine import run
 from cypresskit.timing.question import Policy
@@ -132,7 +132,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     endloop
     mov o0, r0""",
     )
-    shape = Shape(
+    shape = LaunchShape(
         program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
     )
     policy = Policy(whole=3e5, rounds=1)
@@ -150,7 +150,7 @@ def test_progress_is_noted_until_the_end(turns):
     text = fuzz.GROUP.format(group=64, turns=turns, stride=1, step=64, body=fuzz.STEPS[0] + "\n")
     code = compile(assemble(text), board)
     for count in (40, 70, 200):
-        shape = Shape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
+        shape = LaunchShape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
         work = pack(walk(code, Surfaces(shape, board.geometry, "linear"), np.arange(count)), 1)
         outcome = run(work, board, 8)
         clauses = int(work.clauses_run[work.path].sum())
@@ -169,7 +169,13 @@ def test_one_wavefront_by_hand():
     program = pixel(UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "add r1, r0, r0", "mov o0, r1")
     zeros = np.zeros((8, 8, 4), np.float32)
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
-    board = replace(HD5870, launch_us=0.0, switch_clocks=0, clause_clocks=0, dram_row_clocks=0)
+    board = replace(
+        HD5870,
+        launch_overhead_us=0.0,
+        clause_switch_clocks=0,
+        clause_overhead_clocks=0,
+        dram_row_clocks=0,
+    )
     report = simulate(compile(program, board), launch=launch.shape, device=board)
     fetch = next(e for e in report.timeline if e.kind == "TEX")
     # The two rows of a quad are of 8 texels, so that they lie in the same banks: 2 clocks for each
@@ -303,7 +309,7 @@ def test_a_channel_that_is_busy_while_others_wait_is_named():
     mov g[r0.x], r1
     end"""
     program = assemble(text)  # 2 KB from one work-item's place to the next: all on one channel
-    report = simulate(program, launch=Shape(program, (64 * 200, 1, 1)))
+    report = simulate(program, launch=LaunchShape(program, (64 * 200, 1, 1)))
     assert report.bound in ("DRAM channel 0", "DRAM rows of channel 0"), report
     assert report.busy["DRAM"] < 0.2
 
@@ -368,7 +374,7 @@ def test_a_report_that_is_not_steady_says_so():
 
 def test_textures_are_as_large_as_the_boards_may_be():
     kernel = KERNELS["sgemm_tn"]
-    launch = Shape(
+    launch = LaunchShape(
         kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants
     )
     assert (
@@ -380,7 +386,9 @@ def test_textures_are_as_large_as_the_boards_may_be():
     ):
         simulate(kernel.program, launch=launch, device=small)
     large = replace(HD5870, texture_side=20_000)
-    launch = Shape(kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, launch.constants)
+    launch = LaunchShape(
+        kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, launch.constants
+    )
     assert simulate(kernel.program, launch=launch, device=large).clocks > 0
 
 
@@ -395,7 +403,7 @@ def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
 
 
 #: What the figures that they are calibrated on allow, as docs/model.md says.
-LEFT_OPEN = {"dram_clocks": (300, 380), "clause_clocks": (4, 7)}
+LEFT_OPEN = {"dram_clocks": (300, 380), "clause_overhead_clocks": (4, 7)}
 
 
 @pytest.mark.slow
@@ -440,7 +448,7 @@ def test_an_element_that_the_card_s_memory_does_not_have_is_named(element):
     literals = ("dcl_literal l0, 1.0, 1.0, 1.0, 1.0", f"dcl_literal l1, {element}, 0, 0, 0")
     program = pixel(*literals, "mov r1.x, l1.x", "mov g[r1.x], l0")
     with pytest.raises(ValueError, match=rf"accesses g\[{element}\].* is g\[0\] to g\[67108863\]"):
-        simulate(program, launch=Shape(program, (8, 8), {}, {}))
+        simulate(program, launch=LaunchShape(program, (8, 8), {}, {}))
 
 
 def test_fewer_channels_than_l2_slices_share_all_slices():

@@ -26,7 +26,7 @@ from cypresskit.timing.work import (
 
 # One engine, latencies that are easy to add, no cost for a switch.
 LATENCIES = {"l1_clocks": 100, "l2_clocks": 150, "dram_clocks": 300, "dram_row_clocks": 0}
-ONE = replace(HD5870, simd_engines=1, switch_clocks=0, clause_clocks=0, **LATENCIES)
+ONE = replace(HD5870, simd_engines=1, clause_switch_clocks=0, clause_overhead_clocks=0, **LATENCIES)
 LANES = np.arange(64)
 
 
@@ -61,15 +61,15 @@ def test_two_wavefronts_interleave_and_a_third_waits():
 
 def test_a_switch_of_clauses_takes_its_clocks():
     assert (
-        schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, switch_clocks=40)))
+        schedule(outcome([Clause(ALU, 1)] * 2, device=replace(ONE, clause_switch_clocks=40)))
         == "0 ALU 0-8 | 0 ALU 48-56"
     )
 
 
 def test_a_clause_takes_its_clocks_to_get_going():
-    assert schedule(outcome([Clause(ALU, 1)], 3, device=replace(ONE, clause_clocks=16))) == (
-        "0 ALU 0-24 | 1 ALU 0-24 | 2 ALU 24-48"
-    )
+    assert schedule(
+        outcome([Clause(ALU, 1)], 3, device=replace(ONE, clause_overhead_clocks=16))
+    ) == ("0 ALU 0-24 | 1 ALU 0-24 | 2 ALU 24-48")
 
 
 def test_an_alu_clause_lasts_as_long_as_the_lds_needs():

@@ -46,7 +46,7 @@ end
 
 @pytest.fixture(scope="module")
 def nn():
-    return ck.price(ck.simulate("sgemm_nn", 1024, progress=False))
+    return ck.line_costs(ck.simulate("sgemm_nn", 1024, progress=False))
 
 
 def starting(prices, text):
@@ -63,7 +63,7 @@ def test_a_fetch_of_a_costs_twice_one_of_b_in_nn(nn):
 
 
 def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
-    prices = ck.price(ck.simulate("dgemm_tn", 1024, progress=False))
+    prices = ck.line_costs(ck.simulate("dgemm_tn", 1024, progress=False))
     assert prices.report.bound == "ALU"
     busy = prices.report.busy["ALU"]
     sums = [line for line in starting(prices, "dmad") if line.runs > prices.report.wavefronts]
@@ -74,8 +74,8 @@ def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
 
 def test_a_line_that_never_runs_costs_nothing():
     program = ck.assemble(NEVER)
-    shape = ck.Shape(program, (128, 128), {0: (128, 128)}, {0: [64.0, 1000.0]})
-    prices = ck.price(ck.simulate(program, launch=shape))
+    shape = ck.LaunchShape(program, (128, 128), {0: (128, 128)}, {0: [64.0, 1000.0]})
+    prices = ck.line_costs(ck.simulate(program, launch=shape))
     (fetch,) = [line for line in prices.lines if line.text.endswith("vWinCoord0.yx")]
     assert fetch.runs == 0
     assert (fetch.price, fetch.low, fetch.high, fetch.share) == (0, 0, 0, 0)
@@ -97,7 +97,7 @@ def test_no_launch_is_simulated_twice_for_prices(name, k, monkeypatch):
         return run(work, *others, **more)
 
     monkeypatch.setattr(prices_module, "run", counted)
-    prices = ck.price(ck.simulate(name, 64, k=k, progress=False))
+    prices = ck.line_costs(ck.simulate(name, 64, k=k, progress=False))
     experiments = len(simulated) // len(prices.turns)
     assert len(simulated) == experiments * len(prices.turns)
     assert len(set(prices.turns)) == len(prices.turns)
@@ -113,9 +113,12 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
     work, outcome = everything_free(launch)
     assert not any(outcome.counts.values())
     clauses = max(work.clauses_run)
-    one_by_one = launch.device.switch_clocks + 2 * launch.device.clause_clocks * launch.active
+    one_by_one = (
+        launch.device.clause_switch_clocks
+        + 2 * launch.device.clause_overhead_clocks * launch.active
+    )
     assert 0 < outcome.end_clock <= clauses * one_by_one
-    board = replace(launch.device, switch_clocks=0, clause_clocks=0)
+    board = replace(launch.device, clause_switch_clocks=0, clause_overhead_clocks=0)
     _, outcome = everything_free(replace(launch, device=board))
     assert outcome.end_clock == 0
 
@@ -124,20 +127,23 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
 @pytest.mark.parametrize("write", [law.accesses, law.groups], ids=lambda write: write.__name__)
 def test_prices_of_a_program_of_any_accesses_keep_the_laws(write, seed):
     shape = write(random.Random(seed))
-    prices = ck.price(ck.simulate(compile(shape.program), launch=shape, progress=False))
+    prices = ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
     assert price_law.faults(prices) == []
 
 
 @pytest.mark.parametrize("rows, columns, steps", law.ENTRIES[::2])
 def test_prices_of_a_block_of_any_size_keep_the_laws(rows, columns, steps):
     kernel = write(rows, columns, steps)
-    assert price_law.faults(ck.price(ck.simulate(kernel, 200, k=40 * steps, progress=False))) == []
+    assert (
+        price_law.faults(ck.line_costs(ck.simulate(kernel, 200, k=40 * steps, progress=False)))
+        == []
+    )
 
 
 @pytest.mark.parametrize("seed", [2, 3, 5, 6, 9, 11])
 def test_prices_of_a_loop_of_any_arithmetic_are_its_work(seed):
     shape = price_law.alu_loop(random.Random(seed))
-    prices = ck.price(ck.simulate(compile(shape.program), launch=shape, progress=False))
+    prices = ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
     report = prices.report
     occupied = price_law.occupied(report.launch.walk(report.wavefronts), report.device)
     assert occupied >= price_law.BOUND * report.clocks
@@ -235,7 +241,7 @@ def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
 
 
 def test_prices_are_kept_with_the_report(nn):
-    assert ck.price(nn.report) is nn
+    assert ck.line_costs(nn.report) is nn
 
 
 def texture_clocks_of_a_fetch(report):
@@ -313,7 +319,7 @@ def test_prices_are_a_table(nn):
 def test_the_dearest_price_stands_in_the_table():
     """Also where lines of a kind, in one row, have different prices."""
     first, _, *rows = str(
-        ck.price(ck.simulate("sgemm_tn", 1024, m=1280, k=128, progress=False))
+        ck.line_costs(ck.simulate("sgemm_tn", 1024, m=1280, k=128, progress=False))
     ).splitlines()
     percent = first.rpartition("dearest, ")[2].split()[0]
     assert any(re.search(rf"(to |\s){re.escape(percent)} %", row) for row in rows), rows

@@ -44,7 +44,7 @@ def kept_files(folder):
 def all_of(report):
     """All that a report and its prices say, as text and bytes."""
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
-    prices = ck.price(report)
+    prices = ck.line_costs(report)
     numbers = report.row(), report.error, report.lived, report.seen, report.lines
     said = repr((numbers, prices.lines, prices.turns, prices.wavefronts))
     return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
@@ -214,7 +214,9 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
         keys.append(stored._key("time", other, other.launch()))
 
     text = ck.kernels["sgemm_tn"].text
-    add(kernel=ck.kernel(text.replace("mad", " mad", 1), like="sgemm_tn"))  # as its lines are shown
+    add(
+        kernel=ck.load_kernel(text.replace("mad", " mad", 1), like="sgemm_tn")
+    )  # as its lines are shown
     head, loop, rest = text.partition("whileloop")
     for before in (
         head,
@@ -240,6 +242,6 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
 
 def test_names_flops_and_precision_are_not():
     question, launch = asked("sgemm_tn")
-    named = ck.kernel(ck.kernels["sgemm_tn"].text, like="sgemm_tn", name="mine")
+    named = ck.load_kernel(ck.kernels["sgemm_tn"].text, like="sgemm_tn", name="mine")
     other = replace(question, kernel=named, flops=7.0, precision="double", progress=False)
     assert stored._key("time", other, other.launch()) == stored._key("time", question, launch)

@@ -14,7 +14,7 @@ from cypresskit.devices import HD5870
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch, shape
-from cypresskit.machine.shape import Extent, Shape
+from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, surfaces, walk
 from cypresskit.timing.history import History
@@ -37,7 +37,7 @@ FETCH = "sample_resource(0)_sampler(0)"
 def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
     program = assemble(f"il_ps_2_0{HEAD}{body}\nend\n", "test.il")
     cb0 = np.array([constants], np.float32).view(np.uint32)
-    return Shape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
+    return LaunchShape(program, (*domain, 1), {0: Extent(width, 64, 16)}, {0: cb0})
 
 
 def paths(of, layout="linear", code=None):
@@ -500,7 +500,7 @@ def test_a_barrier_in_the_first_bundle_cuts_nothing():
     lds_load_id(0) r2.x, r1.x
     mov g[0].x, r2.x
     end"""
-    of = Shape(assemble(text), (256, 1, 1))
+    of = LaunchShape(assemble(text), (256, 1, 1))
     check_barriers(of)
     ((body, _),) = [segment for path in paths(of) for segment in path.segments]
     kinds = [(KINDS[clause.kind], len(clause.streams)) for clause in body]

@@ -41,7 +41,7 @@ def test_the_folded_answers_have_the_pictures_numbers():
     even = [
         n
         for n in (600, 1200, 2400, 4800)
-        if round(100 * host.round_trip(n, 3e9, 450e9).busy["chip 0"]) == 50
+        if round(100 * host.round_trip_timeline(n, 3e9, 450e9).busy["chip 0"]) == 50
     ]
     for call, said in (
         ("ck.draw.wavefronts(*reports", idle),

@@ -85,6 +85,6 @@ def noted(path: Path) -> dict:
 
 if __name__ == "__main__":
     for board in BOARDS:
-        object.__setattr__(board, "launch_us", 0.0)
+        object.__setattr__(board, "launch_overhead_us", 0.0)
     found = {path.stem: noted(path) for path in book.sources(Path("notebooks"))}
     print(json.dumps(found, default=float))

@@ -36,7 +36,7 @@ import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.pure_answers import text_answer
 from cypresskit.kept_files import cache_folder
-from cypresskit.timing.prices import price
+from cypresskit.timing.prices import line_costs
 from tools import bench_page, book
 from tools.random_edits import random_edits
 
@@ -183,7 +183,7 @@ def prices() -> Iterator[Row]:
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
         n = 512 if name == "sgemm_naive" else 2048
         report = ck.simulate(name, n, progress=False)
-        work = partial(unwrap(price), report)  # each time anew
+        work = partial(unwrap(line_costs), report)  # each time anew
         note = f"{seconds(work, perf_counter):.2f} s on all processors"
         once = partial(seconds, work)
         yield row(f"{name} {n}", once, loop, least=1, most=2, note=note)

@@ -12,11 +12,11 @@ from typing import Any
 
 from cypresskit import published
 from cypresskit.devices import HD5870, HD5970
-from cypresskit.host.blocked import blocked_time, largest_block
+from cypresskit.host.blocked import blocked_timeline, largest_block
 from cypresskit.host.machine import Machine
-from cypresskit.host.pipeline import BLOCK, adaptive, five_stage, four_stage
+from cypresskit.host.pipeline import BLOCK, adapt_cpu_share, five_stage, four_stage
 from cypresskit.host.rates import kernel_rate
-from cypresskit.host.transfer import balance, effective_rate, round_trip
+from cypresskit.host.transfer import n_balance, rate_with_transfers, round_trip_timeline
 
 
 def host_rows() -> list[dict[str, Any]]:
@@ -41,9 +41,14 @@ def host_rows() -> list[dict[str, Any]]:
 
     model = published.host("dgemm_transfer_model")
     bus, kernel = model["pcie_gb_s"] * 1e9, model["kernel_gflops"] * 1e9
-    row("dgemm_transfer_model", "n_balance", balance(bus, kernel))
-    row("dgemm_transfer_model", "io_gflops_max", round_trip(2048, bus, kernel).gflops)
-    row("dgemm_transfer_model", "with_pcie_10_gb_s", effective_rate(2048, 10e9, kernel) / 1e9, 300)
+    row("dgemm_transfer_model", "n_balance", n_balance(bus, kernel))
+    row("dgemm_transfer_model", "io_gflops_max", round_trip_timeline(2048, bus, kernel).gflops)
+    row(
+        "dgemm_transfer_model",
+        "with_pcie_10_gb_s",
+        rate_with_transfers(2048, 10e9, kernel) / 1e9,
+        300,
+    )
     block = largest_block(HD5870)
     row("blocked_mma", "block", block)
     for quantity, least_most in mma_gains(block).items():
@@ -53,7 +58,7 @@ def host_rows() -> list[dict[str, Any]]:
     n = max(hybrid["m_n"])
     ks = hybrid["k"]
     chips = max(five_stage(n, n, k, machine).gflops for k in ks)
-    with_cpu = max(timeline.gflops for k in ks for _, timeline in adaptive(n, n, k, machine))
+    with_cpu = max(timeline.gflops for k in ks for _, timeline in adapt_cpu_share(n, n, k, machine))
     four = max(four_stage(n, n, k, machine).gflops for k in ks)
     peak = HD5970.chips * HD5970.double_gflops
     row("hybrid", "hybrid_gflops", with_cpu)
@@ -73,7 +78,7 @@ def mma_gains(block: int) -> dict[str, list[float]]:
     """
 
     def gflops(n: int, **options: Any) -> float:
-        return blocked_time(n, n, n, Machine(HD5870), **options).gflops
+        return blocked_timeline(n, n, n, Machine(HD5870), **options).gflops
 
     multiples = [block * number for number in range(1, 9)]
     between = [n + block // 2 for n in multiples]

@@ -136,12 +136,12 @@ def plans() -> Lines:
         "five stages": host.five_stage(*size, machine),
         "four stages": host.four_stage(*size, machine),
         "with a CPU": host.five_stage(*size, machine, cpu_share=0.1),
-        "blocked": host.blocked_time(5376, 5376, 3584, single, block=1792),
-        "one at a time": host.blocked_time(5376, 5376, 3584, single, block=1792, overlap=False),
+        "blocked": host.blocked_timeline(5376, 5376, 3584, single, block=1792),
+        "one at a time": host.blocked_timeline(5376, 5376, 3584, single, block=1792, overlap=False),
     }
     timelines |= {
         f"call {n}, share {share!r}": plan
-        for n, (share, plan) in enumerate(host.adaptive(*size, machine))
+        for n, (share, plan) in enumerate(host.adapt_cpu_share(*size, machine))
     }
     for name, plan in timelines.items():
         yield (

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
 from cypresskit.kernels import KERNELS
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.tables import markdown
 from cypresskit.threads import processors
 from cypresskit.timing.simulate import simulate
@@ -105,7 +105,7 @@ def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str
     best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
-    made = card(name)
+    made = kernel_stats(name)
     simulated: dict[str, Callable[..., Any]] = {
         "gflops_max": lambda: best["gflops"],
         "n_at_max": lambda: max(
@@ -150,10 +150,10 @@ def _each(function: Callable[..., Any], *values: Any) -> Any:
 #: their names.
 CALIBRATED = {
     ("sgemm_tn_37", "slower_than_sgemm_tn_by"): "dram_clocks",
-    ("dgemm_tn", "gflops_max"): "clause_clocks",
-    ("hybrid", "kernel_pct_max"): "clause_clocks",
+    ("dgemm_tn", "gflops_max"): "clause_overhead_clocks",
+    ("hybrid", "kernel_pct_max"): "clause_overhead_clocks",
     ("hybrid", "speedup_over_four_stage"): "padded rows (assumed)",
-    ("sgemm_packed4", "gflops_range"): "launch_us",
+    ("sgemm_packed4", "gflops_range"): "launch_overhead_us",
 }
 
 

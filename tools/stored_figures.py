@@ -20,7 +20,7 @@ from cypresskit.draw.wavefronts import ROWS, steps, turns
 from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach.l04_registers.dial import BARS, GPRS, LONG, Point, settings
 from cypresskit.teach.l12_contest import checks as contest
@@ -38,7 +38,11 @@ def dial_report(switch: int, latency: int, registers: int) -> Report:
     """The report on a launch with these settings of lesson 04's dial."""
     pool = GPRS * (ck.HD5870.register_pool // registers)
     board = replace(
-        ck.HD5870, register_pool=pool, dram_clocks=latency, switch_clocks=switch, launch_us=0
+        ck.HD5870,
+        register_pool=pool,
+        dram_clocks=latency,
+        clause_switch_clocks=switch,
+        launch_overhead_us=0,
     )
     return ck.simulate("sgemm_tn", DIAL_N, m=DIAL_M, k=DIAL_K, device=board)
 
@@ -80,10 +84,10 @@ def dial() -> dict:
 
 CARD = host.Machine(ck.HD5870)
 PRODUCTS = {
-    "round_trip": lambda n: host.round_trip(
+    "round_trip_timeline": lambda n: host.round_trip_timeline(
         n, 1e9 * CARD.host.dma_gb_s, kernel_rate("dgemm_tn", n, n, n, ck.HD5870)
     ),
-    "blocked_time": lambda n: host.blocked_time(n, n, n, CARD, block=1792),
+    "blocked_timeline": lambda n: host.blocked_timeline(n, n, n, CARD, block=1792),
     "five_stage": lambda n: host.five_stage(n, n, 2048, host.Machine(ck.HD5970)),
 }
 
@@ -125,7 +129,7 @@ def kernel_figures(kernel: Kernel) -> Figures:
     """A kernel's figures on the HD 5870, compiled and timed: its speed at N, and its pace for one
     wavefront and for a grid of them that fills the chip, each from two values of k.
     """
-    compiled = card(kernel)
+    compiled = kernel_stats(kernel)
     tile = kernel.convention.multiple
     if kernel.mode == "pixel":
         tile = 8 * kernel.block[0], 8 * kernel.block[1]

@@ -1,13 +1,13 @@
 """BLAS on the simulated device: numpy arrays in, numpy arrays out."""
 
-from cypresskit.blas.choice import choose
+from cypresskit.blas.choice import choose_kernel
 from cypresskit.blas.dd import DD
-from cypresskit.blas.gemm import gemm, gemm_packed, gemv
+from cypresskit.blas.gemm import gemm, gemm_batched, gemv
 
 __all__ = [
     "DD",
-    "choose",
+    "choose_kernel",
     "gemm",
-    "gemm_packed",
+    "gemm_batched",
     "gemv",
 ]

@@ -65,7 +65,7 @@ class Choice:
         return "\n  then ".join([line, *map(str, self.others)])
 
 
-def choose(
+def choose_kernel(
     m: int,
     n: int,
     k: int,

@@ -4,7 +4,7 @@ gives it.
 The arrays are padded with zeros to whole blocks, the kernel runs over every block, and the padding
 is cut off again. beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there
 goes nowhere. Where the kernel wants a matrix the other way round, it is transposed first. ``gemv``
-is a product with one column, ``gemm_packed`` several small products in one launch.
+is a product with one column, ``gemm_batched`` several small products in one launch.
 """
 
 import numbers
@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import choose, whether
+from cypresskit.blas.choice import choose_kernel, whether
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
@@ -78,7 +78,7 @@ def gemm(
         Whether ``a`` and ``b`` are stored transposed.
     kernel
         A kernel of ``ck.kernels`` or its name, or one of your own: its file, text or program, or
-        what ``ck.kernel`` returns. By default what ``ck.choose`` finds fastest.
+        what ``ck.load_kernel`` returns. By default what ``ck.choose_kernel`` finds fastest.
     device
         The board that the choice is for. Results may differ in the last bits, since boards choose
         kernels that sum in another order; pass ``kernel`` to fix it.
@@ -116,7 +116,9 @@ def gemm(
         a = a[:0] if trans_a else a[:, :0]
         b = b[:, :0] if trans_b else b[:0]
     if kernel is None:
-        chosen = choose(m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device).kernel
+        chosen = choose_kernel(
+            m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device
+        ).kernel
     else:
         chosen = _named(kernel, precision)
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
@@ -236,7 +238,7 @@ def gemv(
     return cast(Matrix, product.reshape(-1))
 
 
-def gemm_packed(
+def gemm_batched(
     a: np.ndarray,
     b: np.ndarray,
     c: np.ndarray | None = None,
@@ -251,7 +253,7 @@ def gemm_packed(
     ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0;
     errors as for ``gemm``.
     """
-    check_launching(gemm_packed, launching)
+    check_launching(gemm_batched, launching)
     a, b, c = map(plain, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if precision_of(arrays, (3, 3, 3)) != "single":

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 # These modules add their commands when they are imported.
 from cypresskit.cli import (  # noqa: F401
     cmd_contest,
+    cmd_grade,
     cmd_handout,
     cmd_kernels,
     cmd_lab,
-    cmd_marks,
     cmd_time,
 )
 from cypresskit.cli.command import PARSER, CommandError, printable

@@ -35,7 +35,7 @@ def kernels(args: argparse.Namespace) -> None:
 
 
 @command(
-    "card",
+    "stats",
     "show what the compiler makes of a kernel",
     "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells"
     " registers, wavefronts, the loop's bundles and slots, fetches, nominal Gflop/s, what binds,"
@@ -46,9 +46,9 @@ def kernels(args: argparse.Namespace) -> None:
         action="store_true",
         help="the compiled code, in the manner of AMD's disassembly",
     ),
-    example="cypresskit card sgemm_tn",
+    example="cypresskit stats sgemm_tn",
 )
-def card(args: argparse.Namespace) -> None:
+def stats(args: argparse.Namespace) -> None:
     """Print the card or the listing."""
     with user_errors(ck.ILError, ck.CompileError):
         program, known = named_program(args.kernel)
@@ -84,19 +84,19 @@ def convention_of(program: ck.Program) -> ck.Kernel | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            return ck.kernel(program)
-    except (ck.ConventionError, UserWarning):
+            return ck.load_kernel(program)
+    except (ck.LaunchConventionError, UserWarning):
         return None
 
 
 @command(
-    "il",
+    "explain",
     "tell what an instruction, a register or a modifier of IL does",
     "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
     option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
-    example="cypresskit il ubit_extract",
+    example="cypresskit explain ubit_extract",
 )
-def il(args: argparse.Namespace) -> None:
+def explain(args: argparse.Namespace) -> None:
     """Print an entry of the reference, or all names."""
     if args.name is None:
         print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS, *reference.SYNTAX]))

@@ -18,17 +18,17 @@ SIZE = whole(1, 10**9)
     option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
     option("--n", type=SIZE, metavar="SIZE", required=True, help="rows and columns of A, B and C"),
     option(
-        "--lines",
+        "--costs",
         action="store_true",
         help="print what each line costs, and what if the chip lacked one limit",
     ),
-    example="cypresskit time sgemm_tn --n 2048 --lines",
+    example="cypresskit time sgemm_tn --n 2048 --costs",
 )
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch and print the report, with the cost of each line on request."""
     usual = (KeyError, OSError, TypeError, ValueError)
     with user_errors(*usual, ck.ILError, ck.CompileError, ck.KernelError):
         report = ck.simulate(args.kernel, args.n)
-        if args.lines:
-            print(ck.price(report), ck.what_if(report), sep="\n\n", end="\n\n")
+        if args.costs:
+            print(ck.line_costs(report), ck.what_if(report), sep="\n\n", end="\n\n")
     print(report)

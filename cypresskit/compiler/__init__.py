@@ -27,7 +27,7 @@ from cypresskit.compiler.assembly import (
     Read,
     StoreInstruction,
 )
-from cypresskit.compiler.code import Code, KernelCard, MachineCode
+from cypresskit.compiler.code import Code, KernelStats, MachineCode
 from cypresskit.compiler.emit import emit
 from cypresskit.compiler.ir import CompileError
 from cypresskit.compiler.lower import lower
@@ -43,7 +43,7 @@ __all__ = [
     "CompileError",
     "Control",
     "FetchInstruction",
-    "KernelCard",
+    "KernelStats",
     "Operation",
     "Read",
     "StoreInstruction",

@@ -32,7 +32,7 @@ def _row(means: str) -> Any:
 
 
 @dataclass(frozen=True)
-class KernelCard:
+class KernelStats:
     """Statistics of compiled code, one row per field.
 
     ``fetches`` to ``flops`` count one work-item in one iteration of the main loop; other rows say
@@ -59,7 +59,7 @@ class KernelCard:
     loop_clocks: int = _row("that a wavefront takes for them, 4 for each on the HD 5870")
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
-    alu_to_tex: float | None = _row(
+    alu_fetch_ratio: float | None = _row(
         "clocks of the bundles over those of fetches and reads of g[], 16 for each on the HD 5870"
     )
     l1_bytes_per_clock: float = _row(
@@ -114,8 +114,8 @@ def iteration_clocks(
     """
     alu, tex = clauses
     waits = (
-        bundles * device.result_clocks
-        + (alu + tex) * device.switch_clocks
+        bundles * device.alu_latency_clocks
+        + (alu + tex) * device.clause_switch_clocks
         + tex * device.dram_clocks
     )
     quads = fetches * device.wavefront // 4
@@ -213,7 +213,7 @@ class Code:
         )
         return head + listing(self.controls)
 
-    def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelCard:
+    def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelStats:
         """Return the kernel card.
 
         Parameters
@@ -242,7 +242,7 @@ class Code:
         takes = iteration_clocks(device, count, len(all_fetches), clauses, self.wavefronts)
         alu, tex = int(takes["ALU"]), int(takes["texture unit"])
         processors = device.simd_engines * device.thread_processors
-        return KernelCard(
+        return KernelStats(
             name=self.program.name.removesuffix(".il"),
             gprs=self.gprs,
             floats=4 * self.gprs,
@@ -261,7 +261,7 @@ class Code:
             loop_clocks=alu,
             slots4_pct=round(100 * filled[4] / count, 1) if count else 0.0,
             slots5_pct=round(100 * filled[5] / count, 1) if count else 0.0,
-            alu_to_tex=round(alu / tex, 2) if tex else None,
+            alu_fetch_ratio=round(alu / tex, 2) if tex else None,
             l1_bytes_per_clock=round(read / count, 2) if count else 0.0,
             nominal_gflops=(
                 round(flops / count * processors * device.clock_ghz, 1) if count else 0.0

@@ -104,8 +104,8 @@ BLOCK_4, BLOCK_8 = Timed("block_4x4"), Timed("block_8x8")
 SINGLE, DOUBLE = Timed("sgemm_tn"), Timed("dgemm_tn")
 NN = Timed("sgemm_nn")
 LARGER = Timed("sgemm_tn", 4352)
-ROUND_TRIP = Timed("round_trip")
-BLOCKED = Timed("blocked_time", 7168)
+ROUND_TRIP = Timed("round_trip_timeline")
+BLOCKED = Timed("blocked_timeline", 7168)
 IDEAS = (
     Idea(0, "no block", NAIVE, None, True),
     Idea(1, "4 x 4 block", BLOCK_4, NAIVE, True),

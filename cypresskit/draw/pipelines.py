@@ -430,9 +430,9 @@ def _stories(chart: _Chart) -> dict[int, str]:
     """What a click on a task says: what it waited for, and what waited for it."""
     spans = chart.run.spans
     stories = {}
-    for n, (span, awaited) in enumerate(zip(spans, chart.run.awaited)):
+    for n, (span, awaited) in enumerate(zip(spans, chart.run.predecessors)):
         before = ", ".join(spans[m].task.name for m in awaited) or "nothing"
-        late = [later for later, of_later in zip(spans, chart.run.awaited) if n in of_later]
+        late = [later for later, of_later in zip(spans, chart.run.predecessors) if n in of_later]
         after = ", ".join(later.task.name for later in late) or "nothing"
         stories[int(chart.keys[n])] = (
             f"**{chart.row(span.task)}**, {chart.tip(span)}. Waited for: {before}. Waits for it:"

@@ -76,7 +76,7 @@ FROM_RIGHT = 0, 104, 250, 390, 540
 
 def at_once(device: Board) -> int:
     """How many wavefronts have to compute at once for the full speed of an engine: four at most."""
-    return min(device.result_clocks // device.bundle_clocks, len(STATES) - 1)
+    return min(device.alu_latency_clocks // device.bundle_clocks, len(STATES) - 1)
 
 
 def computing(most: int) -> list[Computing]:
@@ -234,7 +234,7 @@ def turns(report: ChipReport) -> np.ndarray:
     loop = compile(report.launched.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
     in_a_turn = sum(len(clause.bundles) == longest for clause in loop)
-    clocks = report.device.clause_clocks + report.device.result_clocks * longest
+    clocks = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * longest
     ends = [
         event.end
         for event in report.timeline
@@ -251,7 +251,7 @@ def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
     for event in sorted(report.timeline, key=lambda event: event.start):
         if event.wavefront in ended:
             end = ended[event.wavefront]
-            ready = min(end + report.device.switch_clocks, event.start)
+            ready = min(end + report.device.clause_switch_clocks, event.start)
             yield event.wavefront, end, ready, event.start
         ended[event.wavefront] = event.end
 

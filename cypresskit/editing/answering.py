@@ -90,7 +90,7 @@ class Case:
         return None if self.mine is None else small_product(self.mine)
 
     def _judge(self) -> Kernel:
-        """The kernel that the text is. Raises what ``ck.kernel`` does."""
+        """The kernel that the text is. Raises what ``ck.load_kernel`` does."""
         if self.mine is None:
             job = self.job
             step = STEPS.get(job.get("step") or "")
@@ -180,7 +180,7 @@ def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     """The part "verdict" of a text of which nobody knows how to launch it; ``like`` has been
     tried.
     """
-    message = str(error).splitlines()[-1].strip().replace("ck.kernel(", "ck.workbench(")
+    message = str(error).splitlines()[-1].strip().replace("ck.load_kernel(", "ck.workbench(")
     message = message.partition(", with block=")[0]
     message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."

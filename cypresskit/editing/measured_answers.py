@@ -20,7 +20,7 @@ from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
-from cypresskit.kernels.own import ConventionError, kernel, likeliest_launch
+from cypresskit.kernels.own import LaunchConventionError, likeliest_launch, load_kernel
 from cypresskit.kernels.products import share_right
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
@@ -28,7 +28,7 @@ from cypresskit.machine.checks import Finding
 from cypresskit.machine.checks.bounds import TOO_FAR
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, never, percent, price
+from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, line_costs, never, percent
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -69,20 +69,20 @@ def _launched_kernel(
     fetches and stores as often has its block and its steps of k, and nothing has to be found out;
     one of which nothing can be found out, an endless loop, say, is still launched like it, or like
     ``like``, if it stores to the same registers. What was found of the last few texts is kept.
-    Raises what ``ck.kernel`` raises.
+    Raises what ``ck.load_kernel`` raises.
     """
     program = assemble(text, name)
     bare = name.removesuffix(".il")
     book = None if like is None else book_kernel(like)
     near = before or book
     if near is not None and accesses(near.program) == accesses(program):
-        mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
+        mine = load_kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a text that computes a wrong product is nothing strange
         as_like: Verification | None = None
         if book is not None and _stores(book.program) == _stores(program):
-            as_like = verify(kernel(text, like=book, name=bare))
+            as_like = verify(load_kernel(text, like=book, name=bare))
             if as_like.right:
                 return as_like.kernel, as_like
         likeliest, share = likeliest_launch(text, bare)
@@ -93,11 +93,11 @@ def _launched_kernel(
         if as_like is not None:
             return as_like.kernel, as_like
         try:
-            mine = kernel(text, name=bare)
-        except ConventionError:
+            mine = load_kernel(text, name=bare)
+        except LaunchConventionError:
             if near is None or _registers(near.program) != _registers(program):
                 raise
-            mine = kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
+            mine = load_kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
     return mine, verify(mine)
 
 
@@ -368,7 +368,7 @@ def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> A
     dear; a ``message`` on all that cost as much; and ``why`` the lines of the unit that limits the
     launch cost little, if they do.
     """
-    return priced_answer(price(report_at(mine, n), unless=unless))
+    return priced_answer(line_costs(report_at(mine, n), unless=unless))
 
 
 def priced_answer(prices: Prices) -> Answer:
@@ -382,7 +382,7 @@ def priced_answer(prices: Prices) -> Answer:
     first = max(costs, key=lambda line: costs[line].price, default=0)
     if not first or costs[first].price < WORTH:
         return {"lines": rows, "dearest": 0, "message": "No single line costs much."}
-    dear = [line for line, cost in costs.items() if cost.is_as_dear_as(costs[first])]
+    dear = [line for line, cost in costs.items() if cost.is_close_to(costs[first])]
     message = f"Line {first} costs the most: {costs[first]} of the time."
     if len(dear) > 1:
         message = f"{len(dear)} lines cost the most, such as line {first}: {costs[first]} each."

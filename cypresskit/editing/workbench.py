@@ -214,7 +214,7 @@ class Workbench:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with its launch convention. Raises what ``ck.kernel`` does."""
+        """The kernel, with its launch convention. Raises what ``ck.load_kernel`` does."""
         return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
 
     @property

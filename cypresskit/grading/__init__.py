@@ -2,6 +2,6 @@
 
 ``course`` knows the lessons' exercises; ``submissions`` reads what was handed in, whatever that
 is; ``judging`` judges answers in bare processes, several students at a time; ``gradebook`` adds up
-and writes. ``cypresskit marks`` is the command. No kernel runs a student's notebook, and no saved
+and writes. ``cypresskit grade`` is the command. No kernel runs a student's notebook, and no saved
 verdict counts.
 """

@@ -2,23 +2,23 @@
 than the card.
 """
 
-from cypresskit.host.blocked import blocked_time, gemm_out_of_core, largest_block
+from cypresskit.host.blocked import blocked_timeline, gemm_out_of_core, largest_block
 from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import (
     Matrices,
-    adaptive,
-    balanced_share,
+    adapt_cpu_share,
+    balanced_cpu_share,
     five_stage,
     four_stage,
-    static_share,
+    static_cpu_share,
 )
 from cypresskit.host.resources import Resource
-from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run
+from cypresskit.host.tasks import Span, Task, Timeline, TimelineError, run_tasks
 from cypresskit.host.transfer import (
-    balance,
-    effective_rate,
     kernel_seconds,
-    round_trip,
+    n_balance,
+    rate_with_transfers,
+    round_trip_timeline,
     transfer_seconds,
 )
 
@@ -30,18 +30,18 @@ __all__ = [
     "Task",
     "Timeline",
     "TimelineError",
-    "adaptive",
-    "balance",
-    "balanced_share",
-    "blocked_time",
-    "effective_rate",
+    "adapt_cpu_share",
+    "balanced_cpu_share",
+    "blocked_timeline",
     "five_stage",
     "four_stage",
     "gemm_out_of_core",
     "kernel_seconds",
     "largest_block",
-    "round_trip",
-    "run",
-    "static_share",
+    "n_balance",
+    "rate_with_transfers",
+    "round_trip_timeline",
+    "run_tasks",
+    "static_cpu_share",
     "transfer_seconds",
 ]

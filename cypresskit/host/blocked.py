@@ -113,7 +113,7 @@ def choose_block(
         strips = strips_sent(rows, columns, chunks) / chunks
         moved = itemsize * (strips * block * k + 2 * count * block * block)
         return (
-            max(2.0 * count * block * block * k / peak, moved / (machine.host.naive_gb_s * 1e9)),
+            max(2.0 * count * block * block * k / peak, moved / (machine.host.pageable_gb_s * 1e9)),
             -block,
         )
 
@@ -122,7 +122,7 @@ def choose_block(
     )
 
 
-def blocked_time(
+def blocked_timeline(
     m: int,
     n: int,
     k: int,

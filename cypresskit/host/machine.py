@@ -20,7 +20,7 @@ import numpy as np
 from cypresskit.devices import HD5970, XEON, Device, Host, check_device
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.host.resources import Resource
-from cypresskit.host.tasks import Task, Timeline, run
+from cypresskit.host.tasks import Task, Timeline, run_tasks
 
 MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "CPU"
 
@@ -240,7 +240,7 @@ class Plan:
 
     def run(self, flops: float) -> Timeline:
         """The plan's timeline."""
-        return run(self.tasks, self.machine.resources(), flops)
+        return run_tasks(self.tasks, self.machine.resources(), flops)
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:

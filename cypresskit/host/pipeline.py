@@ -124,7 +124,7 @@ def five_stage(
     return _Pipeline(work, five=True).plan_all()
 
 
-def static_share(machine: Machine) -> float:
+def static_cpu_share(machine: Machine) -> float:
     """The CPU's share of all double-precision peaks, 0 to 1: 0.12 for two chips of an HD 5970 and
     two Xeon X5650.
     """
@@ -133,7 +133,7 @@ def static_share(machine: Machine) -> float:
     return cpu / (cpu + machine.chips * machine.device.double_gflops)
 
 
-def balanced_share(timeline: Timeline, share: float) -> float:
+def balanced_cpu_share(timeline: Timeline, share: float) -> float:
     """The CPU's share, 0 to 1, at which CPU and chips would have ended together at the rates they
     had in ``timeline``.
 
@@ -152,7 +152,7 @@ def balanced_share(timeline: Timeline, share: float) -> float:
     return cpu / (cpu + chips)
 
 
-def adaptive(
+def adapt_cpu_share(
     m: int,
     n: int,
     k: int,
@@ -167,13 +167,13 @@ def adaptive(
     `five_stage`, which has the other options. Raises ``ValueError`` if ``calls`` is below 1.
     """
     check_whole(calls=calls)
-    share = static_share(machine)
+    share = static_cpu_share(machine)
     result = []
     for _ in range(calls):
         work = Work((m, n, k), machine, kernel, block, share, matrices)
         timeline = _Pipeline(work, five=True).plan_all()
         result.append((share, timeline))
-        share = balanced_share(timeline, share)
+        share = balanced_cpu_share(timeline, share)
     return result
 
 

@@ -37,7 +37,7 @@ def kernel_rate(
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen = tn_kernel(kernel)
-    launch = device.launch_us * 1e-6
+    launch = device.launch_overhead_us * 1e-6
     rows = m
     columns = n
     depth = min(k, STEADY_K)

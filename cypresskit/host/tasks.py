@@ -109,7 +109,7 @@ class Timeline:
         return dict(total)
 
     @cached_property
-    def awaited(self) -> list[list[int]]:
+    def predecessors(self) -> list[list[int]]:
         """For each span the numbers of those that it waited for to the end: it began at the moment
         when they were done.
         """
@@ -128,7 +128,7 @@ class Timeline:
         if not self.spans:
             return ()
         path = [max(range(len(self.spans)), key=lambda number: self.spans[number].end)]
-        while before := self.awaited[path[-1]]:
+        while before := self.predecessors[path[-1]]:
             path.append(before[0])
         return tuple(reversed(path))
 
@@ -149,7 +149,7 @@ class Timeline:
             for name, resource in self.resources.items()
         }
         # Spans are in order of their start: a program order with the same dependencies.
-        return run([span.task for span in self.spans], resources, self.flops)
+        return run_tasks([span.task for span in self.spans], resources, self.flops)
 
     def check(self) -> None:
         """Raise ``TimelineError`` unless every read finds its content and nothing in use is
@@ -226,7 +226,9 @@ def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
     return result
 
 
-def run(tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0) -> Timeline:
+def run_tasks(
+    tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0
+) -> Timeline:
     """The timeline of ``tasks``, given in program order, on ``resources``; it is deterministic.
 
     Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing at

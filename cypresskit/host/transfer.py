@@ -5,15 +5,15 @@ between the kernel runs:
     T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the
     kernel)
 
-``round_trip`` is the same as five tasks on the event model. Left out: overlap, which `blocked` and
-`pipeline` add.
+``round_trip_timeline`` is the same as five tasks on the event model. Left out: overlap, which
+`blocked` and `pipeline` add.
 """
 
 from cypresskit.devices import check_precision
 from cypresskit.host.checks import check_positive, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
 from cypresskit.host.resources import Resource
-from cypresskit.host.tasks import Task, Timeline, run
+from cypresskit.host.tasks import Task, Timeline, run_tasks
 from cypresskit.kernels.convention import BYTES
 
 
@@ -33,13 +33,13 @@ def kernel_seconds(n: int, rate: float) -> float:
     return 2 * n**3 / rate
 
 
-def effective_rate(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
-    """flop/s with transfers, 2 n^3 / T; half of ``rate`` at the n that ``balance`` gives."""
+def rate_with_transfers(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
+    """flop/s with transfers, 2 n^3 / T; half of ``rate`` at the n that ``n_balance`` gives."""
     seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
     return 2 * n**3 / seconds
 
 
-def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
+def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float:
     """The n for which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double
     precision.
     """
@@ -47,7 +47,9 @@ def balance(bandwidth: float, rate: float, precision: str = "double") -> float:
     return 2 * _bytes(precision) * rate / bandwidth
 
 
-def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double") -> Timeline:
+def round_trip_timeline(
+    n: int, bandwidth: float, rate: float, precision: str = "double"
+) -> Timeline:
     """The timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the
     other.
     """
@@ -87,7 +89,7 @@ def round_trip(n: int, bandwidth: float, rate: float, precision: str = "double")
         )
 
     product = {"card C": "AB + C"}
-    return run(
+    return run_tasks(
         [
             *(move("send", m, TO_CARD, {m: m}, {f"card {m}": m}) for m in "ABC"),
             kernel({f"card {matrix}": matrix for matrix in "ABC"}, product),

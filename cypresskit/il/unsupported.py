@@ -11,7 +11,9 @@ from importlib.resources import files
 from cypresskit.il.errors import did_you_mean
 
 #: The form of an instruction, for messages about text that is none.
-FORM = "An instruction is `add r0, r1, r2`: its name, destination and sources (`cypresskit il`)."
+FORM = (
+    "An instruction is `add r0, r1, r2`: its name, destination and sources (`cypresskit explain`)."
+)
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
 #: Names of another chip's IL, or of none, with a sentence on what to use. And what replaces an
 #: instruction, by the beginning of its name.

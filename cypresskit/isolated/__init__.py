@@ -4,7 +4,7 @@ The process is a new Python. It has numpy and the public package; in the place o
 checks and right answers it finds stand-ins. Two walls differ in what they keep off. Always: an
 answer's time, memory and files are limited, it starts no process, and nothing that comes back is
 executed or unpickled: a message is JSON of numbers, texts, lists and arrays, below a limit of
-size, and one that is malformed ends the process. Under bubblewrap alone, as ``cypresskit marks``
+size, and one that is malformed ends the process. Under bubblewrap alone, as ``cypresskit grade``
 asks for: the files of the lessons aren't there, nor the user's, nor a network. In a notebook an
 answer that looks for the right one on disk finds it, and earns a line in its own notebook.
 

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.il import Program, assemble
 from cypresskit.il.errors import did_you_mean, shortened
 from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
-from cypresskit.machine.shape import Extent, Shape
+from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.tables import table
 
 PLAINEST = Convention()  # the default
@@ -106,7 +106,7 @@ class Kernel:
 
     def shape(
         self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
-    ) -> Shape:
+    ) -> LaunchShape:
         """Return a launch without its arrays.
 
         Parameters
@@ -131,7 +131,7 @@ class Kernel:
         return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
 
     @lru_cache(maxsize=64)  # noqa: B019
-    def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> Shape:
+    def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> LaunchShape:
         if self.vector and n > 1:
             raise ValueError(
                 f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns"
@@ -155,7 +155,7 @@ class Kernel:
         blocks = m // how.multiple[0], n // how.multiple[1]
         cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
         cb0.flags.writeable = False
-        return Shape(self.program, (x, y, z), textures, {0: cb0}, outputs)
+        return LaunchShape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
     def arguments(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
@@ -192,7 +192,7 @@ class Kernel:
 
     def laid_out(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
-    ) -> tuple[Shape, dict[str, Any]]:
+    ) -> tuple[LaunchShape, dict[str, Any]]:
         """Return the shape of a launch and its arrays. Parameters and errors are those of
         ``arguments``.
         """

@@ -1,7 +1,7 @@
 """Compile a kernel, given as a name, file, source or program, and count its statistics."""
 
 from cypresskit import compiler
-from cypresskit.compiler import Code, KernelCard
+from cypresskit.compiler import Code, KernelStats
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.own import Source, resolve, resolve_program
 
@@ -34,16 +34,16 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
     return compiler.compile(resolve_program(kernel), device)
 
 
-def card(kernel: Source, device: Device = HD5870) -> KernelCard:
+def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
     """Return the card of a GEMM kernel: registers, wavefronts, bundles, nominal Gflop/s, what
     binds.
 
     Parameters and errors are those of ``compile``; for a kernel whose launch isn't known, also the
-    errors of ``ck.kernel``.
+    errors of ``ck.load_kernel``.
 
     Examples
     --------
-    >>> ck.card("sgemm_tn").gprs
+    >>> ck.kernel_stats("sgemm_tn").gprs
     25
     """
     known = resolve(kernel)

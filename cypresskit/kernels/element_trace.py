@@ -206,7 +206,7 @@ def trace_element(
     Examples
     --------
     >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
-    >>> mine = ck.kernel(text, like="sgemm_tn")
+    >>> mine = ck.load_kernel(text, like="sgemm_tn")
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
     Line 54 multiplies A[0, 1], where A[0, 0] belongs. 1 more term is affected.
     """

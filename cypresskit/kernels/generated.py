@@ -113,7 +113,7 @@ def entry(
 ) -> Kernel:
     """Return the contest entry with IL ``text``, launched like ``sgemm_tn``.
 
-    Unlike ``ck.kernel`` it doesn't assemble the source: judging reports what is wrong.
+    Unlike ``ck.load_kernel`` it doesn't assemble the source: judging reports what is wrong.
 
     Parameters
     ----------

@@ -81,11 +81,11 @@ class Trial:
         return self.kernel.convention.transposes
 
 
-class ConventionError(ValueError):
+class LaunchConventionError(ValueError):
     """No launch convention was found for a kernel: pass ``like=``."""
 
 
-def kernel(
+def load_kernel(
     source: Source,
     *,
     like: Source | None = None,
@@ -119,7 +119,7 @@ def kernel(
     ------
     ILError
         For a source that doesn't assemble.
-    ConventionError
+    LaunchConventionError
         A ``ValueError``: no convention fits and none is given. The message says what was tried. If
         most of C is correct, the program is launched in that way, with a warning.
     ValueError
@@ -134,7 +134,7 @@ def kernel(
     Examples
     --------
     >>> text = ck.kernels["sgemm_tn"].text.replace("sgemm_tn", "mine")
-    >>> mine = ck.kernel(text, name="mine")
+    >>> mine = ck.load_kernel(text, name="mine")
     >>> mine.block, mine.k_step, mine.trans_a
     ((8, 8), 2, True)
     >>> ck.simulate(mine, 512).bound
@@ -386,13 +386,13 @@ def _inferred(bare: Kernel) -> tuple[Convention, str]:
         return best.kernel.convention, ""
     ended = what if what.endswith(("?", "!")) else f"{what}."
     say = (
-        "Say which kernel of the catalogue it is launched like: ck.kernel(..., like=), with"
+        "Say which kernel of the catalogue it is launched like: ck.load_kernel(..., like=), with"
         " block=(rows, columns) of C for a work-item and k_step= if they differ."
     )
     if best and best.right >= MOSTLY:
         warning = f"{program.name} doesn't multiply: {ended} It is taken to be launched as {best}."
         return best.kernel.convention, f"{warning} {say}"
-    raise ConventionError(f"how to launch {program.name} can't be found out: {ended} {say}")
+    raise LaunchConventionError(f"how to launch {program.name} can't be found out: {ended} {say}")
 
 
 def _caller_level() -> int:

@@ -3,13 +3,13 @@
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import product
-from cypresskit.machine import Run, launch
+from cypresskit.machine import LaunchCounters, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.machine.traffic import Traffic
 
 
-def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> Run:
+def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchCounters:
     """Launch a kernel on small integers, the same each time. Return its counts.
 
     Parameters

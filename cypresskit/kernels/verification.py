@@ -127,7 +127,7 @@ def verify(
 
     Raises
     ------
-    What ``ck.kernel`` raises for what is no kernel. What the kernel does raises nothing: an
+    What ``ck.load_kernel`` raises for what is no kernel. What the kernel does raises nothing: an
     infinite loop or a store out of range is a finding.
 
     Examples

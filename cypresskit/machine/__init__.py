@@ -8,6 +8,6 @@ What the compiler made of a program is run by ``vliw``, for the timing.
 from cypresskit.machine.engines import launch
 from cypresskit.machine.launch import KernelError, prepare
 from cypresskit.machine.observer import Observer
-from cypresskit.machine.run import Run
+from cypresskit.machine.run import LaunchCounters
 
-__all__ = ["KernelError", "Observer", "Run", "launch", "prepare"]
+__all__ = ["KernelError", "LaunchCounters", "Observer", "launch", "prepare"]

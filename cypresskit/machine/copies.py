@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.machine.launch import Launch, Surface
-from cypresskit.machine.shape import Shape, coordinates, input_registers
+from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Copies(Launch):
     copies follow one another.
     """
 
-    whole: Shape = field(kw_only=True)
+    whole: LaunchShape = field(kw_only=True)
     members: np.ndarray = field(kw_only=True)
     count: int = field(kw_only=True)
 
@@ -53,13 +53,13 @@ class Copies(Launch):
         return element + len(self.memory) // self.count * self.copy
 
 
-def group_of(shape: Shape, item: int) -> np.ndarray:
+def group_of(shape: LaunchShape, item: int) -> np.ndarray:
     """The numbers of the work-items in a work-item's workgroup; in pixel mode, of itself."""
     return item // shape.group_items * shape.group_items + np.arange(shape.group_items)
 
 
 def copies(
-    whole: Shape,
+    whole: LaunchShape,
     item: int,
     textures: Mapping[int, np.ndarray],
     memory: np.ndarray,
@@ -90,7 +90,7 @@ def copies(
         words = np.zeros((count, 1, extent.texel // 4), np.uint32)
         outputs[n] = Surface(1, count, extent.texel, words, True)
     return Copies(
-        Shape(whole.program, domain, surfaces, whole.constants, outputs),
+        LaunchShape(whole.program, domain, surfaces, whole.constants, outputs),
         surfaces,
         outputs,
         np.ascontiguousarray(memory).view(np.uint32).reshape(-1, 4),

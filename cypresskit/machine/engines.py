@@ -16,7 +16,7 @@ from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import explain, fast
 from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
-from cypresskit.machine.run import Run
+from cypresskit.machine.run import LaunchCounters
 
 REPEATED = 50_000_000  # instructions that are stepped through to find which work-item fails first
 
@@ -34,7 +34,7 @@ def launch(
     max_instructions: int | None = None,
     threads: int | None = None,
     in_place: bool = False,
-) -> Run:
+) -> LaunchCounters:
     """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to
     results.
 
@@ -74,7 +74,7 @@ def launch(
         some of the results in them. An input that shares their memory is read as it was before the
         launch, here too.
 
-    Returns a ``Run`` with the counts. Raises ``ValueError``/``TypeError`` for arguments that don't
+    Returns a ``LaunchCounters``. Raises ``ValueError``/``TypeError`` for arguments that don't
     fit the program, and for results that share memory; ``KernelError`` for a store out of range or
     an endless loop: all arrays are then as they were, but for those of ``in_place``. A fetch out of
     range gives 0 and is counted.
@@ -101,7 +101,7 @@ def carry_out(
     engine: str = "fast",
     observers: Iterable[Observer] = (),
     threads: int | None = None,
-) -> Run:
+) -> LaunchCounters:
     """Run a checked launch; arguments and errors as for ``launch``."""
     if engine not in ("fast", "explain"):
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
@@ -118,7 +118,7 @@ def carry_out(
     return explain.run(checked, watching)
 
 
-def run(launch: Launch, threads: int | None = None) -> Run:
+def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     """Run a checked launch with the fast engine, or with the explaining one where that declines or
     there is no LLVM.
     Raises ``KernelError``: of a failed store, the one that comes first if all work-items run in

@@ -6,7 +6,7 @@ mask says who is active. Observers are told what happens. It is slow beside the 
 simple enough to be checked by eye; the two must agree bit for bit.
 
 Left out: the order in which wavefronts really run. Work-items that race for the same memory get the
-result of lockstep here; ``Run`` and observers don't depend on it.
+result of lockstep here; ``LaunchCounters`` and observers don't depend on it.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ from cypresskit.machine import places
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer, listeners
-from cypresskit.machine.run import Run, tally
+from cypresskit.machine.run import LaunchCounters, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 # bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
@@ -42,7 +42,7 @@ def _chosen(letters: str) -> slice | list[int] | None:
     return slice(together.start, together.stop) if rows[:count] == [*together] else rows
 
 
-def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> Run:
+def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> LaunchCounters:
     """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a
     loop that has not ended after ``launch.max_instructions`` (by default ``MOST_STEPS``), or
     ``most`` instructions times work-items.
@@ -93,7 +93,7 @@ class Interpreter:
         # Global elements that this instruction's operands read, by operand
         self.read: dict[int, np.ndarray] = {}
 
-    def run(self) -> Run:
+    def run(self) -> LaunchCounters:
         for listener in self.observers:
             listener.start(self.launch)
         at = 0 if self.items else len(self.body)

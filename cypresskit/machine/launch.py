@@ -16,7 +16,7 @@ from cypresskit.il import Program
 from cypresskit.il.errors import shortened
 from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
-from cypresskit.machine.shape import Extent, Shape, coordinates, input_registers
+from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
@@ -85,7 +85,7 @@ class Launch:
     arrays if ``in_place``.
     """
 
-    shape: Shape
+    shape: LaunchShape
     textures: Mapping[int, Surface]
     outputs: Mapping[int, Surface]
     global_memory: np.ndarray | None = None
@@ -172,7 +172,7 @@ class Launch:
 
 
 def endless_error(
-    shape: Shape, at: int, count: int, item: int | None = None, advice: str = ""
+    shape: LaunchShape, at: int, count: int, item: int | None = None, advice: str = ""
 ) -> KernelError:
     """The error for a loop, opened at ``body[at]``, that has not ended after so many instructions
     of work-item ``item``, or of any.
@@ -184,7 +184,7 @@ def endless_error(
 
 
 def _error(
-    shape: Shape, kind: str, at: int, what: str, item: int | None, advice: str
+    shape: LaunchShape, kind: str, at: int, what: str, item: int | None, advice: str
 ) -> KernelError:
     i = shape.program.body[at]
     place = None if item is None else shape.place(item)
@@ -230,7 +230,7 @@ def prepare(
         n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()
     }
     streams = {n: _output(a, n, sizes, in_place) for n, a in given["outputs"].items()}
-    shape = Shape(program, sizes, textures, given["constants"], streams)
+    shape = LaunchShape(program, sizes, textures, given["constants"], streams)
     memory = None if global_memory is None else _global(global_memory, in_place)
     arguments.check_results(given["outputs"], global_memory)
     results = [surface.words for surface in streams.values()] + ([] if memory is None else [memory])
@@ -247,7 +247,7 @@ def prepare(
 
 
 def fitting(
-    shape: Shape,
+    shape: LaunchShape,
     max_instructions: int,
     *,
     inputs: Mapping[int, np.ndarray],

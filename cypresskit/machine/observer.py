@@ -116,7 +116,7 @@ class Observer:
         """Work-items come to a fence."""
 
     def finish(self, run: Any) -> None:
-        """The run has ended; ``run`` is its ``Run``."""
+        """The run has ended; ``run`` is its ``LaunchCounters``."""
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:

@@ -20,7 +20,7 @@ from cypresskit.machine import explain
 from cypresskit.machine.copies import copies, group_of
 from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
 #: The first of the bit patterns that stand for words of textures: large floats, or halves of large
@@ -39,7 +39,7 @@ class Recording:
     global memory. All int64. ``whole``: whether all steps are there.
     """
 
-    shape: Shape
+    shape: LaunchShape
     elements: int
     item: int
     at: np.ndarray

@@ -11,7 +11,7 @@ from cypresskit.il.dataflow import lds_words
 
 
 @dataclass(frozen=True)
-class Run:
+class LaunchCounters:
     """The counts of a run, over work-items that were active.
 
     ``instructions`` IL instructions; ``arithmetic`` results computed (a mad on four components
@@ -54,7 +54,7 @@ COUNTED = (
 )
 
 
-def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> Run:
+def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> LaunchCounters:
     """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each
     instruction of ``Program.body``.
     """
@@ -68,7 +68,9 @@ def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> 
     counts["fetch_bytes"] = sum(
         count * launch.textures[resource].texel for count, resource in fetched
     )
-    return Run(engine, launch.shape.items, launch.shape.wavefronts, **counts, executed=executed)
+    return LaunchCounters(
+        engine, launch.shape.items, launch.shape.wavefronts, **counts, executed=executed
+    )
 
 
 @lru_cache(maxsize=256)

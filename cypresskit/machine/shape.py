@@ -40,7 +40,7 @@ class Extent:
 
 
 @dataclass(frozen=True)
-class Shape:
+class LaunchShape:
     """A launch without its arrays: a kernel's time depends on sizes and constants alone.
 
     ``domain`` as for ``launch``. ``textures`` and ``outputs`` by number: (width, height) in texels
@@ -49,8 +49,8 @@ class Shape:
     Global memory needs no size. ``ValueError`` or ``TypeError`` if the program needs more, as in
     ``launch``.
 
-        ck.simulate(program, launch=ck.Shape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0:
-        [512.0]}))
+        shape = ck.LaunchShape(program, (64, 64), {0: (64, 512), 1: (64, 512)}, {0: [512.0]})
+        ck.simulate(program, launch=shape)
     """
 
     program: Program
@@ -62,7 +62,7 @@ class Shape:
     def __post_init__(self) -> None:
         if not isinstance(self.program, Program):
             raise TypeError(
-                "a Shape begins with its program: ck.Shape(program, (64, 64), ...), not"
+                "a LaunchShape begins with its program: ck.LaunchShape(program, (64, 64), ...), not"
                 f" {self.program!r}"
             )
         domain = arguments.whole_domain(self.program, self.domain)
@@ -148,13 +148,13 @@ class Shape:
         return f"work-item {item} (number {within} of group {group})"
 
 
-def coordinates(shape: Shape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def coordinates(shape: LaunchShape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The coordinates of work-items by their numbers."""
     across = shape.domain[0] if shape.pixels else shape.group_items
     return (items % across, items // across) if shape.pixels else (items // across, items % across)
 
 
-def number(shape: Shape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def number(shape: LaunchShape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """The numbers of work-items by their coordinates."""
     across = shape.domain[0]
     numbers: np.ndarray
@@ -162,7 +162,7 @@ def number(shape: Shape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def lanes(shape: Shape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def lanes(shape: LaunchShape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The coordinates of all 64 lanes of each wavefront (numbers in dispatch order), one wavefront
     after another; and which lanes exist. A tile's lanes are listed quad by quad.
     """
@@ -178,7 +178,7 @@ def lanes(shape: Shape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     return group, within, within < shape.group_items
 
 
-def wavefront(shape: Shape, item: int) -> int:
+def wavefront(shape: LaunchShape, item: int) -> int:
     """The number of the wavefront that a work-item belongs to."""
     if shape.pixels:
         x, y = shape.place(item)
@@ -188,7 +188,9 @@ def wavefront(shape: Shape, item: int) -> int:
     )
 
 
-def input_registers(shape: Shape, first: np.ndarray, second: np.ndarray) -> dict[str, np.ndarray]:
+def input_registers(
+    shape: LaunchShape, first: np.ndarray, second: np.ndarray
+) -> dict[str, np.ndarray]:
     """Input registers of work-items by their coordinates: name to uint32 bits of shape (4,
     work-items).
     """

@@ -13,9 +13,9 @@ from cypresskit.editing.steps import FILE, STEPS, Step
 from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.element_trace import trace_element
-from cypresskit.kernels.own import ConventionError
+from cypresskit.kernels.own import LaunchConventionError
 from cypresskit.kernels.verification import Verification
 from cypresskit.teach.check import Verdict, exercise, unless
 from cypresskit.teach.kernels import fault, judge_kernel
@@ -81,7 +81,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     """The verdict on a step's text that assembles."""
     try:
         mine, seen = judged_kernel(text, FILE, step.like, old_c=step.old_c)
-    except ConventionError as error:
+    except LaunchConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
         return wrong_product(mine, seen)
@@ -108,7 +108,7 @@ def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
 
 def of_turn(mine: Kernel) -> str:
     """With what a kernel's turn does its products: "with 2 fetches and 16 multiply-adds a turn"."""
-    made = card(mine)
+    made = kernel_stats(mine)
     return f"with {made.fetches} fetches and {made.mads} multiply-adds a turn"
 
 

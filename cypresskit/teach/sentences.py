@@ -1,7 +1,7 @@
 """The place for a sentence below each exercise: a cell whose source holds what was written.
 
 A sentence stands between two lines of quotes, so it is in the notebook whatever is run, restarted
-or cleared. ``cypresskit marks`` reads it there, and so does whoever grades with nbgrader.
+or cleared. ``cypresskit grade`` reads it there, and so does whoever grades with nbgrader.
 """
 
 OPENS = 'ck.teach.sentence("""'

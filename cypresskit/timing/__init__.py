@@ -1,6 +1,6 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
-``simulate`` gives a ``Report``, ``price`` says what each line of a kernel costs, ``what_if`` what
+``simulate`` gives a ``Report``, ``line_costs`` what each line of a kernel costs, ``what_if`` what
 each limit of the chip does. Underneath: ``walk`` follows the compiled code without data, with
 ``words`` (arithmetic that knows what came from memory), ``requests``, ``loops`` (counting loops),
 ``endless`` (those that never end), ``history`` (what each wavefront went through) and ``surfaces``
@@ -9,7 +9,7 @@ with one file for each of its ``units``.
 """
 
 from cypresskit.timing.limits import Limit, WhatIf, what_if
-from cypresskit.timing.prices import LinePrice, Prices, price
+from cypresskit.timing.prices import LinePrice, Prices, line_costs
 from cypresskit.timing.question import Question
 from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import ask, simulate
@@ -26,7 +26,7 @@ __all__ = [
     "Report",
     "WhatIf",
     "ask",
-    "price",
+    "line_costs",
     "simulate",
     "what_if",
 ]

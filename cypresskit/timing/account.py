@@ -117,15 +117,15 @@ def worked_clocks(paths: list[Path], device: Device) -> float:
     for clause, turns, wavefronts in clause_runs(paths):
         if clause.kind == BARRIER:
             continue
-        clocks += turns * wavefronts * device.switch_clocks
+        clocks += turns * wavefronts * device.clause_switch_clocks
         if clause.kind == ALU:
-            length = clause.bundles * device.result_clocks + device.clause_clocks
+            length = clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
             clocks += turns * wavefronts * length
         else:
             clocks += fsum(stream_clocks(stream, turns) for stream in clause.streams)
     for path in paths:
         if path.segments[-1][0][-1].kind != BARRIER:  # nothing follows the last clause
-            clocks -= len(path.wavefronts) * device.switch_clocks
+            clocks -= len(path.wavefronts) * device.clause_switch_clocks
     return clocks
 
 

@@ -17,13 +17,13 @@ from cypresskit.il import Program, assemble
 from cypresskit.il.program import Register
 from cypresskit.machine.engines import run
 from cypresskit.machine.launch import KernelError, endless_error, prepare
-from cypresskit.machine.shape import Shape, input_registers, lanes
+from cypresskit.machine.shape import LaunchShape, input_registers, lanes
 from cypresskit.machine.wavefront import WAVEFRONT
 
 COPIED = "dcl_literal", "dcl_cb"
 
 
-def endless_loop(shape: Shape, wavefronts: np.ndarray) -> KernelError | None:
+def endless_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | None:
     """The error for a loop that one of these wavefronts (numbers in dispatch order) never leaves;
     None if there is no such loop.
     """

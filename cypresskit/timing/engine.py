@@ -3,7 +3,7 @@ after another in time.
 
 A SIMD engine has slots for as many wavefronts as registers and LDS allow. The one that is ready
 first goes on, and the engine that is furthest behind; what its clause costs is the business of the
-units (``timing.units``). After a clause a wavefront pauses for ``switch_clocks``.
+units (``timing.units``). After a clause a wavefront pauses for ``clause_switch_clocks``.
 
 Left out: instruction caches, a limit on misses under way, and what happens within a clause on the
 ALU.
@@ -121,7 +121,7 @@ def run_chip(chip, room, until):
         if over >= 0:
             note_clause(chip, e, s, kind, now, over)
             note_waits(chip, e, s, over)
-            pause = chip.clocks.switch + chip.work.clauses[slots.clause[e, s]].pause
+            pause = chip.clocks.clause_switch + chip.work.clauses[slots.clause[e, s]].pause
             now = slots.came[e, s] = over + pause
             ended = next_clause(chip, e, s, over)
         if ended:

@@ -124,7 +124,7 @@ def what_if(report: Report) -> WhatIf:
     question = replace(report.question, progress=False)
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
     no_rows: dict[str, Any] = {"dram_row_clocks": 0}
-    no_switches: dict[str, Any] = {"switch_clocks": 0, "clause_clocks": 0}
+    no_switches: dict[str, Any] = {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}
     asked = {
         CONFLICTS: replace(device, **NO_CONFLICTS),
         MEMORY: replace(device, **near),
@@ -150,7 +150,7 @@ def what_if(report: Report) -> WhatIf:
         speed = report.flops / seconds / 1e9
         return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
 
-    launched = device.launch_us * 1e-6
+    launched = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     tail = "08" if _too_few(report) else "00"
     steps = [

@@ -78,7 +78,7 @@ class Cost:
     def __str__(self) -> str:
         return f"{percent(self.price)} {self.span}".rstrip()
 
-    def is_as_dear_as(self, other: "Cost") -> bool:
+    def is_close_to(self, other: "Cost") -> bool:
         """Whether their prices differ by no more than either was seen to, or than anybody
         notices.
         """
@@ -197,14 +197,14 @@ def never() -> bool:
 
 
 @kept_with_report
-def price(report: Report, *, unless: Callable[[], bool] = never) -> Prices:
+def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> Prices:
     """The price of each line of the launch that ``report`` is on.
 
     Returns ``Prices``: a table of the kernel's lines, each with its work, and with the share of the
     launch that would be saved if it took no time. It takes some seconds the first time; raises
     ``Interrupted`` as soon as ``unless()`` holds.
 
-        ck.price(ck.simulate("sgemm_nn", 2048)).dearest
+        ck.line_costs(ck.simulate("sgemm_nn", 2048)).dearest
     """
     asked = report.question, report.launch
     again = partial(_from_plain, report)

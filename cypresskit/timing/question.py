@@ -8,7 +8,7 @@ from cypresskit.compiler import Code, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing.timed_launch import TimedLaunch
 
 
@@ -39,7 +39,7 @@ class Question:
 
     kernel: Kernel | Program | Code
     size: tuple[int, int, int] | None = None
-    shape: Shape | None = None
+    shape: LaunchShape | None = None
     device: Device = HD5870
     layout: str = "linear"
     beta: float = 0.0
@@ -65,7 +65,7 @@ class Question:
         program = self.kernel.program if isinstance(self.kernel, Kernel) else self.kernel
         return compile(program, self.device)
 
-    def _shape(self) -> Shape:
+    def _shape(self) -> LaunchShape:
         if isinstance(self.kernel, Kernel):
             assert self.size is not None
             return self.kernel.shape(*self.size, 1.0, self.beta, self.count)

@@ -100,7 +100,7 @@ class ChipReport:
     clocks
         core clocks, from the first wavefront's start to the last store's end.
     seconds
-        the same time in seconds, with the cost of a launch (``Device.launch_us``).
+        the same time in seconds, with the cost of a launch (``Device.launch_overhead_us``).
     flops
         floating-point operations of the launch; 0 if they aren't known.
     peak_gflops
@@ -133,9 +133,9 @@ class ChipReport:
         "L1", the share of the lines that quads ask it for; "L2", of the lines that L1 asks it for.
         Reads of ``g[]`` bypass both.
     bytes
-        "L1", texels delivered to work-items, as ``Run.fetch_bytes`` counts them; "L2", lines that
-        it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them; "written",
-        lines stored.
+        "L1", texels delivered to work-items, as ``LaunchCounters.fetch_bytes`` counts them; "L2",
+        lines that it gives to L1; "DRAM", lines read from memory, those of ``g[]`` among them;
+        "written", lines stored.
     lived
         for how many core clocks wavefronts are on the chip, those of all together: they are worked
         on, or wait (``LineWork.waited``).
@@ -262,7 +262,7 @@ class Report(ChipReport):
     seen
         what each line waited for and moved, for ``lines``.
     explanations
-        what ``price`` and ``what_if`` said of it, once they were asked.
+        what ``line_costs`` and ``what_if`` said of it, once they were asked.
     """
 
     device: Device

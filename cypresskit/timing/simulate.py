@@ -23,7 +23,7 @@ from cypresskit.il import Program
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import stored
 from cypresskit.timing.board import Board
 from cypresskit.timing.launch_time import LaunchTime, find_time, hit_rate, time_from_plain
@@ -47,7 +47,7 @@ def simulate(
     m: int | None = None,
     k: int | None = None,
     device: Device = HD5870,
-    launch: Shape | None = None,
+    launch: LaunchShape | None = None,
     layout: str = "linear",
     beta: float = 0.0,
     count: int = 1,
@@ -62,7 +62,7 @@ def simulate(
     Parameters
     ----------
     kernel
-        a kernel of the catalogue or its name, or one of your own (``ck.kernel``, its text,
+        a kernel of the catalogue or its name, or one of your own (``ck.load_kernel``, its text,
         file or program), with ``n``; or any program, assembled or compiled, with its ``launch``.
     n, m, k
         C is m x n, and k numbers are summed up for each of its elements; m and k are n where
@@ -70,7 +70,7 @@ def simulate(
     device
         the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
     launch
-        ``ck.Shape(program, domain, textures, constants)``, for a program alone.
+        ``ck.LaunchShape(program, domain, textures, constants)``, for a program alone.
     layout
         how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
     beta
@@ -197,9 +197,9 @@ def _checked(
         if launch is not None:
             raise ValueError("a GEMM kernel has its own launch: pass n, or its program")
         return
-    if not isinstance(launch, Shape):
+    if not isinstance(launch, LaunchShape):
         raise ValueError(
-            "a program needs its launch: pass launch=ck.Shape(program, domain, textures,"
+            "a program needs its launch: pass launch=ck.LaunchShape(program, domain, textures,"
             " constants), or n if it is a GEMM kernel"
         )
     program = kernel.program if isinstance(kernel, Code) else kernel
@@ -220,7 +220,7 @@ def _check_left_out(given: dict[str, object]) -> None:
         )
 
 
-def _check_shape(shape: Shape, device: Device) -> None:
+def _check_shape(shape: LaunchShape, device: Device) -> None:
     """``ValueError`` for a texture that the device can't have, or without work-items."""
     most = device.texture_side
     if not shape.wavefronts:
@@ -278,7 +278,7 @@ def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report
         device=device,
         size=question.size,
         clocks=clocks,
-        seconds=clocks / (device.clock_ghz * 1e9) + device.launch_us * 1e-6,
+        seconds=clocks / (device.clock_ghz * 1e9) + device.launch_overhead_us * 1e-6,
         flops=question.flops,
         peak_gflops=device.peak_gflops(question.precision),
         bound=bound(busy, occupied, rounds, time.channels),

@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
 from cypresskit.machine import places
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest
 from cypresskit.timing.units.dram import GLOBAL
@@ -37,7 +37,7 @@ class Motion(NamedTuple):
 class Surfaces:
     """The memory of a launch, on a device of that ``geometry`` (``Device.geometry``)."""
 
-    def __init__(self, shape: Shape, geometry: AccessGeometry, layout: str):
+    def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
         self.shape, self.geometry, self.layout = shape, geometry, layout
         self.line = geometry.line_bytes
         self.bases: dict[int, int] = {}

@@ -8,7 +8,7 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.machine.shape import Shape
+from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.walk import walk
 from cypresskit.timing.work import Path
@@ -32,7 +32,7 @@ class TimedLaunch:
     """What was timed: compiled code, its ``shape``, the board and the textures' layout."""
 
     code: Code
-    shape: Shape
+    shape: LaunchShape
     device: Device
     layout: str
 

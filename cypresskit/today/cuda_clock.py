@@ -269,7 +269,7 @@ class _Timing:
             kernel=launch.name,
             device=board,
             clocks=clocks,
-            seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_us,
+            seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_overhead_us,
             flops=float(totals.flops),
             peak_gflops=board.peak_gflops(item),
             bound=bound(busy, occupied, rounds, wavefront="warp"),

@@ -26,10 +26,10 @@ class CudaGpu:
     terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: a lone sector brings its neighbour along
-    switch_clocks = clause_clocks = dram_row_clocks = 0
+    clause_switch_clocks = clause_overhead_clocks = dram_row_clocks = 0
     memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time
     bundle_clocks = 1
-    result_clocks = SCHEDULERS
+    alu_latency_clocks = SCHEDULERS
 
     name: str
     simd_engines: int = _count("multiprocessors", "data sheet", 132)
@@ -76,7 +76,7 @@ class CudaGpu:
     workgroup_clocks: float = _positive(
         "clocks of the chip per workgroup started", "none", 1.23, "six everyday kernels, an H100"
     )
-    launch_us: float = _amount(
+    launch_overhead_us: float = _amount(
         "microseconds that a launch takes longer than its warps", "none", 0.8, "N = 128, the record"
     )
 

@@ -179,7 +179,7 @@ def ratio(row: dict, own: bool) -> float:
     matrices = [SimpleNamespace(shape=(row["n"],) * 2, dtype=np.dtype(precision))] * 3
     code = Loop("its own", row["registers"], row["text"]) if own else None
     report = simulate(kernel, tuple(row["grid"]), tuple(row["threads"]), *matrices, listing=code)
-    return float((1e6 * report.seconds - H200.launch_us) / row["us"])
+    return float((1e6 * report.seconds - H200.launch_overhead_us) / row["us"])
 
 
 def main() -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from cypresskit.machine import fast
 from cypresskit.machine.fast import execute
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.run import Run
+from cypresskit.machine.run import LaunchCounters
 
 PAGE = mmap.PAGESIZE
 NO_ACCESS = 0  # PROT_NONE
@@ -75,7 +75,7 @@ def guarded(flush: str) -> Iterator[None]:
         yield
 
 
-def _run(run, flush: str, launch: Launch, threads: int | None = None) -> Run | None:
+def _run(run, flush: str, launch: Launch, threads: int | None = None) -> LaunchCounters | None:
     """``run`` a launch on guarded copies of its arrays, and copy back what it wrote."""
     if not launch.shape.items:
         return run(launch, threads)

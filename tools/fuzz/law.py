@@ -24,7 +24,7 @@ from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstr
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import write
 from cypresskit.machine import places
-from cypresskit.machine.shape import Extent, Shape, input_registers, lanes
+from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.timing.surfaces import Surfaces
@@ -50,7 +50,7 @@ CHANGES: list[dict[str, Any]] = [
     {"register_pool": 300},
     {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
     {"l2_slices": 3},
-    {"clause_clocks": 0, "switch_clocks": 0},
+    {"clause_overhead_clocks": 0, "clause_switch_clocks": 0},
     {"l1_bytes": 1024},
 ]
 BOARDS = [*DEVICES.values(), *(replace(HD5870, **change) for change in CHANGES)]
@@ -185,7 +185,7 @@ class Uncounted(Exception):
 
 def check(
     code: Code,
-    shape: Shape,
+    shape: LaunchShape,
     layout: str,
     report: Report,
     whole: Report | None = None,
@@ -256,14 +256,14 @@ def worked(report: Report) -> float:
     for path in report.launch.walk(report.wavefronts):
         clauses = [(c, turns) for body, turns in path.segments for c in body if c.kind != BARRIER]
         for clause, turns in clauses:
-            each = device.switch_clocks
+            each = device.clause_switch_clocks
             if clause.kind == ALU:
-                each += clause.bundles * device.result_clocks + device.clause_clocks
+                each += clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
             else:
                 clocks += sum(stream.total(stream.cost, turns) for stream in clause.streams)
             clocks += turns * len(path.wavefronts) * each
         if path.segments[-1][0][-1] is clauses[-1][0]:  # nothing follows the last clause
-            clocks -= len(path.wavefronts) * device.switch_clocks
+            clocks -= len(path.wavefronts) * device.clause_switch_clocks
     return clocks
 
 
@@ -361,7 +361,7 @@ iadd r9.x, r9.x, l{a}.w
 """
 
 
-def accesses(rng: random.Random) -> Shape:
+def accesses(rng: random.Random) -> LaunchShape:
     """A launch of a program whose addresses are linear in work-item, workgroup and the turn of a
     loop.
     """
@@ -390,7 +390,7 @@ def accesses(rng: random.Random) -> Shape:
         f"dcl_literal l{n}, {', '.join(map(str, row))}\n" for n, row in enumerate(literals)
     )
     texture = Extent(rng.choice((64, 100)), rng.randint(1, 99), 16)
-    return Shape(ck.assemble(f"{head}{body}\nend"), (group * groups, 1, 1), {0: texture})
+    return LaunchShape(ck.assemble(f"{head}{body}\nend"), (group * groups, 1, 1), {0: texture})
 
 
 TEXTURE = "dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)"
@@ -453,7 +453,7 @@ def groups(
     rng: random.Random,
     turns: Sequence[int] = (1, 2, 8, 30, 100, 300),
     counts: Sequence[int] = (3, 20, 60, 150),
-) -> Shape:
+) -> LaunchShape:
     """A launch of workgroups of one to four wavefronts, ``counts`` of them, which take ``turns`` of
     a loop with fences in it.
     """
@@ -466,7 +466,9 @@ def groups(
         step=rng.choice((0, 1, 64, 128)),
         body=body,
     )
-    return Shape(ck.assemble(text), (group * rng.choice(counts), 1, 1), {0: Extent(64, 64, 16)})
+    return LaunchShape(
+        ck.assemble(text), (group * rng.choice(counts), 1, 1), {0: Extent(64, 64, 16)}
+    )
 
 
 SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slices=2)

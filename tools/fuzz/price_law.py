@@ -1,4 +1,4 @@
-"""The law of prices: what `ck.price` says of a launch, whichever program it is of.
+"""The law of prices: what `ck.line_costs` says of a launch, whichever program it is of.
 
 No price is above the launch, and none is below its range or above it. A line that never runs costs
 nothing. In a loop that the ALU binds, a bundle costs the share of the launch in which the ALU works
@@ -14,7 +14,7 @@ import cypresskit as ck
 from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import write
-from cypresskit.machine.shape import Extent, Shape
+from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError, Prices
 from cypresskit.timing.account import LineId
 from cypresskit.timing.engine import Outcome, run
@@ -46,7 +46,7 @@ mov g[r4.x], r10
 end"""
 
 
-def alu_loop(rng: random.Random) -> Shape:
+def alu_loop(rng: random.Random) -> LaunchShape:
     """A launch that fills the chip with a loop of arithmetic and, now and then, a fetch."""
     registers = rng.randint(3, 12)
     sums = [f"r{10 + n}" for n in range(registers)]
@@ -66,7 +66,7 @@ def alu_loop(rng: random.Random) -> Shape:
         body="\n".join(body),
     )
     wavefronts = HD5870.simd_engines * rng.choice((12, 16, 20))
-    return Shape(ck.assemble(text), (64 * wavefronts, 1, 1), {0: Extent(64, 64, 16)})
+    return LaunchShape(ck.assemble(text), (64 * wavefronts, 1, 1), {0: Extent(64, 64, 16)})
 
 
 def everything_free(launch: TimedLaunch) -> tuple[Packed, Outcome]:
@@ -149,9 +149,9 @@ def occupied(paths: list[Path], device: Device) -> float:
     clocks = 0.0
     for clause, turns, wavefronts in clause_runs(paths):
         if clause.kind == ALU:
-            length = clause.bundles * device.result_clocks + device.clause_clocks
+            length = clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
             clocks += turns * wavefronts * length
-    together = device.result_clocks / device.bundle_clocks
+    together = device.alu_latency_clocks / device.bundle_clocks
     return clocks / together / device.simd_engines
 
 
@@ -161,11 +161,11 @@ def _free_faults(prices: Prices) -> list[str]:
     work, outcome = everything_free(launch)
     found = [f"all is free, and {n} is {c}" for n, c in outcome.counts.items() if c]
     device = launch.device
-    most = device.switch_clocks + 2 * device.clause_clocks * launch.active
+    most = device.clause_switch_clocks + 2 * device.clause_overhead_clocks * launch.active
     rounds = -(-launch.shape.wavefronts // launch.round)
     if outcome.end_clock > rounds * max(work.clauses_run) * most:
         found.append(f"all is free, and the launch takes {outcome.end_clock} clocks")
-    board = replace(device, switch_clocks=0, clause_clocks=0)
+    board = replace(device, clause_switch_clocks=0, clause_overhead_clocks=0)
     _, outcome = everything_free(replace(launch, device=board))
     if outcome.end_clock:
         found.append(f"clauses are free, too, and the launch takes {outcome.end_clock} clocks")
@@ -177,11 +177,11 @@ def random_prices(rng: random.Random) -> Prices:
     program = rng.choice((None, accesses, groups, alu_loop))
     if program is None:
         block = write(*rng.choice(ENTRIES))
-        return ck.price(
+        return ck.line_costs(
             ck.simulate(block, rng.randint(64, 400), k=rng.randint(8, 200), progress=False)
         )
     shape = program(rng)
-    return ck.price(ck.simulate(compile(shape.program), launch=shape, progress=False))
+    return ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
 
 
 def priced(rng: random.Random) -> None:

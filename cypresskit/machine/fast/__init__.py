@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cypresskit.machine.launch import Launch
-    from cypresskit.machine.run import Run
+    from cypresskit.machine.run import LaunchCounters
 
 __all__ = ["run"]
 
 
-def run(launch: "Launch", threads: int | None = None) -> "Run | None":
+def run(launch: "Launch", threads: int | None = None) -> "LaunchCounters | None":
     """Run a checked launch on ``threads`` host threads; None if that is for the interpreter."""
     # Loaded with the first launch: a process that imports the package may never run a kernel.
     from cypresskit.machine.fast import execute

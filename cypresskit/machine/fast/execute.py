@@ -1,5 +1,5 @@
 """Runs a launch on compiled code: lays out its arrays, hands batches to host threads, makes a
-``Run`` of the counts.
+``LaunchCounters`` of the counts.
 
 The calling thread takes part; short launches it runs alone, since waking a worker would take
 longer. Compiled code returns every few milliseconds, so that Ctrl-C is heard; a flag that every
@@ -30,7 +30,7 @@ from cypresskit.machine.fast.translation import (
     UNDERFLOWED,
 )
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
-from cypresskit.machine.run import Run, tally
+from cypresskit.machine.run import LaunchCounters, tally
 from cypresskit.machine.wavefront import TILE
 from cypresskit.progress import DELAY, is_watched
 from cypresskit.threads import processors
@@ -40,7 +40,7 @@ INTERRUPTIBLE = 0.1  # seconds of waiting at a time: on some hosts nothing inter
 LINE = 64  # bytes
 
 
-def run(launch: Launch, threads: int | None = None) -> Run | None:
+def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
     """Run a checked launch with ``threads`` host threads, by default one for each processor that
     this process may use; the results don't depend on their number, unless work-items race.
 
@@ -55,7 +55,7 @@ def run(launch: Launch, threads: int | None = None) -> Run | None:
     return _run(launch, compiled(launch.program), threads or processors())
 
 
-def _run(launch: Launch, kernel: NativeCode, threads: int) -> Run | None:
+def _run(launch: Launch, kernel: NativeCode, threads: int) -> LaunchCounters | None:
     memory = launch.memory
     results = [memory, *(surface.words for surface in launch.outputs.values())]
     saved = [array.copy() for array in results if this_host().mode in FLAGGED]

@@ -17,7 +17,10 @@ from cypresskit.timing.simulate import simulate
 
 
 @formula_exercise(
-    [(b.simd_engines, b.thread_processors, b.lanes, b.clock_ghz) for b in (HD5870, HD5970, HD5850)]
+    [
+        (b.simd_engines, b.thread_processors, b.processing_elements, b.clock_ghz)
+        for b in (HD5870, HD5970, HD5850)
+    ]
     + [(1, 1, 1, 0.85)],
     {
         "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,

@@ -11,7 +11,7 @@ from cypresskit.compiler import Bundle, Code, Control, compile
 from cypresskit.editing.steps import STEPS
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.products import LONGEST
 from cypresskit.machine.checks import check
 from cypresskit.teach.check import Verdict, slip, unless
@@ -83,7 +83,7 @@ def compilers() -> str:
     )
     for name in COMPARED:
         row = published.kernel(name)
-        made = card(name)
+        made = kernel_stats(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
         our_bundles = f"{made.loop_bundles} for {made.k_per_iteration} k"
@@ -176,7 +176,7 @@ def check_products(mine: Kernel) -> str:
 
     Bundles are asked for, and not only speed: that depends on registers, too.
     """
-    bundles = card(mine).loop_bundles
+    bundles = kernel_stats(mine).loop_bundles
     found = f"with {bundles} bundles per iteration"
     unless(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
     return found

@@ -7,7 +7,7 @@ import numpy as np
 
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
 from cypresskit.teach.climb import climb_exercise
@@ -35,7 +35,7 @@ def variants_table() -> str:
     rows = []
     for name in VARIANTS:
         kernel = KERNELS[name]
-        made = card(name)
+        made = kernel_stats(name)
         needs = f"{made.fetches:2} fetches, {made.loop_bundles} bundles, {made.gprs} registers"
         rows.append(f"{name:23} {needs}: {kernel.teaches}")
     return "\n".join(rows)
@@ -73,7 +73,7 @@ def measured_table() -> str:
     rows = ["                          measured or published                modelled or compiled"]
     for name in PUBLISHED:
         row = published(name)
-        made = card(name)
+        made = kernel_stats(name)
         small, large = (simulate(name, n).gflops for n in (1024, 4096))
         best = row["gflops_max"]
         here = f"{made.fetches}, {made.mads}"
@@ -205,4 +205,4 @@ def check_place(place: Callable) -> Verdict:
 @climb_exercise("07")
 def check_through_lds(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel that reads A through the LDS."""
-    return f"with {card(mine).loop_bundles} bundles per iteration"
+    return f"with {kernel_stats(mine).loop_bundles} bundles per iteration"

@@ -47,7 +47,7 @@ def measured_table(device: Device = HD5870) -> str:
             f" {four / alone:.2f} times"
         )
     low, high = row["gflops_range"]
-    boards = device, replace(device, launch_us=0)
+    boards = device, replace(device, launch_overhead_us=0)
     best, bare = (simulate("sgemv_t_reduce4", 2048, device=d).gflops for d in boards)
     bursts = 100 * device.dram_efficiency
     roof = 2 * device.memory_gb_s * device.dram_efficiency / 4

@@ -2,7 +2,7 @@
 
 from cypresskit.devices import HD5870
 from cypresskit.host.rates import kernel_rate
-from cypresskit.host.transfer import balance, effective_rate, kernel_seconds
+from cypresskit.host.transfer import kernel_seconds, n_balance, rate_with_transfers
 from cypresskit.published import host as published
 from cypresskit.teach.formula import formula_exercise
 
@@ -25,13 +25,13 @@ def measured_table() -> str:
     row = published("dgemm_transfer_model")
     bus, kernel = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
     rows = [
-        f"N_balance: published {row['n_balance']}, here {balance(bus, kernel):.0f}:"
+        f"N_balance: published {row['n_balance']}, here {n_balance(bus, kernel):.0f}:"
         " the same formula, no more",
         "modelled, Gflop/s with transfers:",
     ]
     for n in (1024, 2048, 3712):
         speeds = (
-            f"{gb} GB/s {effective_rate(n, gb * 1e9, kernel) / 1e9:3.0f}" for gb in (2, 3, 10)
+            f"{gb} GB/s {rate_with_transfers(n, gb * 1e9, kernel) / 1e9:3.0f}" for gb in (2, 3, 10)
         )
         rows.append(f"  N = {n:4}: bus {', '.join(speeds)}")
     rows.append(f"published: at most {row['io_gflops_max']} (measured), and 300 for 10 GB/s")
@@ -45,7 +45,7 @@ def real_kernel_table() -> str:
     rows = ["    N   kernel alone   with transfers   with the constant 450"]
     for n in (256, 512, 1024):
         rate = kernel_rate("dgemm_tn", n, n, n, HD5870)
-        with_bus, as_constant = (effective_rate(n, bus, f) / 1e9 for f in (rate, constant))
+        with_bus, as_constant = (rate_with_transfers(n, bus, f) / 1e9 for f in (rate, constant))
         rows.append(f"{n:5} {rate / 1e9:14.0f} {with_bus:16.0f} {as_constant:23.0f}")
     return "\n".join(rows)
 
@@ -111,16 +111,16 @@ def check_balance(b, f, s, moved):
 @formula_exercise(
     [(share, *both) for share, both in zip((0.5, 0.8, 0.9, 0.25), TRIED)],
     {
-        "at N_balance itself the share is one half.": lambda p, b, f: p * balance(b, f),
+        "at N_balance itself the share is one half.": lambda p, b, f: p * n_balance(b, f),
         "that is right for one half alone; the share is N / (N + N_balance).": lambda p, b, f: (
-            balance(b, f)
+            n_balance(b, f)
         ),
-        "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * balance(b, f),
+        "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * n_balance(b, f),
         "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: (
-            balance(b, f) / p
+            n_balance(b, f) / p
         ),
         "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: (
-            balance(b, f) / (1 - p)
+            n_balance(b, f) / (1 - p)
         ),
     },
     "the share is N / (N + N_balance); solve that for N.",
@@ -129,4 +129,4 @@ def check_size_for(p, b, f):
     """Exercise 3: ``size_for(share, bandwidth, rate)``, the n at which the product runs at
     ``share`` of the rate.
     """
-    return p / (1 - p) * balance(b, f)
+    return p / (1 - p) * n_balance(b, f)

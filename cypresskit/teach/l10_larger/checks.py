@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.devices import HD5870
-from cypresskit.host import Machine, blocked_time, largest_block
+from cypresskit.host import Machine, blocked_timeline, largest_block
 from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
 from cypresskit.isolated.card import HANDLE, CardMemoryError
@@ -66,7 +66,7 @@ def padded(n: int = 1920, block: int = 1792) -> str:
     machine = Machine(HD5870)
     rows = []
     for name, size in {"block": block, "chosen": choose_block(n, n, n, machine)}.items():
-        timeline = blocked_time(n, n, n, machine, block=size)
+        timeline = blocked_timeline(n, n, n, machine, block=size)
         whole = -(-n // size) * size
         rows.append(
             f"N = {n}, {name} {size}: computed as {whole},"

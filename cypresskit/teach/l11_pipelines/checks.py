@@ -12,10 +12,10 @@ from cypresskit.host import (
     Resource,
     Task,
     Timeline,
-    adaptive,
+    adapt_cpu_share,
     five_stage,
     four_stage,
-    run,
+    run_tasks,
 )
 from cypresskit.host.rates import kernel_rate
 from cypresskit.published import host as published
@@ -51,7 +51,7 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
                     label=str(unit),
                 )
             )
-    return run(tasks, resources)
+    return run_tasks(tasks, resources)
 
 
 def with_buffers(buffer: Callable[[int], str]) -> Timeline:
@@ -66,7 +66,7 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
         load = Task(f"load {unit}", "load2", "bus", {"bus": LOAD}, {}, {place: strip})
         mult = Task(f"mult {unit}", "mult", "chip 0", {"chip 0": MULT}, {place: strip})
         tasks += [replace(task, label=str(unit)) for task in (load, mult)]
-    return run(tasks, resources)
+    return run_tasks(tasks, resources)
 
 
 def real_run(machine: Machine) -> str:
@@ -104,7 +104,9 @@ def measured_table(machine: Machine) -> str:
         max(four_stage(size, size, k, of).gflops for k in depths)
         for of in (machine, replace(machine, pads_rows=False))
     )
-    with_cpu = max(t.gflops for k in depths for _, t in adaptive(size, size, k, machine, calls=3))
+    with_cpu = max(
+        t.gflops for k in depths for _, t in adapt_cpu_share(size, size, k, machine, calls=3)
+    )
     of_kernel = 100 * alone / device.double_gflops
     of_all = 100 * with_cpu / (peak + machine.host.cpu_gflops)
     figures = [

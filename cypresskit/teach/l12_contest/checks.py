@@ -33,10 +33,10 @@ from cypresskit.files.atomic import save_file
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.compiled import card
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import entry, write
 from cypresskit.kernels.verification import verify
-from cypresskit.machine import Run, launch
+from cypresskit.machine import LaunchCounters, launch
 from cypresskit.tables import elided
 from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
 from cypresskit.teach.climb import (
@@ -173,7 +173,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
     return Score(name, verdict, *reports)
 
 
-def least_seconds(run: Run, device: Device) -> float:
+def least_seconds(run: LaunchCounters, device: Device) -> float:
     """A lower bound of a chip's time for the arithmetic and the fetches that a run counted."""
     quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
     return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
@@ -207,7 +207,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
 
 
 @lru_cache(maxsize=64)
-def _checked(kernel: Kernel, full: int) -> Verdict | Run:
+def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is
     tried at small sizes with every check on, and run as it is to be timed, and at odd sizes with
     alpha and beta.
@@ -233,7 +233,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | Run:
         *(chance.randrange(64, 160) | 1 for _ in "mn"),
         chance.randrange(full, 2 * full) | 1,
     )
-    runs: dict[int, Run] = {}
+    runs: dict[int, LaunchCounters] = {}
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
     for (m, n, k), alpha, beta in products:
         seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
@@ -259,7 +259,7 @@ def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, 
 
 def _compared(
     kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
-) -> tuple[str, Run]:
+) -> tuple[str, LaunchCounters]:
     """The fault in a random product, "" if there is none, after a comparison of every element; and
     the run's counts.
     """
@@ -357,7 +357,7 @@ def chip_fault(device) -> Verdict | None:
 @climb_exercise("12")
 def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
-    made = card(mine)
+    made = kernel_stats(mine)
     return f"with {made.loop_bundles} bundles per iteration and {made.gprs} registers"
 
 

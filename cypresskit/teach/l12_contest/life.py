@@ -136,7 +136,7 @@ def _parts(element: tuple[int, int]) -> Iterator[Part]:
     report = simulate(KERNEL, SIDE)
     machine = host.Machine(HD5870)
     dma = 1e9 * machine.host.dma_gb_s
-    trip = host.round_trip(SIDE, dma, report.flops / report.seconds, "single")
+    trip = host.round_trip_timeline(SIDE, dma, report.flops / report.seconds, "single")
     for span in trip.spans:
         task = span.task
         color = "alu" if task.stage == "mult" else task.matrix.lower()
@@ -226,9 +226,9 @@ def _bundles(
     """
     loop = compile(KERNELS[KERNEL].program).main_loop
     test, *work = (clause.bundles for clause in loop if clause.bundles)
-    clocks = HD5870.result_clocks
+    clocks = HD5870.alu_latency_clocks
     for clause, bundles in zip(clauses, [*work, test]):
-        first = clause.start + HD5870.clause_clocks
+        first = clause.start + HD5870.clause_overhead_clocks
         for n, bundle in enumerate(bundles):
             start = first + n * clocks
             end = first + (n + 1) * clocks

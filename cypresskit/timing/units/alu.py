@@ -1,9 +1,10 @@
 """The ALU of a SIMD engine: two clauses at a time, in turn.
 
-A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after ``result_clocks``
-(8), so that the ALU is busy with two wavefronts and half idle with one. A clause needs
-``clause_clocks`` to get going. One with LDS operations lasts at least as long as the LDS, which
-serves clauses one after another, needs for them. Left out: what happens within a clause.
+A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after
+``alu_latency_clocks`` (8), so that the ALU is busy with two wavefronts and half idle with one. A
+clause needs ``clause_overhead_clocks`` to get going. One with LDS operations lasts at least as long
+as the LDS, which serves clauses one after another, needs for them. Left out: what happens within a
+clause.
 """
 
 from cypresskit.timing.native import part
@@ -24,8 +25,8 @@ def run_alu_clause(chip, e, s, now):
             place = other
     begin = max(now, engines.alu_free[e, place])
     bundles = work.clauses[slots.clause[e, s]].bundles
-    served = lds_over(chip, e, s, begin + clocks.clause)
-    slots.served[e, s] = begin + clocks.clause + bundles * clocks.result
+    served = lds_over(chip, e, s, begin + clocks.clause_overhead)
+    slots.served[e, s] = begin + clocks.clause_overhead + bundles * clocks.alu_latency
     over = max(slots.served[e, s], served)
     tally.alu[e] += bundles * clocks.bundle
     engines.alu_free[e, place] = over

@@ -34,9 +34,9 @@ class Clocks(NamedTuple):
     """
 
     bundle: float
-    result: float
-    switch: float
-    clause: float
+    alu_latency: float
+    clause_switch: float
+    clause_overhead: float
     l1: float
     l2: float
     dram: float
@@ -201,7 +201,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     total = len(work.path)
     places = (device.simd_engines, -(-slots // LANES) * LANES)
     groups = total // work.group
-    turns = device.result_clocks // device.bundle_clocks
+    turns = device.alu_latency_clocks // device.bundle_clocks
     clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-3]]
     texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(places, np.int64)}
     of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}

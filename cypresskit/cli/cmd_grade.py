@@ -1,4 +1,4 @@
-"""`cypresskit marks`: from submitted notebooks, two tables and a page for each student."""
+"""`cypresskit grade`: from submitted notebooks, two tables and a page for each student."""
 
 import argparse
 import sys
@@ -13,12 +13,12 @@ NO_SANDBOX = (
     "bubblewrap (bwrap) isn't installed or doesn't work here, so answers would run with your"
     " rights: they could read the solutions, change these marks, delete your files. Install it (on"
     " Ubuntu 24.04, load AppArmor's profile bwrap-userns-restrict, too), or mark in a virtual"
-    " machine: see docs/teaching.md, Marking. --without-sandbox insists, and every page says so."
+    " machine: see docs/teaching.md, Marking. --no-sandbox insists, and every page says so."
 )
 
 
 @command(
-    "marks",
+    "grade",
     "mark submitted notebooks",
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. MARKS"
     " gets marks.csv, in which everybody and everything handed in is accounted for, questions.csv,"
@@ -41,13 +41,13 @@ NO_SANDBOX = (
         help="numbers of the lessons that count; without it, all that anybody handed in",
     ),
     option(
-        "--without-sandbox",
+        "--no-sandbox",
         action="store_true",
         help="judge with your own rights: every page says so",
     ),
-    example="cypresskit marks submitted marks --roster class.csv",
+    example="cypresskit grade submitted marks --roster class.csv",
 )
-def marks(args: argparse.Namespace) -> None:
+def grade(args: argparse.Namespace) -> None:
     """Judge, add up, and write."""
     from cypresskit.grading import course, gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
@@ -65,8 +65,8 @@ def marks(args: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
     if not students:
         raise CommandError(f"{args.submitted} has nothing of any student")
-    sandbox = None if args.without_sandbox else find_sandbox()
-    if not sandbox and not args.without_sandbox:
+    sandbox = None if args.no_sandbox else find_sandbox()
+    if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
     if theirs := gradebook.in_the_way(args.marks, students):
         shown = ", ".join(theirs[:5]) + ", ..." * (len(theirs) > 5)
