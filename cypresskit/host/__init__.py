@@ -1,6 +1,4 @@
-"""GEMM from the host's memory and back, in time and in numbers: the bus, pipelines, blocks larger
-than the card.
-"""
+"""Model GEMM from the host's memory and back: bus, pipelines, and matrices larger than the card."""
 
 from cypresskit.host.blocked import blocked_timeline, gemm_out_of_core, largest_block
 from cypresskit.host.machine import Machine

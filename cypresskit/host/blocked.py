@@ -1,17 +1,17 @@
-"""Multiply-add of matrices larger than the card, in blocks (Matsumoto et al.).
+"""Multiply matrices that are larger than the card, in blocks (Matsumoto et al.).
 
-C is cut into square blocks. For each, a strip of A and a strip of B are brought to the card, C's
-block too, and a kernel call adds their product. The host copies A transposed, so that the faster TN
-kernel serves, and pads with zeros to whole blocks. With *overlap* every buffer is there twice and
-the bus works while the chip does; without, the program waits for each copy. The block is chosen in
-multiples of 128, so that little is padded.
+C is cut into square blocks. For each block, a strip of A, a strip of B and the old block of C are
+sent to the card, and a kernel call adds the strips' product. The host transposes A as it copies it,
+for the faster TN kernel, and pads with zeros to whole blocks. With *overlap*, buffers are doubled,
+and the bus works while the chip computes; without, the program waits for each copy. Blocks are
+multiples of 128, so that padding is small.
 
-**Which block fits.** Their text names 1792 as the largest that 1 GB allows, but not the buffers.
-Here a strip is as deep as a texture can be, 16384, so that C makes the trip once; A's and B's
-strips are there twice, C's blocks three times: one arrives, one is computed, one leaves. That is 8
-(4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and 1095 MB for 1920, of 1074 MB.
+**Which block fits.** The paper names 1792 as the largest block for 1 GB, but not the buffers. Here
+a strip is as deep as a texture can be, 16384, so that each block of C is sent once. The card holds
+two strips of A, two of B and three blocks of C: one arrives, one is computed, one leaves. That is
+8 (4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and 1095 MB for 1920, of 1074 MB.
 
-Left out: more than one chip, and blocks that aren't square.
+Left out: several chips, and blocks that aren't square.
 """
 
 from functools import partial
@@ -24,13 +24,14 @@ from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import (
     TO_HOST,
+    Buffer,
     Data,
     Machine,
     Plan,
-    Strip,
-    ahead,
+    card_buffer,
     check_card,
     corner_turn,
+    prefetched,
 )
 from cypresskit.host.rates import kernel_rate, tn_kernel
 from cypresskit.host.tasks import Timeline
@@ -40,8 +41,16 @@ MULTIPLE = 128  # blocks are multiples of this many rows and columns (Matsumoto 
 
 
 def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) -> dict[str, float]:
-    """Bytes of each kind of buffer on the card, for square blocks and strips ``depth`` deep; by
-    default the rows of the HD 5870's largest texture.
+    """Return the bytes of each kind of buffer on the card.
+
+    Parameters
+    ----------
+    block
+        Rows and columns of a block of C.
+    depth
+        Values of k in a strip; by default the rows of the HD 5870's largest texture.
+    itemsize
+        Bytes of a number.
     """
     check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
@@ -53,8 +62,9 @@ def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) 
 
 
 def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: int = 8) -> int:
-    """The largest multiple of 128 for which a block's buffers fit the card; ``depth`` as for
-    `gemm_out_of_core`. Raises ``ValueError`` if not even 128 does.
+    """Return the largest multiple of 128 for which a block's buffers fit the card.
+
+    ``depth`` as for `gemm_out_of_core`. Raises ``ValueError`` if not even 128 fits.
     """
     check_device(device)
     depth = strip_depth(device, depth)
@@ -66,25 +76,26 @@ def largest_block(device: Device = HD5870, depth: int | None = None, itemsize: i
 
 
 def strip_depth(device: Device, depth: int | None) -> int:
-    """The steps of k in a strip: ``depth`` or, for None, the rows of the largest texture, since a
-    strip is one. Raises ``ValueError`` for more.
+    """Return the values of k in a strip. A strip is a texture, so by default they are the rows of
+    the largest one. Raises ``ValueError`` for more.
     """
     if depth is None:
         return device.texture_side
     check_whole(depth=depth)
     if depth > device.texture_side:
-        most = (
-            f"a strip is a texture, which has at most {device.texture_side:,} rows on the"
-            f" {device.name}"
+        raise ValueError(
+            f"depth = {depth:,}: a strip is a texture, which has at most {device.texture_side:,}"
+            f" rows on the {device.name}"
         )
-        raise ValueError(f"depth = {depth:,}: {most}")
     return depth
 
 
 def strips_sent(rows: int, columns: int, chunks: int) -> int:
-    """Count the strips of A and B that are sent for so many rows and columns of blocks, with k in
-    ``chunks``. A block keeps what the one before it shares with it, as far as two buffers hold it;
-    at the end of a row the next row finds one strip more on the card, if k is in one chunk.
+    """Count the strips of A and B that are sent for ``rows`` x ``columns`` blocks, with k in
+    ``chunks``.
+
+    A block reuses the strips that it shares with the block before it, as many as two buffers hold.
+    If k is in one chunk, the first block of each further row reuses one more.
     """
     blocks = rows * columns
     shared = min(chunks, 2) * (blocks - 1)
@@ -95,12 +106,11 @@ def strips_sent(rows: int, columns: int, chunks: int) -> int:
 def choose_block(
     m: int, n: int, k: int, machine: Machine, depth: int | None = None, itemsize: int = 8
 ) -> int:
-    """The block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n); of
-    equals the largest.
+    """Return the block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n).
 
-    A small block pads less but moves more. The estimate is the larger of two times: the flops of
-    all blocks at the chip's peak, and the copies over the bus, of the strips that have to be sent
-    and of C both ways for each block.
+    A small block pads less but moves more. The estimate is the larger of two times: that of all
+    blocks' flops at the chip's peak, and that of the bus for the strips and for C in both
+    directions. Of equal times the larger block is returned.
     """
     check_whole(m=m, n=n, k=k)
     check_type(Machine, machine=machine)
@@ -109,17 +119,14 @@ def choose_block(
 
     def estimate(block: int) -> tuple[float, int]:
         rows, columns = -(-m // block), -(-n // block)
-        count = rows * columns
+        padded = rows * columns * block * block  # elements of C
         strips = strips_sent(rows, columns, chunks) / chunks
-        moved = itemsize * (strips * block * k + 2 * count * block * block)
-        return (
-            max(2.0 * count * block * block * k / peak, moved / (machine.host.pageable_gb_s * 1e9)),
-            -block,
-        )
+        moved = itemsize * (strips * block * k + 2 * padded)
+        bus = machine.host.pageable_gb_s * 1e9
+        return max(2.0 * padded * k / peak, moved / bus), -block
 
-    return min(
-        range(MULTIPLE, largest_block(machine.device, depth, itemsize) + 1, MULTIPLE), key=estimate
-    )
+    largest = largest_block(machine.device, depth, itemsize)
+    return min(range(MULTIPLE, largest + 1, MULTIPLE), key=estimate)
 
 
 def blocked_timeline(
@@ -132,9 +139,10 @@ def blocked_timeline(
     block: int | None = None,
     overlap: bool = True,
 ) -> Timeline:
-    """The timeline of the multiply-add of (m, k) by (k, n) on one chip, without data; ``block`` and
-    errors as for `gemm_out_of_core`. Without ``overlap`` the program waits for every copy and every
-    kernel.
+    """Return the timeline of an (m, k) by (k, n) multiply-add on one chip, without data.
+
+    ``block`` and errors as for `gemm_out_of_core`. Without ``overlap`` the program waits for every
+    copy and every kernel.
     """
     return _Blocked((m, n, k), machine, kernel, block=block, overlap=overlap).plan_all()
 
@@ -154,16 +162,33 @@ def gemm_out_of_core(
     depth: int | None = None,
     **launching: Any,
 ) -> tuple[np.ndarray, Timeline]:
-    """(alpha op(a) op(b) + beta c, its timeline), really computed, in blocks that go through the
-    card's memory.
+    """Compute alpha op(a) op(b) + beta c in blocks that fit the card's memory.
 
-    ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of one type, float32 or float64, no size 0; with
-    ``trans_a``, ``a`` is (k, m), with ``trans_b``, ``b`` is (n, k). ``kernel``: a TN kernel, by
-    default ``sgemm_tn`` or ``dgemm_tn``. ``block``: rows and columns of a block, by default what
-    `choose_block` finds. ``depth``: the most steps of k in a strip, by default the rows of
-    ``device``'s largest texture. Other keywords go to ``ck.launch``. Raises ``ValueError`` for
-    shapes that don't match and for blocks or strips that don't fit the card, ``TypeError`` for
-    other types.
+    Parameters
+    ----------
+    a, b, c
+        (m, k), (k, n) and (m, n), of one type, float32 or float64; no size is 0.
+    trans_a, trans_b
+        Whether ``a`` is (k, m), and ``b`` (n, k).
+    kernel
+        A TN kernel; by default ``sgemm_tn`` or ``dgemm_tn``.
+    block
+        Rows and columns of a block; by default those of `choose_block`.
+    depth
+        Most values of k in a strip; by default the rows of ``device``'s largest texture.
+    launching
+        Other keywords go to ``ck.launch``.
+
+    Returns
+    -------
+    The result, and its timeline.
+
+    Raises
+    ------
+    ValueError
+        For shapes that don't match, and for blocks or strips that don't fit the card.
+    TypeError
+        For other types.
     """
     check_launching(gemm_out_of_core, launching)
     a, b, c = map(plain, (a, b, c))
@@ -186,21 +211,18 @@ def gemm_out_of_core(
 
 
 class KernelCall(NamedTuple):
-    """A kernel call: it adds the product of the strips with number ``q`` to block (i, j) of C.
-    ``unit`` numbers the blocks as computed; ``done`` is how many calls for this block went
-    before.
-    """
+    """A kernel call, which adds the product of two strips to a block of C."""
 
-    unit: int
-    i: int
+    unit: int  # number of the block, in the order of computing
+    i: int  # the block's position in C
     j: int
-    done: int
-    q: int
+    done: int  # calls for this block before this one
+    q: int  # number of the strips along k
 
     @property
     def before(self) -> Data:
-        """The block of C before this call, with a prime for each call so far."""
-        return Data("C", (self.i, self.j), f"C[{self.i},{self.j}]" + "'" * self.done)
+        """The block of C before this call, with one prime per call so far."""
+        return Data("C", (self.i, self.j), f"C[{self.i},{self.j}]" + "'" * self.done, chip=0)
 
     @property
     def after(self) -> Data:
@@ -209,7 +231,7 @@ class KernelCall(NamedTuple):
 
 
 class _Blocked:
-    """A multiply-add as a plan of tasks, block by block; with matrices, the tasks also compute."""
+    """A plan of a multiply-add, block by block. With matrices, its tasks also compute."""
 
     def __init__(
         self,
@@ -232,6 +254,7 @@ class _Blocked:
         self.block = choose_block(m, n, k, machine, depth, self.size) if block is None else block
         check_card(machine.device, card_bytes(self.block, depth, self.size))
         check_units(m, n, self.block, -(-k // depth))
+        self.block_bytes = float(self.size * self.block**2)
         self.m, self.n, self.k = m, n, k
         self.a, self.b, self.c, self.beta, self.product = matrices or (None, None, None, 1.0, None)
         self.result = np.zeros((m, n) if matrices else (0, 0), kernel.dtype)
@@ -240,98 +263,83 @@ class _Blocked:
         self.chunks = [slice(low, min(low + depth, k)) for low in range(0, k, depth)]
 
     def plan_all(self) -> Timeline:
-        """Plan all blocks, loading the next one's strips during each, and time the plan. Every
-        other block takes k backwards, so that the strip of A or B shared with the block before is
-        still on the card.
+        """Plan all blocks, with the next one's strips loaded during each, and return the timeline.
+
+        Every other block takes k backwards, so that the strip that it shares with the block before
+        is still on the card.
         """
         blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
-        forth = range(len(self.chunks))
+        forward = range(len(self.chunks))
         calls = [
             KernelCall(unit, i, j, done, q)
             for unit, (i, j) in enumerate(blocks)
-            for done, q in enumerate(reversed(forth) if unit % 2 else forth)
+            for done, q in enumerate(reversed(forward) if unit % 2 else forward)
         ]
-        for call, (a, b) in ahead(calls, self._arrive):
+        for call, (a, b) in prefetched(calls, self._load):
             self._multiply(call, a, b)
             if call.done == len(self.chunks) - 1:
-                self._leave(call)
+                self._store(call)
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
-    def _arrive(self, call: KernelCall) -> tuple[Strip, Strip]:
-        """Load the strips of a call and, for a block's first one, the block of C."""
+    def _load(self, call: KernelCall) -> tuple[Buffer, Buffer]:
+        """Load the strips of a call and, for a block's first call, the block of C."""
         unit, i, j, done, q = call
         rows = self._lines(i)
         columns = self._lines(j)
         depth = self.chunks[q]
         size = float(self.size * self.block * (depth.stop - depth.start))
-        of_a, of_b = Data("A", (i, q), f"A[{i},{q}]"), Data("B", (q, j), f"B[{q},{j}]")
-        a = self.plan.load(0, of_a, size, lambda: self._take(self.a, rows, depth).T.copy())
-        b = self.plan.load(0, of_b, size, lambda: self._take(self.b, depth, columns))
+        strip_a = Data("A", (i, q), f"A[{i},{q}]", 0, size)
+        strip_b = Data("B", (q, j), f"B[{q},{j}]", 0, size)
+        a = self.plan.load(strip_a, lambda: self._take(self.a, rows, depth).T.copy())
+        b = self.plan.load(strip_b, lambda: self._take(self.b, depth, columns))
         if done == 0 and self.beta:
-            buffers = f"pinned 0 C{unit % 2}", self._card(call)
-            size = float(self.size * self.block**2)
-            self.plan.send(0, call.before, size, buffers, lambda: self._take(self.c, rows, columns))
+            block = call.before._replace(bytes=self.block_bytes)
+            pinned, card = f"pinned 0 C{unit % 2}", self._card_buffer(call)
+            self.plan.send(block, pinned, card, lambda: self._take(self.c, rows, columns))
         return a, b
 
-    def _card(self, call: KernelCall) -> str:
-        """The card's buffer for a call's block of C: every third block has the same."""
-        return self.plan.card_buffer(0, f"C{call.unit % 3}")
+    def _card_buffer(self, call: KernelCall) -> str:
+        """Return the card's buffer for a call's block of C; there are three of them."""
+        return card_buffer(0, f"C{call.unit % 3}")
 
-    def _multiply(self, call: KernelCall, a: Strip, b: Strip) -> None:
+    def _multiply(self, call: KernelCall, a: Buffer, b: Buffer) -> None:
         """Plan the kernel call."""
         depth = self.chunks[call.q]
-        card = self._card(call)
+        card = self._card_buffer(call)
         arrays = self.plan.arrays
         beta = 1.0 if call.done else self.beta
 
         def action() -> None:
             arrays[card] = self.product(
-                arrays[a.buffer], arrays[b.buffer], arrays[card] if beta else None, beta=beta
+                arrays[a.name], arrays[b.name], arrays[card] if beta else None, beta=beta
             )
 
         flops = 2.0 * self.block**2 * (depth.stop - depth.start)
-        self.plan.add(
-            "chip 0",
-            "mult",
-            call.after,
-            uses={"chip 0": flops / self.rate},
-            reads=dict([a, b, (card, call.before.name)] if beta else [a, b]),
-            writes={card: call.after.name},
-            action=action,
-            chip=0,
-        )
+        uses = {"chip 0": flops / self.rate}
+        reads = [a, b, Buffer(card, call.before.name)] if beta else [a, b]
+        written = Buffer(card, call.after.name)
+        self.plan.add("chip 0", "mult", call.after, uses, reads, written, action)
 
-    def _leave(self, call: KernelCall) -> None:
-        """Plan a finished block's way back: by DMA into pinned memory, then without its padding
-        into the result.
+    def _store(self, call: KernelCall) -> None:
+        """Plan a finished block's return: by DMA into pinned memory, then without its padding into
+        the result.
         """
         pinned = f"pinned 0 out{call.unit % 2}"
-        block = call.after
-        size = float(self.size * self.block**2)
+        block = call.after._replace(bytes=self.block_bytes)
 
         def action() -> None:
             target = self.result[self._lines(call.i), self._lines(call.j)]
             target[:] = self.plan.arrays[pinned][: target.shape[0], : target.shape[1]]
 
-        self.plan.dma(
-            0, "store1", block, size=size, way=TO_HOST, source=self._card(call), target=pinned
-        )
-        self.plan.copy(
-            0,
-            "store2",
-            block,
-            size=size,
-            passes=2,
-            reads={pinned: block.name},
-            writes={f"result[{call.i},{call.j}]": block.name},
-            action=action,
-        )
+        self.plan.dma("store1", block, TO_HOST, self._card_buffer(call), pinned)
+        result = Buffer(f"result[{call.i},{call.j}]", block.name)
+        self.plan.copy("store2", block, 2, [Buffer(pinned, block.name)], result, action)
 
     def _lines(self, block: int) -> slice:
         return slice(block * self.block, (block + 1) * self.block)
 
     def _take(self, matrix: np.ndarray, rows: slice, columns: slice) -> np.ndarray:
-        """A part of a matrix, with zeros beyond its edges."""
+        """Return a part of a matrix, with zeros beyond the matrix's edges."""
         part = matrix[rows, columns]
         padded = np.zeros((rows.stop - rows.start, columns.stop - columns.start), matrix.dtype)
         padded[: part.shape[0], : part.shape[1]] = part

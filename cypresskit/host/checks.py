@@ -1,6 +1,4 @@
-"""Checks of arguments before anything runs. An error says what was written and what it has to
-be.
-"""
+"""Check arguments before anything runs. Errors state what was given and what is allowed."""
 
 from functools import partial
 from typing import Any
@@ -8,12 +6,12 @@ from typing import Any
 from cypresskit.devices import Range
 from cypresskit.il.errors import shortened
 
-LARGEST = 1 << 31  # rows or columns: far beyond every memory, and their products still are floats
-UNITS = 100_000  # steps of a plan, some seconds of work for the event model
+LARGEST = 1 << 31  # rows or columns: far beyond any memory, and floats hold their products
+MAX_UNITS = 100_000  # steps of a plan: some seconds of work for the event model
 
 
 def _check(allowed: Range, whole: bool, /, **values: Any) -> None:
-    """``ValueError`` unless each keyword argument is in a range."""
+    """Raise ``ValueError`` unless each value is in a range."""
     for name, value in values.items():
         if not allowed.has(value, whole):
             raise ValueError(f"{name} = {shortened(value)} has to be {allowed.words(whole)}")
@@ -26,7 +24,7 @@ check_share = partial(_check, Range(most=1), False)
 
 
 def check_type(kind: type, **values: object) -> None:
-    """Raise ``TypeError`` unless every value is of the class ``kind``."""
+    """Raise ``TypeError`` unless each value is of the class ``kind``."""
     for name, value in values.items():
         if not isinstance(value, kind):
             where = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
@@ -34,18 +32,16 @@ def check_type(kind: type, **values: object) -> None:
 
 
 def check_precision(precision: str, where: str) -> None:
-    """Raise ``TypeError`` for double-double: the papers' hosts moved single and double
-    precision.
-    """
+    """Raise ``TypeError`` for double-double, which the papers' hosts didn't move."""
     if precision == "double-double":
         raise TypeError(f"{where}, matrices are float32 or float64, not double-double")
 
 
 def check_units(m: int, n: int, block: int, strips: int = 1) -> None:
-    """Raise ``ValueError`` if there are too many blocks of C, each of so many strips of k, to
-    plan.
-    """
+    """Raise ``ValueError`` if there are too many blocks of C, each with ``strips`` along k."""
     units = -(-m // block) * -(-n // block) * strips
-    if units > UNITS:
-        units_text = f"{m} x {n} in blocks of {block} makes {units:,} units of work"
-        raise ValueError(f"{units_text}, and {UNITS:,} are the most: try a larger block")
+    if units > MAX_UNITS:
+        raise ValueError(
+            f"{m} x {n} in blocks of {block} makes {units:,} units of work, and {MAX_UNITS:,} are"
+            " the most: try a larger block"
+        )

@@ -1,17 +1,17 @@
-"""The computer around the chips, and a plan of copies and kernels for it.
+"""Model the computer around the chips, and plan copies and kernel calls on it.
 
-Resources: the host's memory, the bus each way (shared by all chips of the board), the CPU's cores,
-and for each chip the chip itself, its one DMA engine and a host thread that copies for it. A
-``Plan`` collects tasks in program order and the buffers that pass data between them; these decide
-what may overlap (`tasks`).
+Resources: the host's memory, the bus in each direction (shared by all chips of the board), the
+CPU's cores, and for each chip the chip itself, its one DMA engine and a host thread that copies for
+it. A ``Plan`` lists tasks in program order, with the buffers that they read and write. The buffers
+decide what may overlap (see ``tasks``).
 
-A strip of a matrix gets to a card in two steps, as the driver requires. A host thread copies it
-from the program's memory into memory that the bus can read (*pinned* memory; here A is also
-transposed and padding added). Then the DMA engine copies that to the card. Both places have two
-buffers, so that a strip can arrive while another is in use.
+A strip of A or B reaches the card in two steps, as the driver requires. A host thread copies it
+from the program's memory into memory that the bus can read (*pinned* memory); this copy also
+transposes A and adds padding. Then the DMA engine copies it to the card. Each strip has two buffers
+in both memories, so that one can arrive while the other is in use.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,14 +27,12 @@ MEMORY, TO_CARD, TO_HOST, CPU = "host memory", "PCIe to card", "PCIe to host", "
 
 @dataclass(frozen=True)
 class Machine:
-    """A board in a host computer. ``device`` is one of its chips; ``use_chips`` of them work, by
-    default all. ``pads_rows``, an assumption: strips that a kernel reads as a buffer are copied to
-    the card with padded rows.
-    """
+    """A board in a host computer."""
 
-    device: Device = HD5970
+    device: Device = HD5970  # one chip of the board
     host: Host = XEON
-    use_chips: int | None = None
+    use_chips: int | None = None  # number of chips that work; by default all
+    #: Whether strips that a kernel reads as a buffer have padded rows on the card. An assumption.
     pads_rows: bool = True
 
     @property
@@ -55,192 +53,145 @@ class Machine:
             )
 
     def resources(self) -> dict[str, Resource]:
-        """Everything that tasks share, by name. A chip's copying thread has a core of its own."""
+        """Return all shared resources by name. Each chip's copying thread occupies one core."""
         host = self.host
         cores = host.cpu_gflops * host.cpu_efficiency * (host.cores - self.chips) / host.cores
-        rows = [(MEMORY, host.memory_gb_s * 1e9, "bytes")]
-        rows += [(way, host.dma_gb_s * 1e9, "bytes") for way in (TO_CARD, TO_HOST)] + [
-            (CPU, cores * 1e9, "flops")
+        dma = host.dma_gb_s * 1e9
+        rows = [
+            (MEMORY, host.memory_gb_s * 1e9, "bytes"),
+            (TO_CARD, dma, "bytes"),
+            (TO_HOST, dma, "bytes"),
+            (CPU, cores * 1e9, "flops"),
         ]
         for chip in range(self.chips):
             rows += [
                 (f"chip {chip}", 1.0, "seconds"),
-                (f"DMA {chip}", host.dma_gb_s * 1e9, "bytes"),
+                (f"DMA {chip}", dma, "bytes"),
+                (f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied"),
             ]
-            rows += [(f"thread {chip}", host.copy_gb_s * 1e9, "bytes copied")]
         return {row[0]: Resource(*row) for row in rows}
 
 
 class Data(NamedTuple):
-    """A part of a matrix: "A", "B", "C" or "AB" (a product that isn't added yet), its place among
-    the parts, and its name, such as "A[3,0]".
-    """
+    """A part of a matrix that a task moves or computes."""
 
-    matrix: str
-    place: tuple[int, ...]
-    name: str
+    matrix: str  # "A", "B", "C", or "AB": a product that isn't added to C yet
+    place: tuple[int, ...]  # its position among the parts
+    name: str  # such as "A[3,0]"
+    chip: int | None = None  # the chip that it is for; None: the CPU
+    bytes: float = 0.0
 
 
-class Strip(NamedTuple):
-    """A strip of A or B on a card: its buffer and its content, by name."""
+class Buffer(NamedTuple):
+    """A buffer, and what it holds."""
 
-    buffer: str
-    content: str
+    name: str  # such as "card 0 A1"
+    content: str  # such as "A[3,0]"
 
 
 @dataclass
 class Plan:
-    """Tasks in program order. A ``real`` plan can be executed; ``arrays`` then holds the buffers'
-    contents. A ``serial`` plan does one task at a time, as does a program that waits for each.
-    """
+    """Tasks in program order."""
 
     machine: Machine
-    real: bool = False
-    serial: bool = False
+    real: bool = False  # whether the tasks also compute, on ``arrays``
+    serial: bool = False  # whether the program waits for each task
     tasks: list[Task] = field(default_factory=list)
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    # By chip and matrix, each strip's number of buffer; the one used last stands last.
-    resident: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # contents of buffers, by name
+    #: By chip and matrix, the number of the card's buffer that holds each strip; the least recently
+    #: used strip comes first.
+    resident: dict[tuple[int | None, str], dict[str, int]] = field(default_factory=dict)
 
     def add(
         self,
         queue: str,
         stage: str,
         data: Data,
-        *,
         uses: dict[str, float],
-        reads: dict[str, str],
-        writes: dict[str, str],
+        reads: Iterable[Buffer],
+        writes: Buffer,
         action: Callable[[], None],
-        size: float = 0.0,
-        chip: int | None = None,
     ) -> None:
-        """Add a task that moves ``size`` bytes; see `Task`. A plan that isn't real leaves out the
-        ``action``.
-        """
-        # The first sum of a block needs no prime: only those after it are told apart.
+        """Add a task (see `Task`). A plan that isn't real drops the ``action``."""
+        # The first product of a block has one prime, which only later ones need
         label = data.name.removesuffix("'")
         task = Task(
             f"{stage} {label}",
             stage,
             "program" if self.serial else queue,
             uses,
-            reads,
-            writes,
-            size,
+            dict(reads),
+            dict([writes]),
+            data.bytes,
             action=action if self.real else None,
             matrix=data.matrix,
             place=data.place,
-            chip=chip,
+            chip=data.chip,
             label=label,
         )
         self.tasks.append(task)
 
     def copy(
         self,
-        chip: int,
         stage: str,
         data: Data,
-        *,
-        size: float,
         passes: int,
-        reads: dict[str, str],
-        writes: dict[str, str],
+        reads: Iterable[Buffer],
+        writes: Buffer,
         action: Callable[[], None],
     ) -> None:
-        """Add a host thread's copy of ``size`` bytes, which cross the host's memory ``passes``
-        times: 2 to read and write, 3 if the target is read too, to add to it.
+        """Add a copy by a host thread. Its bytes cross the host's memory ``passes`` times: 2 to
+        read and write; 3 if the target is read too, to add to it.
         """
-        thread = f"thread {chip}"
-        self.add(
-            thread,
-            stage,
-            data,
-            uses={MEMORY: passes * size, thread: passes / 2 * size},
-            reads=reads,
-            writes=writes,
-            action=action,
-            size=size,
-            chip=chip,
-        )
+        thread = f"thread {data.chip}"
+        uses = {MEMORY: passes * data.bytes, thread: passes / 2 * data.bytes}
+        self.add(thread, stage, data, uses, reads, writes, action)
 
-    def dma(
-        self,
-        chip: int,
-        stage: str,
-        data: Data,
-        *,
-        size: float,
-        way: str,
-        source: str,
-        target: str,
-    ) -> None:
-        """Add a DMA that moves ``data`` from one buffer to another, ``way`` TO_CARD or TO_HOST."""
+    def dma(self, stage: str, data: Data, direction: str, source: str, target: str) -> None:
+        """Add a DMA between two buffers. ``direction``: ``TO_CARD`` or ``TO_HOST``."""
 
         def action() -> None:
             self.arrays[target] = self.arrays[source].copy()
 
-        self.add(
-            f"DMA {chip}",
-            stage,
-            data,
-            uses={MEMORY: size, way: size, f"DMA {chip}": size},
-            reads={source: data.name},
-            writes={target: data.name},
-            action=action,
-            size=size,
-            chip=chip,
-        )
+        engine = f"DMA {data.chip}"
+        uses = {MEMORY: data.bytes, direction: data.bytes, engine: data.bytes}
+        read, written = (Buffer(name, data.name) for name in (source, target))
+        self.add(engine, stage, data, uses, [read], written, action)
 
-    def send(
-        self,
-        chip: int,
-        data: Data,
-        size: float,
-        buffers: tuple[str, str],
-        fetch: Callable[..., Any],
-    ) -> None:
-        """Add the copy of ``data``, the array ``fetch()``, to the first of ``buffers`` and its DMA
-        to the second.
-        """
-        pinned, card = buffers
+    def send(self, data: Data, pinned: str, card: str, fetch: Callable[..., Any]) -> None:
+        """Add the copy of ``fetch()`` to the buffer ``pinned``, and its DMA to ``card``."""
 
         def action() -> None:
             self.arrays[pinned] = fetch()
 
-        self.copy(
-            chip,
-            "load1",
-            data,
-            size=size,
-            passes=2,
-            reads={data.name: data.name},
-            writes={pinned: data.name},
-            action=action,
-        )
-        self.dma(chip, "load2", data, size=size, way=TO_CARD, source=pinned, target=card)
+        source = Buffer(data.name, data.name)
+        self.copy("load1", data, 2, [source], Buffer(pinned, data.name), action)
+        self.dma("load2", data, TO_CARD, pinned, card)
 
-    def load(self, chip: int, data: Data, size: float, fetch: Callable[..., Any]) -> Strip:
-        """A strip on the card; it is sent unless one of its matrix's two buffers has it. The strip
-        asked for last is kept, since it is still in use.
+    def load(self, data: Data, fetch: Callable[..., Any]) -> Buffer:
+        """Return the card's buffer with a strip, which is sent unless it is there.
+
+        A new strip replaces the one of its matrix that was used least recently.
         """
-        resident = self.resident.setdefault((chip, data.matrix), {})
-        on_card = data.name in resident
-        oldest = data.name if on_card else next(iter(resident), "")
-        number = resident.pop(oldest) if on_card or len(resident) == 2 else len(resident)
+        resident = self.resident.setdefault((data.chip, data.matrix), {})
+        is_resident = data.name in resident
+        oldest = data.name if is_resident else next(iter(resident), "")
+        number = resident.pop(oldest) if is_resident or len(resident) == 2 else len(resident)
         resident[data.name] = number
-        card = self.card_buffer(chip, f"{data.matrix}{number}")
-        if not on_card:
-            self.send(chip, data, size, (f"pinned {chip} {data.matrix}{number}", card), fetch)
-        return Strip(card, data.name)
-
-    def card_buffer(self, chip: int, name: str) -> str:
-        """The full name of a buffer in the memory of a chip's card."""
-        return f"card {chip} {name}"
+        name = f"{data.matrix}{number}"
+        card = card_buffer(data.chip, name)
+        if not is_resident:
+            self.send(data, f"pinned {data.chip} {name}", card, fetch)
+        return Buffer(card, data.name)
 
     def run(self, flops: float) -> Timeline:
-        """The plan's timeline."""
+        """Return the plan's timeline."""
         return run_tasks(self.tasks, self.machine.resources(), flops)
+
+
+def card_buffer(chip: int | None, name: str) -> str:
+    """Return the full name of a buffer in the memory of a chip's card."""
+    return f"card {chip} {name}"
 
 
 def check_card(device: Device, buffers: dict[str, float]) -> None:
@@ -253,32 +204,33 @@ def check_card(device: Device, buffers: dict[str, float]) -> None:
 
 
 def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
-    """start..stop in as few ranges of at most ``block`` as possible, as equal as multiples of
-    ``multiple`` allow.
+    """Split start..stop into as few ranges of at most ``block`` as possible.
+
+    Their sizes are as equal as multiples of ``multiple`` allow.
     """
-    count = -(-(stop - start) // block)
-    size = (
-        min(block, -(-(stop - start) // max(count, 1) // multiple) * multiple) if count else block
-    )
+    total = stop - start
+    count = -(-total // block)
+    size = min(block, -(-total // count // multiple) * multiple) if count else block
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
-def ahead(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple[Any, ...]]:
-    """Pairs of a step and what ``load`` returned for it. Loading runs a step ahead (prefetching):
-    the next step is loaded before this one is done.
+def prefetched(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield each step with what ``load`` returned for it. The next step is loaded before this one
+    is yielded.
     """
-    coming = load(steps[0])
+    following = load(steps[0])
     for number, step in enumerate(steps, 1):
-        current = coming
-        coming = load(steps[number]) if number < len(steps) else None
+        current = following
+        following = load(steps[number]) if number < len(steps) else None
         yield step, current
 
 
 def corner_turn(rows: Sequence[Any], columns: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Positions (row, column) of all blocks, in an order that changes only one of the two at a
-    time: along a row, down at its end, and back along the next ("bounce corner turn"). So each
-    block loads one strip of A or B, not two.
+    """Yield the positions (row, column) of all blocks: along a row, down at its end, and back along
+    the next one ("bounce corner turn").
+
+    Each step changes only one of the two, so that a block loads one strip of A or B, not two.
     """
-    forth = range(len(columns))
+    forward = range(len(columns))
     for i in range(len(rows)):
-        yield from ((i, j) for j in (reversed(forth) if i % 2 else forth))
+        yield from ((i, j) for j in (reversed(forward) if i % 2 else forward))

@@ -1,23 +1,21 @@
-"""C = alpha A B + beta C from the host's memory: four-stage and five-stage pipelines over chips and
-CPU.
+"""Compute C = alpha A B + beta C in a four-stage or five-stage pipeline over chips and CPU.
 
-C is cut into blocks, work units; the strip of A and the strip of B that a block needs are loaded
-unless they are still on the card, and the blocks come in an order that changes one strip at a time.
+C is cut into blocks, the work units. A block needs a strip of A and a strip of B, which are loaded
+unless they are still on the card. The order of the blocks changes one strip per step.
 
 * **Four stages** (Yang et al., 2010): *load1* copies a strip into pinned memory, *load2* sends it
-  to the card, *mult* multiplies and lets the kernel store straight into the host's memory over the
-  bus, *store* adds the result into C.
-* **Five stages** (Li et al., 2012): *mult1* stores on the card in sub-blocks, *store1* fetches one
-  by DMA while the next is computed, *store2* adds into C. The bus and the chip are no longer held
-  by the same stage.
+  to the card, *mult* multiplies, with a kernel that stores over the bus into the host's memory, and
+  *store* adds the result to C.
+* **Five stages** (Li et al., 2012): *mult1* stores sub-blocks on the card, *store1* fetches one by
+  DMA while the next is computed, *store2* adds them to C. No stage occupies both bus and chip.
 
-Each chip has its own columns of C; the CPU takes rows from the bottom. The bus and the host's
-memory are shared. Left out: more than one board, and the cost of starting a DMA.
+Each chip computes its own columns of C, and the CPU rows at the bottom. They share the bus and the
+host's memory. Left out: several boards, and the time to start a DMA.
 
-The CPU's share is *static*, so that both would end at once at their peaks, or *adaptive* (Yang et
-al., 2010): the first call takes the static share; each further one takes the share that the rates
-measured in the last one ask for. The rates depend on the share, because CPU and chips compete for
-the host's memory, so it takes a few calls to settle.
+The CPU's share is *static*, so that CPU and chips would end together at their peak rates, or
+*adaptive* (Yang et al., 2010): each call takes the share that fits the rates of the last one, and
+the first takes the static share. The rates depend on the share, because CPU and chips compete for
+the host's memory, so the share takes a few calls to settle.
 """
 
 from dataclasses import dataclass
@@ -38,13 +36,14 @@ from cypresskit.host.machine import (
     CPU,
     MEMORY,
     TO_HOST,
+    Buffer,
     Data,
     Machine,
     Plan,
-    Strip,
-    ahead,
+    card_buffer,
     check_card,
     corner_turn,
+    prefetched,
     split,
 )
 from cypresskit.host.rates import kernel_rate, tn_kernel
@@ -57,13 +56,14 @@ PARTS, PIECES = 2, 2  # blocks C(i,j) of a work unit, and sub-blocks C(i,j,k) of
 
 @dataclass
 class Matrices:
-    """Real matrices for a run: ``a`` (m, k), ``b`` (k, n), ``c`` (m, n) of float32 or float64;
-    ``result`` is written. Raises what `gemm` raises for other types and shapes.
+    """Matrices for a run, of float32 or float64; the run writes ``result``, (m, n).
+
+    Raises the errors of `gemm` for other types and shapes.
     """
 
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
+    a: np.ndarray  # (m, k)
+    b: np.ndarray  # (k, n)
+    c: np.ndarray  # (m, n)
     alpha: float = 1.0
     beta: float = 1.0
 
@@ -76,7 +76,7 @@ class Matrices:
         self.result = np.full(self.c.shape, np.nan, self.c.dtype)
 
     def add(self, product: np.ndarray, rows: range, columns: range) -> None:
-        """Write ``product``, which is alpha A B, plus beta C to its place in the result."""
+        """Write ``product``, which is alpha A B, plus beta C to these rows and columns."""
         where = slice(rows.start, rows.stop), slice(columns.start, columns.stop)
         self.result[where] = (
             product + self.c.dtype.type(self.beta) * self.c[where] if self.beta else product
@@ -94,9 +94,10 @@ def four_stage(
     cpu_share: float = 0.0,
     matrices: Matrices | None = None,
 ) -> Timeline:
-    """The timeline of the four-stage pipeline on an (m, k) by (k, n) product; options and errors as
-    for `five_stage`. Its kernel by default uses a global buffer, which can lie in any memory but
-    isn't cached.
+    """Return the timeline of the four-stage pipeline on an (m, k) by (k, n) product.
+
+    Options and errors as for `five_stage`. The default kernel uses a global buffer, which can be in
+    any memory but isn't cached.
     """
     work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
     return _Pipeline(work, five=False).plan_all()
@@ -113,20 +114,33 @@ def five_stage(
     cpu_share: float = 0.0,
     matrices: Matrices | None = None,
 ) -> Timeline:
-    """The timeline of the five-stage pipeline on an (m, k) by (k, n) product.
+    """Return the timeline of the five-stage pipeline on an (m, k) by (k, n) product.
 
-    ``kernel``: a TN kernel. ``block``: rows and columns of a work unit. ``cpu_share``: the part of
-    C's rows that the CPU computes. ``matrices``: real ones, to be multiplied by
-    ``timeline.execute()``. Raises ``ValueError`` for impossible sizes and blocks that don't fit the
-    card, ``TypeError`` for matrices of another type than the kernel's.
+    Parameters
+    ----------
+    kernel
+        A TN kernel.
+    block
+        Rows and columns of a work unit.
+    cpu_share
+        The part of C's rows that the CPU computes, 0 to 1.
+    matrices
+        Matrices that ``timeline.execute()`` multiplies.
+
+    Raises
+    ------
+    ValueError
+        For impossible sizes, and for blocks that don't fit the card.
+    TypeError
+        For matrices of another type than the kernel's.
     """
     work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
     return _Pipeline(work, five=True).plan_all()
 
 
 def static_cpu_share(machine: Machine) -> float:
-    """The CPU's share of all double-precision peaks, 0 to 1: 0.12 for two chips of an HD 5970 and
-    two Xeon X5650.
+    """Return the CPU's share of the sum of double-precision peaks, 0 to 1: 0.12 for two chips of an
+    HD 5970 and two Xeon X5650.
     """
     check_type(Machine, machine=machine)
     cpu = machine.host.cpu_gflops
@@ -134,11 +148,11 @@ def static_cpu_share(machine: Machine) -> float:
 
 
 def balanced_cpu_share(timeline: Timeline, share: float) -> float:
-    """The CPU's share, 0 to 1, at which CPU and chips would have ended together at the rates they
-    had in ``timeline``.
+    """Return the CPU's share, 0 to 1, with which CPU and chips would have ended together, at their
+    rates in ``timeline``.
 
-    ``share`` is what the CPU had, 0 to 1. If only one of them had something to do, the other's rate
-    is unknown, and the share stays as it is.
+    ``share`` is the CPU's share there, 0 to 1. It is returned unchanged if only one of them had
+    work, since the other's rate is unknown.
     """
     check_type(Timeline, timeline=timeline)
     check_share(share=share)
@@ -163,8 +177,9 @@ def adapt_cpu_share(
     block: int = BLOCK,
     matrices: Matrices | None = None,
 ) -> list[tuple[float, Timeline]]:
-    """(the CPU's share, its timeline) for each of ``calls`` runs of the same product by
-    `five_stage`, which has the other options. Raises ``ValueError`` if ``calls`` is below 1.
+    """Return (the CPU's share, the timeline) of each of ``calls`` runs of the same product.
+
+    Other options as for `five_stage`. Raises ``ValueError`` if ``calls`` is below 1.
     """
     check_whole(calls=calls)
     share = static_cpu_share(machine)
@@ -178,7 +193,7 @@ def adapt_cpu_share(
 
 
 class Work(NamedTuple):
-    """What a pipeline is asked to do; see `five_stage`."""
+    """The arguments of `five_stage`."""
 
     size: tuple[int, int, int]
     machine: Machine
@@ -189,7 +204,7 @@ class Work(NamedTuple):
 
 
 class _Pipeline:
-    """A run of a pipeline: with ``five``, in sub-blocks that leave by DMA."""
+    """A plan of a pipeline: with ``five``, sub-blocks return by DMA."""
 
     def __init__(self, work: Work, five: bool) -> None:
         (m, n, k), machine, kernel, block, cpu_share, matrices = work
@@ -226,7 +241,7 @@ class _Pipeline:
         self.gpu_rows = m - round(cpu_share * m)
 
     def plan_all(self) -> Timeline:
-        """Plan each chip's columns of C, and the CPU's rows."""
+        """Plan each chip's columns of C and the CPU's rows, and return the timeline."""
         machine, (down, across) = self.plan.machine, self.kernel.convention.multiple
         rows = split(0, self.gpu_rows, self.block, PARTS * PIECES * down)
         if rows:
@@ -238,22 +253,23 @@ class _Pipeline:
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _chip(self, chip: int, rows: list[range], columns: list[range]) -> None:
-        """Plan a chip's work units. The next one's strips are loaded before the last one's results
-        leave.
+        """Plan a chip's work units. Each one's strips are loaded before the results of the unit
+        before are stored.
         """
 
-        def load(unit: tuple[int, tuple[int, int]]) -> tuple[Strip, Strip]:
+        def load(unit: tuple[int, tuple[int, int]]) -> tuple[Buffer, Buffer]:
             i, j = unit[1]
             bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
             of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
-            strip_a = Data("A", (i,), f"A[{i}]")
-            strip_b = Data("B", (chip, j), f"B[{chip}.{j}]")
-            # A is transposed, since the kernel is TN.
-            a = self.plan.load(chip, strip_a, bytes_a, lambda: self.data.a[of_a].T.copy())
-            b = self.plan.load(chip, strip_b, bytes_b, lambda: self.data.b[:, of_b].copy())
+            strip_a = Data("A", (i,), f"A[{i}]", chip, bytes_a)
+            strip_b = Data("B", (chip, j), f"B[{chip}.{j}]", chip, bytes_b)
+            # A is transposed, since the kernel is TN
+            a = self.plan.load(strip_a, lambda: self.data.a[of_a].T.copy())
+            b = self.plan.load(strip_b, lambda: self.data.b[:, of_b].copy())
             return a, b
 
-        for (number, (i, j)), (a, b) in ahead(list(enumerate(corner_turn(rows, columns))), load):
+        units = list(enumerate(corner_turn(rows, columns)))
+        for (number, (i, j)), (a, b) in prefetched(units, load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
                 first = lines.start - rows[i].start
@@ -262,67 +278,61 @@ class _Pipeline:
     def _part(
         self,
         place: tuple[int, int, int],
-        a: Strip,
-        b: Strip,
+        a: Buffer,
+        b: Buffer,
         rows: range,
         first: int,
         columns: range,
     ) -> None:
-        """Plan a block C(i,j): ``rows`` and ``columns`` of C, from row ``first`` of the strip ``a``
-        on. ``place``: its chip, the chip's work unit, and its number in that.
+        """Plan a block C(i,j).
+
+        Parameters
+        ----------
+        place
+            Its chip, the number of the chip's work unit, and its number in the unit.
+        a, b
+            The strips on the card.
+        rows, columns
+            Those of C that the block is.
+        first
+            Number of its first row in strip ``a``.
         """
         chip, _, part = place
         name = ".".join(map(str, place))
         plan = self.plan
         host = self.plan.machine.host
-        stored = {}
-        for p, piece in enumerate(
-            split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
-        ):
+        stored = []
+        pieces = split(rows.start, rows.stop, -(-len(rows) // (PIECES if self.five else 1)))
+        for p, piece in enumerate(pieces):
             pinned = f"pinned {chip} C{part}.{p}"
-            product = Data("AB", (*place, p), f"AB[{name}.{p}]")
-            target = plan.card_buffer(chip, f"C{p % 2}") if self.five else pinned
             size = float(self.size * len(piece) * len(columns))
+            product = Data("AB", (*place, p), f"AB[{name}.{p}]", chip, size)
+            target = card_buffer(chip, f"C{p % 2}") if self.five else pinned
             uses = {f"chip {chip}": 2.0 * len(piece) * len(columns) * self.k / self.rate}
             if not self.five:
                 uses |= {TO_HOST: size * host.dma_gb_s / host.remote_store_gb_s, MEMORY: size}
             start = first + piece.start - rows.start
             lines = slice(start, start + len(piece))
-            action = partial(self._multiply, a.buffer, b.buffer, lines, target)
-            plan.add(
-                f"chip {chip}",
-                "mult1" if self.five else "mult",
-                product,
-                uses=uses,
-                reads=dict([a, b]),
-                writes={target: product.name},
-                action=action,
-                size=size,
-                chip=chip,
-            )
+            action = partial(self._multiply, a.name, b.name, lines, target)
+            stage = "mult1" if self.five else "mult"
+            written = Buffer(target, product.name)
+            plan.add(f"chip {chip}", stage, product, uses, [a, b], written, action)
             if self.five:
-                plan.dma(
-                    chip, "store1", product, size=size, way=TO_HOST, source=target, target=pinned
-                )
-            stored[pinned] = product.name
-        block = Data("C", place, f"C[{name}]")
+                plan.dma("store1", product, TO_HOST, target, pinned)
+            stored.append(Buffer(pinned, product.name))
+        size = float(self.size * len(rows) * len(columns))
+        block = Data("C", place, f"C[{name}]", chip, size)
 
         def merge() -> None:
-            self.data.add(np.concatenate([plan.arrays[source] for source in stored]), rows, columns)
+            products = [plan.arrays[buffer.name] for buffer in stored]
+            self.data.add(np.concatenate(products), rows, columns)
 
-        plan.copy(
-            chip,
-            "store2" if self.five else "store",
-            block,
-            size=float(self.size * len(rows) * len(columns)),
-            passes=3 if self.data.beta else 2,
-            reads=stored,
-            writes={block.name: "done"},
-            action=merge,
-        )
+        stage = "store2" if self.five else "store"
+        passes = 3 if self.data.beta else 2
+        plan.copy(stage, block, passes, stored, Buffer(block.name, "done"), merge)
 
     def _cpu(self, rows: range, blocks: list[range]) -> None:
-        """Plan the CPU's rows of C, a block of columns at a time. Single precision runs at twice
+        """Plan the CPU's rows of C, one task per block of columns. Single precision runs at twice
         the rate.
         """
         data = self.data
@@ -334,16 +344,11 @@ class _Pipeline:
 
         for number, columns in enumerate(blocks):
             flops = 2.0 * len(rows) * len(columns) * self.k * self.size / 8
-            self.plan.add(
-                CPU,
-                "cpu",
-                Data("C", (number,), str(number)),
-                uses={CPU: flops, MEMORY: flops * per_flop},
-                reads={},
-                writes={f"C[cpu.{number}]": "done"},
-                action=partial(multiply, columns),
-                size=flops * per_flop,
-            )
+            moved = flops * per_flop
+            block = Data("C", (number,), str(number), bytes=moved)
+            uses = {CPU: flops, MEMORY: moved}
+            written = Buffer(f"C[cpu.{number}]", "done")
+            self.plan.add(CPU, "cpu", block, uses, [], written, partial(multiply, columns))
 
     def _multiply(self, a: str, b: str, lines: slice, target: str) -> None:
         arrays = self.plan.arrays

@@ -1,4 +1,4 @@
-"""The speed at which a chip multiplies. Only here do the host's models ask the timing model."""
+"""Compute a chip's rate of multiplication, by the timing model."""
 
 from functools import lru_cache
 
@@ -8,13 +8,14 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing.simulate import simulate
 
-STEADY_K = 1536  # from here on a kernel's loop goes at the same pace: within 0.5 % of k = 4096
+STEADY_K = 1536  # from here on the time per value of k is constant: within 0.5 % of k = 4096
 
 
 def tn_kernel(kernel: Source) -> Kernel:
-    """The kernel, given by name or itself, if it multiplies what the host sends: A transposed, B as
-    it is, one product at a time. Raises ``KeyError`` for an unknown name, ``ValueError`` for
-    another kind of kernel.
+    """Return the kernel, which may be given by name. It has to take what the host sends: A
+    transposed, B as it is, one product per launch.
+
+    Raises ``KeyError`` for an unknown name, ``ValueError`` for another kind of kernel.
     """
     chosen = resolve(kernel)
     if not chosen.trans_a or chosen.trans_b or chosen.vector or chosen.convention.packed:
@@ -30,9 +31,11 @@ def tn_kernel(kernel: Source) -> Kernel:
 def kernel_rate(
     kernel: Source, m: int, n: int, k: int, device: Device, pads_rows: bool = True
 ) -> float:
-    """flop/s of ``kernel`` on one chip ``device`` for an (m, k) by (k, n) product, launch included.
-    Steps of k beyond ``STEADY_K`` are timed at the pace of those before. ``pads_rows``: buffers
-    have padded rows, so that strides are no power of two.
+    """Return the flop/s of a kernel on one chip for an (m, k) by (k, n) product, launch overhead
+    included.
+
+    Values of k beyond ``STEADY_K`` take as long as those before. ``pads_rows``: rows in buffers are
+    padded, so that strides are no power of two.
     """
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
@@ -50,14 +53,15 @@ def kernel_rate(
 
 @lru_cache(maxsize=256)
 def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """Seconds of a launch by the timing model, cached for later blocks of the same size."""
+    """Return the seconds of a launch by the timing model."""
     return simulate(kernel, n=n, m=m, k=k, device=device).seconds
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:
-    """``length`` rounded up so that rows in a buffer are an odd number of channel bursts apart,
-    which spreads them over all channels and banks. An assumption: APP 4.6.2 advises it, but nobody
-    printed how strips lay on the card.
+    """Round ``length`` up so that rows in a buffer are an odd number of channel bursts apart.
+
+    This spreads them over all channels and banks. An assumption: APP 4.6.2 advises it, but the
+    papers don't print how strips were stored.
     """
     bursts = -(-length * itemsize // device.channel_bytes) | 1
     return bursts * device.channel_bytes // itemsize

@@ -1,10 +1,10 @@
-"""Resources with a rate, and how tasks that run at once share them.
+"""Share resources with a rate among tasks that run at once.
 
-A task takes from several resources in a fixed proportion (a DMA of 1 GB takes 1 GB of the bus and 1
-GB of host memory). Its *dominant share* is the largest share that it takes of any of them. Shares
-are max-min fair: all dominant shares grow together; a task stops growing when one of its resources
-is full, and the others go on. On a single resource all get equal parts; on several this is dominant
-resource fairness (Ghodsi et al., NSDI 2011). Contention is therefore computed, never declared.
+A task takes from several resources in a fixed proportion: a DMA of 1 GB takes 1 GB from the bus and
+1 GB from host memory. Its *dominant share* is the largest share that it takes of any of them.
+Shares are max-min fair: all dominant shares grow together, and each stops when one of its resources
+is full. On a single resource all tasks get equal parts; on several, this is dominant resource
+fairness (Ghodsi et al., NSDI 2011). So contention is computed, never declared.
 
 Left out: priorities, and losses from switching between tasks.
 """
@@ -17,29 +17,25 @@ from cypresskit.host.checks import check_positive
 
 @dataclass(frozen=True)
 class Resource:
-    """A shared resource. ``capacity``: how many ``unit`` it gives per second, above 0, or
-    ``ValueError``.
-    """
+    """A shared resource. Raises ``ValueError`` for a capacity that isn't above 0."""
 
     name: str
-    capacity: float
+    capacity: float  # in units per second
     unit: str
 
     def __post_init__(self) -> None:
         check_positive(**{f"{self.name}: capacity": self.capacity})
 
 
-#: What one task asks for: (resource number, part of it) at a dominant share of 1; the largest part
-#: is 1.
+#: What one task requests: (resource number, share of it) at a dominant share of 1.
 Proportions = tuple[tuple[int, float], ...]
 
 
 def fair_shares(demands: Sequence[Proportions]) -> list[float]:
-    """The dominant share of every demand if all run at once.
+    """Return the dominant share of each demand if all run at once, by progressive filling.
 
-    Progressive filling: no share can grow without shrinking one that is as small or smaller, and no
-    resource gives more than 1. Each round fills a resource, so there are at most as many rounds as
-    resources.
+    Each round fills a resource. In the result no share can grow without shrinking one that is as
+    small or smaller.
     """
     shares = [0.0] * len(demands)
     growing = set(range(len(demands)))

@@ -1,18 +1,17 @@
-"""Tasks, a plan of tasks run in time, and the resulting timeline.
+"""Run a plan of tasks in simulated time, and describe the result as a timeline.
 
-A plan is a list of tasks in program order, as a straight-line program would do them one by one.
-Three rules decide what overlaps, as in an out-of-order processor:
+A plan is a list of tasks in program order, the order in which a serial program would do them. Three
+rules decide what overlaps, as in an out-of-order processor:
 
-* the tasks of a queue (that of a chip, a DMA engine, a copying thread) run one at a time and in
-  program order;
-* a task starts when what it reads has been written, and when whatever it overwrites is no longer
-  read or written;
-* tasks that run at once share the resources max-min fairly (`resources`), so their speed changes at
-  every event.
+* The tasks of a queue run one after another, in program order. A chip, a DMA engine and a copying
+  thread each have a queue.
+* A task starts when its inputs have been written, and when no task uses what it overwrites.
+* Tasks that run at once share resources max-min fairly (`resources`), so their speeds change at
+  each event.
 
-Time is computed first, from bytes and rates alone; `Timeline.execute` then does the same tasks on
-real arrays. `Timeline.check` replays the result against what each task says it reads and writes,
-knowing nothing of the rules.
+Times follow from bytes and rates alone. `Timeline.execute` then does the same tasks on real arrays.
+`Timeline.check` replays a timeline against the reads and writes of each task, independently of
+these rules.
 """
 
 from collections import defaultdict
@@ -26,34 +25,26 @@ from cypresskit.host.resources import Proportions, Resource, fair_shares
 
 @dataclass(frozen=True)
 class Task:
-    """One piece of work.
-
-    ``uses``: resource name to the amount it takes in all, in the resource's unit. ``bytes``: how
-    much it moves. ``reads`` and ``writes``: buffer name to content, such as "card 0 A1" to "A[3]".
-    ``action`` does the task on real arrays; it is None where only time is wanted.
-
-    What it is about, if that is a part of a matrix: the ``matrix`` ("A", "B", "C", or "AB" for a
-    product that isn't added yet), the part's ``place`` in it, and a short ``label``. ``chip`` is
-    the number of the chip for which it works.
-    """
+    """One piece of work."""
 
     name: str
     stage: str
     queue: str
-    uses: Mapping[str, float]
-    reads: Mapping[str, str] = field(default_factory=dict)
+    uses: Mapping[str, float]  # amount of each resource in total, in the resource's unit
+    reads: Mapping[str, str] = field(default_factory=dict)  # buffer to content: "card 0 A1": "A[3]"
     writes: Mapping[str, str] = field(default_factory=dict)
-    bytes: float = 0.0
-    action: Callable[[], None] | None = None
-    matrix: str = ""
-    place: tuple[int, ...] = ()
-    chip: int | None = None
+    bytes: float = 0.0  # that it moves
+    action: Callable[[], None] | None = None  # does the task on arrays; None: only time is known
+    # The part of a matrix that it is about, if any
+    matrix: str = ""  # "A", "B", "C", or "AB": a product that isn't added to C yet
+    place: tuple[int, ...] = ()  # position of the part
+    chip: int | None = None  # the chip that it is for
     label: str = ""
 
 
 @dataclass(frozen=True)
 class Span:
-    """A task, and when it ran, in seconds."""
+    """A task and the time when it ran, in seconds."""
 
     task: Task
     start: float
@@ -61,18 +52,16 @@ class Span:
 
 
 class TimelineError(Exception):
-    """A task read something that wasn't there, or overwrote something in use."""
+    """A task read what wasn't there, or overwrote what was in use."""
 
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """A plan's run. ``spans`` are in order of their start; ``flops`` is what the whole run
-    computes.
-    """
+    """A plan's run."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[Span, ...]  # in order of start
     resources: Mapping[str, Resource]
-    flops: float = 0.0
+    flops: float = 0.0  # of the whole run
 
     @cached_property
     def seconds(self) -> float:
@@ -86,7 +75,7 @@ class Timeline:
 
     @cached_property
     def busy(self) -> dict[str, float]:
-        """The used share of each resource's capacity, 0 to 1."""
+        """The share of each resource's capacity that was used, 0 to 1."""
         total = dict.fromkeys(self.resources, 0.0)
         for span in self.spans:
             for name, amount in span.task.uses.items():
@@ -98,11 +87,11 @@ class Timeline:
 
     @property
     def bound(self) -> str:
-        """The busiest resource: making it faster helps first. "nothing" if nothing was done."""
+        """The busiest resource, or "nothing" for an empty run."""
         return max(self.busy, key=lambda name: self.busy[name]) if self.spans else "nothing"
 
     def stages(self) -> dict[str, float]:
-        """Seconds spent in each stage, over all queues, in order of first appearance."""
+        """Return the seconds in each stage, summed over all queues, in order of first start."""
         total: dict[str, float] = defaultdict(float)
         for span in self.spans:
             total[span.task.stage] += span.end - span.start
@@ -110,8 +99,8 @@ class Timeline:
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
-        """For each span the numbers of those that it waited for to the end: it began at the moment
-        when they were done.
+        """For each span, the numbers of the spans that it waited for and that ended last: it
+        started when they ended.
         """
         ends = [span.end for span in self.spans]
         result = []
@@ -121,22 +110,22 @@ class Timeline:
         return result
 
     def critical_path(self) -> tuple[int, ...]:
-        """The numbers of the spans that the run's time is made of, in their order: each began at
-        the moment when the one before it ended, which it had to wait for. Only a change of these
-        changes the whole.
+        """Return the numbers of the spans that determine the run's time, in order.
+
+        Each of them waited for the one before it, and started when that ended.
         """
         if not self.spans:
             return ()
         path = [max(range(len(self.spans)), key=lambda number: self.spans[number].end)]
-        while before := self.predecessors[path[-1]]:
-            path.append(before[0])
+        while waited_for := self.predecessors[path[-1]]:
+            path.append(waited_for[0])
         return tuple(reversed(path))
 
     def faster(self, times: Mapping[str, float]) -> "Timeline":
-        """The same plan, run where resources are so many ``times`` as fast; those that aren't named
-        stay as they are.
+        """Return the timeline of the same plan with faster resources.
 
-        Raises ``ValueError`` for a resource that isn't there, and for a factor that isn't above 0.
+        ``times``: factors of speed by resource name. Raises ``ValueError`` for an unknown resource,
+        and for a factor that isn't above 0.
         """
         for name, factor in times.items():
             if name not in self.resources or not factor > 0:
@@ -152,46 +141,45 @@ class Timeline:
         return run_tasks([span.task for span in self.spans], resources, self.flops)
 
     def check(self) -> None:
-        """Raise ``TimelineError`` unless every read finds its content and nothing in use is
-        overwritten. A buffer that no task writes, such as the program's own matrices, holds
-        whatever is read from it from the start.
+        """Raise ``TimelineError`` unless each read finds its content and nothing in use is
+        overwritten. A buffer that no task writes, such as the program's own matrices, may hold
+        anything.
         """
-        holds: dict[str, str] = {}
+        contents: dict[str, str] = {}
         written = {name for span in self.spans for name in span.task.writes}
         # By buffer: the tasks that use it now, and whether they write
-        using: dict[str, dict[int, bool]] = defaultdict(dict)
+        users: dict[str, dict[int, bool]] = defaultdict(dict)
         spans = list(enumerate(self.spans))
-        moments = [(span.end, False, n) for n, span in spans] + [
-            (span.start, True, n) for n, span in spans
-        ]
-        for time, starts, number in sorted(moments):
+        events = [(span.end, False, n) for n, span in spans]
+        events += [(span.start, True, n) for n, span in spans]
+        for time, is_start, number in sorted(events):
             task = self.spans[number].task
             names = {**task.reads, **task.writes}
-            if not starts:
+            if not is_start:
                 for name in names:
-                    using[name].pop(number, None)
-                holds |= task.writes
+                    users[name].pop(number, None)
+                contents |= task.writes
                 continue
-            for name, content in task.reads.items():
-                if name in written and holds.get(name) != content:
-                    held = holds.get(name, "nothing")
+            for name, expected in task.reads.items():
+                if name in written and contents.get(name) != expected:
+                    found = contents.get(name, "nothing")
                     raise TimelineError(
-                        f"{task.name} at {time:.6g} s reads {content} in {name}, which holds {held}"
+                        f"{task.name} at {time:.6g} s reads {expected} in {name}, which holds"
+                        f" {found}"
                     )
             for name in names:
                 writes = name in task.writes
-                if others := [
-                    other for other, written_to in using[name].items() if writes or written_to
-                ]:
+                conflicts = [n for n, is_written in users[name].items() if writes or is_written]
+                if conflicts:
                     verb = "overwrites" if writes else "reads"
-                    other = self.spans[min(others)].task.name
+                    other = self.spans[min(conflicts)].task.name
                     raise TimelineError(
                         f"{task.name} at {time:.6g} s {verb} {name} while {other} uses it"
                     )
-                using[name][number] = writes
+                users[name][number] = writes
 
     def execute(self) -> None:
-        """Do the tasks on real arrays, each at its end. Any moment since its start would do."""
+        """Do the tasks on real arrays, in order of their ends."""
         for span in sorted(self.spans, key=lambda span: span.end):
             if span.task.action:
                 span.task.action()
@@ -204,9 +192,10 @@ class Timeline:
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
-    """For each task the numbers of those that must end before it: the one before it in its queue,
-    the last writer of what it reads, and the last writer and all later readers of what it
-    overwrites.
+    """Return, for each task, the numbers of the tasks that must end before it starts.
+
+    They are the one before it in its queue, the last writer of each buffer that it reads or writes,
+    and all later readers of the buffers that it writes.
     """
     last_in_queue: dict[str, int] = {}
     writer: dict[str, int] = {}
@@ -229,14 +218,13 @@ def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
 def run_tasks(
     tasks: Sequence[Task], resources: Mapping[str, Resource], flops: float = 0.0
 ) -> Timeline:
-    """The timeline of ``tasks``, given in program order, on ``resources``; it is deterministic.
+    """Return the timeline of ``tasks``, given in program order, on ``resources``.
 
-    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing at
-    all.
+    Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing.
     """
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
-    least, demands = [], []  # of each task alone: its seconds, and its shares meanwhile
+    seconds_alone, demands = [], []  # of each task
     # By uses, since most strips are alike
     known: dict[tuple[tuple[str, float], ...], tuple[float, Proportions]] = {}
     for task in tasks:
@@ -244,37 +232,37 @@ def run_tasks(
         uses = tuple(task.uses.items())
         if uses not in known:
             known[uses] = _demand(task, resources, numbers)
-        least.append(known[uses][0])
+        seconds_alone.append(known[uses][0])
         demands.append(known[uses][1])
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
-    for number, before in enumerate(needs):
-        for other in before:
+    for number, needed in enumerate(needs):
+        for other in needed:
             followers[other].append(number)
-    waiting = [len(before) for before in needs]
+    waiting_for = [len(needed) for needed in needs]  # number of tasks
     shares_of = cache(fair_shares)
-    left = [1.0] * len(tasks)  # part of each task that is still to be done
+    left = [1.0] * len(tasks)  # part of each task that remains
     start, end = [0.0] * len(tasks), [0.0] * len(tasks)
-    active = [number for number, count in enumerate(waiting) if not count]
+    active = [number for number, count in enumerate(waiting_for) if not count]
     now = 0.0
     while active:
         shares = shares_of(tuple(demands[number] for number in active))
-        speeds = {number: share / least[number] for number, share in zip(active, shares)}
+        speeds = {number: share / seconds_alone[number] for number, share in zip(active, shares)}
         step = min(left[number] / speed for number, speed in speeds.items())
         now += step
-        going, freed = [], []
+        unfinished, started = [], []
         for number, speed in speeds.items():
             if left[number] / speed > step * (1 + 1e-9):
                 left[number] -= speed * step
-                going.append(number)
+                unfinished.append(number)
                 continue
             end[number] = now
             for other in followers[number]:
-                waiting[other] -= 1
-                if not waiting[other]:
+                waiting_for[other] -= 1
+                if not waiting_for[other]:
                     start[other] = now
-                    freed.append(other)
-        active = going + freed
+                    started.append(other)
+        active = unfinished + started
     spans = [Span(task, start[number], end[number]) for number, task in enumerate(tasks)]
     return Timeline(tuple(sorted(spans, key=lambda span: span.start)), dict(resources), flops)
 
@@ -282,7 +270,7 @@ def run_tasks(
 def _demand(
     task: Task, resources: Mapping[str, Resource], numbers: Mapping[str, int]
 ) -> tuple[float, Proportions]:
-    """(seconds that a task takes alone, its share of each resource meanwhile)."""
+    """Return the seconds that a task takes alone, and its share of each resource meanwhile."""
     for name, amount in task.uses.items():
         if name not in resources:
             raise ValueError(
@@ -294,5 +282,5 @@ def _demand(
     }
     slowest = max(alone.values(), default=0.0)
     if not slowest:
-        raise ValueError(f"{task.name} takes no time: it needs an amount of some resource")
+        raise ValueError(f"{task.name} takes no time: give it an amount of some resource")
     return slowest, tuple((numbers[name], time / slowest) for name, time in alone.items())

@@ -1,12 +1,12 @@
-"""The transfer model of Nakasato (section 4.4, equations 3 to 6): the cost of moving the matrices
-of a GEMM that keeps nothing on the card. Three n x n matrices go there and one comes back; in
-between the kernel runs:
+"""Compute the time of a GEMM with its transfers, by Nakasato's model (section 4.4, equations 3 to
+6).
 
-    T = 4 S n^2 / B + 2 n^3 / F          (S bytes a number, B byte/s of the bus, F flop/s of the
-    kernel)
+Three n x n matrices are sent to the card, the kernel runs, and one matrix is sent back:
 
-``round_trip_timeline`` is the same as five tasks on the event model. Left out: overlap, which
-`blocked` and `pipeline` add.
+    T = 4 S n^2 / B + 2 n^3 / F
+
+with S bytes per number, B byte/s of the bus and F flop/s of the kernel. ``round_trip_timeline``
+models the same as five tasks. Left out: overlap (see `blocked` and `pipeline`).
 """
 
 from cypresskit.devices import check_precision
@@ -18,8 +18,8 @@ from cypresskit.kernels.convention import BYTES
 
 
 def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> float:
-    """Equation 4: seconds to move four n x n matrices at ``bandwidth`` byte/s; 32 n^2 / B in double
-    precision.
+    """Return the seconds to move four n x n matrices at ``bandwidth`` byte/s (equation 4): 32 n^2 /
+    B in double precision.
     """
     check_whole(n=n)
     check_positive(bandwidth=bandwidth)
@@ -27,21 +27,21 @@ def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> flo
 
 
 def kernel_seconds(n: int, rate: float) -> float:
-    """Equation 5: seconds of a kernel at ``rate`` flop/s, 2 n^3 / F."""
+    """Return the seconds of a kernel at ``rate`` flop/s (equation 5): 2 n^3 / F."""
     check_whole(n=n)
     check_positive(rate=rate)
     return 2 * n**3 / rate
 
 
 def rate_with_transfers(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
-    """flop/s with transfers, 2 n^3 / T; half of ``rate`` at the n that ``n_balance`` gives."""
+    """Return the flop/s with transfers, 2 n^3 / T. At ``n_balance`` it is half of ``rate``."""
     seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
     return 2 * n**3 / seconds
 
 
 def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float:
-    """The n for which transfers and kernel take equally long: 2 S F / B, so 16 F / B in double
-    precision.
+    """Return the n at which transfers and kernel take equally long: 2 S F / B, which is 16 F / B in
+    double precision.
     """
     check_positive(bandwidth=bandwidth, rate=rate)
     return 2 * _bytes(precision) * rate / bandwidth
@@ -50,23 +50,23 @@ def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float
 def round_trip_timeline(
     n: int, bandwidth: float, rate: float, precision: str = "double"
 ) -> Timeline:
-    """The timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after the
-    other.
+    """Return the timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after
+    another.
     """
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
     size = _bytes(precision) * n**2
-    resources = {way: Resource(way, bandwidth, "bytes") for way in (TO_CARD, TO_HOST)}
+    resources = {bus: Resource(bus, bandwidth, "bytes") for bus in (TO_CARD, TO_HOST)}
     resources["chip 0"] = Resource("chip 0", rate, "flops")
 
     def move(
-        verb: str, matrix: str, way: str, reads: dict[str, str], writes: dict[str, str]
+        verb: str, matrix: str, bus: str, reads: dict[str, str], writes: dict[str, str]
     ) -> Task:
         return Task(
             f"{verb} {matrix}",
             verb,
             "program",
-            {way: size},
+            {bus: size},
             reads,
             writes,
             bytes=size,
