@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 from conftest import ROOT
 
-from cypresskit.teach import sentences
+from cypresskit.teach import explanations
 from tools import book
 
 LESSONS = ("08", "09", "10", "11")
@@ -40,8 +40,8 @@ def hand_in(handed_out: Path, folder: Path, lesson: str, answers: list[str], why
     for cell in notebook.cells:
         if cell.cell_type == "code" and ".check_" in cell.source and answers:
             cells.append(nbformat.v4.new_code_cell(answers.pop(0)))
-        if why and cell.source == sentences.frame():
-            cell.source = sentences.frame(why)
+        if why and cell.source == explanations.frame():
+            cell.source = explanations.frame(why)
         cells.append(cell)
     cells += map(nbformat.v4.new_code_cell, answers)
     notebook.cells = cells
@@ -127,8 +127,8 @@ def cells(lesson: str, *texts: str) -> Callable[[Path, Path], None]:
 
 
 HALTED = """
-    from cypresskit.teach.check import Halted, Verdict
-    halted = Halted("x", "y")
+    from cypresskit.teach.check import CheckStopped, Verdict
+    halted = CheckStopped("x", "y")
     halted.verdict = Verdict(True, "fine")
     raise halted
 """
@@ -198,7 +198,7 @@ def seconds(n, bandwidth, rate): return reference(n, bandwidth, rate)
 """
 CHECK_REPLACED = """
 from types import SimpleNamespace
-ck.teach.bus.check_seconds = lambda *_: SimpleNamespace(right=True, finding="", hint="")
+ck.teach.bus.check_seconds = lambda *_: SimpleNamespace(right=True, message="", hint="")
 def seconds(*_): return 1.0
 """
 BY_HOST = """

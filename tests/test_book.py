@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 
 from cypresskit import teach
-from cypresskit.teach import sentences
+from cypresskit.teach import explanations
 from tools import book
 
 BOOK = ROOT / "notebooks"
@@ -172,7 +172,7 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
         for asks, place, good in zip(cells, cells[1:], cells[2:]):
             if asks.source.startswith(book.ASKS):
                 told = good.metadata[book.ENTRY]["good"]
-                assert sentences.written(place.source) == (told if stand else "")
+                assert explanations.written(place.source) == (told if stand else "")
                 assert told in good.source and not place.metadata["deletable"]
 
 
@@ -182,11 +182,11 @@ def test_a_sentence_is_read_as_it_was_written_whatever_was_done_to_its_cell(seed
     alphabet = ["a", "why ", "\n", '"', "'", "\\", "ck.teach", "(", ")", "é", "\u202e", "  "]
     text = "".join(chance.choices(alphabet, k=chance.randrange(30)))
     words = " ".join(text.split())
-    whole = sentences.frame(text)
-    assert sentences.written(whole) == words
+    whole = explanations.frame(text)
+    assert explanations.written(whole) == words
     opens, closes = whole.partition("\n")[2], whole.rpartition("\n")[0]
     for changed in (opens, closes, f"# mine\n{whole}", f"{whole}\n1 + 1", text):
-        assert words.removesuffix('""")').strip() in sentences.written(changed)
+        assert words.removesuffix('""")').strip() in explanations.written(changed)
 
 
 #: nbgrader's schema 3 for a cell, by its documentation.
@@ -286,7 +286,7 @@ def package_names(cells) -> set[str]:
         if name in short.values():
             continue
         parts = name.split(".")
-        if name == "ck.teach.sentence" or ".check_" in name:
+        if name == "ck.teach.explanation" or ".check_" in name:
             found.add("check")
         elif parts[1] != "teach":
             found.add(".".join(parts[:2]))

@@ -31,7 +31,7 @@ ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
 
 
 def test_what_is_saved_is_read_again(tmp_path):
-    mine = contest.write(8, 4, 3)
+    mine = contest.generate_kernel(8, 4, 3)
     assert "by Ada B, to hand in" in contest.save(mine, tmp_path / "a.il", "Ada\nB")
     again = leaderboard.read((tmp_path / "a.il").read_text())
     assert (again.name, again.block, again.k_step) == ("Ada B", (8, 4), 3)
@@ -44,12 +44,12 @@ def test_no_file_of_the_readers_is_written_over(tmp_path, capsys, mine):
     file = tmp_path / "mine.html"
     file.write_bytes(mine)
     with pytest.raises(ValueError, match=r"mine\.html is no entry"):
-        contest.save(contest.write(8, 4, 3), file, "Ada")
+        contest.save(contest.generate_kernel(8, 4, 3), file, "Ada")
     (tmp_path / "in").mkdir()
     assert cli.main(["contest", str(tmp_path / "in"), "--html", str(file)]) == 1
     assert "isn't a leaderboard" in capsys.readouterr().err and file.read_bytes() == mine
     for _ in range(2):
-        contest.save(contest.write(8, 4, 3), tmp_path / "a.il", "Ada")
+        contest.save(contest.generate_kernel(8, 4, 3), tmp_path / "a.il", "Ada")
         page = leaderboard.page([leaderboard.Row("x", "x", 1.0)], 256)
         file.write_text(page, encoding="utf-8")
         assert leaderboard.MADE_BY in page
@@ -93,15 +93,17 @@ def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys, sh
     """
     folder, page = tmp_path / "entries", tmp_path / "b.html"
     folder.mkdir()
-    contest.save(contest.write(8, 8, 3), folder / "ada.il", "=Ada<script>")
-    contest.save(contest.write(4, 8, 2), folder / "bob.txt", "bob")
+    contest.save(contest.generate_kernel(8, 8, 3), folder / "ada.il", "=Ada<script>")
+    contest.save(contest.generate_kernel(4, 8, 2), folder / "bob.txt", "bob")
     (folder / "cyd.il").write_text(HEAD.format("Cyd") + TEXT.replace("mad r24, r7.w, r8, r24", ";"))
     (folder / "dan.il").write_bytes(b"\xff\xfe\x00")
     (folder / "eve.il").write_text(ENDLESS)
     (folder / "fay.py").write_text(HEAD)
     (folder / "kim.il").symlink_to(folder / "ada.il")  # it might lead to somebody else's
-    contest.save(contest.write(4, 8, 2), folder / "gus.il", "cyd")
-    contest.save(contest.write(4, 4, 1), folder / "hal.il", "Nakasato 2010, measured at N = 4352")
+    contest.save(contest.generate_kernel(4, 8, 2), folder / "gus.il", "cyd")
+    contest.save(
+        contest.generate_kernel(4, 4, 1), folder / "hal.il", "Nakasato 2010, measured at N = 4352"
+    )
     with suppress(OSError, UnicodeError):  # a name that isn't UTF-8, which not every system takes
         Path(os.fsdecode(os.fsencode(folder) + b"/gr\xfcn.il")).write_text("")
     assert cli.main(["contest", str(folder), "--n", "256", "--html", str(page)]) == 0
@@ -147,7 +149,7 @@ def test_reports_a_missing_file(tmp_path, capsys, monkeypatch):
 
 @pytest.mark.parametrize("shape", [(4, 4, 1), (4, 8, 2), (8, 8, 3), (12, 4, 1)])
 def test_written_kernels_are_right(shape):
-    score = contest.judge(contest.write(*shape), n=256)
+    score = contest.judge(contest.generate_kernel(*shape), n=256)
     assert (
         score.verdict.right
         and score.gflops > 0
@@ -161,7 +163,7 @@ TEXT = SGEMM.text
 
 def test_the_leaderboard_judges_sorts_and_names_the_paper():
     own = replace(ck.HD5870, name="mine", lds_bytes=0, register_pool=288)
-    kernels = [contest.write(4, 4, steps) for steps in (1, 2)]
+    kernels = [contest.generate_kernel(4, 4, steps) for steps in (1, 2)]
     lines = ck.teach.contest.leaderboard(
         [*kernels, (kernels[0], own), (kernels[0], replace(own, clock_ghz=9.0))], n=256
     )
@@ -280,18 +282,18 @@ def test_wrong_entries_and_cheats_have_no_speed(name):
 def test_the_contest_computes_what_it_times():
     """Stopping at 512 steps is right up to k = 512, and has no speed beyond."""
     lazy = changed(LAZY)
-    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.finding
+    assert "with alpha = -2 and beta = 1" in contest.judge(lazy, n=512).verdict.message
     assert not contest.judge(lazy, n=576).verdict.right
-    seconds = contest.timed(lazy, 2048, device=ck.HD5870, flops=0).seconds
+    seconds = contest.time_kernel(lazy, 2048, device=ck.HD5870, flops=0).seconds
     assert 2 * 2048**3 / seconds / 1e9 > ck.HD5870.single_gflops
     with pytest.raises(ValueError, match="its peak is"):
-        contest.timed(lazy, 2048, device=ck.HD5870)
+        contest.time_kernel(lazy, 2048, device=ck.HD5870)
 
 
 def test_a_judged_report_is_the_one_of_the_product():
     """It is timed before its flops are believed, and has them afterwards, on other boards, too."""
-    mine = contest.write(4, 4, 1)
-    report, timed = contest.judge(mine, n=256).report, contest.timed(mine, 256)
+    mine = contest.generate_kernel(4, 4, 1)
+    report, timed = contest.judge(mine, n=256).report, contest.time_kernel(mine, 256)
     assert report == timed and ask(report.question).gflops == timed.gflops > 0
 
 
@@ -311,11 +313,11 @@ def test_the_bar_is_what_write_reaches():
     ]
     for n, exact, left in ((1024, False, 6), (contest.N, False, 2), (contest.N, True, 1)):
         reports = {
-            shape: ck.simulate(contest.write(*shape), n, exact=exact, progress=False)
+            shape: ck.simulate(contest.generate_kernel(*shape), n, exact=exact, progress=False)
             for shape in shapes
         }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
-    assert contest.write(*shapes[0]) == contest.BAR
+    assert contest.generate_kernel(*shapes[0]) == contest.BAR
     assert reports[shapes[0]].gflops == contest.bar_gflops()
 
 
@@ -326,7 +328,7 @@ def test_a_launch_is_timed_whole():
     assert score.verdict.right and score.report.simulated == 1, score.verdict
     assert score.gflops < contest.judge(SGEMM, n=1024).gflops
     samples = [
-        contest.judge(contest.write(4, 4, 1), exact=exact).report.simulated
+        contest.judge(contest.generate_kernel(4, 4, 1), exact=exact).report.simulated
         for exact in (True, False)
     ]
     assert samples[0] == 1 > samples[1]
@@ -344,11 +346,11 @@ def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
     contest._judged.cache_clear()
     monkeypatch.setattr(
-        contest, "timed", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6)
+        contest, "time_kernel", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6)
     )
     score = contest.judge(SGEMM, n=256)
     contest._judged.cache_clear()
-    assert score.report is None and "for what it did the chip takes" in score.verdict.finding
+    assert score.report is None and "for what it did the chip takes" in score.verdict.message
 
 
 def test_one_entry_can_not_spoil_the_board():
@@ -373,9 +375,9 @@ HOSTILE_NAMES = ["a\n  1   9999  Nakasato (x.il)\nz", "\u202elive", "x" * 250, "
 def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys, shown_rows):
     folder = tmp_path / "entries"
     folder.mkdir()
-    contest.save(contest.write(8, 8, 3), folder / "ada.il", "Ada")
+    contest.save(contest.generate_kernel(8, 8, 3), folder / "ada.il", "Ada")
     for name in HOSTILE_NAMES:
-        contest.save(contest.write(4, 4, 1), folder / f"{name}.il", "x")
+        contest.save(contest.generate_kernel(4, 4, 1), folder / f"{name}.il", "x")
     with (folder / "huge.il").open("wb") as file:
         file.truncate(60 << 30)
     os.mkfifo(folder / "pipe.il")
@@ -383,7 +385,7 @@ def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys, s
     (folder / "odd.il").write_bytes(b"\xff\xfe\x00")
     (folder / "surrogate.il").write_bytes(b"; name: \xed\xa0\x80\n")
     (folder / "__MACOSX").mkdir()
-    contest.save(contest.write(4, 4, 1), folder / "__MACOSX/ada.il", "x")
+    contest.save(contest.generate_kernel(4, 4, 1), folder / "__MACOSX/ada.il", "x")
     command = ["contest", str(folder), "--n", "256", "--html", str(tmp_path / "b.html")]
     assert cli.main(command) == 0
     told = capsys.readouterr().out

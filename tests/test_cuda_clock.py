@@ -18,7 +18,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit import draw
-from cypresskit.teach.l14_cuda_kernel.checks import clock_table, clocked
+from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
 from cypresskit.today import modelled, record
 from cypresskit.today.cuda_access import Asked, WarpAccess, accesses
 from cypresskit.today.cuda_clock import occupancy, simulate
@@ -643,7 +643,7 @@ ROW = "for k in range(64):\n            c[y, x] += a[k, y] * b[k, x]"
 def test_lesson_14s_kernel_without_its_lines_is_not_timed(lines, capsys):
     names = {"np": np}
     exec(PRODUCT.replace("LINES", lines), names)
-    report = clocked(names["product"], 128)
+    report = simulate_cuda(names["product"], 128)
     assert "This is the reference kernel" in capsys.readouterr().out
     assert report.flops == 2 * 128**3
 
@@ -651,7 +651,7 @@ def test_lesson_14s_kernel_without_its_lines_is_not_timed(lines, capsys):
 def test_lesson_14s_product_may_copy_to_the_card_and_ask_for_shared_memory():
     names = {"np": np}
     exec(PRODUCT.replace("LINES", ROW), names)
-    report = clocked(names["product"], 128)
+    report = simulate_cuda(names["product"], 128)
     assert report.active == 5  # workgroups of a warp, each with 40,000 bytes and 1,024
     assert report.flops == 2 * 8 * 32 * 64
     assert report.sectors[12, "loads of b"] == 8, "as b lies, in columns"

@@ -38,7 +38,7 @@ def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     """Lesson 02's experiment, asked of the picture: 8 x 8 is the fastest, and 16 x 16 loses two
     fifths; the published kernels give no hint of it.
     """
-    paces = {b: why_blocks.pace(b, 768) for b in (4, 8, 16)}
+    paces = {b: why_blocks.simulate_block(b, 768) for b in (4, 8, 16)}
     player = ck.teach.why_blocks.roofline(paces)
     shown = points(player, "plain kernels, modelled")
     assert shown == pytest.approx({b / 4: report.gflops for b, report in paces.items()})

@@ -16,7 +16,7 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.kernels import products
-from cypresskit.kernels.generated import block_kernel, write
+from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import share_right
 from cypresskit.teach.l12_contest import checks as contest
@@ -39,7 +39,7 @@ def test_the_convention_is_found_out(name):
     ("rows", "columns", "steps"), [(4, 4, 1), (12, 8, 3), (8, 4, 5), (4, 12, 7)]
 )
 def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps):
-    given = write(rows, columns, steps)
+    given = generate_kernel(rows, columns, steps)
     assert ck.load_kernel(given.text).convention == given.convention
 
 
@@ -265,7 +265,7 @@ def test_a_text_like_no_kernel_asks_for_like():
 
 def test_like_takes_the_block_that_the_text_has():
     """A block of another size than the sibling's is found, and proved by a product."""
-    smaller = write(4, 8, 3)
+    smaller = generate_kernel(4, 8, 3)
     assert ck.load_kernel(smaller.text, like="sgemm_tn").convention == smaller.convention
     assert ck.load_kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
 

@@ -30,8 +30,8 @@ SOME = 10  # settings that are tried
 TIMERS = [
     (ck, "simulate"),
     (timing, "simulate"),
-    (why_blocks, "pace"),
-    (contest, "timed"),
+    (why_blocks, "simulate_block"),
+    (contest, "time_kernel"),
     (host, "blocked_timeline"),
     (larger, "blocked_timeline"),
     (host, "five_stage"),

@@ -28,7 +28,7 @@ from cypresskit.files.received import shown_name
 from cypresskit.grading import archives, course, gradebook, judging, submissions
 from cypresskit.isolated import process
 from cypresskit.isolated.process import ForkServer, find_sandbox
-from cypresskit.teach import check, sentences
+from cypresskit.teach import check, explanations
 from cypresskit.teach.check import Verdict
 from tools import book
 
@@ -99,8 +99,8 @@ def peak(e, p, u, g):
 """
 HALTED = """
 def peak(*a):
-    from cypresskit.teach.check import Halted, Verdict
-    h = Halted("x", "y")
+    from cypresskit.teach.check import CheckStopped, Verdict
+    h = CheckStopped("x", "y")
     h.verdict = Verdict(True, "fine")
     raise h
 """
@@ -152,7 +152,7 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, server)
     monkeypatch.setattr(check, "SECONDS", 1.0)
     verdict = judging.judge([SETUP, *cells], CHECK, server=server)
     assert not verdict.right and not verdict.broken and verdict.hint, verdict
-    assert said in verdict.finding, verdict
+    assert said in verdict.message, verdict
 
 
 @pytest.mark.parametrize(
@@ -167,21 +167,21 @@ def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, serve
     answer = {"right": kernel, "numpy": "def product(a, b):\n    return a.T @ b"}[name]
     asked = "ck.teach.cuda_kernel.check_product(product)"
     verdict = judging.judge(["import numpy as np", answer], asked, server=server)
-    assert verdict.right == (name == "right") and said in verdict.finding, verdict
+    assert verdict.right == (name == "right") and said in verdict.message, verdict
 
 
 def test_a_sandbox_has_no_right_answers(walled):
     server = walled
     verdict = judging.judge([SETUP, ON_DISK], CHECK, server=server)
-    assert not verdict.right and "FileNotFoundError" in verdict.finding, verdict
+    assert not verdict.right and "FileNotFoundError" in verdict.message, verdict
     package = Path(judging.__file__).parents[1]
     for place in ("/tmp", "/dev/shm", "/", "/proc", package, package / "teach"):
         write = f"open('{place}/x', 'w')"
         verdict = judging.judge([SETUP, WRONG.replace("return e", write)], CHECK, server=server)
-        assert re.search("Read-only file system|Permission|No such file", verdict.finding), verdict
+        assert re.search("Read-only file system|Permission|No such file", verdict.message), verdict
     lists = "import os; raise ValueError(os.listdir('/root' if os.path.exists('/root') else '/'))"
     verdict = judging.judge([SETUP, WRONG.replace("return e", lists)], CHECK, server=server)
-    assert "notebooks" not in verdict.finding and ".ssh" not in verdict.finding
+    assert "notebooks" not in verdict.message and ".ssh" not in verdict.message
 
 
 FILLS_DISK = """
@@ -337,7 +337,7 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, server)
     for cells in (attempt.cells, [opens["source"]]):
         verdict = judging.judge([SETUP, *cells], exercise.check, server=server)
         assert not verdict.right and not verdict.broken, verdict
-        assert "There is no half" not in verdict.finding and "stops" not in verdict.finding
+        assert "There is no half" not in verdict.message and "stops" not in verdict.message
 
 
 def test_a_value_found_by_asking_the_check_earns_nothing(server):
@@ -345,7 +345,7 @@ def test_a_value_found_by_asking_the_check_earns_nothing(server):
         "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.check_half(n).right)"
     )
     verdict = judging.judge([SETUP, asks], "ck.teach.start_here.check_half(half)", server=server)
-    assert not verdict.right and "The cell of half stops with" in verdict.finding, verdict
+    assert not verdict.right and "The cell of half stops with" in verdict.message, verdict
 
 
 def test_marks_are_the_same_when_made_again(server):
@@ -391,8 +391,8 @@ def submitted(tmp_path):
     folder = tmp_path / "in"
     student, solved = cells("09", book.student), cells("09", book.solved)
     evil = deepcopy(student)
-    place = next(cell for cell in evil.cells if cell.source == sentences.frame())
-    place.source = sentences.frame("=cmd()<script>" + "x" * 10**5)
+    place = next(cell for cell in evil.cells if cell.source == explanations.frame())
+    place.source = explanations.frame("=cmd()<script>" + "x" * 10**5)
     put(folder / f"{ADA}file", "Bus 09_bus (1).ipynb", solved)
     put(folder / f"{ADA}onlinetext", "09_bus.ipynb", student)
     put(folder / "=bob", "09_bus.ipynb", student)

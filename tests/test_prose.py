@@ -23,7 +23,7 @@ import cypresskit as ck
 from cypresskit import published
 from cypresskit.editing.steps import book_kernel
 from cypresskit.host.rates import kernel_rate
-from cypresskit.teach.l02_why_blocks.checks import pace
+from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l06_double_double import checks as double_double
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.teach.l13_what_is_left.checks import gain
@@ -42,8 +42,19 @@ NUMBER = re.compile(
 )
 PLAIN = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 TABLE = tomllib.loads((ROOT / "tests/prose.toml").read_text(encoding="utf-8"))
-KNOWN = {"ck": ck, "pace": pace, "gain": gain, "simulate": simulate, "figures": figures}
-KNOWN |= {"double_double": double_double, "np": np, "replace": replace, "write": contest.write}
+KNOWN = {
+    "ck": ck,
+    "simulate_block": simulate_block,
+    "gain": gain,
+    "simulate": simulate,
+    "figures": figures,
+}
+KNOWN |= {
+    "double_double": double_double,
+    "np": np,
+    "replace": replace,
+    "generate_kernel": contest.generate_kernel,
+}
 KNOWN |= {"step_kernel": book_kernel, "kernel_rate": kernel_rate}
 KNOWN |= {"alone": replace(ck.HD5870, launch_overhead_us=0)}
 KNOWN |= {"eight_banks": replace(ck.HD5870, launch_overhead_us=0, texture_banks=8)}

@@ -26,7 +26,7 @@ from cypresskit.teach import formula
 from cypresskit.teach.kernels import fault
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
-from cypresskit.teach.l02_why_blocks.checks import counted, pace
+from cypresskit.teach.l02_why_blocks.checks import counted, simulate_block
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sum import two_sum_bits
@@ -114,17 +114,17 @@ def test_a_verdict_on_findings_counts_the_others():
     )
     opcode = replace(loop, message="mad reads r1, which was never written")
     assert (
-        fault(Findings([loop])).finding == "This loop has not ended. Line 4 of the kernel: endloop"
+        fault(Findings([loop])).message == "This loop has not ended. Line 4 of the kernel: endloop"
     )
-    assert fault(Findings([loop] * 2)).finding.endswith(
+    assert fault(Findings([loop] * 2)).message.endswith(
         "(1 more finding follows from it, or comes next.)"
     )
-    assert fault(Findings([loop] * 3)).finding.endswith(
+    assert fault(Findings([loop] * 3)).message.endswith(
         "(2 more findings follow from it, or come next.)"
     )
     assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
-    assert fault(Findings([opcode])).finding.startswith("mad reads")
-    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).finding.startswith(
+    assert fault(Findings([opcode])).message.startswith("mad reads")
+    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).message.startswith(
         "Work-item 3 reads it."
     )
 
@@ -154,7 +154,7 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
     assert judged(lambda x: 8).hint == "HINT"
     assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls are right.)"
-    assert judged(lambda x: 4).hint.startswith("it gives that in every call")
+    assert judged(lambda x: 4).hint.startswith("it returns that in every call")
 
 
 def test_where_a_whole_number_is_right_its_neighbour_is_not():
@@ -189,9 +189,9 @@ def test_who_knows_the_shown_results_by_heart_is_found_out():
     }
     missed = []
     for check, right in formulas.items():
-        count, counts, _ = check(right).finding.partition(" calls give what they should")
+        count, counts, _ = check(right).message.partition(" calls give what they should")
         verdict = check(ByHeart(right, int(count) if counts else 0))
-        fine = "is wrong for other numbers." in verdict.finding and "should be" not in str(verdict)
+        fine = "is wrong for other numbers." in verdict.message and "should be" not in str(verdict)
         if verdict.right or not fine:
             missed.append(f"{check}: {verdict}")
     assert len(formulas) > 15 and not missed
@@ -243,7 +243,7 @@ def peak_that_fails(engines, processors, lanes, clock):
 
 def test_an_error_in_an_answer_names_its_line():
     line = peak_that_fails.__code__.co_firstlineno + 2
-    finding = start.check_peak(peak_that_fails).finding
+    finding = start.check_peak(peak_that_fails).message
     assert (
         finding == f"peak stops with IndexError: list index out of range, in line {line}: `return"
         " chips[3]`."
@@ -266,21 +266,24 @@ def test_kernels_fetch_what_the_formula_says(name, words):
 
 
 def test_the_best_block_is_neither_the_smallest_nor_the_largest():
-    speeds = {size: pace(size, n=768).gflops for size in (1, 4, 8, 16)}
+    speeds = {size: simulate_block(size, n=768).gflops for size in (1, 4, 8, 16)}
     assert max(speeds, key=speeds.get) == 8
-    assert pace(1, n=192).bound in ("texture", "latency", "too few wavefronts")
+    assert simulate_block(1, n=192).bound in ("texture", "latency", "too few wavefronts")
 
 
 def test_a_chip_with_more_registers_likes_large_blocks_better():
-    assert pace(16, device=replace(HD5870, register_pool=1024)).gflops > 1.5 * pace(16).gflops
+    larger = replace(HD5870, register_pool=1024)
+    assert simulate_block(16, device=larger).gflops > 1.5 * simulate_block(16).gflops
 
 
 def test_the_table_shows_each_slot_and_what_is_handed_on():
-    lines = bundles.slots("add r5.x, r1.x, r1.y \n add r0, r5.x, r1.z").splitlines()
+    lines = bundles.bundle_table("add r5.x, r1.x, r1.y \n add r0, r5.x, r1.z").splitlines()
     assert lines[0].split() == list("xyzwt")
     assert [line.split().count(".") for line in lines[1:]] == [4, 4]
     assert "ADD*" in lines[2] and "*" not in lines[1]
-    assert "RECIP" in bundles.slots("rcp r0, r1.x").splitlines()[1][49:], "t is the last column"
+    assert "RECIP" in bundles.bundle_table("rcp r0, r1.x").splitlines()[1][49:], (
+        "t is the last column"
+    )
 
 
 def test_the_loop_is_the_cards_and_the_bound_the_compilers():

@@ -97,14 +97,14 @@ def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main)
     assert str(verdict).startswith(
         f"Not yet. `{call}` had not ended after 0.2 s of computing: does its loop end?\n"
     )
-    assert check(lambda *_: 0).finding != verdict.finding, "the next one has its own time"
+    assert check(lambda *_: 0).message != verdict.message, "the next one has its own time"
 
 
 def test_an_answer_that_waits_is_stopped_by_the_clock(monkeypatch):
     monkeypatch.setattr(shell, "WALL", 0.3)
     assert (
         "had not ended after 0.3 s by the clock"
-        in start.check_peak(lambda *_: time.sleep(100)).finding
+        in start.check_peak(lambda *_: time.sleep(100)).message
     )
 
 
@@ -115,7 +115,7 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
     monkeypatch.setattr(shell, "MEGABYTES", 20)
     verdict = start.check_peak(answer)
     assert (
-        verdict.finding
+        verdict.message
         == f"`{PEAK}` fills the memory: is an array too large, or growing without end?"
         and "add to" in verdict.hint
     )
@@ -123,9 +123,9 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
 
 def test_an_answer_that_ends_python_ends_a_copy(capsys):
     verdict = start.check_peak(lambda *_: print("before") or os.kill(os.getpid(), signal.SIGKILL))
-    assert verdict.finding == f"`{PEAK}` brings Python down (SIGKILL)."
+    assert verdict.message == f"`{PEAK}` brings Python down (SIGKILL)."
     assert capsys.readouterr().out == "before\n"
-    assert f"`{PEAK}` brings Python down." in start.check_peak(lambda *_: os._exit(0)).finding
+    assert f"`{PEAK}` brings Python down." in start.check_peak(lambda *_: os._exit(0)).message
 
 
 def test_a_huge_limit_of_recursion_does_not_end_the_kernel(soon):
@@ -147,7 +147,7 @@ def test_a_thread_that_is_left_behind_is_reported():
     def starts(*_):
         threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
 
-    assert start.check_peak(starts).finding == f"`{PEAK}` leaves a thread running."
+    assert start.check_peak(starts).message == f"`{PEAK}` leaves a thread running."
 
 
 def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
@@ -156,7 +156,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
 
     monkeypatch.setattr(process, "OWN", process.ForkServer())
     monkeypatch.setattr(process.subprocess, "Popen", refuse)
-    assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).finding
+    assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).message
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
 )
 def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     verdict = start.check_peak(answer)
-    assert not verdict.right and verdict.hint and said in verdict.finding
+    assert not verdict.right and verdict.hint and said in verdict.message
 
 
 def test_the_stop_button_stops_an_answer():
@@ -180,9 +180,9 @@ def test_the_stop_button_stops_an_answer():
         signalled = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
         signalled.start()  # what JupyterLab's button sends
         verdict = start.check_peak(forever)
-        if verdict.finding != "The check was stopped.":
+        if verdict.message != "The check was stopped.":
             break
-    assert verdict.finding == f"You stopped it while `{PEAK}` was running: does its loop end?"
+    assert verdict.message == f"You stopped it while `{PEAK}` was running: does its loop end?"
     assert start.check_peak(lambda *given: 2 * np.prod(given)).right, "the next one is judged"
 
 
@@ -241,7 +241,7 @@ def test_progress_counts_the_lessons_exercises():
 
 
 def raises_a_verdict(*_):
-    halted = shell.Halted("x", "y")
+    halted = shell.CheckStopped("x", "y")
     halted.verdict = Verdict(True, "fine")
     raise halted
 
@@ -416,7 +416,7 @@ def test_a_fault_of_the_package_is_not_the_students(
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_where_a_step_keeps_nothing_its_check_says_so(step, check, text):
     verdict = check(text)
-    assert not verdict.right and f"Nothing was kept for step {step}" in verdict.finding
+    assert not verdict.right and f"Nothing was kept for step {step}" in verdict.message
     assert "assemble" not in str(verdict) and f"Saved as your step {step}" in verdict.hint
 
 
@@ -430,10 +430,10 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
         raise RuntimeError("internal error 17")
 
     contest._judged.cache_clear()
-    monkeypatch.setattr(contest, "timed", fails)
-    score = contest.judge(contest.write(4, 4, 1), n=256)
+    monkeypatch.setattr(contest, "time_kernel", fails)
+    score = contest.judge(contest.generate_kernel(4, 4, 1), n=256)
     contest._judged.cache_clear()
-    assert score.verdict.broken and "internal error 17" in score.verdict.finding
+    assert score.verdict.broken and "internal error 17" in score.verdict.message
 
 
 def test_where_nbgrader_grades_a_wrong_answer_raises(monkeypatch):

@@ -157,7 +157,7 @@ assert state() == after, "once"
 
 def test_a_cell_with_another_name_is_not_the_faulty_one():
     told = unread([BROKEN, "def peek(e):\n    return e", CHECK])
-    assert "The cell that you ran after it sets peek instead" in told.finding
+    assert "The cell that you ran after it sets peek instead" in told.message
     assert told.hint == "the name: the check looks at peak."
 
 
@@ -172,4 +172,4 @@ def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
 
 def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):
     assert not hasattr(ipython(installed=False), "ask_exit")
-    assert start.check_peak(lambda *_: 0).finding.startswith("peak(")
+    assert start.check_peak(lambda *_: 0).message.startswith("peak(")

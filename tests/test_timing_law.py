@@ -14,7 +14,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
-from cypresskit.teach.l12_contest.checks import write
+from cypresskit.teach.l12_contest.checks import generate_kernel
 from cypresskit.timing import simulate
 from tools.fuzz import law
 
@@ -40,7 +40,7 @@ LAUNCHES = [
         {},
         "linear",
     ),  # simulated in part, or it would be Uncounted
-    (write(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "linear"),
+    (generate_kernel(8, 8, 3), (64, 64, 24), {"simd_engines": 3}, "linear"),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.editing.measured_answers import priced_answer
-from cypresskit.kernels.generated import write
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import prices as prices_module
 from cypresskit.timing.engine import run
 from cypresskit.timing.experiment import Experiment, demands_of, freed
@@ -125,15 +125,15 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("write", [law.accesses, law.groups], ids=lambda write: write.__name__)
-def test_prices_of_a_program_of_any_accesses_keep_the_laws(write, seed):
-    shape = write(random.Random(seed))
+def test_prices_of_a_program_of_any_accesses_keep_the_laws(generate_kernel, seed):
+    shape = generate_kernel(random.Random(seed))
     prices = ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
     assert price_law.faults(prices) == []
 
 
 @pytest.mark.parametrize("rows, columns, steps", law.ENTRIES[::2])
 def test_prices_of_a_block_of_any_size_keep_the_laws(rows, columns, steps):
-    kernel = write(rows, columns, steps)
+    kernel = generate_kernel(rows, columns, steps)
     assert (
         price_law.faults(ck.line_costs(ck.simulate(kernel, 200, k=40 * steps, progress=False)))
         == []
@@ -169,7 +169,9 @@ def test_prices_of_a_loop_that_is_cut_are_those_of_all_iterations(seed):
 
 
 @pytest.mark.parametrize(
-    "kernel", [write(4, 4, 2), "sgemm_nn_buffer", "sgemm_naive"], ids=["4 x 4", "buffer", "naive"]
+    "kernel",
+    [generate_kernel(4, 4, 2), "sgemm_nn_buffer", "sgemm_naive"],
+    ids=["4 x 4", "buffer", "naive"],
 )
 def test_any_store_may_be_free_the_last_too(kernel):
     """Stores that leave together: the others bring their own lines."""

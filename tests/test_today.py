@@ -98,7 +98,7 @@ except ValueError as error:
     print(error)
 left.has_gpu = lambda: True
 try:
-    print(left.timed(product))
+    print(left.time_kernel(product))
 except RuntimeError as error:
     print(error)
 """
@@ -149,7 +149,7 @@ except (RuntimeError, ValueError) as error:
 def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     calls = {
-        "left.timed(print)": "which has no speed",
+        "left.time_kernel(print)": "which has no speed",
         "left.launched(lambda a, b: None)": "launched no kernel",
     }
     for call, reason in calls.items():
@@ -251,8 +251,8 @@ def test_without_a_gpu_nothing_is_imported():
         " import cypresskit.today as t; t.record()\n"
     )
     code += (
-        "l.which = lambda _: None; assert l.own() is None; print([m for m in sys.modules if 'cuda'"
-        " in m])"
+        "l.which = lambda _: None; assert l.measure_own_gpu() is None;"
+        " print([m for m in sys.modules if 'cuda' in m])"
     )
     assert (
         subprocess.run(
@@ -264,7 +264,7 @@ def test_without_a_gpu_nothing_is_imported():
 
 def test_figures_side_by_side():
     mine = {"device": "mine", "rows": [{"experiment": "layout", "case": "NN", "value": 500.0}]}
-    lines = lesson.beside("layout", {"NN": 100.0, "TN": 150.0}, mine).splitlines()
+    lines = lesson.comparison_table("layout", {"NN": 100.0, "TN": 150.0}, mine).splitlines()
     assert lines[0].split() == ["Cypress", *record()["device"].split(), "mine"]
     nn, tn = (figures("layout")[case] for case in ("NN", "TN"))
     assert lines[2].split() == ["TN", "150", "1.50", "x", f"{tn:,.0f}", f"{tn / nn:.2f}", "x", "-"]
@@ -304,7 +304,7 @@ def test_each_other_lesson_names_a_number_of_the_record(number, named):
 
 def waits(warps: str) -> float:
     """Clocks of one warp from step to step, with so many on a multiprocessor."""
-    return int(warps) * lesson.step_clocks(figures("warps")[warps])
+    return int(warps) * lesson.iteration_clocks(figures("warps")[warps])
 
 
 def clocks(ns: float) -> float:
@@ -316,7 +316,7 @@ def near(figure: float, said: float, off: float = 0.05) -> bool:
 
 
 def step(kind: str) -> float:
-    return lesson.step_clocks(figures("layout")[kind])
+    return lesson.iteration_clocks(figures("layout")[kind])
 
 
 #: What lesson 13 says of the record, and whether it is so.
@@ -326,7 +326,7 @@ CLAIMS = {
         lesson.gain("block", "2 x 2", "4 x 4") > 1.5 > 1.2 > lesson.gain("block", "4 x 4", "8 x 8")
     ),
     "both are idle for about half of the time or more": lambda: (
-        step("TN") > 2 * max(lesson.step_needs()[unit] for unit in ("TN", "multiply-adds"))
+        step("TN") > 2 * max(lesson.iteration_needs()[unit] for unit in ("TN", "multiply-adds"))
     ),
     "the speed is 3.2 times as high": lambda: near(lesson.gain("warps", "5", "16"), 3.2, 0.02),
     "each warp adds nearly the same, however many there are": lambda: all(
@@ -346,12 +346,12 @@ CLAIMS = {
         lesson.gain("layout", "TN", "TN, wide"), 1.07, 0.01
     ),
     "L1 is busy for 48 of the 56 clocks of an iteration, in TN for 24 of 57": lambda: (
-        (lesson.step_needs()["NN"], lesson.step_needs()["TN"]) == (48, 24)
+        (lesson.iteration_needs()["NN"], lesson.iteration_needs()["TN"]) == (48, 24)
         and (round(step("NN")), round(step("TN"))) == (56, 57)
     ),
     "NN is at the limit of L1, and TN waits for memory": lambda: (
-        lesson.step_needs()["NN"] > 0.8 * step("NN")
-        and lesson.step_needs()["TN"] < step("TN") / 2
+        lesson.iteration_needs()["NN"] > 0.8 * step("NN")
+        and lesson.iteration_needs()["TN"] < step("TN") / 2
         and near(waits("16"), waits("5"))
     ),
     "From there on, the last column is twice the number of words": lambda: all(
@@ -362,7 +362,7 @@ CLAIMS = {
         figures("size")["1024"] / figures("size")["4096"], 0.45, 0.02
     ),
     "By banks it isn't: L1 needs 24 clocks for an iteration's loads, the arithmetic 16": lambda: (
-        [lesson.step_needs()[unit] for unit in ("TN", "multiply-adds")] == [24, 16]
+        [lesson.iteration_needs()[unit] for unit in ("TN", "multiply-adds")] == [24, 16]
     ),
     "our double kernel does so for less than a third": lambda: (
         max(figures("double").values()) < 66_908 / 2 / 3
@@ -375,17 +375,17 @@ CLAIMS = {
 #: What it said once, and the record denies.
 DENIED = {
     "loads take as long as the arithmetic": lambda: near(
-        lesson.step_needs()["TN"], lesson.step_needs()["multiply-adds"], 0.2
+        lesson.iteration_needs()["TN"], lesson.iteration_needs()["multiply-adds"], 0.2
     ),
     "a part of the gain is the cache's": lambda: waits("5") > 1.1 * waits("16"),
     "each line stays until its 32 numbers have been used": lambda: (
-        lesson.step_needs()["NN"] < step("NN") / 2
+        lesson.iteration_needs()["NN"] < step("NN") / 2
     ),
 }
 
 
 def step_of_1024() -> float:
-    return lesson.step_clocks(figures("size")["1024"])
+    return lesson.iteration_clocks(figures("size")["1024"])
 
 
 def prose() -> str:

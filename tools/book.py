@@ -13,7 +13,7 @@ A cell of an exercise says so in its metadata, where marks, hand-outs and the si
     "check"      the ``check`` as it is called, ``ck.teach.bus.check_seconds(seconds)``
     "solution"   the folded solution, and the cell with it, the code of a ``right`` answer
     "question"   the ``question`` that asks for a sentence
-    "sentence"   where the sentence goes, ``ck.teach.sentence(...)``
+    "sentence"   where the sentence goes, ``ck.teach.explanation(...)``
     "good"       the folded ``good`` sentence
 
 The glossary's part is "glossary", and it belongs to no exercise. Answers, checks and sentences also
@@ -35,7 +35,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit.grading.course import ENTRY
-from cypresskit.teach.sentences import frame
+from cypresskit.teach.explanations import frame
 from cypresskit.timing.numba_native import NOTICE
 
 MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)

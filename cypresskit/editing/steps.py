@@ -324,7 +324,7 @@ STEPS = {
             name="contest",
             title="The contest",
             idea="Any correct kernel counts, with any block. A win is above 2,028 Gflop/s, half a "
-            "percent more than the fastest that contest.write makes. The check simulates every "
+            "percent more than the fastest of contest.generate_kernel. The check simulates every "
             "iteration of a close one, the workbench a sample. How full is the last round of "
             "wavefronts (exercise 2)?",
             opens=("costs", "bundles"),

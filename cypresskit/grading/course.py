@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cypresskit.editing.steps import step_texts
-from cypresskit.teach import sentences
+from cypresskit.teach import explanations
 
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parent / "notebooks"
@@ -209,7 +209,7 @@ def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
         if cell["cell_type"] == "markdown" and cell["id"] in lesson.entries:
             number = of if type(of) is int else 0 if cell["source"].startswith("## ") else number
         elif entry.get("part") == "sentence" and type(of) is int:
-            texts[of] = f"{texts.get(of, '')} {sentences.written(cell['source'])}"
+            texts[of] = f"{texts.get(of, '')} {explanations.written(cell['source'])}"
         elif cell["cell_type"] == "markdown" and number:
             texts[number] = f"{texts.get(number, '')} {cell['source']}"
     return {number: " ".join(text.split())[:LONGEST] for number, text in texts.items()}

@@ -106,8 +106,8 @@ def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -
     except Raised as error:
         return Verdict(False, f"The answer could not be judged: {error}.", LAST)
     except NoResult as lost:
-        finding, hint = lost_words(f"the cell of {answer}", lost)
-        return Verdict(False, f"The answer could not be judged: {finding}", hint)
+        message, hint = lost_words(f"the cell of {answer}", lost)
+        return Verdict(False, f"The answer could not be judged: {message}", hint)
 
 
 # -- a student's work, in a process of its own
@@ -132,7 +132,7 @@ def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
 
 
 def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
-    """[right, finding, hint] for each exercise of a student: its cells and its check; ``sandbox``
+    """[right, message, hint] for each exercise of a student: its cells and its check; ``sandbox``
     has the fields of a ``Sandbox``, or is None.
     """
     server = ForkServer(Sandbox(*sandbox) if sandbox else None)
@@ -146,7 +146,7 @@ def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
                 verdict = judge(cells, asked, seed=seed, server=server)
             if verdict.broken:
                 verdict = stumbled(verdict)
-            verdicts.append([verdict.right, verdict.finding, verdict.hint])
+            verdicts.append([verdict.right, verdict.message, verdict.hint])
     finally:
         server.end()
     return verdicts
@@ -154,7 +154,7 @@ def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
 
 def stumbled(verdict: Verdict) -> Verdict:
     """The verdict on an answer over which its check stumbles."""
-    why = verdict.finding.splitlines()[0]
+    why = verdict.message.splitlines()[0]
     return Verdict(False, f"The check stumbles over this answer: {why}", STUMBLES_HINT)
 
 

@@ -131,7 +131,7 @@ def entry(
     return Kernel(name, text, convention, teaches="an entry")
 
 
-def write(rows: int, columns: int, steps: int) -> Kernel:
+def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:
     """Return a generated entry.
 
     Parameters
@@ -149,6 +149,6 @@ def write(rows: int, columns: int, steps: int) -> Kernel:
     whole = _in_texels(rows, columns) and is_whole(steps, MOST_STEPS)
     if not whole or rows * columns > 256:
         limits = f"{SIDES}, for at most 256 elements; {STEPS}"
-        raise ValueError(f"write({rows!r}, {columns!r}, {steps!r}): {limits}")
+        raise ValueError(f"generate_kernel({rows!r}, {columns!r}, {steps!r}): {limits}")
     name = f"{rows} x {columns}, {quantity(steps, 'step')}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)

@@ -12,10 +12,10 @@ from pkgutil import iter_modules
 
 from cypresskit import published, session
 from cypresskit.teach.check import Verdict
+from cypresskit.teach.explanations import explanation
 from cypresskit.teach.notebook import install
-from cypresskit.teach.sentences import sentence
 
-__all__ = ["Verdict", "published", "sentence"]
+__all__ = ["Verdict", "explanation", "published"]
 
 #: What modules are called here: lessons without their number.
 MODULES = {

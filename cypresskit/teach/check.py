@@ -1,14 +1,13 @@
 """Checks of answers: the verdict, and how a check calls a student's function.
 
-A check runs here, in the notebook's process; the function that it checks runs in a bare process,
-which is handed no lesson and no right answer; only a sandbox, as marks have one, keeps it from
-looking for them on disk (see ``cypresskit.isolated``). The check hands over cases,
-gets plain data back, and compares. Whatever an answer does, catch everything in a loop, fill the
-memory, crash, call ``input``, exit or write messages of its own, becomes a verdict, and the
-notebook lives on.
+A check runs in the notebook's process. The function that it checks runs in a bare process, which
+has no lesson and no right answer; only the sandbox of ``grading`` keeps it from looking for them on
+disk (see ``isolated``). The check sends cases, receives plain data, and compares. Whatever an
+answer does becomes a verdict, and the notebook lives on: loop forever, fill the memory, crash,
+call ``input``, exit, or write messages of its own.
 
-``exercise`` makes a check of a function that takes an answer; ``tried`` calls the answer. A fault
-in the check itself is never told as the student's: it says that the check is broken.
+``exercise`` turns a function that takes an answer into a check; ``call_answer`` calls the answer. A
+fault in the check itself is reported as such, and the answer isn't judged.
 """
 
 import os
@@ -37,10 +36,10 @@ from cypresskit.isolated.runner import described, error_text
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
-# What a call of an answer may take
+# Limits of a call of an answer
 SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
-LOOP = "what changes from one turn of the loop to the next, and what ends it?"
+LOOP = "what changes from one iteration of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
 GRADER = "NBGRADER_EXECUTION"  # the variable by which nbgrader says what it is doing
 BEYOND = 2**63  # above all sizes, rates and counts
@@ -51,15 +50,15 @@ REPORT = (
     " issue on the project's page or to your teacher."
 )
 
-#: Where checks draw numbers. Each check begins anew: the same exercise, and in marks the same
-#: student, gets the same numbers (see ``seeded``).
+#: The random numbers of checks. Each check seeds it, so the same exercise (in grading, of the same
+#: student) gets the same numbers (see ``seeded``).
 chance = random.Random("notebook")
 _seed = ["notebook"]
 
 
 @contextmanager
 def seeded(seed: str) -> Iterator[None]:
-    """Within this, checks draw the numbers that belong to ``seed``."""
+    """Let checks draw the numbers that belong to ``seed``."""
     _seed.append(seed)
     try:
         yield
@@ -68,34 +67,31 @@ def seeded(seed: str) -> Iterator[None]:
 
 
 def draws(*parts: object) -> random.Random:
-    """Random numbers that belong to the seed of now and to ``parts``."""
+    """Return random numbers that belong to the current seed and to ``parts``."""
     return random.Random(f"{_seed[-1]} {parts}")
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict:
-    """A check's result: ``right``, one sentence of ``finding``, and a ``hint`` if the answer isn't
-    right yet; its text is all three. ``check`` is the module and the name of the function that gave
-    it. ``broken``: the check failed, and the answer wasn't judged.
-    """
+    """The result of a check. Its text has all of ``right``, ``message`` and ``hint``."""
 
     right: bool
-    finding: str
-    hint: str = ""
-    check: tuple[str, str] | None = field(default=None, compare=False)
-    broken: bool = False
+    message: str  # what the answer returned, and what was expected
+    hint: str = ""  # one place to look, if the answer isn't right yet
+    check: tuple[str, str] | None = field(default=None, compare=False)  # its module and name
+    broken: bool = False  # the check failed, and the answer wasn't judged
 
     def __str__(self) -> str:
         head = "Right." if self.right else "Not yet."
         if self.broken:
             head = "Not judged."
-        return f"{head} {self.finding}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
+        return f"{head} {self.message}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
 
     __repr__ = __str__
 
 
 def a_type(value) -> str:
-    """A value's type with its article: ``an int``; ``None`` stays ``None``."""
+    """Return a value's type with its article: ``an int``; ``None`` stays ``None``."""
     if value is None:
         return "None"
     name = value.type if isinstance(value, Other | Items) else type(value).__name__
@@ -104,33 +100,35 @@ def a_type(value) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
-def slip(result: np.ndarray, slips: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """The hint of the first slip that gives the same ``result``, or ``otherwise``. ``slips``: hint
-    to its result.
+def matching_mistake(result: np.ndarray, mistakes: Mapping[str, np.ndarray], otherwise: str) -> str:
+    """Return the hint of the first of ``mistakes`` (hint to result) that gives ``result``, or
+    ``otherwise``.
     """
-    return next((hint for hint, wrong in slips.items() if np.array_equal(result, wrong)), otherwise)
+    return next(
+        (hint for hint, wrong in mistakes.items() if np.array_equal(result, wrong)), otherwise
+    )
 
 
-class Halted(BaseException):
-    """Ends a check with a verdict that isn't right."""
+class CheckStopped(BaseException):
+    """Stops a check with a verdict that isn't right."""
 
-    def __init__(self, finding: str, hint: str):
-        super().__init__(finding)
-        self.verdict = Verdict(False, finding, hint)
+    def __init__(self, message: str, hint: str):
+        super().__init__(message)
+        self.verdict = Verdict(False, message, hint)
 
 
-def unless(fine: object, finding: str, hint: str) -> None:
-    """End a check with "Not yet.", ``finding`` and ``hint``, unless ``fine``."""
+def require(fine: object, message: str, hint: str) -> None:
+    """Stop the check with "Not yet.", ``message`` and ``hint``, unless ``fine``."""
     if not fine:
-        raise Halted(finding, hint)
+        raise CheckStopped(message, hint)
 
 
-def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
-    """The result of ``work(*arguments)``. ``work`` is an answer, or the check's own function which
-    takes an answer's result apart; ``call`` is the same as a student would write it. What the
-    answer raises, and a result that can't be used, end the check with ``hint``.
+def call_answer(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
+    """Return ``work(*arguments)``. ``work`` is an answer, or a function of the check that reads an
+    answer's result; ``call`` is the call as a student would write it. An error in the answer, and a
+    result that can't be used, stop the check with ``hint``.
 
-    Raises ``CardMemoryError`` if that is what the answer raised.
+    Raises ``CardMemoryError`` if the answer raised it.
     """
     name = call.partition("(")[0]
     try:
@@ -140,19 +138,21 @@ def tried(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
             raise CardMemoryError(str(error).partition(": ")[2]) from None
         if "for ^: " in str(error):
             hint += " A power is `**` in Python; `^` is something else."
-        raise Halted(f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint) from None
+        raise CheckStopped(
+            f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint
+        ) from None
     except NoResult as lost:
-        raise Halted(*lost_words(call, lost)) from None
+        raise CheckStopped(*lost_words(call, lost)) from None
     except KeyboardInterrupt:
-        raise Halted(STOPPED.format(call), LOOP) from None
+        raise CheckStopped(STOPPED.format(call), LOOP) from None
     except UNUSABLE as error:
         nothing = "NoneType" in error_text(error)
         what = "nothing" if nothing else "something that the check can't use"
-        raise Halted(f"{name} returns {what}.", hint) from None
+        raise CheckStopped(f"{name} returns {what}.", hint) from None
 
 
 def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
-    """(finding, hint) on a ``call`` that gave no result."""
+    """Return (message, hint) on a ``call`` that gave no result."""
     *_, last = ["", *str(lost).splitlines()]
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
     return {
@@ -166,12 +166,12 @@ def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
         ),
         "memory": (
             f"`{call}` fills the memory: is an array too large, or growing without end?",
-            "what does each turn of the loop add to, and when is it enough?",
+            "what does each iteration of the loop add to, and when is it enough?",
         ),
         "large": (f"`{call}` returns too much to be looked at.", "is a list growing without end?"),
         "input": (
             f"`{call}` waits for `input`.",
-            "nobody can type here: what it needs is in its arguments.",
+            "no input can be typed here: what it needs is in its arguments.",
         ),
         "exit": (
             f"`{call}` tries to quit Python.",
@@ -182,11 +182,11 @@ def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
             "wait for it with `join`. Do you need a thread at all?",
         ),
         "broken": (
-            f"`{call}` brings the process down in which it runs: {last[:200]}",
+            f"`{call}` ends its process: {last[:200]}",
             "return numbers, texts, lists or arrays, and leave the process itself alone.",
         ),
         "forged": (
-            f"`{call}` gives something that can't be read.",
+            f"`{call}` returns something that can't be read.",
             "return numbers, texts, lists or arrays, and write to no stream but `print`'s.",
         ),
     }.get(
@@ -199,9 +199,7 @@ def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
 
 
 def _line(error: Raised) -> str:
-    """Where a student's cell raised an error, as text: ``, in line 4: `y = x[3]` ``; empty if none
-    did.
-    """
+    """Return where a student's cell raised an error: ``, in line 4: `y = x[3]` ``; or ""."""
     if not error.line:
         return ""
     return f", in line {error.line}" + f": `{error.source}`" * bool(error.source)
@@ -211,14 +209,14 @@ def _line(error: Raised) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as the check looks at it: plain data, a board of the package's own making, or what
-    stands for anything else.
+    """Return a value as plain data: a ``Device`` of the package for a board, and ``Other`` for what
+    is no plain data.
     """
     return built(decode(encode(value, described)))
 
 
 def built(value: Any) -> Any:
-    """The board that plain fields describe; any other value as it is."""
+    """Return the ``Device`` that plain fields describe; any other value as it is."""
     if not isinstance(value, Described):
         return value
     given = value.fields
@@ -230,8 +228,8 @@ def built(value: Any) -> Any:
 
 
 def _alike(value: Any, own: Any) -> bool:
-    """Whether a field of a board has the type of the stock one's, and no number is beyond what one
-    can be of; whole numbers are floats, too.
+    """Whether a board's field has the type of the stock board's (an int may be a float), and is
+    below ``BEYOND``.
     """
     if isinstance(value, int | float) and not abs(value) < BEYOND:
         return False
@@ -239,7 +237,7 @@ def _alike(value: Any, own: Any) -> bool:
 
 
 def _without_end(value: Any) -> bool:
-    """Whether there is a number in a value that is beyond all that is counted here."""
+    """Whether a value holds a whole number of ``BEYOND`` or more."""
     if isinstance(value, list | tuple):
         return any(map(_without_end, value))
     return type(value) is int and not abs(value) < BEYOND
@@ -251,31 +249,29 @@ def _without_end(value: Any) -> bool:
 def exercise(
     check: Callable[..., Verdict], function: str = "", services: Sequence[str] = ()
 ) -> Callable[..., Verdict]:
-    """A decorator for checks: they give a verdict whatever the answer does, and show at most a page
-    of what it prints.
+    """Decorate a check, so that it returns a verdict whatever the answer does, and shows at most a
+    page of what the answer prints. Where nbgrader grades a notebook, an answer that isn't right
+    raises ``AssertionError``, by which nbgrader takes the points.
 
-    function : the name of an answer that must be one; by default the check's parameter, if its
-        annotation is Callable or Answer. The check gets an ``isolated.Answer`` in its place.
-    Where nbgrader grades a notebook, an answer that isn't right raises ``AssertionError``, which is
-    how nbgrader takes the points.
-
-    services : names of what the answer may ask for. The check puts them into the answer's
-        ``services`` before it calls it: with "gemm", ``ck.gemm`` is done here.
+    function : the name of an answer that must be a function; by default the check's parameter, if
+        its annotation is Callable or Answer. The check receives an ``isolated.Answer``.
+    services : names of functions that the answer may call in this process. The check puts them into
+        the answer's ``services`` before it calls it: with "gemm", ``ck.gemm`` runs here.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = bool(function) or parameter.annotation in (Callable, Answer)
     name = function or name
 
     def judged(*arguments) -> Verdict:
-        unless(
+        require(
             arguments,
             f"{check.__name__} was given nothing.",
             f"`{check.__name__}({name})` checks {name}.",
         )
         if not needed:
             value = plain_value(arguments[0])
-            finding = f"There is a number in {name} that is larger than all that is counted here."
-            unless(not _without_end(value), finding, "how is it computed?")
+            message = f"{name} holds a number of 2^63 or more."
+            require(not _without_end(value), message, "how is it computed?")
             return check(value)
         with ExitStack() as stack:
             return check(_opened(arguments[0], name, services, stack))
@@ -286,7 +282,7 @@ def exercise(
         chance.seed(f"{_seed[-1]} {key}")
         try:
             verdict = judged(*arguments)
-        except Halted as halted:
+        except CheckStopped as halted:
             verdict = replace(halted.verdict, right=False)
         except KeyboardInterrupt:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
@@ -296,9 +292,9 @@ def exercise(
             raise AssertionError(str(verdict))
         if verdict.broken:
             return replace(verdict, check=key)
-        if (size := len(finding := verdict.finding)) > CHARACTERS:
-            finding = f"{finding[:CHARACTERS]} ... ({size:,} characters)"
-        return replace(verdict, finding=finding, check=key)
+        if (size := len(message := verdict.message)) > CHARACTERS:
+            message = f"{message[:CHARACTERS]} ... ({size:,} characters)"
+        return replace(verdict, message=message, check=key)
 
     checked.needs_function = needed  # type: ignore[attr-defined]
     checked.answer_name = name  # type: ignore[attr-defined]
@@ -307,34 +303,34 @@ def exercise(
 
 
 def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
-    """The answer in a bare process, which ends with ``stack``."""
-    if isinstance(answer, Answer):  # of marks, made from a notebook's cells
+    """Return the answer in a bare process, which ends with ``stack``."""
+    if isinstance(answer, Answer):  # of grading, made from a notebook's cells
         kind = f"{name} is of type {answer.type}, not a function."
-        unless(answer.function, kind, f"keep the line `def {name}`.")
+        require(answer.function, kind, f"keep the line `def {name}`.")
         return answer
     kind = f"{name} is of type {type(answer).__name__}, not a function."
-    unless(callable(answer), kind, f"keep the line `def {name}`.")
+    require(callable(answer), kind, f"keep the line `def {name}`.")
     page = _Shown()
     limits = CallLimits(SECONDS, WALL, MEGABYTES)
     offered = dict.fromkeys(services, not_served)
     try:
         opened = Answer(answer, services=offered, limits=limits, show=page.show)
     except Exception as error:
-        raise Halted(
-            f"{name} can't be handed to the process where it is judged: {error_text(error)}.",
+        raise CheckStopped(
+            f"{name} can't be sent to the process where it is checked: {error_text(error)}.",
             "make inside the function what it uses, rather than outside.",
         ) from None
     try:
         stack.enter_context(opened)
     except Raised as error:
-        raise Halted(
-            f"{name} can't be made again where it is judged: {error}.",
+        raise CheckStopped(
+            f"{name} can't be made in the process where it is checked: {error}.",
             "make inside the function what it uses, rather than outside.",
         ) from None
     except NoResult as lost:
-        raise Halted(*lost_words(name, lost)) from None
+        raise CheckStopped(*lost_words(name, lost)) from None
     except OSError as error:
-        raise Halted(
+        raise CheckStopped(
             f"The check can't begin: no Python can be started here ({error.strerror or error}).",
             "close notebooks that you don't need, and run it again.",
         ) from None
@@ -343,12 +339,12 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
 
 
 def not_served(*_: Any, **__: Any) -> None:
-    """What an answer is told that asks before the check has begun."""
+    """Refuse a service before the check has begun."""
     raise ValueError("the card isn't there yet")
 
 
 class _Shown:
-    """Prints what an answer prints, and how many lines more there were."""
+    """Prints what an answer prints, and how many more lines there were."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -365,7 +361,7 @@ class _Shown:
                 sys.stdout.write(f"... and {left_out:,} lines more\n")
 
 
-#: Where the package looks at what it is given: what is raised there is the answer's fault.
+#: Modules that check arguments: an error raised there is the answer's fault.
 ARGUMENTS = {
     "devices.py",
     "machine/arguments.py",
@@ -378,7 +374,7 @@ ARGUMENTS = {
 
 
 def refused(error: Exception) -> bool:
-    """Whether the package refused a kernel or a board, in words; else it failed."""
+    """Whether the package refused a kernel or a board; otherwise the package failed."""
     if isinstance(error, DataDependentError):
         return True
     *_, (frame, _) = walk_tb(error.__traceback__)
@@ -387,6 +383,6 @@ def refused(error: Exception) -> bool:
 
 
 def broken(error: Exception) -> Verdict:
-    """The verdict where the check itself failed, with the traceback for a report."""
+    """Return the verdict on a check that failed itself, with the traceback for a report."""
     lines = "".join(traceback.format_exception(error)).rstrip()
     return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, broken=True)

@@ -17,7 +17,7 @@ from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.own import LaunchConventionError
 from cypresskit.kernels.verification import Verification
-from cypresskit.teach.check import Verdict, exercise, unless
+from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import fault, judge_kernel
 from cypresskit.timing import Report, simulate
 
@@ -48,12 +48,12 @@ def answer_text(answer: object, step: str) -> object:
 def unless_empty(text: object, step: str) -> None:
     """Halt the check of a text with nothing in it: the step's workbench kept none."""
     par = STEPS[step].pars.right
-    finding = f"Nothing was kept for step {step}"
-    finding += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
+    message = f"Nothing was kept for step {step}"
+    message += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
     hint = (
         f'type on its workbench until it says "Saved as your step {step}"; then save the notebook.'
     )
-    unless(not isinstance(text, str) or bool(text.strip()), finding, hint)
+    require(not isinstance(text, str) or bool(text.strip()), message, hint)
 
 
 def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
@@ -85,11 +85,11 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
         return wrong_product(mine, seen)
-    gflops = timed(mine, step.n).gflops
-    finding = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
+    gflops = time_kernel(mine, step.n).gflops
+    message = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.pars.right:
-        return Verdict(False, f"{finding}; the target is {step.pars.right:,.0f}.", step.hint)
-    return Verdict(True, f"{finding}.")
+        return Verdict(False, f"{message}; the target is {step.pars.right:,.0f}.", step.hint)
+    return Verdict(True, f"{message}.")
 
 
 def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
@@ -113,6 +113,6 @@ def of_turn(mine: Kernel) -> str:
 
 
 @lru_cache(maxsize=64)
-def timed(kernel: Kernel, n: int) -> Report:
+def time_kernel(kernel: Kernel, n: int) -> Report:
     """A kernel's report at m = n = k = ``n``, kept."""
     return simulate(kernel, n)

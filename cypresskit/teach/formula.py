@@ -1,9 +1,9 @@
 """Exercises whose answer is a function: it is called with several arguments, and each result
 compared.
 
-A *slip* is a wrong formula that students write. It is named only if it explains every result, not
-just one of them. If all results are right, three calls with random arguments follow. Their right
-results are never shown, so copying the numbers from earlier messages doesn't pass.
+A *mistake* is a wrong formula that students write. Its hint is shown only if it explains every
+result. If all results are right, three calls with random arguments follow. Their right results are
+never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,37 +14,37 @@ from math import ceil, floor, gcd, isclose
 import numpy as np
 
 from cypresskit.teach.check import (
-    Halted,
+    CheckStopped,
     Verdict,
     a_type,
+    call_answer,
     chance,
     exercise,
-    tried,
-    unless,
+    require,
 )
 
-Slips = Mapping[str, Callable]
+Mistakes = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
-CLOSE = 5e-6  # relative: what a verdict shows alike, in six digits, is alike
-DRAWN = 3  # calls with other numbers than those that are shown
+CLOSE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
+DRAWN = 3  # calls with numbers that aren't shown
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
 
 def formula_exercise(
     cases: Sequence[tuple],
-    slips: Slips,
+    mistakes: Mistakes,
     hint: str,
     unit: str = "",
     *,
     name: str = "",
     draw: Draw = None,
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
-    """A decorator that turns the right function into the check of a student's: both have to give
-    the same for ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's
-    is called ``name``, by default the right one's name without ``check_``.
+    """Turn the right function into the check of a student's function: both must return the same for
+    ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's is called
+    ``name``, by default the right one's name without ``check_``.
 
-    ``slips``: hint to the function that makes the mistake. ``hint`` is for other mistakes; ``unit``
-    follows numbers. If the right function returns True or False, so must the student's.
+    ``mistakes``: hint to the function that makes the mistake. ``hint`` is for other mistakes;
+    ``unit`` follows numbers. If the right function returns True or False, so must the student's.
     """
 
     def made(right: Callable) -> Callable[[object], Verdict]:
@@ -53,7 +53,7 @@ def formula_exercise(
         @wraps(right)
         def check(answer) -> Verdict:
             formula = Formula(
-                right, called, cases, slips, hint, unit, draw or partial(drawn, cases)
+                right, called, cases, mistakes, hint, unit, draw or partial(drawn, cases)
             )
             return formula.judged(answer)
 
@@ -65,20 +65,20 @@ def formula_exercise(
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula that an exercise asks for: see ``formula_exercise``. ``right`` computes it,
-    ``draw`` makes a random case.
+    """The formula of an exercise, see ``formula_exercise``. ``right`` computes it, ``draw`` makes a
+    random case.
     """
 
     right: Callable
     name: str
     cases: Sequence[tuple]
-    slips: Slips
+    mistakes: Mistakes
     hint: str
     unit: str
     draw: Callable[[], tuple]
 
     def judged(self, answer: Callable) -> Verdict:
-        """The verdict on a student's function."""
+        """Return the verdict on a student's function."""
         want = [self.right(*case) for case in self.cases]
         results = [self.result(answer, case) for case in self.cases]
         fine = [_same(result, value) for result, value in zip(results, want)]
@@ -86,34 +86,34 @@ class Formula:
             return self.refused(results, want)
 
         self.try_others(answer)
-        finding = f"{len(self.cases)} calls give what they should; {self.call(self.cases[0])} is"
-        return Verdict(True, f"{finding} {_text(want[0])}{self.unit}.")
+        message = f"{len(self.cases)} calls give what they should; {self.call(self.cases[0])} is"
+        return Verdict(True, f"{message} {_text(want[0])}{self.unit}.")
 
     def try_others(self, answer: Callable) -> None:
-        """End the check if the answer is wrong for numbers other than those that are shown."""
+        """Stop the check if the answer is wrong for numbers that aren't shown."""
         for case in [self.draw() for _ in range(DRAWN)]:
             result = self.result(answer, case)
             want = self.right(*case)
-            finding = (
+            message = (
                 f"The {len(self.cases)} calls that are shown are right, but it is wrong for other"
                 " numbers."
             )
             why = f"{self.hint} Does it compute from what it is given?"
             if _rounded(result, want):
                 why = ROUNDED
-            unless(_same(result, want), finding, why)
+            require(_same(result, want), message, why)
 
     def refused(self, results: list[float], want: list[float]) -> Verdict:
-        """The verdict on wrong results: the first of them, and the slip that explains them all."""
+        """Return the verdict on wrong results: the first, and the mistake that explains all."""
         fine = [_same(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
-        finding = (
+        message = (
             f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
             f" it should be {_text(want[n])}{self.unit}."
         )
-        for slip_hint, slip in self.slips.items():
-            if all(_same(result, slip(*case)) for result, case in zip(results, self.cases)):
-                return Verdict(False, finding, slip_hint)
+        for its_hint, mistake in self.mistakes.items():
+            if all(_same(result, mistake(*case)) for result, case in zip(results, self.cases)):
+                return Verdict(False, message, its_hint)
 
         whether = isinstance(want[0], bool)
         hint = self.hint
@@ -124,23 +124,23 @@ class Formula:
         if any(fine):
             # A number in every call, but not the 0 with which one begins.
             if results[0] and len(set(results)) == 1 and not whether:
-                hint = f"it gives that in every call, as if it did not use its arguments; {hint}"
+                hint = f"it returns that in every call, as if it did not use its arguments; {hint}"
             hint += f" ({sum(fine)} of {len(self.cases)} calls are right.)"
-        return Verdict(False, finding, hint)
+        return Verdict(False, message, hint)
 
     def result(self, answer: Callable, case: tuple) -> float:
-        """What the answer returns for a case; anything but a number ends the check."""
+        """Return the answer's result for a case; anything but a number stops the check."""
         whether = isinstance(self.right(*case), bool)
         return _result(self.call(case), answer, case, self.hint, whether)
 
     def call(self, case: tuple) -> str:
-        """A call of the student's function, as it would be written."""
+        """Return a call of the student's function, as it would be written."""
         return f"{self.name}({', '.join(map(_text, case))})"
 
 
 def drawn(cases: Sequence[tuple]) -> tuple:
-    """A random case: each number lies between the least and the largest in its place; whole numbers
-    keep their common divisor, so multiples of 64 stay that.
+    """Return a random case: each number is between the least and the largest in its place. Whole
+    numbers keep their common divisor, so multiples of 64 stay multiples of 64.
     """
     case: list = []
     for column in zip(*cases):
@@ -153,8 +153,8 @@ def drawn(cases: Sequence[tuple]) -> tuple:
 
 
 def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) -> float:
-    """The number that a call returns or, if ``whether``, True or False. Anything else ends the
-    check.
+    """Return the number that a call returns or, if ``whether``, True or False. Anything else stops
+    the check.
     """
 
     def number(value) -> float | None:
@@ -166,29 +166,27 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
             return None
 
     was = f"the call was {call}."
-    value = tried(call, answer, *case, hint=was)
-    unless(
+    value = call_answer(call, answer, *case, hint=was)
+    require(
         value is not None,
         f"{call} returns nothing.",
         f"its `return` is missing, or has nothing to return; {hint}",
     )
-    figure = tried(call, number, value, hint=was)
+    figure = call_answer(call, number, value, hint=was)
     if figure is None:
         kind = "a text" if isinstance(value, str) else a_type(value)
         more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
         more += (
             " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
         )
-        raise Halted(
+        raise CheckStopped(
             f"{call} returns {kind}, not {'True or False' if whether else 'a number'}.", was + more
         )
     return figure
 
 
 def _same(value: float, right: float) -> bool:
-    """Whether two numbers agree to six digits; if the right one is whole, nothing half a unit or
-    more away will do.
-    """
+    """Whether two numbers agree to six digits and, if ``right`` is whole, to less than a half."""
     off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
     return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12) and not off_by_one
 

@@ -1,7 +1,7 @@
-"""From a student's kernel to a verdict: assemble it, run it, name the slip, hold it to a budget.
+"""From a student's kernel to a verdict.
 
-``judge_kernel`` assembles, and turns whatever is raised into a verdict; the lesson's function that
-it calls runs the program and judges it.
+``judge_kernel`` assembles it, and turns errors into verdicts; the lesson's function that it calls
+runs the program and judges it.
 """
 
 from collections.abc import Callable
@@ -25,12 +25,12 @@ def judge_kernel(
     what: str = "kernel",
     quotes: str = "pass the IL between quotes.",
     stuck: str = "is a declaration missing, or changed?",
-    crowded: str = "fewer registers: it is the block that takes most of them.",
+    crowded: str = "fewer registers: the block takes most of them.",
     before: str = "",
 ) -> Verdict:
-    """The verdict of ``judge`` on the program in ``text``; or on what is no text, doesn't assemble,
-    compile or run. ``what`` names the answer, ``quotes`` tells how to write it as text, ``stuck``
-    is the hint if it doesn't run, ``crowded`` if it needs too many registers; ``before`` as for
+    """Return the verdict of ``judge`` on the program in ``text``; or on an answer that is no text,
+    doesn't assemble, compile or run. ``what`` names the answer. Hints: ``quotes`` if it is no text,
+    ``stuck`` if it doesn't run, ``crowded`` if it needs too many registers. ``before`` as for
     ``assemble``.
     """
     if type(text) is not str:
@@ -58,7 +58,7 @@ def judge_kernel(
 def kernel_exercise(
     name: str, **how
 ) -> Callable[[Callable[[Program], Verdict]], Callable[[object], Verdict]]:
-    """A decorator: a function from Program to Verdict becomes a check of IL text; ``how`` as for
+    """Turn a function from Program to Verdict into a check of IL text; ``how`` as for
     ``judge_kernel``.
     """
 
@@ -73,16 +73,14 @@ def kernel_exercise(
     return made
 
 
-def sentence(message: str) -> str:
-    """A finding's message with a capital letter, unless it begins with an instruction or a
-    register.
-    """
+def capitalized(message: str) -> str:
+    """Begin a finding's message with a capital letter, unless an instruction or a register does."""
     word = message.split()[0].replace("-", "")
     return message[0].upper() + message[1:] if word.isalpha() and word not in OPCODES else message
 
 
 def fault(findings: Findings) -> Verdict | None:
-    """The verdict on the first finding, or None if there is none."""
+    """Return the verdict on the first finding, or None if there is none."""
     if not findings:
         return None
     first = findings[0]
@@ -93,4 +91,4 @@ def fault(findings: Findings) -> Verdict | None:
         f" finding{'s follow from it, or come' if others > 1 else ' follows from it, or comes'}"
         " next.)"
     )
-    return Verdict(False, f"{sentence(first.message)}.{line}{more * (others > 0)}", first.advice)
+    return Verdict(False, f"{capitalized(first.message)}.{line}{more * (others > 0)}", first.advice)

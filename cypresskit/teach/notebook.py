@@ -46,18 +46,18 @@ def unread(
     try:
         tree = ast.parse(cells[cell])
     except SyntaxError as unclear:
-        finding = f"Your cell with {answer} isn't valid Python: {unclear.msg}."
+        message = f"Your cell with {answer} isn't valid Python: {unclear.msg}."
         hint = f"line {unclear.lineno} of that cell."
         if others := _set_since(cells[cell + 1 : -1]):
-            finding += f" The cell that you ran after it sets {', '.join(sorted(others))} instead."
+            message += f" The cell that you ran after it sets {', '.join(sorted(others))} instead."
             hint = f"the name: the check looks at {answer}."
-        return Verdict(False, finding, hint)
+        return Verdict(False, message, hint)
     binds = [node.end_lineno or 0 for node in tree.body if answer in bindings.bound(node)]
     line, error = (failed or {}).get(cell, (0, ""))
     if not error or line > max(binds, default=0):
         return None
-    finding = f"Your cell with {answer} stopped with {error}."
-    return Verdict(False, finding, f"line {line} of that cell.")
+    message = f"Your cell with {answer} stopped with {error}."
+    return Verdict(False, message, f"line {line} of that cell.")
 
 
 def _set_since(cells: Sequence[str]) -> set[str]:
@@ -72,11 +72,11 @@ def html(verdict: Verdict, below: str = "") -> str:
     colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     if verdict.broken:
         sign, head = "⚠", "Not judged."
-    mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.finding)
+    mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.message)
     badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
     parts = [
         f'<b style="{badge}">{sign} {head}</b> <span'
-        f' style="{mono}">{_coded(verdict.finding)}</span>'
+        f' style="{mono}">{_coded(verdict.message)}</span>'
     ]
     parts += [f"<b>Where to look:</b> {_coded(verdict.hint)}"] * bool(verdict.hint)
     parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)

@@ -25,6 +25,6 @@ TEXT = ck.kernels["sgemm_tn"].text
 
 def twice_a_turn(rows: int, columns: int, steps: int) -> str:
     """What ``write`` makes, with its loop's body twice in a turn."""
-    text = contest.write(rows, columns, steps).text
+    text = contest.generate_kernel(rows, columns, steps).text
     loop = text.partition("whileloop\n")[2].partition("endloop")[0]
     return text.replace(loop, 2 * loop)

@@ -22,7 +22,7 @@ import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
-from cypresskit.kernels.generated import write
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine import places
 from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
@@ -337,7 +337,9 @@ def any_launch(rng: random.Random) -> tuple:
     layout = rng.choice(("linear", "linear", "tiled"))
     kind = rng.randrange(3)
     if kind < 2:
-        kernel = rng.choice(list(ck.kernels.values())) if kind else write(*rng.choice(ENTRIES))
+        kernel = (
+            rng.choice(list(ck.kernels.values())) if kind else generate_kernel(*rng.choice(ENTRIES))
+        )
         most = rng.choice((48, 100, 200) * 8 + (1 << 11,))  # the largest are sampled
         m, n, k = (
             rng.randint(most // 4, most),

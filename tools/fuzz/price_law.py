@@ -13,7 +13,7 @@ from dataclasses import replace
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
-from cypresskit.kernels.generated import write
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError, Prices
 from cypresskit.timing.account import LineId
@@ -176,7 +176,7 @@ def random_prices(rng: random.Random) -> Prices:
     """The prices of a block of any size, or of a program of any accesses, fences or arithmetic."""
     program = rng.choice((None, accesses, groups, alu_loop))
     if program is None:
-        block = write(*rng.choice(ENTRIES))
+        block = generate_kernel(*rng.choice(ENTRIES))
         return ck.line_costs(
             ck.simulate(block, rng.randint(64, 400), k=rng.randint(8, 200), progress=False)
         )

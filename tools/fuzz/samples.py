@@ -18,7 +18,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit.compiler import CompileError
 from cypresskit.devices import HD5850, HD5870
-from cypresskit.kernels.generated import write
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import Report
 from cypresskit.timing.question import POLICY, Question
 from cypresskit.timing.sampling import effort, unseen
@@ -87,7 +87,7 @@ def _question(rng: random.Random) -> Question:
     if rng.random() < 0.5:
         shape = groups(rng, turns=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000))
         return Question(shape.program, shape=shape, device=board)
-    kernel = rng.choice([*ck.kernels.values(), write(*rng.choice(ENTRIES))])
+    kernel = rng.choice([*ck.kernels.values(), generate_kernel(*rng.choice(ENTRIES))])
     n = 1 if kernel.vector else rng.randint(64, 1500)
     size = rng.randint(64, 1500), n, rng.randint(64, 1500)
     return Question(kernel, size=size, device=board, precision=kernel.precision)

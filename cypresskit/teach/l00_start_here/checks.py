@@ -11,7 +11,7 @@ from cypresskit.isolated import Answer, Other
 from cypresskit.kernels.convention import adds_c
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
-from cypresskit.teach.check import Halted, Verdict, a_type, exercise, tried, unless
+from cypresskit.teach.check import CheckStopped, Verdict, a_type, call_answer, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
@@ -85,27 +85,29 @@ def check_update(update: Answer) -> Verdict:
         card = Products()
         update.services["gemm"] = card.gemm
         call = f"it was called with c of {m} x {n}, a of {m} x {k}, b of {k} x {n}."
-        returned, after = tried("update(c, a, b)", update.with_arguments, c, a, b, hint=call)
-        result = tried("update(c, a, b)", _as_matrix, returned, hint=call)
+        returned, after = call_answer("update(c, a, b)", update.with_arguments, c, a, b, hint=call)
+        result = call_answer("update(c, a, b)", _as_matrix, returned, hint=call)
         unassigned = card.launches > 0 and np.array_equal(result, c)
-        unless(
+        require(
             not unassigned,
             "The card computed, but update returns c as it was.",
             "ck.gemm changes nothing; it returns its result: `result = ck.gemm(...)`.",
         )
         _is_difference(result, c, a @ b, f"For c of {m} x {n} and k = {k}")
         same = all(np.array_equal(x, y) for x, y in zip(after, (c, a, b)))
-        unless(same, "update changes what it was given.", "return a new matrix; ck.gemm makes one.")
+        require(
+            same, "update changes what it was given.", "return a new matrix; ck.gemm makes one."
+        )
         times = f"was asked {card.launches} times" if card.launches else "did nothing"
-        unless(
+        require(
             card.launches == 1,
             f"The numbers are right, but the card {times}.",
             "one call of ck.gemm does it all.",
         )
-        finding = "The numbers are right, but the card only multiplied: numpy subtracted."
-        unless(
+        message = "The numbers are right, but the card only multiplied: numpy subtracted."
+        require(
             adds_c(card.constants),
-            finding,
+            message,
             "give ck.gemm the c as well: beta * c is its part too.",
         )
     return Verdict(True, "c - a b at three shapes, each in one launch on the card.")
@@ -124,8 +126,8 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
         returned = "nothing" if result.item() is None else "no matrix"
         if result.dtype.kind == "U":
             returned = "a text, not a matrix"
-        raise Halted(f"update returns {returned}.", "`return` the matrix that ck.gemm makes.")
-    unless(
+        raise CheckStopped(f"update returns {returned}.", "`return` the matrix that ck.gemm makes.")
+    require(
         result.shape == c.shape,
         f"{case} the result has shape {result.shape}.",
         "it has the shape of c.",
@@ -141,9 +143,9 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
         (c + product, "c + a b", "which alpha subtracts?"),
         (product - c, "a b - c", places),
     ):
-        unless(not np.array_equal(result, values), f"{case} it is {returned}, not c - a b.", hint)
+        require(not np.array_equal(result, values), f"{case} it is {returned}, not c - a b.", hint)
     place = tuple(np.argwhere(result != c - product)[0].tolist())
-    raise Halted(
+    raise CheckStopped(
         f"{case} element {place} is {result[place]:g} and should be {(c - product)[place]:g}.",
         places,
     )
@@ -155,18 +157,18 @@ def check_half(half: float, step: int = 128) -> Verdict:
     the peak.
     """
     whole = isinstance(half, int | np.integer) and not isinstance(half, bool)
-    finding = f"half is {half!r}" + f", of type {type(half).__name__}" * (not whole)
+    message = f"half is {half!r}" + f", of type {type(half).__name__}" * (not whole)
     if isinstance(half, Other):
-        finding = f"half is {a_type(half)}"
+        message = f"half is {a_type(half)}"
     multiple = whole and half >= step and half % step == 0
     if whole and half >= step:
-        finding = f"{half} is no multiple of {step}"
-    unless(
+        message = f"{half} is no multiple of {step}"
+    require(
         multiple,
-        f"{finding}.",
+        f"{message}.",
         f"it should be a whole number: {step}, {2 * step} or another multiple.",
     )
-    unless(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
+    require(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
 
     def percent(n: int) -> float:
         return simulate("sgemm_tn", n).percent if n else 0.0
@@ -175,15 +177,15 @@ def check_half(half: float, step: int = 128) -> Verdict:
     share = percent(int(half))
     dent = "the speed has a dent here; try smaller and larger ones."
     hint = dent if before > share else "larger matrices give it more to do."
-    unless(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
-    finding = (
+    require(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
+    message = (
         f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
     )
-    unless(before < 50, finding, "go down in steps of 128.")
-    finding = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
+    require(before < 50, message, "go down in steps of 128.")
+    message = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
     # Whether a smaller N reaches half, too
     smaller = any(percent(n) >= 50 for n in range(step, int(half) - step, step))
-    unless(not smaller, finding, "not every smaller N is slower: try those further down, too.")
+    require(not smaller, message, "not every smaller N is slower: try those further down, too.")
     return Verdict(
         True,
         f"N = {half} reaches {share:.1f} % of the peak, N = {half - step} only {before:.1f} %.",

@@ -9,13 +9,13 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
-from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.check import Verdict, call_answer, exercise, require
 from cypresskit.teach.climb import climb_exercise, of_turn
 
 SIZES = (1, 2, 4, 8, 12, 16)
 
 
-def heart() -> str:
+def main_loop_listing() -> str:
     """The loop of ``sgemm_tn``, numbered: its fetches, its first products, and its end."""
     lines = KERNELS["sgemm_tn"].text.splitlines()
     first, last = lines.index("whileloop"), lines.index("endloop")
@@ -121,13 +121,13 @@ def check_texels(texels: Callable) -> Verdict:
                 f"it was called for {where} and should list (matrix, column, row), the last two as"
                 " numbers."
             )
-            listed = tried(
+            listed = call_answer(
                 f"texels({x}, {y}, {k})", lambda *place: _sorted(texels(*place)), x, y, k, hint=hint
             )
             gives = ", ".join(map(str, listed[:8])) + f", ... and {len(listed) - 8:,} more" * (
                 len(listed) > 8
             )
-            unless(
+            require(
                 listed == did,
                 f"For {where} it gives {gives or 'nothing'}.",
                 _texel_hint(listed, did),

@@ -30,16 +30,16 @@ def counted(name: str) -> float:
     return run(kernel, 64, 64, 64).fetch_bytes / word_bytes(kernel) / (2 * 64**3)
 
 
-def pace(size: int, n: int = 2048, device: Device = HD5870) -> Report:
+def simulate_block(size: int, n: int = 2048, device: Device = HD5870) -> Report:
     """The timing model's report on the plain kernel with a block of ``size`` x ``size``, for
     matrices of n x n.
     """
     return simulate(block_kernel(size, size), n, device=device)
 
 
-def paces(sizes: Sequence[int]) -> dict[int, Report]:
-    """``pace`` of several blocks, side by side on all cores."""
-    return dict(zip(sizes, map_in_threads(pace, sizes), strict=True))
+def simulate_blocks(sizes: Sequence[int]) -> dict[int, Report]:
+    """``simulate_block`` of several blocks, side by side on all cores."""
+    return dict(zip(sizes, map_in_threads(simulate_block, sizes), strict=True))
 
 
 def words_table() -> str:
@@ -67,7 +67,7 @@ def words_table() -> str:
     return "\n".join(rows)
 
 
-def delivered(device: Device) -> dict[str, float]:
+def memory_bandwidths(device: Device) -> dict[str, float]:
     """GB/s that a board's memories deliver, by name."""
     l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
     return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
@@ -75,7 +75,7 @@ def delivered(device: Device) -> dict[str, float]:
 
 def bandwidth_table() -> str:
     """GB/s that memories deliver, and that each precision needs at the peak, by block."""
-    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in delivered(HD5870).items())
+    rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in memory_bandwidths(HD5870).items())
     rows = [
         f"delivered: {rates} GB/s",
         "",
@@ -88,8 +88,8 @@ def bandwidth_table() -> str:
     return "\n".join(rows)
 
 
-def needs_table(reports: Mapping[int, Report]) -> str:
-    """What the block of each of ``paces`` needs, and how busy it keeps the chip."""
+def resource_table(reports: Mapping[int, Report]) -> str:
+    """What the block of each of ``simulate_blocks`` needs, and how busy it keeps the chip."""
     rows = [" b  registers  wavefronts an engine  texture  arithmetic  Gflop/s"]
     for b, report in reports.items():
         busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"

@@ -11,7 +11,7 @@ from cypresskit.draw.line_chart import line_chart
 from cypresskit.draw.player import Player
 from cypresskit.kernels import KERNELS
 from cypresskit.published import kernel as published
-from cypresskit.teach.l02_why_blocks.checks import delivered
+from cypresskit.teach.l02_why_blocks.checks import memory_bandwidths
 from cypresskit.timing import Report
 
 BLOCKS = 1, 2, 4, 8, 10, 16  # b; at 10 the texture units feed the whole peak
@@ -19,18 +19,18 @@ PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
 
 
-def roofline(paces: Mapping[int, Report] | None = None) -> Player:
-    """A chart of the Gflop/s that each memory allows by flops per byte, and of published kernels as
-    they were measured; or of a kernel's reports by its block, such as ``paces`` gives. Kernels
-    stand at the flops per byte of their blocks.
+def roofline(reports: Mapping[int, Report] | None = None) -> Player:
+    """Draw the Gflop/s that each memory allows by flops per byte, and published kernels as
+    measured; or the reports of ``simulate_blocks``. Kernels are at the flops per byte of their
+    blocks.
     """
     lines = {
         memory: {b / WORD: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
-        for memory, rate in delivered(HD5870).items()
+        for memory, rate in memory_bandwidths(HD5870).items()
     }
-    if paces:
-        lines["plain kernels, modelled"] = {b / WORD: paces[b].gflops for b in paces}
-    for name in () if paces else PUBLISHED:
+    if reports:
+        lines["plain kernels, modelled"] = {b / WORD: reports[b].gflops for b in reports}
+    for name in () if reports else PUBLISHED:
         intensity = KERNELS[name].block[0] / WORD
         lines[f"{name}, measured"] = {intensity: published(name)["gflops_max"]}
     title = "Roofline of the HD 5870, single precision"

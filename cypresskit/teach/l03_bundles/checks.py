@@ -14,7 +14,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.products import LONGEST
 from cypresskit.machine.checks import check
-from cypresskit.teach.check import Verdict, slip, unless
+from cypresskit.teach.check import Verdict, matching_mistake, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import fault, kernel_exercise
@@ -49,7 +49,7 @@ def tiny(body: str, texels: int = 4) -> Code:
     )
 
 
-def slots(body: str) -> str:
+def bundle_table(body: str) -> str:
     """The bundles with arithmetic of a small kernel, a line each with its five slots. A star marks
     an operation that reads a result of the bundle before from PV or PS.
     """
@@ -72,7 +72,7 @@ def working(clauses: Iterable[Control]) -> list[Bundle]:
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
-def compilers() -> str:
+def compiler_table() -> str:
     """A table of bundles, registers and filled slots: AMD's compiler as published, this package's,
     and LLVM's back end for this chip, as recorded.
     """
@@ -178,7 +178,7 @@ def check_products(mine: Kernel) -> str:
     """
     bundles = kernel_stats(mine).loop_bundles
     found = f"with {bundles} bundles per iteration"
-    unless(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
+    require(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
     return found
 
 
@@ -206,7 +206,7 @@ def check_sum(program: Program) -> Verdict:
         return verdict
     right = sums(4)
     if not np.array_equal(output, right):
-        slips = {
+        mistakes = {
             "only one of the four texels is added.": sums(1),
             "the texels are added, but not their four numbers.": sums(4, slice(1)),
             "x and y are added, but not z and w.": sums(4, slice(2)),
@@ -215,8 +215,8 @@ def check_sum(program: Program) -> Verdict:
         }
         otherwise = "which of the 16 numbers does r0.x hold at the end, and how often each?"
         got, wanted = output.flat[0], right.flat[0]
-        finding = f"r0.x is {got:g} in place of {wanted:g} for the first work-item."
-        return Verdict(False, finding, slip(output, slips, otherwise))
+        message = f"r0.x is {got:g} in place of {wanted:g} for the first work-item."
+        return Verdict(False, message, matching_mistake(output, mistakes, otherwise))
     count = len(working(compile(program).controls))
     hint = (
         "additions that need each other's results stand in different bundles: which could be done"
@@ -227,7 +227,7 @@ def check_sum(program: Program) -> Verdict:
             "a `dp4` is compiled to multiplications, and then three additions that wait for each"
             " other."
         )
-    unless(
+    require(
         count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint
     )
     return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")

@@ -9,7 +9,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, a_type, exercise, unless
+from cypresskit.teach.check import Verdict, a_type, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
@@ -100,7 +100,7 @@ def check_chip(chip: object) -> Verdict:
             "dataclasses.replace(ck.HD5870, ...) gives a device.",
         )
     same = replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) == HD5870
-    unless(same, "Something other than register_pool was changed.", "start from ck.HD5870 again.")
+    require(same, "Something other than register_pool was changed.", "start from ck.HD5870 again.")
     want = HD5870.active_wavefronts(25)
     registers = 37
     try:
@@ -109,18 +109,18 @@ def check_chip(chip: object) -> Verdict:
         return Verdict(
             False, f"The kernel does not fit: {error}", "equation 2, the other way round."
         )
-    finding = (
+    message = (
         f"With {chip.register_pool} registers, {room} wavefronts of sgemm_tn_37 fit; sgemm_tn has"
         f" {want}"
     )
-    unless(
+    require(
         room >= want,
-        f"{finding}.",
+        f"{message}.",
         f"a wavefront of this kernel takes {registers} registers of the pool.",
     )
     least = f"what is the least pool for {want} wavefronts?"
-    unless(
-        chip.register_pool <= want * registers, f"{finding}, but fewer registers would do.", least
+    require(
+        chip.register_pool <= want * registers, f"{message}, but fewer registers would do.", least
     )
     slow, fast = (
         simulate("sgemm_tn_37", m=3840, n=1024, k=128, device=d).gflops for d in (HD5870, chip)

@@ -18,7 +18,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.products import LONGEST
 from cypresskit.machine import launch
-from cypresskit.teach.check import Verdict, exercise, tried, unless
+from cypresskit.teach.check import Verdict, call_answer, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
@@ -85,7 +85,7 @@ def counts_table() -> str:
     return "\n".join(rows)
 
 
-def measured() -> str:
+def measured_table() -> str:
     """Speeds and registers of the three kernels, published and here; and how many times as fast the
     card was as one core of then and of today.
     """
@@ -133,14 +133,14 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
     for a, b in cases:
         case = f"two_sum_of({a!r}, {b!r})"
         hint = f"{case} should give two numbers: the sum, and what it lost."
-        s, e = tried(case, numbers, a, b, hint=hint)
-        unless(
+        s, e = call_answer(case, numbers, a, b, hint=hint)
+        require(
             s == a + b,
             f"{case} gives the sum {s!r}, but a + b is {a + b!r}.",
             "s stays the rounded sum.",
         )
         lost = float(Fraction(a) + Fraction(b) - Fraction(s))  # exactly: it fits into a double
-        unless(
+        require(
             e == lost,
             f"{case} gives e = {e!r}; the sum lost {lost!r}.",
             _lost_hint(a, b, s, e, lost),
@@ -189,7 +189,7 @@ def check_product(program: Program) -> Verdict:
         or "dmul, dmad and dadd are all that is needed, "
         "and none of them makes that of these numbers."
     )
-    unless(
+    require(
         np.isfinite(out).all(),
         f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.",
         hint,
@@ -198,23 +198,23 @@ def check_product(program: Program) -> Verdict:
         np.vectorize(Fraction)(m[..., 0]) + np.vectorize(Fraction)(m[..., 1]) for m in (a, b, out)
     )
     digits = -np.log10(np.maximum(np.abs((z - x * y) / (x * y)).astype(float).max(), 1e-40))
-    finding = (
+    message = (
         f"The worst of 64 products has {abs(max(digits, 0)):.1f} right digits; 31 are possible."
     )
-    unless(digits >= 31, finding, half or _product_hint(a, b, out))
+    require(digits >= 31, message, half or _product_hint(a, b, out))
     overlap = (np.abs(out[..., 1]) > np.spacing(out[..., 0]) / 2).any()
-    finding = (
+    message = (
         "The products are right, but high and low part overlap: high isn't the sum rounded to a"
         " double."
     )
-    unless(not overlap, finding, "renormalise: high' = high + low, low' = low - (high' - high).")
+    require(not overlap, message, "renormalise: high' = high + low, low' = low - (high' - high).")
     count = sum(i.op.double for i in program.body)
-    finding = (
+    message = (
         f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are"
         " enough."
     )
     hint = "dmad rounds once: dmad(a, b, -p) is all that p = a * b lost, with one instruction."
-    unless(count <= BUDGET, finding, hint)
+    require(count <= BUDGET, message, hint)
     return Verdict(
         True, f"All 64 products have {digits:.1f} digits or more, with {count} double instructions."
     )
@@ -227,7 +227,7 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
     high, low = np.moveaxis(out, -1, 0)
     small = e + cross + other
-    slips = {
+    mistakes = {
         "nothing arrives in o0: `mov o0, r1` at the end.": (np.abs(high) + np.abs(low), 0 * p),
         "r1.xy is 0 at the end: was what you put there computed before?": (high, 0 * p),
         "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (
@@ -247,15 +247,15 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     }
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
         present = sum((part for name, part in parts.items() if name not in missing), 0 * p)
-        slips[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
-    slips["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (
+        mistakes[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
+    mistakes["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (
         low,
         0 * p,
     )
     otherwise = "the product is p, plus what p lost, plus high times low both ways."
     hints = (
         hint
-        for hint, (values, wrong) in slips.items()
+        for hint, (values, wrong) in mistakes.items()
         if np.allclose(values, wrong, rtol=1e-9, atol=0)
     )
     return next(hints, otherwise)

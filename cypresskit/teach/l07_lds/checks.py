@@ -9,7 +9,7 @@ from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, a_type, chance, exercise, tried, unless
+from cypresskit.teach.check import Verdict, a_type, call_answer, chance, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
@@ -92,7 +92,7 @@ def measured_table() -> str:
     return "\n".join(rows)
 
 
-def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
+def words_by_bank(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
     """The different words wanted from each bank in use; ``step`` neighbouring words lie in a
     bank.
     """
@@ -102,9 +102,9 @@ def asked(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
     return [distinct for distinct in words_of_bank if distinct]
 
 
-def busiest(words: list[int], banks: int = 32, step: int = 1) -> int:
+def busiest_bank(words: list[int], banks: int = 32, step: int = 1) -> int:
     """The number of different words wanted from the busiest bank."""
-    return max(map(len, asked(words, banks, step)))
+    return max(map(len, words_by_bank(words, banks, step)))
 
 
 STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of 16 work-items
@@ -120,22 +120,22 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
             [w % 32 for w in words].count(b) for b in range(32)
         ),
         "banks work at the same time: count the busiest one's words, not the banks.": (
-            lambda words: len(asked(words))
+            lambda words: len(words_by_bank(words))
         ),
         "banks work at the same time: don't count all the words.": lambda words: len(set(words)),
         "take the busiest bank, not the sum.": lambda words: (
-            1 + len(set(words)) - len(asked(words))
+            1 + len(set(words)) - len(words_by_bank(words))
         ),
         "this is how many wait; the first one takes a clock as well.": lambda words: (
-            busiest(words) - 1
+            busiest_bank(words) - 1
         ),
-        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: busiest(
+        "the chip has 32 banks, of which 16 work-items use a part.": lambda words: busiest_bank(
             words, 16
         ),
-        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: busiest(
+        "the bank is the word's number modulo 32; // 32 is its row.": lambda words: busiest_bank(
             words, step=32
         ),
-        "words are counted here, not bytes: word 1 is in bank 1.": lambda words: busiest(
+        "words are counted here, not bytes: word 1 is in bank 1.": lambda words: busiest_bank(
             words, step=4
         ),
     },
@@ -147,7 +147,7 @@ def check_bank_clocks(words):
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the
     words they ask for.
     """
-    return busiest(words)
+    return busiest_bank(words)
 
 
 @exercise
@@ -156,12 +156,12 @@ def check_place(place: Callable) -> Verdict:
     that neither storing rows nor loading those of the own block meets a bank conflict.
     """
     hint = "it is called with rows 0 to 63 and should give a whole number."
-    places = [tried(f"place({row})", place, row, hint=hint) for row in range(64)]
+    places = [call_answer(f"place({row})", place, row, hint=hint) for row in range(64)]
     # A number in an array counts as a number
     places = [word[()] if isinstance(word, np.ndarray) else word for word in places]
     for row, word in enumerate(places):
-        unless(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
-        unless(
+        require(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
+        require(
             word % 1 == 0,
             "place gives parts of a word.",
             "words are counted in whole numbers: // instead of /.",
@@ -169,22 +169,22 @@ def check_place(place: Callable) -> Verdict:
     first = np.array([int(word) for word in places])
     words = first[:, np.newaxis] + np.arange(4)
     taken = f"The tile takes words {words.min()} to {words.max()}; there are {WORDS}, from 0."
-    unless(
+    require(
         words.min() >= 0 and words.max() < WORDS,
         taken,
         "a few words of padding for each 8 rows are enough.",
     )
     if len(np.unique(words)) < words.size:
         other = next((a, b) for a in range(64) for b in range(a) if abs(first[a] - first[b]) < 4)
-        finding = f"Rows {other[1]} and {other[0]} overlap in the LDS."
+        message = f"Rows {other[1]} and {other[0]} overlap in the LDS."
         return Verdict(
-            False, finding, "a row has four words, so the next one begins at least four words on."
+            False, message, "a row has four words, so the next one begins at least four words on."
         )
     store = 4 * words.T
     items = np.arange(64)
     loads = [4 * words[items // 8 * 8 + j].T for j in range(8)]
     clocks = [int(access_clocks(a[np.newaxis], HD5870)[0]) for a in (store, *loads)]
-    finding = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
+    message = f"Storing takes {clocks[0]} clocks and the eight loads {sum(clocks[1:])}"
     if sum(clocks) > 72:
         least = "8 and 64 are possible"
         hint = (
@@ -198,8 +198,8 @@ def check_place(place: Callable) -> Verdict:
             )
         if np.array_equal(first, items * 4 + items // 8 * 8):
             hint = "places are counted in words, not in bytes: two words more for each 8 rows."
-        return Verdict(False, f"{finding}; {least}.", hint)
-    return Verdict(True, f"{finding}: no conflicts, with {words.max() + 1 - 256} words of padding.")
+        return Verdict(False, f"{message}; {least}.", hint)
+    return Verdict(True, f"{message}: no conflicts, with {words.max() + 1 - 256} words of padding.")
 
 
 @climb_exercise("07")

@@ -13,7 +13,7 @@ from cypresskit.kernels.verification import NAMES
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, chance, slip
+from cypresskit.teach.check import Verdict, chance, matching_mistake
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
@@ -103,11 +103,11 @@ def check_reduction(program: Program) -> Verdict:
             row = int(wrong.argmax())
             what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
             told = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
-            return Verdict(False, told, _reduction_slip(program, given, y))
+            return Verdict(False, told, _reduction_mistake(program, given, y))
     return Verdict(True, "y is right at two sizes, and the LDS is read only after it was written.")
 
 
-def _reduction_slip(program: Program, given: Product, result: np.ndarray) -> str:
+def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> str:
     if mixed := _mixed_kinds(program):
         return mixed
     a, x, y = given.a, given.b, given.c
@@ -129,7 +129,9 @@ def _reduction_slip(program: Program, given: Product, result: np.ndarray) -> str
         "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
         " helper's."
     )
-    return slip(result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint)
+    return matching_mistake(
+        result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint
+    )
 
 
 def _mixed_kinds(program: Program) -> str:

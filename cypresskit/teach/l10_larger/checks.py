@@ -13,7 +13,7 @@ from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
 from cypresskit.isolated.card import HANDLE, CardMemoryError
 from cypresskit.published import host as published
-from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
+from cypresskit.teach.check import Verdict, call_answer, chance, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l10_larger.watched_card import MARK, WatchedCard
 
@@ -59,7 +59,7 @@ def blocks_table() -> str:
     return "\n".join(rows)
 
 
-def padded(n: int = 1920, block: int = 1792) -> str:
+def simulate_padded(n: int = 1920, block: int = 1792) -> str:
     """A square product in blocks of a size, and in those that the program chooses: what is wasted,
     and how fast it is.
     """
@@ -108,7 +108,7 @@ def check_order(order: Callable) -> Verdict:
     for rows_, columns in ((2, 3), (1, 4), (4, 1), drawn, (3, 3)):
         call = f"order({rows_}, {columns})"
         hint = f"the call was {call}; it has to return a list of pairs (i, j)."
-        blocks = tried(
+        blocks = call_answer(
             call,
             lambda *size: [(_plain(i), _plain(j)) for i, j in order(*size)],
             rows_,
@@ -131,15 +131,15 @@ def check_order(order: Callable) -> Verdict:
         loads = strips_loaded(blocks)
         if loads > len(want) + 1:
             last, block = next((a, b) for a, b in pairwise(blocks) if a[0] != b[0] and a[1] != b[1])
-            finding = (
+            message = (
                 f"{call} has every block, but loads {loads} strips; {len(want) + 1} are enough."
             )
-            finding += f" From {last} to {block} both i and j change."
+            message += f" From {last} to {block} both i and j change."
             hint = (
                 "at the end of a row go down and come back along the next: every other row"
                 " backwards."
             )
-            return Verdict(False, finding, hint)
+            return Verdict(False, message, hint)
     return Verdict(
         True, f"Every block once, and one strip for each but the first: {_shown(blocks)}."
     )
@@ -169,49 +169,49 @@ def check_product(product: Answer) -> Verdict:
         product.services.update(card.services())
         hint = f"the call was {call} with {n} x {n} matrices."
         try:
-            c = tried(call, product, HANDLE, a, b, block, hint=hint)
+            c = call_answer(call, product, HANDLE, a, b, block, hint=hint)
         except CardMemoryError as error:
             return Verdict(
                 False,
                 f"The card is full: {error}",
                 "free what a block no longer needs, and send strips.",
             )
-        unless(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
-        c = tried(call, np.asarray, c, np.float64, hint=hint)
+        require(c is not None, "product returns nothing.", "keep the line `return c` at its end.")
+        c = call_answer(call, np.asarray, c, np.float64, hint=hint)
         where = f"For N = {n} and blocks of {block}: "
         shape = f"{where}the result has shape {c.shape}."
-        unless(c.shape == (n, n), shape, "c is N x N, whatever the block.")
+        require(c.shape == (n, n), shape, "c is N x N, whatever the block.")
         zeros = f"{where}the result is all zeros."
-        unless(c.any(), zeros, "download each block into its place in c.")
+        require(c.any(), zeros, "download each block into its place in c.")
         if wrong := _wrong_element(c, a @ b, block):
             return Verdict(False, where + wrong[0], wrong[1])
         flops = f"{sum(card.flops):,} flops of {2 * n**3:,}"
         computed = f"{where}the card computed {len(card.flops)} products, {flops}."
-        unless(sum(card.flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
+        require(sum(card.flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
         lacks = f"{where}c is right, but its numbers never came from the card."
         came = card.marked(a) @ card.marked(b)
-        unless(
+        require(
             np.allclose(c, came, rtol=0, atol=MARK / 4),
             lacks,
             "gpu.download gives a product that the card computed.",
         )
         held = f"{where}{card.used:,} bytes are still in use:\n{card}"
-        unless(not card.used, held, "gpu.free what you uploaded, and the products.")
-    finding = (
+        require(not card.used, held, "gpu.free what you uploaded, and the products.")
+    message = (
         f"The product is right at two sizes, on a card of {SMALL.memory_bytes:,} bytes, and left it"
         " empty."
     )
-    return Verdict(True, finding)
+    return Verdict(True, message)
 
 
 def _wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, str] | None:
-    """(finding, hint) on the first element of c that isn't right, or None."""
+    """(message, hint) on the first element of c that isn't right, or None."""
     wrong = ~np.isclose(c, right, rtol=0, atol=1e-3)
     if not wrong.any():
         return None
     i, j = np.argwhere(wrong)[0]
-    finding = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
+    message = f"the first wrong element is c[{i}, {j}], in block ({i // block}, {j // block})."
     if c[i:].any() and c[:, j:].any():
-        return finding, "rows i.. of a times columns j.. of b are c[i.., j..]."
+        return message, "rows i.. of a times columns j.. of b are c[i.., j..]."
     ends = "all is 0 from there on: do the loops reach the last block, and is `return` after both?"
-    return finding, ends
+    return message, ends

@@ -20,7 +20,7 @@ from cypresskit.host import (
 from cypresskit.host.rates import kernel_rate
 from cypresskit.published import host as published
 from cypresskit.tables import quantity
-from cypresskit.teach.check import Verdict, chance, exercise, tried, unless
+from cypresskit.teach.check import Verdict, call_answer, chance, exercise, require
 from cypresskit.teach.formula import formula_exercise
 
 STAGES = ("load", "mult", "store")
@@ -188,9 +188,9 @@ def check_buffer(buffer: Callable) -> Verdict:
     few as can be.
     """
     hint = "it is called with 0, 1, 2, ..."
-    names = [tried(f"buffer({unit})", buffer, unit, hint=hint) for unit in range(UNITS)]
+    names = [call_answer(f"buffer({unit})", buffer, unit, hint=hint) for unit in range(UNITS)]
     for name in names:
-        unless(
+        require(
             isinstance(name, str) and name,
             f"buffer returns {name!r:.60}.",
             'return a name, such as "A0".',
@@ -198,7 +198,7 @@ def check_buffer(buffer: Callable) -> Verdict:
     timeline = with_buffers(dict(enumerate(names)).__getitem__)
     best = LOAD + UNITS * MULT
     used = ", ".join(dict.fromkeys(names))
-    finding = f"With {quantity(len(set(names)), 'buffer')} ({used}) it takes {timeline.seconds:g} s"
+    message = f"With {quantity(len(set(names)), 'buffer')} ({used}) it takes {timeline.seconds:g} s"
     if timeline.seconds > best * 1.001:
         loads = [span for span in timeline.spans if span.task.stage == "load2"]
         # The first load that waits though the bus is free
@@ -207,10 +207,10 @@ def check_buffer(buffer: Callable) -> Verdict:
             f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still"
             " reads its buffer?"
         )
-        return Verdict(False, f"{finding}; {best:g} s are possible.", hint)
-    unless(
+        return Verdict(False, f"{message}; {best:g} s are possible.", hint)
+    require(
         len(set(names)) <= 2,
-        f"{finding}, the least there is.",
+        f"{message}, the least there is.",
         "but fewer do: when is the first one free again?",
     )
-    return Verdict(True, f"{finding}: the chip waits for the first strip alone.")
+    return Verdict(True, f"{message}: the chip waits for the first strip alone.")

@@ -34,11 +34,11 @@ from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.generated import entry, write
+from cypresskit.kernels.generated import entry, generate_kernel
 from cypresskit.kernels.verification import verify
 from cypresskit.machine import LaunchCounters, launch
 from cypresskit.tables import elided
-from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, unless
+from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, require
 from cypresskit.teach.climb import (
     climb_exercise,
     of_workbench,
@@ -59,7 +59,7 @@ PHOTO = 1.02
 ENTRY = "; name: "  # what the file of an entry begins with
 
 
-BAR = write(12, 8, 3)  # the fastest that it makes
+BAR = generate_kernel(12, 8, 3)  # the fastest that it makes
 
 
 def bar_gflops() -> float:
@@ -96,7 +96,7 @@ class Score:
         return self.report.gflops if self.report else 0.0
 
 
-def timed(
+def time_kernel(
     kernel: Kernel,
     n: int,
     device: Device = HD5870,
@@ -142,7 +142,9 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         if isinstance(run, Verdict):
             return run
         try:
-            report = timed(kernel, n, device=device, exact=exact, flops=0.0)  # none claimed yet
+            report = time_kernel(
+                kernel, n, device=device, exact=exact, flops=0.0
+            )  # none claimed yet
         except ValueError as error:
             if not refused(error):
                 raise
@@ -155,10 +157,10 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         least = max(least_seconds(run, device), product / device.single_gflops / 1e9)
         if report.seconds < least:
             speed = product / report.seconds / 1e9
-            finding = f"{name} is timed at {speed:.0f} Gflop/s, but for what it did the chip takes"
-            finding += f" {100 * (least / report.seconds - 1):.0f} % longer."
+            message = f"{name} is timed at {speed:.0f} Gflop/s, but for what it did the chip takes"
+            message += f" {100 * (least / report.seconds - 1):.0f} % longer."
             return Verdict(
-                False, finding, "take out fetches and arithmetic whose results are not used."
+                False, message, "take out fetches and arithmetic whose results are not used."
             )
         asked = replace(report.question, flops=product)
         report = replace(report, flops=product, question=asked)
@@ -183,7 +185,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
     """The verdict on something that can't be run as an entry, or None."""
     if type(kernel) is not Kernel:
         what = (
-            "An entry is what contest.entry(...) or contest.write(...) returns, not"
+            "An entry is what contest.entry(...) or contest.generate_kernel(...) returns, not"
             f" {a_type(kernel)}."
         )
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
@@ -217,12 +219,12 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
         return wrong_product(kernel, small)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
-        finding = (
+        message = (
             f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing"
             " has set it."
         )
         return Verdict(
-            False, finding, "set it before the loop, or before the branch that leaves it out."
+            False, message, "set it before the loop, or before the branch that leaves it out."
         )
     chance = draws(kernel.text, full)  # nobody can write for these sizes
     large = (
@@ -242,8 +244,8 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
                 place = "where it would be timed"
-            finding = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
-            return Verdict(False, finding, "what depends on the size, on k or on the place?")
+            message = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
+            return Verdict(False, message, "what depends on the size, on k or on the place?")
     return runs[full]
 
 
@@ -413,15 +415,15 @@ def check_chip(chip) -> Verdict:
     if not score.report:
         return score.verdict
     assert stock.report is not None
-    finding = (
+    message = (
         f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine;"
         " the HD 5870"
     )
-    finding += f" has {stock.gflops:.0f} with {stock.report.active}"
+    message += f" has {stock.gflops:.0f} with {stock.report.active}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"
-    unless(score.gflops >= 1.03 * stock.gflops, f"{finding}.", hint)
+    require(score.gflops >= 1.03 * stock.gflops, f"{message}.", hint)
     return Verdict(
-        True, f"{finding}. The chip's memory: {die_bytes(chip):,} bytes, no more than before."
+        True, f"{message}. The chip's memory: {die_bytes(chip):,} bytes, no more than before."
     )
 
 
@@ -429,7 +431,7 @@ def check_chip(chip) -> Verdict:
 @exercise
 def check_entry(text: Any) -> Verdict:
     """Exercise 4: a kernel's text that is right, and faster on the simulated HD 5870 than all that
-    ``write`` makes.
+    ``generate_kernel`` makes.
     """
     unless_empty(text, "contest")
     return judge_kernel(text, FILE, partial(_entered, text))
@@ -448,9 +450,11 @@ def _entered(text: str, _: Program) -> Verdict:
             break
     if not score.report:
         return score.verdict
-    finding = f"C is right, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
+    message = f"C is right, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
     bound = f"is bound by {score.report.bound}"
-    unless(score.gflops > bar, f"{finding}.", f"it {bound}, with {score.report.active} wavefronts.")
+    require(
+        score.gflops > bar, f"{message}.", f"it {bound}, with {score.report.active} wavefronts."
+    )
     close = "speeds less than half a per cent apart share a place: look for a larger gain."
-    unless(score.gflops > CLOSE * bar, f"{finding}.", close)
-    return Verdict(True, f"{finding}. It takes {score.report.registers} registers, and {bound}.")
+    require(score.gflops > CLOSE * bar, f"{message}.", close)
+    return Verdict(True, f"{message}. It takes {score.report.registers} registers, and {bound}.")

@@ -10,7 +10,7 @@ from math import ceil
 from shutil import which
 
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l07_lds.checks import busiest
+from cypresskit.teach.l07_lds.checks import busiest_bank
 from cypresskit.today import clock_ghz, figures, record
 
 
@@ -19,7 +19,7 @@ def has_gpu() -> bool:
     return bool(which("nvidia-smi") and find_spec("numba_cuda"))
 
 
-def own() -> dict | None:
+def measure_own_gpu() -> dict | None:
     """The record of the reader's GPU, measured now, in a minute or a few; None without a GPU or
     numba-cuda.
     """
@@ -51,7 +51,7 @@ def gain(experiment: str, before: str, after: str) -> float:
     return then / now if experiment.startswith("bank") else now / then
 
 
-def step_clocks(gflops: float, side: int = 8) -> float:
+def iteration_clocks(gflops: float, side: int = 8) -> float:
     """For how many clocks a multiprocessor of the record's GPU is busy with a warp's step of k:
     the warp adds ``side`` x ``side`` products in each of 32 threads.
     """
@@ -59,13 +59,13 @@ def step_clocks(gflops: float, side: int = 8) -> float:
 
 
 def load_clocks(words: list[int]) -> int:
-    """Clocks of a warp's load in L1, by lesson 07's rule: different words of the busiest bank, four
-    lines of 32 words at most.
+    """Clocks of a warp's load in L1, by lesson 07's rule: the different words of the busiest
+    bank, and at most four lines of 32 words per clock.
     """
-    return max(busiest(words), ceil(len({word // 32 for word in words}) / 4))
+    return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
 
 
-def step_needs() -> dict[str, int]:
+def iteration_needs() -> dict[str, int]:
     """Clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs of the arithmetic for a step
     of k, and of L1 for its loads with A transposed (TN) or not (NN).
     """
@@ -79,7 +79,9 @@ def step_needs() -> dict[str, int]:
     return needs | {kind: 8 * (clocks + of_b) for kind, clocks in of_a.items()}
 
 
-def beside(experiment: str, cypress: Mapping[str, float], mine: dict | None = None) -> str:
+def comparison_table(
+    experiment: str, cypress: Mapping[str, float], mine: dict | None = None
+) -> str:
     """A table of Cypress's figures, the record's and the reader's, each also as a multiple of the
     first case's.
     """

@@ -21,7 +21,7 @@ import numpy as np
 
 from cypresskit.isolated import Answer
 from cypresskit.tables import markdown
-from cypresskit.teach.check import Halted, Verdict, chance, exercise, tried, unless
+from cypresskit.teach.check import CheckStopped, Verdict, call_answer, chance, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
 from cypresskit.today import clock_errors, figures, record
@@ -40,7 +40,7 @@ def check_product(product: Answer) -> Verdict:
         run = partial(product.through, "cypresskit.today.second_run", "run_twice")
         hint = f"it was called with {shapes}."
         seed = int(secrets.token_hex(7), 16)  # an answer can't know the second run's numbers
-        c, launches = tried("product(a, b)", run, a, b, seed, hint=hint)
+        c, launches = call_answer("product(a, b)", run, a, b, seed, hint=hint)
         _compare_product(c, a, b, shapes)
         _check_launches(launches)
     speed = figures("exercise")["8 x 4"]
@@ -52,33 +52,33 @@ def check_product(product: Answer) -> Verdict:
 
 
 def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
-    """Raise ``Halted`` with the slip, if ``c`` isn't transpose(a) b."""
+    """Raise ``CheckStopped`` with the slip, if ``c`` isn't transpose(a) b."""
     want = a.T @ b
-    unless(
+    require(
         isinstance(c, np.ndarray), "product returns no array.", "keep the last line, `return c`."
     )
     shape = c.shape
-    finding = f"For {shapes}, product returns an array of shape {shape}, not {want.shape}."
-    unless(shape == want.shape, finding, "keep the last line, `return c`.")
+    message = f"For {shapes}, product returns an array of shape {shape}, not {want.shape}."
+    require(shape == want.shape, message, "keep the last line, `return c`.")
     if np.array_equal(c, want):
         return
     case = f"For {shapes}, C"
     hint = "each thread has to put its block into c: which rows and columns are its own?"
-    unless(np.any(c), f"{case} is all zero.", hint)
+    require(np.any(c), f"{case} is all zero.", hint)
     last = np.outer(a[-1], b[-1])
     hint = "every k adds its products to what the block holds."
-    unless(not np.array_equal(c, last), f"{case} has the products of the last k alone.", hint)
+    require(not np.array_equal(c, last), f"{case} has the products of the last k alone.", hint)
     exchanged = shape[0] == shape[1] and np.array_equal(c, want.T)
     hint = "row i of the block belongs to a, and to y; column j to b, and to x."
-    unless(not exchanged, f"{case} has rows and columns exchanged.", hint)
+    require(not exchanged, f"{case} has rows and columns exchanged.", hint)
     i, j = np.argwhere(c != want)[0]
     wrong = f"{case}[{i}, {j}] is {c[i, j]:g}, and should be {want[i, j]:g}."
-    raise Halted(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
+    raise CheckStopped(wrong, "thread (x, y) begins at row 8 * y and column 8 * x of C.")
 
 
 def _check_launches(launches: list) -> None:
-    """Raise ``Halted`` unless a kernel made C: in a second run of it, on other numbers."""
-    unless(
+    """Raise ``CheckStopped`` unless a kernel made C: in a second run of it, on other numbers."""
+    require(
         bool(launches),
         "C is right, but no kernel was launched: the host computed it.",
         "the kernel of the frame has to make C, and product to launch it.",
@@ -88,13 +88,13 @@ def _check_launches(launches: list) -> None:
         for a, b, c, most in launches
         if np.shape(c) == (a.shape[1], b.shape[1]) and np.array_equal(c, a.T @ b)
     ]
-    unless(
+    require(
         bool(right),
         "C is right, but the kernel didn't make it: run once more, on other numbers, it doesn't"
         " give their product.",
         "the sums have to be made in the kernel, and its block put into c.",
     )
-    unless(
+    require(
         min(right) <= 64,
         f"C is right, but a thread writes {min(right)} numbers of it.",
         "8 x 8 of C are a thread's own, and other threads write the others.",
@@ -201,7 +201,7 @@ def launched(product: Callable, n: int = 64) -> tuple:
     return launches[-1]
 
 
-def clocked(product: Callable, n: int = 4096) -> Any:
+def simulate_cuda(product: Callable, n: int = 4096) -> Any:
     """The report of ``ck.today.simulate`` on ``product``'s kernel as it is launched for N = ``n``,
     on an H200; as long as it computes nothing, on the reference kernel, and that is printed.
     """
@@ -229,7 +229,7 @@ def clock_table(*experiments: str) -> str:
     return markdown(("product", "modelled", "measured", "off by"), rows)
 
 
-def timed(product: Callable, n: int = 4096) -> str:
+def time_kernel(product: Callable, n: int = 4096) -> str:
     """How fast the kernel of exercise 1 is at N = ``n`` on this computer's GPU; the record's figure
     without one.
 

@@ -4,7 +4,7 @@ A sentence stands between two lines of quotes, so it is in the notebook whatever
 or cleared. ``cypresskit grade`` reads it there, and so does whoever grades with nbgrader.
 """
 
-OPENS = 'ck.teach.sentence("""'
+OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 
 
@@ -21,7 +21,7 @@ class Noted:
         return f"Noted: {noted}, which this cell keeps."
 
 
-def sentence(text: str) -> Noted:
+def explanation(text: str) -> Noted:
     """Note a sentence of explanation; the cell that calls this keeps it."""
     return Noted(len(str(text).split()))
 
