@@ -329,13 +329,13 @@ CLAIMS = {
         step("TN") > 2 * max(lesson.iteration_needs()[unit] for unit in ("TN", "multiply-adds"))
     ),
     "the speed is 3.2 times as high": lambda: near(lesson.gain("warps", "5", "16"), 3.2, 0.02),
-    "each warp adds nearly the same, however many there are": lambda: all(
+    "each warp adds nearly the same": lambda: all(
         near(waits(warps), waits("5"), 0.15) for warps in figures("warps")
     ),
     "almost 900 clocks per iteration, with 5 warps as with 16": lambda: (
         near(waits("5"), 880) and near(waits("16"), 880)
     ),
-    "a load from memory takes about 700 clocks": lambda: near(
+    "A load from memory takes about 700 clocks": lambda: near(
         clocks(figures("latency")["memory"]), 700
     ),
     "From there a load takes less than half as long": lambda: (
