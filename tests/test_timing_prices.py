@@ -125,8 +125,8 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("write", [law.accesses, law.groups], ids=lambda write: write.__name__)
-def test_prices_of_a_program_of_any_accesses_keep_the_laws(generate_kernel, seed):
-    shape = generate_kernel(random.Random(seed))
+def test_prices_of_a_program_of_any_accesses_keep_the_laws(write, seed):
+    shape = write(random.Random(seed))
     prices = ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
     assert price_law.faults(prices) == []
 
