@@ -60,7 +60,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
             if o.line == line
         ]
         code = source(loop, line)
-        done = f"is done in these bundles and slots: {', '.join(places)}."
+        done = f"runs in these bundles and slots: {', '.join(places)}."
         return say.text == f"**Line {line}**, {code}, {done}"
 
     def line(say: Said, shown):
@@ -77,7 +77,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
 
     return {
         r"@, bundle # of #.*": caption,
-        r"@, bundle # of #.*\nA turn of the loop: .*": last,
+        r"@, bundle # of #.*\nOne iteration of the loop: .*": last,
         r"Line #, .*": story,
         r"cycle #, bank .": lambda say, _: [say.index // 4],
         r"cycle #": lambda say, _: [say.index],
@@ -97,7 +97,7 @@ def test_a_loop_ends_on_what_its_card_says():
     """Each scene's last frame does, and no other."""
     player = draw.bundles("ddgemm_tn_fma", "sgemm_tn")
     ends = np.cumsum([count for _, count in player.scenes]) - 1
-    sums = [n for n, words in enumerate(player.captions) if "A turn of the loop" in words]
+    sums = [n for n, words in enumerate(player.captions) if "One iteration of the loop" in words]
     assert sums == ends.tolist()
 
 
@@ -128,7 +128,7 @@ def test_forwarded_results_are_arrows_and_loops_are_scenes():
     loops, player = [main_loop(name) for name in names], bundles(*names)
     assert player.scenes == [(name, len(loop)) for name, loop in zip(names, loops)]
     for bundle, shown in zip(
-        [b for loop in loops for b in loop], frames(player, "handed on", "x1")
+        [b for loop in loops for b in loop], frames(player, "passed on", "x1")
     ):
         pairs = {
             (r.kind, r.channel, o.slot)

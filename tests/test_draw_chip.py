@@ -114,14 +114,14 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         r"@ # x # x # on the @\. Clock .*": caption,
         r"Wavefront # of N = #: runs on SIMD engine # from clock # to #\.": wavefront,
         r"SIMD engine # at N = #: .*": engine,
-        r"SIMD engine #, wavefronts: #": busy,
-        r"SIMD engine #, ALU: at work # %": unit("ALU"),
-        r"SIMD engine #, texture: at work # %": unit("texture"),
-        r"L2 slice #: at work # %": unit("L2"),
-        r"memory channel #: at work # %": unit("DRAM"),
+        r"SIMD engine #: # wavefronts": busy,
+        r"SIMD engine #, ALU: busy # %": unit("ALU"),
+        r"SIMD engine #, texture: busy # %": unit("texture"),
+        r"L2 slice #: busy # %": unit("L2"),
+        r"memory channel #: busy # %": unit("DRAM"),
         r"engine #|L2 #|channel #|#": lambda say, _: [say.index],
-        r"wavefronts running, of # that fit": lambda *_: [fit],
-        r"(?:[Cy]|Simulated): a tile for # wavefronts": lambda say, _: [
+        r"running wavefronts \(at most #\)": lambda *_: [fit],
+        r"(?:[Cy]|Simulated): one tile per # wavefronts": lambda say, _: [
             -(-len(at(say)[0].engine) // 1024)
         ],
     }
@@ -135,7 +135,7 @@ def test_every_number_is_the_reports(kernel, n):
     assert_held(player, rules([report]))
     last, ran = player.captions[-1], len(report.use.wavefronts)
     assert f"{report.clocks:,.0f}" in last, "it ends as the report"
-    assert f" {ran} done, {report.gflops:.0f} Gflop/s" in last
+    assert f" {ran} are done: {report.gflops:.0f} Gflop/s" in last
 
 
 def test_every_number_is_its_scenes_reports():
@@ -157,7 +157,7 @@ def test_the_last_frame_has_the_whole_launchs_shares(kernel, n):
 def test_a_vectors_chip_says_so():
     player = draw.chip(simulate("sgemv_n_reduce4", 256))
     assert (
-        "y: a tile for each wavefront" in player.still()
+        "y: one tile per wavefront" in player.still()
         and "**sgemv_n_reduce4 256 x 256**" in player.captions[0]
     )
     assert len(np.unique(frames(player, "map", "x"))) == 2, "four tiles are no column"
@@ -169,7 +169,9 @@ def test_the_chip_shows_each_wavefront_where_and_when_it_ran():
     """
     player = view("chip_sizes")
     works, wide = frames(player, "engines", "shade"), frames(player, "dots", "w")
-    counts = [re.search(r"(\d+) wavefronts run, .* (\d+) done", c) for c in player.captions]
+    counts = [
+        re.search(r"(\d+) wavefronts are running .* (\d+) are done", c) for c in player.captions
+    ]
     running, done = (np.array([int(count[n]) for count in counts]) for n in (1, 2))
     for n, report in enumerate(reports()):
         engine, start, end = report.use.wavefronts.T

@@ -50,7 +50,7 @@ def sentence(idea) -> str:
         there = "" if idea.before.n == n else f" at N = {idea.before.n}"
         than = f": {gain:.3g} times {'as fast as' if faster else 'slower than'}"
         than += f" {idea.before.kernel}{there}, {old:,.0f}"
-    return f"{kernel}, N = {n}{than}; {unit} would allow {ceiling:,.0f}"
+    return f"{kernel}, N = {n}{than}; {unit} limit: {ceiling:,.0f}"
 
 
 # -- the book's
@@ -69,14 +69,14 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
         assert [bar.name for bar in bars] == [f"{i.lesson:02}  {i.name}" for i in ideas]
         for bar, idea in zip(bars, ideas, strict=True):
             seen = idea.lesson <= now
-            assert bar.said == (sentence(idea) if seen else "")
+            assert bar.details == (sentence(idea) if seen else "")
             assert bar.gflops == (FIGURES[idea.launch].gflops if seen else 0)
             assert bar.lit == (idea.lesson == now and lesson is not None)
     words = [part["text"] for part in parts(climb.still(), "text")]
     for idea in IDEAS:
         assert (sentence(idea) in words) == (idea.lesson <= now), "whole"
     known = [idea for idea in IDEAS if idea.lesson <= now]
-    assert repr(climb).count("would allow") == len(known) == len(repr(climb).splitlines()) - 1
+    assert repr(climb).count(" limit: ") == len(known) == len(repr(climb).splitlines()) - 1
 
 
 def test_lessons_begin_with_the_climb_and_end_with_the_readers_own():
@@ -205,7 +205,7 @@ def test_the_line_of_a_step_is_the_readers(edits):
     text = step.book.replace("; twelve more products: your lines go below this one", line)
     edits.keep("01b", step.book, 500.0)
     edits.keep("02", text, 1352.0)
-    assert next(bar.said for bar in own_climb(edits).bars if bar.name == step.title) == line
+    assert next(bar.details for bar in own_climb(edits).bars if bar.name == step.title) == line
 
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):

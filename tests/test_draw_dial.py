@@ -51,7 +51,7 @@ def rules() -> dict[str, Rule]:
         r"# registers: room for # wavefronts; # Gflop/s.*": caption,
         r"# registers": lambda say, _: [REGISTERS[say.index]],
         r"# clocks of a SIMD engine": lambda *_: [WINDOW],
-        r"nobody # %": share(0),
+        r"idle # %": share(0),
         r"one computes # %": share(1),
         r"two compute # %": share(2),
         r"# %": unit,

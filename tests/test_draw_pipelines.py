@@ -69,9 +69,9 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
         behind = [s for s in run.spans if s is not span and abs(s.start - span.end) < close]
         waited = [s.task.name for s in before if depends(span.task, s.task)]
         waits = [s.task.name for s in behind if depends(s.task, span.task)]
-        text = f"{tip(span, name)}. Waited for: {', '.join(waited) or 'nothing'}. Waits for it:"
+        text = f"{tip(span, name)}. It waited for: {', '.join(waited) or 'nothing'}."
         words = re.sub(r"\*\*(.*?)\*\*, ", "", say.text)
-        return words == f"{text} {', '.join(waits) or 'nothing'}."
+        return words == f"{text} What waited for it: {', '.join(waits) or 'nothing'}."
 
     def caption(say: Said, shown):
         now = end * say.frame / (FRAMES - 1)
@@ -80,7 +80,7 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
         winner: list[float] = []
         if race and say.frame == FRAMES - 1:
             order = sorted(runs, key=lambda name: runs[name].seconds)
-            assert lines.pop().startswith(f"**{order[0]}** ended first: ")
+            assert lines.pop().startswith(f"**{order[0]}** ends first: ")
             winner = [runs[order[-1]].seconds / runs[order[0]].seconds]
         for line, (name, timed) in zip(lines, runs.items(), strict=True):
             running = {s.task.name for s in timed.spans if s.start <= now + 1e-12 < s.end}
@@ -135,7 +135,7 @@ def rules(runs: dict[str, Timeline], player) -> dict[str, Rule]:
     return {
         r"At # ms\. .*(\n.*)*": caption,
         r".*: # to # ms, # long, # MB(, a kernel # times slower per flop)?": task,
-        r".*: # to # ms, .* Waited for: .*": about,
+        r".*: # to # ms, .* It waited for: .*": about,
         r"# %": worked,
         r"# ms, # Gflop/s, busiest: .*, # %": finish,
         r"#": lambda say, shown: (tick if say.where == "tick names" else label)(say, shown),
@@ -302,11 +302,11 @@ def test_a_click_on_a_task_shows_what_it_waited_for():
     names = [span.task.name for span in pipeline().spans]
     about = dict(player.figures[0].tags[0]["about"])
     for n, span in enumerate(pipeline().spans):
-        waited = re.search(r"Waited for: (.*?)\. Waits", about[n])[1]
+        waited = re.search(r"It waited for: (.*?)\. What", about[n])[1]
         ends = {s.task.name for s in pipeline().spans if abs(s.end - span.start) < 1e-9}
         assert set(waited.split(", ")) <= (ends or {"nothing"}) | {"nothing"}
     store = names.index("store 1")
-    assert "Waited for: mult 1." in about[store]
+    assert "It waited for: mult 1." in about[store]
 
 
 def test_a_tasks_bar_is_in_its_own_row_alone():
@@ -376,7 +376,7 @@ def test_lesson_10_reads_its_answers_off_the_picture():
         for overlap in (False, True)
     ]
     player = draw.timeline(*made, names=("waits", "overlaps"))
-    assert "**overlaps** ended first: 1.44 times as fast" in player.captions[-1]
+    assert "**overlaps** ends first: 1.44 times as fast" in player.captions[-1]
     for name, one, gaps in zip(("waits", "overlaps"), made, (3, 0)):
         assert one.bound == "chip 0"
         rows = [row.strip() for row in player._text.split(f"{name}:")[1].splitlines()[1:]]
@@ -421,3 +421,26 @@ def test_a_name_without_its_timeline_is_rejected(count):
     names = ("mine", "yours", "hers")[: count + 1]
     with pytest.raises(ValueError, match=f"{count + 1} headings for {count} timelines"):
         draw.timeline(*runs, names=names)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chosen_rows_are_those_of_the_whole_picture(seed):
+    """Each row alone has the bars, shares and words that it has among all."""
+    machine = host.Machine()
+    runs = [stages(2048, 2048, 1024, machine) for stages in (host.four_stage, host.five_stage)]
+    whole = draw.timeline(*runs, names=("four", "five"))
+    used = sorted({row for timed in runs for row in run_rows(timed, dict(enumerate(runs)))})
+    rows = random.Random(seed).sample(used, 1 + seed)
+    player = draw.timeline(*runs, names=("four", "five"), rows=rows)
+    for name, timed in zip(("four", "five"), runs):
+        every = list(run_rows(timed, dict(enumerate(runs))))
+        mine = [row for row in every if row in rows]
+        shown = frames(player, f"worked {name}", "value")
+        places = [every.index(row) for row in mine]
+        assert np.array_equal(shown, frames(whole, f"worked {name}", "value")[:, places])
+    assert player.about == whole.about and player.captions == whole.captions
+
+
+def test_a_row_that_nothing_uses_is_refused():
+    with pytest.raises(ValueError, match="no timeline uses 'chip 7': choose rows from bus, chip 0"):
+        draw.timeline(pipeline(), rows=["chip 0", "chip 7"])

@@ -72,7 +72,7 @@ def rules(recordings) -> dict[str, Rule]:
         true = [len(recording.fetches), numbers, uses, products, len(recording.stores)]
         return (
             caption(say._replace(text=words), shown)
-            and summary.startswith(f"**C[{top}:{below}, {left}:{right}] is done**: ")
+            and summary.startswith(f"**C[{top}:{below}, {left}:{right}] is complete**: ")
             and [value(n) for n in NUMBER.findall(summary.partition(": ")[2])] == true
         )
 
@@ -140,7 +140,7 @@ def rules(recordings) -> dict[str, Rule]:
 
     return {
         r"Step # of #, line #: .*": caption,
-        r"Step # of #, line #: .*\nC\[#:#, #:#\] is done: .*": last,
+        r"Step # of #, line #: .*\nC\[#:#, #:#\] is complete: .*": last,
         r"C\[#, #\], in r\d+\.\w.*": total,
         r"r\d+\.\w = #": cell,
         r"[wW]ork-item \(#, #\): C\[#:#, #:#\](, not recorded here)?\.?": item,
@@ -161,8 +161,8 @@ def test_a_run_that_is_cut_off_has_no_summary(recordings):
     recorder = ck.Recorder(0, len(whole) - 1)
     samples.run(ck.kernels["sgemm_tn"], 16, 24, 8, recorder)
     assert len(recorder.recording) == len(whole) - 1
-    assert "is done" not in draw.register_block(recorder.recording).captions[-1]
-    assert "is done" in draw.register_block(whole).captions[-1]
+    assert "is complete" not in draw.register_block(recorder.recording).captions[-1]
+    assert "is complete" in draw.register_block(whole).captions[-1]
 
 
 @pytest.mark.slow

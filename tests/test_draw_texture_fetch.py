@@ -71,25 +71,25 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         text = f"Clock {say.frame}."
         for one in units:
             if say.frame >= len(one.clocks):
-                lines = f"{one.missed} of {one.asked} lines asked for"
-                text += f" **{one.name}**: done; {lines} were not in L1."
+                lines = f"{one.missed} of {one.asked} requested lines"
+                text += f" **{one.name}**: done; {lines} missed L1."
                 continue
             access, fetch, quad, _, given, waiting, _ = one.clocks[say.frame - 1]
             line = one.run.launch.program.body[access.at].line
             where = f"fetch {fetch + 1}, of {'AB'[access.resource]} (line {line}), quad {quad + 1}"
-            banks = " and one of bank ".join(map(str, sorted(given)))
+            banks = f"bank{'s' * (len(given) > 1)} {' and '.join(map(str, sorted(given)))}"
             more = f"; {waiting} more wait" if waiting else ""
-            text += f" **{one.name}**: {where}: a word of bank {banks}{more}."
+            text += f" **{one.name}**: {where}: a word from {banks}{more}."
         return say.text == text
 
     def tick(say: Said, _):
         _, fetch, quad, clock, _, _, missed = unit(say).clocks[say.index]
-        assert say.text.endswith(", not in L1" if missed else f"k {clock + 1}, in L1")
+        assert say.text.endswith(f"k {clock + 1}, L1 {'miss' if missed else 'hit'}")
         return [say.index + 1, quad + 1, fetch + 1, clock + 1]
 
     def word_of(one: Unit, text: str) -> int:
         """The word of a text's first texel."""
-        matrix, row, texel = re.match(r".*?([AB]), row (\d+), texel (\d+)", text).groups()
+        matrix, row, texel = re.match(r".*?([AB]), row (\d+), texels? (\d+)", text).groups()
         return int(one.address("AB".index(matrix), int(texel), int(row))) // WORD
 
     def words_of(one: Unit, matrix: str) -> list[int]:
@@ -101,7 +101,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
     def texels(one: Unit, text: str, box: int) -> list[int]:
         """Row and texels of the word that has a box."""
         matrix, row, first, *more = re.search(
-            r"([AB])\W*, row (\d+), texel (\d+)(?: to (\d+))?", text
+            r"([AB])\W*, row (\d+), texels? (\d+)(?: to (\d+))?", text
         ).groups()
         last = int(more[0] or first)
         words = words_of(one, matrix)
@@ -128,7 +128,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         mine = word_of(one, say.text)
         place = texels(one, say.text, say.index % 10_000)
         assert say.text.startswith(f"{one.name}: ")
-        if "first given" not in say.text:
+        if "first delivered" not in say.text:
             return [*place, mine % BANKS]
         first = next(
             n
@@ -164,13 +164,13 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
 
     return {
         r"Clock #\. .*": caption,
-        r"clock #: quad # of fetch #, its clock #, (not )?in L1": tick,
-        r"[AB], row #, texel #( to #)?: a word of bank #": lambda say, _: (
+        r"clock #: quad # of fetch #, its clock #, L1 (hit|miss)": tick,
+        r"[AB], row #, texels? #( to #)?: bank #": lambda say, _: (
             queued(say, _) if "queue" in say.where else word(say, _)
         ),
         r"bank #": lambda say, _: [say.index],
-        r"# words had to wait": waited,
-        r"@: [AB], row #, texel #( to #)?: a word of bank #(, first given in clock #)?\.": about,
+        r"# words waited": waited,
+        r"@: [AB], row #, texels? #( to #)?: bank #(, first delivered in clock #)?\.": about,
         r"work-item # of the wavefront, in quad #": lambda say, _: [say.index, say.index // 4 + 1],
         r"# work-items, in quads": lambda *_: [64],
         r"[AB]: # rows of # texels": texture,
@@ -214,7 +214,7 @@ def test_quads_take_their_fullest_banks_clocks_in_either_layout():
 
 def test_at_the_end_nothing_is_under_way():
     player = view("texture_fetch", in_lesson=True)
-    assert "done; 32 of 256 lines asked for were not in L1" in player.captions[-1]
+    assert "done; 32 of 256 requested lines missed L1" in player.captions[-1]
     assert player.captions[-1].count("done;") == 2
     for name in ("arrows dgemm_nn", "quad dgemm_nn"):
         moving = next(

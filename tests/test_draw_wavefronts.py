@@ -73,7 +73,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         switch, spent = (
             report.device.clause_switch_clocks,
             dict.fromkeys(
-                ("computes", "fetches", "stores", "is between clauses", "waits for its turn"), 0.0
+                ("computes", "fetches", "stores", "switches clauses", "waits for a unit"), 0.0
             ),
         )
         doing = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
@@ -81,7 +81,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         for wavefront, start, end in gaps(report):
             if wavefront == number:
                 ready = min(start + switch, end)
-                parts += [("is between clauses", start, ready), ("waits for its turn", ready, end)]
+                parts += [("switches clauses", start, ready), ("waits for a unit", ready, end)]
         for name, start, end in parts:
             spent[name] += max(0.0, min(end, window[1]) - max(start, window[0]))
         order = sorted((say.text.find(name), name) for name in spent if name in say.text)
@@ -173,24 +173,24 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         return [registers, reports[0].device.register_pool, wavefronts]
 
     return {
-        r"Clock #\. @: .* between clauses\.": caption,
-        r"Clock #\. Of the turns of their loops, .*": turns,
+        r"Clock #\. @: .* switch clauses\.": caption,
+        r"Clock #\. Finished iterations of the loop: .*": turns,
         r"Wavefront # of @ in these # clocks: .*": story,
         r"wavefront # computes: clocks # to #": clause("ALU", "start", "end"),
         r"wavefront # is in the texture unit: clocks # to #": clause("TEX", "start", "served"),
-        r"wavefront # waits for its data: clocks # to #": clause("TEX", "served", "end"),
+        r"wavefront # waits for data: clocks # to #": clause("TEX", "served", "end"),
         r"wavefront # stores: clocks # to #": clause("WRITE", "start", "end"),
-        r"nobody: clocks # to #": strip(0),
+        r"idle: clocks # to #": strip(0),
         r"one computes: clocks # to #": strip(1),
         r"two compute: clocks # to #": strip(2),
-        r"the texture unit works: clocks # to #": strip(None),
-        r"nobody # %": share(0),
+        r"the texture unit is busy: clocks # to #": strip(None),
+        r"idle # %": share(0),
         r"one computes # %": share(1),
         r"two compute # %": share(2),
         r"# %": unit,
         r"#": number,
-        r"@: # registers, room for # wavefronts": room,
-        r"@: # of # registers, room for # wavefronts": of_all,
+        r"@: # registers, # wavefront slots": room,
+        r"@: # of # registers per wavefront, # wavefront slots": of_all,
     }
 
 
@@ -202,13 +202,13 @@ def test_every_number_is_the_reports(n):
 
 
 def test_a_wavefront_that_is_alone_waits_for_nobody():
-    """It is between clauses, since there is nobody whose turn it could be."""
+    """It switches clauses, but never waits for a unit."""
     report = simulate("sgemm_tn", 256)
     assert (report.use.wavefronts[:, 0] == 0).sum() == 1
     player = draw.wavefronts(report)
-    assert all("0 for their turn" in caption for caption in player.captions[:-1])
-    assert any("1 between clauses" in caption for caption in player.captions[:-1])
-    assert not any("waits for its turn" in str(words) for words in player.about.values())
+    assert all("0 wait for a unit" in caption for caption in player.captions[:-1])
+    assert any("1 switch clauses" in caption for caption in player.captions[:-1])
+    assert not any("waits for a unit" in str(words) for words in player.about.values())
 
 
 @pytest.mark.parametrize("compute", [1, 2, 3, 4])
@@ -255,7 +255,7 @@ def test_the_strip_shows_when_nobody_computes():
         for of in ("ALU", "TEX", "turns")
     }
     assert ends == {"ALU": [100, 70], "TEX": [100, 75], "turns": [23, 16]}
-    assert 1 / 0.70 == pytest.approx(1.43, abs=0.005) and "has done 16" in player.captions[-1]
+    assert 1 / 0.70 == pytest.approx(1.43, abs=0.005) and "** 16." in player.captions[-1]
 
 
 @pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn"])

@@ -89,7 +89,7 @@ NESTED = {
 @pytest.mark.parametrize("kind", NESTED)
 def test_a_message_of_any_kind_is_only_so_deep(kind):
     message = None
-    for _ in range(plain.DEPTH + 6):
+    for _ in range(plain.MAX_DEPTH + 6):
         message = NESTED[kind](message)
     with pytest.raises(ValueError, match="too deep"):
         plain.decode(message)
@@ -143,7 +143,7 @@ def test_a_function_takes_along_what_it_uses():
 def test_what_can_not_be_taken_along_is_named():
     with Answer(lambda: LOCK.acquire()) as answer, pytest.raises(Raised) as raised:
         answer()
-    assert "LOCK" in str(raised.value) and "a lock can't be handed to it" in str(raised.value)
+    assert "LOCK" in str(raised.value) and "a lock can't be passed to it" in str(raised.value)
 
 
 def test_a_copy_need_not_load_the_fast_engine():
@@ -156,7 +156,7 @@ def test_a_copy_need_not_load_the_fast_engine():
 
 def test_lessons_are_never_taken_along():
     with Answer(lambda: ck.teach.bus.product_seconds(1, 1, 1)) as answer:
-        with pytest.raises(Raised, match="isn't there while an answer is judged"):
+        with pytest.raises(Raised, match="isn't available while an answer is judged"):
             answer()
 
 
@@ -317,7 +317,7 @@ def test_a_file_of_an_answer_has_a_limit(tmp_path):
 
     with Answer(fills) as answer, pytest.raises(Raised, match="File too large"):
         answer(str(tmp_path / "large"))
-    assert (tmp_path / "large").stat().st_size <= runner.FILE
+    assert (tmp_path / "large").stat().st_size <= runner.MAX_FILE
 
 
 def test_a_function_of_the_package_runs_in_its_own_process():

@@ -214,7 +214,7 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
     page.wait_for_function(f"() => ({JS.level})()?.[0] === 0")
     page.evaluate(JS.settled)
     page.mouse.click(*page.evaluate(JS.place, ["engines", 7]))
-    page.get_by_text("Not recorded clause by clause").first.wait_for()
+    page.get_by_text("This part isn't recorded in detail").first.wait_for()
     assert page.evaluate(JS.level)[0] == 0
 
 
@@ -260,7 +260,7 @@ def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sand
     inner.locator("img").wait_for()
     assert inner.locator("img").bounding_box()["width"] > 600
     assert inner.locator("img").get_attribute("alt") == repr(player)
-    inner.get_by_text("This is a still. To see it move").wait_for()
+    inner.get_by_text("This is a static image. To play it").wait_for()
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
 
 
@@ -291,7 +291,7 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
         page.wait_for_selector(ready)
     page.evaluate("delete window.DecompressionStream")  # which unpacks pictures
     page.evaluate(JS.append, view("digits").bundle()["text/html"])
-    page.wait_for_selector(".cypresskit-player p:has-text('This is a still')")
+    page.wait_for_selector(".cypresskit-player p:has-text('This is a static image')")
 
 
 def test_the_first_page_is_a_lesson_and_asks_nothing(lab, page):

@@ -335,7 +335,7 @@ def test_rows_of_wavefronts_stand_at_their_slots_and_clocks(number):
         for kind, words, first, last in (
             ("ALU", "computes", "start", "end"),
             ("TEX", "is in the texture unit", "start", "served"),
-            ("TEX", "waits for its data", "served", "end"),
+            ("TEX", "waits for data", "served", "end"),
         ):
             events = [event for event in report.timeline if event.kind == kind]
             spans = [(getattr(e, first), getattr(e, last), slots[e.slot]) for e in events]
@@ -521,11 +521,14 @@ def test_each_way_of_a_journey_leads_to_what_was_clicked():
     report = simulate("sgemm_tn", 64)
     first = min(key for key in engine.player.about if report.use.wavefronts[key, 0] == 0)
     assert chip.links[max(chip.links)].key == first
-    assert all(link.key in (key, first) and link.frame == 0 for key, link in chip.links.items())
+    last = len(engine.player) - 1
+    assert all(link.key in (key, first) for key, link in chip.links.items())
+    assert {link.frame for link in chip.links.values()} == {last}, "the whole window is colored"
     code = ck.compile(ck.kernels["sgemm_tn"].program)
     lengths = [len(clause.bundles) for clause in code.main_loop]
     longest = sum(lengths[: lengths.index(max(lengths))])
     assert {link.frame for link in engine.links.values()} == {longest}
+    assert all(link.key in loop.player.about for link in engine.links.values())
     for line, link in loop.links.items():
         told = [f"line {line}:" in caption for caption in registers.player.captions]
         assert told.index(True) == link.frame

@@ -227,7 +227,7 @@ def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
         path = picture.save(str(tmp_path / name))
         assert path == tmp_path / name and path.read_text("utf-8").startswith(begin)
     for name in ("climb.png", "a.jpg", "a.pdf", "svg", "a.svg.gz", "a.SVGZ", "a.", "html"):
-        with pytest.raises(ValueError, match=r"is saved as \.html or \.svg"):
+        with pytest.raises(ValueError, match=r"are saved as \.html or \.svg"):
             picture.save(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == begins.keys()
 

@@ -100,7 +100,7 @@ def test_a_number_is_read_as_people_write_it(text, value):
         ({"unit": "bundles"}, ["about 30"], "Noted: 30."),
         ({}, ["four"], "can&#x27;t be read as a number"),
         ({}, ["<b>4"], "&lt;b&gt;4&#x27; can&#x27;t be read"),
-        ({}, [""], "Then run the next cell."),
+        ({}, [""], "Enter your guess, then run the next cell."),
         ({"choices": ["TN", "NN"]}, ["NN"], "Noted: NN."),
         ({"curve": [1, 2], "top": 10}, [3, 4], "Noted: your curve."),
     ],
@@ -109,7 +109,7 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
     """Or, if nobody can read it, that is said at once, and not beside the result."""
     guess = draw.predict("How many?", **how)
     guess._repr_mimebundle_()
-    assert guess._status.value == "Then run the next cell."
+    assert guess._status.value == "Enter your guess, then run the next cell."
     assert noted in entered(guess, *values)._status.value
 
 

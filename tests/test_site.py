@@ -148,7 +148,7 @@ def test_an_address_says_what_a_picture_shows(site, page):
     page.goto(f"{address}#frame=40&at=2")
     page.wait_for_selector("[data-frame='40'][data-pick='2']")
     page.keyboard.press("ArrowRight")
-    page.get_by_role("link", name="A link to what you see").click()
+    page.get_by_role("link", name="Link to this view").click()
     assert page.url == f"{address}#frame=41&at=2"
     for (
         hostile
@@ -174,9 +174,7 @@ def test_a_picture_is_shown_in_a_frame_of_another_page(site, page, tmp_path):
     inner = page.frame_locator("iframe")
     inner.locator("[data-frame='7']").press("ArrowRight")
     inner.locator("[data-frame='8']").wait_for()
-    assert (
-        inner.get_by_role("link", name="A link to what you see").get_attribute("target") == "_blank"
-    )
+    assert inner.get_by_role("link", name="Link to this view").get_attribute("target") == "_blank"
 
 
 def test_a_prediction_is_a_guess_and_then_a_fold(site, page):

@@ -16,7 +16,7 @@ import cypresskit as ck
 from cypresskit import host
 from cypresskit.blas.figures import Figures
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
-from cypresskit.draw.wavefronts import ROWS, steps, turns
+from cypresskit.draw.wavefronts import ROWS, iteration_ends, steps
 from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels import Kernel
@@ -63,9 +63,9 @@ def dial_point(report: Report) -> Point:
     alu = steps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
     texture = steps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
     alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
-    ended = turns(report)
+    ended = iteration_ends(report)
     done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
-    pace = (len(done) - 1) / (done[-1] - done[0])  # turns a clock
+    pace = (len(done) - 1) / (done[-1] - done[0])  # iterations per clock
     return Point(bars, alu, texture, round(float(FLOPS * pace), 1))
 
 

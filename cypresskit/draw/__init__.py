@@ -1,6 +1,8 @@
-"""Pictures that play, made from runs, compiled code, reports and timelines: this and the pictures
-of single lessons, in ``cypresskit.teach``, are all that imports bokeh. Each is imported when it is
-first asked for.
+"""Pictures of kernels, launches and host programs.
+
+Each function returns a picture that a notebook shows and that can be saved as a web page or SVG.
+Pictures that only one lesson uses are in ``cypresskit.teach``. The modules here import Bokeh, so
+each is imported when its name is first used.
 """
 
 from typing import TYPE_CHECKING

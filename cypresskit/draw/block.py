@@ -1,11 +1,15 @@
-"""Find the register block of a recorded run: which registers hold the block of C, A's column and
+"""Find the register block of a recorded run: the registers that hold the block of C, A's column and
 B's row.
 
-The recording tells which element of a matrix every register component holds. A multiply-add that
-adds to its own destination and multiplies elements of two different matrices is part of a rank-1
-update. Of an operand's two indices, the one that is the same in all updates of an element of the
-block is its row (of A) or column (of B) in C; the other is k. Left out: double-doubles, of which a
-sum takes many instructions.
+How it works
+------------
+1. The recording tells which element of a matrix each register component holds.
+2. A multiply-add that accumulates products of elements of two different matrices is part of a
+   rank-1 update.
+3. An operand has two indices. The one that is the same in all updates of an element of the block is
+   its row (of A) or column (of B) in C; the other one is k.
+
+Double-doubles aren't supported, since a sum takes many instructions.
 """
 
 from collections.abc import Iterator
@@ -17,8 +21,8 @@ import numpy as np
 from cypresskit.il import Instruction
 from cypresskit.machine.record import Recording
 
-Component = tuple[int, int]  # a register and which of its components
-Sum = tuple[Component, Component, Component]  # what grows, and the factors of what is added
+Component = tuple[int, int]  # register number, component
+Sum = tuple[Component, Component, Component]  # accumulator, and the factors of the product
 
 
 @dataclass(frozen=True)
@@ -35,31 +39,28 @@ class Origin:
 
 @dataclass(frozen=True)
 class Update:
-    """At ``step``, the register component ``total`` grew by ``a`` times ``b``; each is a (register,
-    component).
-    """
+    """A multiply-add: at ``step``, the component ``total`` grew by ``a`` times ``b``."""
 
     step: int
-    total: tuple[int, int]
-    a: tuple[int, int]
-    b: tuple[int, int]
+    total: Component
+    a: Component
+    b: Component
     from_a: Origin
     from_b: Origin
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A register block. ``totals`` maps (row, column) of C to the (register, component) that holds
-    it; ``a`` maps (row, phase) and ``b`` (phase, column), where a phase is one of the steps of k
-    whose operands are held at the same time. ``k_axis``: for A and for B, whether k is the stored
-    row (0) or column (1). ``words``: of a number, 1 or 2.
+    """A register block.
+
+    A *phase* is one of the values of k whose operands are held at the same time.
     """
 
-    totals: dict[tuple[int, int], tuple[int, int]]
-    a: dict[tuple[int, int], tuple[int, int]]
-    b: dict[tuple[int, int], tuple[int, int]]
-    k_axis: tuple[int, int]
-    words: int
+    totals: dict[tuple[int, int], Component]  #: by (row, column) of C
+    a: dict[tuple[int, int], Component]  #: by (row, phase)
+    b: dict[tuple[int, int], Component]  #: by (phase, column)
+    k_axis: tuple[int, int]  #: for A and for B: whether k is the stored row (0) or column (1)
+    words: int  #: of an element: 1 or 2
     updates: tuple[Update, ...]
 
     @property
@@ -76,30 +77,40 @@ class Block:
 
     @cached_property
     def updates_at(self) -> dict[int, list[Update]]:
-        """The updates by step; steps without one are left out."""
+        """The updates of each step that has some."""
         steps: dict[int, list[Update]] = {}
         for update in self.updates:
             steps.setdefault(update.step, []).append(update)
         return steps
 
     def place(self, update: Update) -> tuple[int, int]:
-        """The row and column of C that an update adds to."""
+        """Return the row and column of C that an update adds to."""
         return update.from_a[1 - self.k_axis[0]], update.from_b[1 - self.k_axis[1]]
 
 
 def elements(recording: Recording, words: int) -> np.ndarray:
-    """The element of a matrix that each register component holds after each step: resource, row and
-    column, -1 where it holds none; int64 of shape (steps, registers, 4, 3). A number has so many
-    ``words``.
+    """Return the matrix element that each register component holds after each step.
+
+    Parameters
+    ----------
+    recording
+        The run.
+    words
+        Words per element, 1 or 2.
+
+    Returns
+    -------
+    numpy.ndarray
+        Resource, row and column, -1 for none; int64 of shape (steps, registers, 4, 3).
     """
     tables = []
     for resource, (rows, width, per_texel) in recording.textures.items():
         row, word = np.divmod(np.arange(rows * width * per_texel), width * per_texel)
         tables.append(np.stack([np.full(len(row), resource), row, word // words], axis=1))
-    nothing = np.full((1, 3), -1)  # for the held word -1
+    nothing = np.full((1, 3), -1)  # index -1: no element
     table = np.concatenate([*tables, nothing])
     held = recording.held
-    if words == 2:  # a double is there if both of its words are
+    if words == 2:  # both words of a double have to be there
         low = held[..., ::2]
         is_whole = (low % 2 == 0) & (held[..., 1::2] == low + 1)
         held = np.where(np.repeat(is_whole, 2, axis=-1), held, -1)
@@ -107,7 +118,7 @@ def elements(recording: Recording, words: int) -> np.ndarray:
 
 
 def _updates(recording: Recording, words: int) -> Iterator[Update]:
-    """What multiply-adds add to the sums of products of two matrices' elements."""
+    """Yield the multiply-adds that accumulate products of elements of two matrices."""
     held = elements(recording, words)
     sums = [_sums(i, words) for i in recording.program.body]
     for step in range(1, len(recording)):
@@ -120,7 +131,7 @@ def _updates(recording: Recording, words: int) -> Iterator[Update]:
 
 
 def _sums(i: Instruction, words: int) -> list[Sum]:
-    """The register components that a multiply-add adds to, each with its two factors."""
+    """Return the register components that a multiply-add accumulates, each with its two factors."""
     if i.dest is None or i.opcode not in (("dmad",) if words == 2 else ("mad", "fma")):
         return []
     plain = all(s.register.kind == "r" and not s.modified for s in i.sources)
@@ -136,7 +147,13 @@ def _sums(i: Instruction, words: int) -> list[Sum]:
 
 
 def find_block(recording: Recording) -> Block:
-    """The register block of a recorded run. Raises ``ValueError`` if the run keeps none."""
+    """Find the register block of a recorded run.
+
+    Raises
+    ------
+    ValueError
+        If the run keeps no block in registers.
+    """
     opcodes = [i.opcode for i in recording.program.body]
     pairs = opcodes.count("dadd") > opcodes.count("dmad")  # of doubles
     words = 2 if "dmad" in opcodes else 1
@@ -152,9 +169,9 @@ def find_block(recording: Recording) -> Block:
                 cells[index].append(cell)
     if not totals:
         raise ValueError(
-            f"{recording!r} shows no register block: no multiply-add adds a product of elements"
-            " fetched from two matrices to its own destination. Double-doubles can't be drawn, nor"
-            " matrices in g[], nor single steps of k."
+            f"{recording!r} shows no register block: no multiply-add accumulates products of"
+            " elements of two textures. Double-doubles, matrices in g[] and a single value of k"
+            " can't be drawn."
         )
     a = {(i, phase): cell for i, cells in operands[0].items() for phase, cell in enumerate(cells)}
     b = {(phase, j): cell for j, cells in operands[1].items() for phase, cell in enumerate(cells)}
@@ -162,7 +179,7 @@ def find_block(recording: Recording) -> Block:
 
 
 def _k_axis(updates: list[Update], name: str) -> int:
-    """The axis of k in an operand, 0 for rows, 1 for columns: the index that varies for one element
+    """Return the axis of k in an operand (0 rows, 1 columns): the index that varies for one element
     of C.
     """
     seen: dict[tuple[int, int], list[Origin]] = {}

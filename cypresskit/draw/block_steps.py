@@ -1,6 +1,4 @@
-"""A recorded run of a work-item, step by step, as the picture of its register block shows it: each
-number, which registers a step reads and writes, what it fetches and stores, and all of it in words.
-"""
+"""What the picture of a register block shows in each step: numbers, accesses, and captions."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,16 +15,16 @@ from cypresskit.kernels.convention import MATRICES
 from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
 
-SHOWN = 6  # terms of a sum that are written
+MAX_TERMS = 6  # of a sum that are written
 FLOW = {
     "loop": "enters the loop",
-    "endloop": "ends a turn of the loop",
+    "endloop": "ends an iteration of the loop",
     ("break", True): "stays in the loop",
     ("break", False): "leaves the loop",
-    ("if", True): "holds: runs what follows",
-    ("if", False): "does not hold: skips what follows",
+    ("if", True): "is true: runs the following lines",
+    ("if", False): "is false: skips the following lines",
 }
-#: What a step does in the matrices, in the order of ``BlockSteps.marks``.
+#: The accesses of a step in ``BlockSteps.marks``.
 FETCHED = slice(0, 2)
 READ = slice(2, 4)
 WRITTEN = 4
@@ -34,21 +32,27 @@ WRITTEN = 4
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A group of register components in each step: their numbers, and the widths of frames around
-    those that are written or read; each of shape (steps, cells).
-    """
+    """A group of register components; arrays of shape (steps, cells)."""
 
     values: np.ndarray
-    wrote: np.ndarray
-    read: np.ndarray
+    wrote: np.ndarray  #: width of a frame around written components, or 0
+    read: np.ndarray  #: width of a frame around read components, or 0
 
 
 class BlockSteps:
-    """Every number in the picture for each step, from one pass over a recording.
+    """All numbers and texts of the picture, from one pass over a recording.
 
-    ``k``: of A's columns, then of B's rows, -1 where none is whole. ``marks``: the row and the
-    column of what a step fetches of A and of B, reads of A and of B, and writes of C, NaN for
-    none. ``groups``: the block, B's rows and A's columns.
+    Attributes
+    ----------
+    k
+        The k of A's columns, then of B's rows, after each step; -1 where none is complete.
+    marks
+        Row and column of what a step fetches of A and B, reads of A and B, and writes of C; NaN for
+        none. Shape (steps, 5, 2).
+    groups
+        The cells of the block, of B's rows and of A's columns.
+    captions
+        The text of each step.
     """
 
     def __init__(self, recording: Recording, block: Block) -> None:
@@ -75,7 +79,7 @@ class BlockSteps:
             self.captions[-1] += f"\n{self._summary()}"
 
     def _k(self) -> np.ndarray:
-        """The k of A's columns, then of B's rows, after each step."""
+        """Return the k of A's columns, then of B's rows, after each step."""
         block = self.block
         k = np.full((self.steps, 2, block.phases), -1)
         for matrix, (group, axis) in enumerate(zip((block.a, block.b), block.k_axis)):
@@ -84,13 +88,13 @@ class BlockSteps:
                 register, component = np.array(cells).T
                 operand = self.held[:, register, component]
                 places = operand[:, :, 1 + axis]
-                # Half old and half new while it is fetched: then no k is shown.
+                # While some elements are still of the previous k, none is shown.
                 is_whole = (operand[:, :, 0] == matrix) & (places == places[:, :1])
                 k[:, matrix, phase] = np.where(is_whole.all(axis=1), places[:, 0], -1)
         return k.reshape(self.steps, -1)
 
     def _read(self) -> np.ndarray:
-        """Which register components each step's multiply-adds read as operands."""
+        """Return which register components the multiply-adds of each step read."""
         read = np.zeros(self.bits.shape, bool)
         for step, updates in self.updates.items():
             for update in updates:
@@ -99,7 +103,7 @@ class BlockSteps:
         return read
 
     def _marks(self) -> np.ndarray:
-        """The row and column of what each step does in the matrices."""
+        """Return row and column of each step's accesses to the matrices."""
         marks = np.full((self.steps, 5, 2), np.nan, np.float32)
         for step, (resource, x, y, _) in self.fetched.items():
             if resource in MATRICES:
@@ -111,7 +115,7 @@ class BlockSteps:
         return marks
 
     def _cells(self, cells: list[tuple[int, int]], wrote: np.ndarray, read: np.ndarray) -> Cells:
-        """A group of register components in each step."""
+        """Return a group of register components."""
         register, component = np.array(cells).T
         words = component[:, np.newaxis] + np.arange(self.block.words)
         bits = np.ascontiguousarray(self.bits[:, register[:, np.newaxis], words])
@@ -130,13 +134,13 @@ class BlockSteps:
         return f"C[{rows[0]}:{rows[-1] + 1}, {columns[0]}:{columns[-1] + 1}]"
 
     def _number(self, step: int, cell: tuple[int, int]) -> str:
-        """A register component's value after a step, as text."""
+        """Return a register component's value after a step, as text."""
         register, component = cell
         bits = self.bits[step, register, component : component + self.block.words]
         return short(float(bits.view(self.dtype)[0]))
 
     def _caption(self, step: int) -> str:
-        """What a step does."""
+        """Return the caption of a step."""
         recording = self.recording
         line = recording.line(step)
         text = without_remark(recording.program.lines[line - 1]).strip()
@@ -144,31 +148,31 @@ class BlockSteps:
         return head + self._meaning(step, text)
 
     def _summary(self) -> str:
-        """What the whole run came to."""
+        """Return the totals of the run."""
         matrices = self.recording.textures
         fetched = [
             matrices[resource][2] // self.block.words
             for resource, *_ in self.fetched.values()
             if resource in MATRICES
         ]
-        brought = f"{len(fetched)} fetches brought {sum(fetched)} numbers of A and B"
-        used = "each is"
+        brought = f"{len(fetched)} fetches returned {sum(fetched)} numbers of A and B"
+        used = "each is used"
         numbers = sum(fetched)
         if self.recording.program.lds:
             updates = self.block.updates
             numbers = len({origin for u in updates for origin in (u.from_a, u.from_b)})
-            brought += ", the LDS what others had fetched"
-            used = f"each of the {numbers} that it multiplied is"
+            brought += ", the LDS those that other work-items had fetched"
+            used = f"each of the {numbers} numbers that it multiplied is used"
         products = sum(map(len, self.updates.values()))
         stores = len(self.stored)
         uses = 2 * products / numbers
         parts = [brought, f"{used} in {uses:.3g} of the {products} multiply-adds"]
         if stores:
             parts.append(f"{stores} {plural('store', stores)}")
-        return f"**{self.where} is done**: {'; '.join(parts)}."
+        return f"**{self.where} is complete**: {'; '.join(parts)}."
 
     def _meaning(self, step: int, text: str) -> str:
-        """What an instruction, written as ``text``, does in a step."""
+        """Return what an instruction, written as ``text``, does in a step."""
         recording = self.recording
         instruction = recording.program.body[recording.at[step]]
         if step in self.updates:
@@ -179,7 +183,7 @@ class BlockSteps:
         if instruction.op.kind == "lds" and instruction.dest:
             got = self._register(instruction, step)
             what = self._loaded(instruction, step)
-            return f"takes {what} from the LDS into {instruction.dest.register}: {got}"
+            return f"loads {what} from the LDS into {instruction.dest.register}: {got}"
         if step in self.stored:
             source = instruction.sources[0].register
             return f"stores {source} to element {self.stored[step]} of global memory"
@@ -195,7 +199,7 @@ class BlockSteps:
         return instruction.op.meaning
 
     def _growth(self, step: int) -> str:
-        """By what a step's multiply-adds let the block grow."""
+        """Return by how much a step's multiply-adds increase the block."""
         updates = self.updates[step]
         c = _span([self.block.place(update) for update in updates], "C")
         a = _span([update.from_a for update in updates], "A")
@@ -204,7 +208,7 @@ class BlockSteps:
         return f"{c} grows by {a} times {b}, to {total}"
 
     def _texel(self, step: int) -> str:
-        """What a step fetches."""
+        """Return what a step fetches."""
         resource, x, y, is_inside = self.fetched[step]
         name = MATRICES.get(resource, f"resource {resource}")
         if not is_inside:
@@ -213,7 +217,7 @@ class BlockSteps:
         return f"{name}[{y}, {x * width}:{(x + 1) * width}]"
 
     def _loaded(self, instruction: Instruction, step: int) -> str:
-        """What a load from the LDS brings."""
+        """Return what a load from the LDS returns."""
         assert instruction.dest is not None
         written = list(instruction.dest.written)
         held = self.held[step, instruction.dest.register.index, written]
@@ -223,15 +227,16 @@ class BlockSteps:
         return _span(held[:, 1:].tolist(), MATRICES[matrix])
 
     def _flow(self, instruction: Instruction, step: int) -> str:
-        """Where the flow goes on."""
+        """Return where execution continues."""
         at = self.recording.at
         is_next = step + 1 == len(at) or at[step + 1] == at[step] + 1
         flow = instruction.op.flow
         return FLOW.get((flow, is_next), FLOW.get(flow, "goes on"))
 
     def _register(self, instruction: Instruction, step: int) -> str:
-        """The result of an instruction as text, read in its own type; of a copy or fetch, in the
-        kernel's precision.
+        """Return the result of an instruction as text.
+
+        It is read in the instruction's type; after a copy or a fetch, in the kernel's precision.
         """
         dest, result = instruction.dest, instruction.op.result
         assert dest is not None and dest.register.index is not None
@@ -254,7 +259,8 @@ class BlockSteps:
         return _listed(texts[:1] if len(set(texts)) == 1 else texts)
 
     def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:
-        """(number, (frame, words)) for each element of the block: its sum from that frame on.
+        """Yield (number, (frame, text)) for each element of the block: its sum from that frame on.
+
         ``first`` is the frame of the recording's first step.
         """
         cells = list(self.block.totals.values())
@@ -271,8 +277,8 @@ class BlockSteps:
                 total = self._number(step, update.total)
                 so_far = terms[update.total]
                 so_far.append(f"{a} \N{MULTIPLICATION SIGN} {b}")
-                written = " + ".join(so_far[-SHOWN:])
-                if len(so_far) > SHOWN:
+                written = " + ".join(so_far[-MAX_TERMS:])
+                if len(so_far) > MAX_TERMS:
                     written = f"... + {written}"
                 last = f"{_span([update.from_a], 'A')} times {_span([update.from_b], 'B')}"
                 count = f"{len(so_far)} {plural('term', len(so_far))}"
@@ -281,7 +287,7 @@ class BlockSteps:
                 yield cells.index(update.total), (first + step, sentence)
 
     def rounds(self) -> list[int]:
-        """The first step of each rank-1 update."""
+        """Return the first step of each rank-1 update."""
         axis = self.block.k_axis[0]
         by_k = groupby(self.updates.items(), lambda entry: entry[1][0].from_a[axis])
         return [next(steps)[0] for _, steps in by_k]
@@ -292,12 +298,12 @@ def _listed(values: list[str]) -> str:
 
 
 def _span(places: Iterable, name: str) -> str:
-    """Elements as text: ``A[3, 8:12]``."""
+    """Return elements as text: ``A[3, 8:12]``."""
     rows, columns = zip(*((place[0], place[1]) for place in places))
     return f"{name}[{_range(rows)}, {_range(columns)}]"
 
 
 def _range(numbers: Sequence[int]) -> str:
-    """Consecutive numbers as a slice."""
+    """Return consecutive numbers as a slice."""
     first, last = min(numbers), max(numbers)
     return str(first) if first == last else f"{first}:{last + 1}"

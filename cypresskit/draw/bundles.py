@@ -1,8 +1,8 @@
-"""A kernel's loop as VLIW bundles: the IL line in each slot, the registers read, the results passed
-through PV and PS.
+"""A kernel's loop as VLIW bundles: the IL line in each slot, the registers read, and the results
+passed through PV and PS.
 
-Drawn from compiled code, a frame for each bundle. A line of IL and the operations made from it
-share a color. Left out: fetches, and bundles outside the main loop.
+Drawn from compiled code, a frame per bundle. A line of IL and the operations compiled from it have
+the same color. Fetches, and bundles outside the main loop, aren't drawn.
 """
 
 from collections.abc import Sequence
@@ -21,34 +21,45 @@ from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
 
-# The stage, in pixels: the lines of IL, the table of bundles, and the bundle that runs.
+# The stage, in pixels: the lines of IL, the table of bundles, and the current bundle.
 WIDTH, HEIGHT, TOP = 1250, 420, 34
 LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
-LISTED = 17  # lines of IL in sight
-TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # and rows at most in a column of the table
+LISTED = 17  # visible lines of IL
+TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # with at most so many rows per column
 DETAIL_LEFT = 860
-SLOT = 72  # the width of a slot of the bundle that runs
-PORTS_TOP, PORT = 124, 26  # where its read ports begin, and the height of one
-CODE_KEYS = 10_000  # between the keys of one compilation's lines and the next's
+SLOT = 72  # width of a slot of the current bundle
+PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
+CODE_KEYS = 10_000  # distance between the keys of two compilations
 IDLE = len(theme.SERIES)
-COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines, and of an empty slot
+COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
 SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
 
 
 def bundles(*codes: Code | Source) -> Player:
-    """A player of the bundles of a kernel's main loop, a frame for each; several compilations are
-    scenes.
+    """Draw the bundles of a kernel's main loop, a frame each. Several compilations are scenes.
 
-    ``codes`` are compiled kernels, or what is to be compiled: programs, kernels by name, text or
-    file; by default "sgemm_tn". Raises ``ValueError`` for code without ALU bundles.
+    Parameters
+    ----------
+    codes
+        Compiled code (``ck.compile``); or programs and kernels, which are compiled. By default
+        "sgemm_tn".
+
+    Raises
+    ------
+    ValueError
+        If a main loop has no ALU bundles.
+
+    Examples
+    --------
+    >>> ck.draw.bundles("sgemm_tn", "dgemm_tn")
     """
     compiled = nonempty(
         map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code
     )
     loops = [_loop(code, CODE_KEYS * n) for n, code in enumerate(compiled)]
     sheet = Sheet("VLIW bundles: " + ", ".join(loop.name for loop in loops))
-    label = "Lines of IL; bundles of five slots; the bundle that runs, its read ports and slots"
+    label = "Lines of IL; bundles of five slots; the current bundle, its read ports and slots"
     sheet.stage(label, WIDTH, HEIGHT)
     _draw_listing(sheet, loops)
     _draw_table(sheet, loops)
@@ -58,8 +69,8 @@ def bundles(*codes: Code | Source) -> Player:
     captions = [words for loop in loops for words in loop.captions()]
     lines = (line for loop in loops for line in loop.text())
     note = sheet.note(
-        "Of each bank (x y z w) one register can be read in each of three cycles. What comes from"
-        " the bundle before, over PV or PS, needs no port."
+        "In each of three cycles, each bank (x y z w) can read one register. Results of the"
+        " previous bundle arrive through PV or PS and need no port."
     )
     scenes = [(loop.name, len(loop.bundles)) for loop in loops]
     filled = [bundle.filled for bundle in loops[0].bundles]
@@ -79,16 +90,13 @@ def _compiled(given: Code | Source) -> Code:
 
 @dataclass(frozen=True, eq=False)
 class _Loop:
-    """The bundles of a main loop. ``firsts``: the bundles that begin a clause, which can read
-    nothing from PV or PS. ``used``: the lines of IL that the loop comes from; their keys are
-    ``first_key`` and their numbers.
-    """
+    """The bundles of a main loop."""
 
     code: Code
     bundles: Sequence[Bundle]
-    firsts: set[int]
-    used: Sequence[int]
-    first_key: int
+    firsts: set[int]  #: bundles that start a clause, and so can't read PV or PS
+    used: Sequence[int]  #: lines of IL that the loop is compiled from
+    first_key: int  #: the key of a line is this plus its number
 
     @property
     def name(self) -> str:
@@ -101,9 +109,9 @@ class _Loop:
     def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
 
-    def handed(self, n: int) -> list[tuple[int, int]]:
-        """(slot of the bundle before, slot of bundle ``n``) for every result passed through PV or
-        PS.
+    def passed(self, n: int) -> list[tuple[int, int]]:
+        """Return the results that bundle ``n`` reads through PV or PS: (slot of origin, reading
+        slot) pairs.
         """
         pairs = {
             (4 if r.kind == "ps" else r.channel, o.slot)
@@ -114,9 +122,7 @@ class _Loop:
         return sorted(pairs)
 
     def ports(self, n: int) -> dict[tuple[int, int], tuple[int, list[int]]]:
-        """The read ports in use: (cycle, bank) to the register read there and the slots that take
-        it.
-        """
+        """Return the used read ports: (cycle, bank) to the register, and the slots that read it."""
         used: dict[tuple[int, int], tuple[int, list[int]]] = {}
         for o in self.bundles[n].operations:
             swizzles = SCALAR_SWIZZLES if o.slot == 4 else VECTOR_SWIZZLES
@@ -127,7 +133,7 @@ class _Loop:
         return used
 
     def story(self, line: int) -> str:
-        """Where a line of IL is done, as a sentence."""
+        """Return a sentence on where a line of IL runs."""
         places = [
             f"{n + 1} {'xyzwt'[o.slot]}"
             for n, bundle in enumerate(self.bundles)
@@ -135,53 +141,53 @@ class _Loop:
             if o.line == line
         ]
         return (
-            f"**Line {line}**, {self.lines[line - 1]}, is done in these bundles and slots:"
+            f"**Line {line}**, {self.lines[line - 1]}, runs in these bundles and slots:"
             f" {', '.join(places)}."
         )
 
     def captions(self) -> list[str]:
-        """The frames' captions; the last sums up the loop."""
+        """Return the captions. The last one summarizes the loop."""
         *captions, last = (self.say(n) for n in range(len(self.bundles)))
         return [*captions, f"{last}\n{self.summary()}"]
 
     def say(self, n: int) -> str:
-        """A frame's caption."""
+        """Return the caption of bundle ``n``."""
         bundle = self.bundles[n]
         ports = len(self.ports(n))
-        handed = len(self.handed(n))
+        passed = len(self.passed(n))
         lines = sorted({o.line for o in bundle.operations})
-        first = ", first of its clause" if n in self.firsts else ""
-        passed = f", {handed} from PV or PS" if handed else ""
+        first = " (first of its clause)" if n in self.firsts else ""
+        from_before = f", {passed} {plural('result', passed)} from PV or PS" if passed else ""
         return (
             f"**{self.name}**, bundle {n + 1} of {len(self.bundles)}{first}:"
-            f" {bundle.filled} of 5 slots,"
-            f" IL {plural('line', len(lines))} {', '.join(map(str, lines))};"
-            f" {ports} of 12 read ports{passed}."
+            f" {bundle.filled} of 5 slots used,"
+            f" for IL {plural('line', len(lines))} {', '.join(map(str, lines))};"
+            f" {ports} of 12 read ports used{from_before}."
         )
 
     def summary(self) -> str:
-        """What a turn of the loop comes to, as on the kernel's card."""
+        """Return the statistics of an iteration."""
         card = self.code.card()
         count = card.loop_bundles
         filled = sum(bundle.filled for bundle in self.bundles)
         mads = f", {card.mads} {plural('multiply-add', card.mads)}" if card.mads else ""
         return (
-            f"**A turn of the loop**: {count} {plural('bundle', count)}{mads};"
+            f"**One iteration of the loop**: {count} {plural('bundle', count)}{mads};"
             f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
             f" full. It takes a wavefront {card.loop_clocks} clocks."
         )
 
     def text(self) -> list[str]:
-        """The loop's bundles, a line for each."""
+        """Return the bundles of the loop, a line each."""
         lines = [
-            f"{self.name}: {len(self.bundles)} bundles in the loop (*: a clause begins),"
+            f"{self.name}: {len(self.bundles)} bundles in the loop (* starts a clause),"
             f" {self.code.gprs} registers"
         ]
         for n, bundle in enumerate(self.bundles):
             names = {o.slot: _abbrev(o.name) for o in bundle.operations}
             slots = " ".join(f"{names.get(slot, '-'):7}" for slot in range(5))
             mark = "*" if n in self.firsts else " "
-            lines.append(f"  {n + 1:3}{mark} {slots} {len(self.handed(n))} handed on")
+            lines.append(f"  {n + 1:3}{mark} {slots} {len(self.passed(n))} passed on")
         return lines
 
 
@@ -195,9 +201,9 @@ def _loop(code: Code, first_key: int = 0) -> _Loop:
 
 
 def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
-    """The lines of IL around those of the current bundle, in their colors."""
+    """Draw the lines of IL around those of the current bundle."""
     shown, whole = [""], [""]  # the texts of all lines, cut and uncut
-    rows = []  # of each bundle and each place: the text's number, color, key, and a frame's width
+    rows = []  # per bundle and row: number of the text, color, key, width of a frame
     for loop in loops:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
@@ -234,9 +240,9 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
 
 
 class _Table(NamedTuple):
-    """The slots of all bundles of a loop, each of shape (frames, slots): centers and sizes, color
-    and key, and the width of a frame around the current bundle's. Bundles get their colors when
-    they run.
+    """The slots of all bundles of a loop; arrays of shape (frames, slots).
+
+    Slots are colored from the frame on in which their bundle is current.
     """
 
     x: np.ndarray
@@ -245,11 +251,11 @@ class _Table(NamedTuple):
     height: np.ndarray
     color: np.ndarray
     key: np.ndarray
-    now: np.ndarray
+    now: np.ndarray  # width of the frame around slots of the current bundle
 
 
 def _table(loop: _Loop) -> _Table:
-    """The layout of a loop's slots, in as many columns as they need."""
+    """Return the layout of a loop's slots, in as many columns as needed."""
     count = len(loop.bundles)
     columns = -(-count // TABLE_ROWS)
     rows = -(-count // columns)
@@ -275,7 +281,7 @@ def _table(loop: _Loop) -> _Table:
 
 
 def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
-    """Draw all bundles of each loop, with the current one framed."""
+    """Draw all bundles of each loop, with a frame around the current one."""
     sheet.words(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
     tables = zip(*(_table(loop) for loop in loops))
     x, y, w, h, color, key, now = map(together, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
@@ -283,7 +289,7 @@ def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     sheet.ring(source, "w", "h", "now", "ink")
 
 
-# Where the parts of the bundle that runs stand.
+# Positions of the parts of the current bundle.
 SLOTS_X = DETAIL_LEFT + 40 + (np.arange(5) + 0.5) * (SLOT - 4)
 BANKS_X = SLOTS_X[:4]
 CYCLES_Y = PORTS_TOP + (np.arange(3) + 0.5) * PORT
@@ -293,50 +299,48 @@ NOW_TOP = NOW_Y - 13
 
 
 def _wires(loop: _Loop, n: int) -> tuple[list, list]:
-    """From each read port in use the way down beside the ports below it, and from there the wires
+    """Return the wires from each used read port into the slots: first past the ports below it, then
     into the slots; each as (x, y, x, y).
     """
-    ways, ends = [], []
+    drops, ends = [], []
     for (cycle, bank), (_, takers) in loop.ports(n).items():
         x, y = BANKS_X[bank], CYCLES_Y[cycle]
         gutter = x + SLOT / 2 - 10 + 4 * cycle
-        ways.append((x + SLOT / 2 - 16, y, gutter, y))
-        ways.append((gutter, y, gutter, PORTS_FOOT))
+        drops.append((x + SLOT / 2 - 16, y, gutter, y))
+        drops.append((gutter, y, gutter, PORTS_FOOT))
         ends += [
             (gutter, PORTS_FOOT, SLOTS_X[slot] + 9 * (cycle - 1), NOW_TOP)
             for slot in dict.fromkeys(takers)
         ]
-    return ways, ends
+    return drops, ends
 
 
-def _handed_on(loop: _Loop, n: int) -> list:
-    """From the slots of the bundle before to those that take their results, as (x, y, x, y)."""
+def _passed_on(loop: _Loop, n: int) -> list:
+    """Return arrows from the previous bundle's slots to those that read their results."""
     return [
         (SLOTS_X[giver], BEFORE_Y + 13, SLOTS_X[taker] + 18, NOW_TOP)
-        for giver, taker in loop.handed(n)[:5]
+        for giver, taker in loop.passed(n)[:5]
     ]
 
 
 def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
-    """The current bundle in detail: the bundle before it, the read ports, and a wire from each into
-    the slots.
+    """Draw the current bundle: the previous one, the read ports, and a wire from each into the
+    slots.
     """
     frames = [(loop, n) for loop in loops for n in range(len(loop.bundles))]
-    sheet.words(DETAIL_LEFT, 16, "This bundle", bold=True, size=14)
-    ways, ends = zip(*(_wires(loop, n) for loop, n in frames))
-    for name, lines, size in (("drops", ways, 0.1), ("wires", ends, 5)):
+    sheet.words(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
+    drops, ends = zip(*(_wires(loop, n) for loop, n in frames))
+    for name, lines, size in (("drops", drops, 0.1), ("wires", ends, 5)):
         x0, y0, x1, y1 = by_frame(lines, 4)
         sheet.arrows(name, (x0, y0), (x1, y1), color="soft", width=1.2, size=size)
     _draw_ports(sheet, frames)
-    x0, y0, x1, y1 = by_frame([_handed_on(loop, n) for loop, n in frames], 4)
-    sheet.arrows("handed on", (x0, y0), (x1, y1), color="wrote", width=2.5, size=8)
+    x0, y0, x1, y1 = by_frame([_passed_on(loop, n) for loop, n in frames], 4)
+    sheet.arrows("passed on", (x0, y0), (x1, y1), color="wrote", width=2.5, size=8)
     _draw_slots(sheet, frames)
 
 
 def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
-    """Draw the read ports, a row for each cycle and a column for each bank, with the registers that
-    are read there.
-    """
+    """Draw the read ports, a row per cycle and a column per bank, with their registers."""
     register = np.full((len(frames), 12), -1)
     for frame, (loop, n) in enumerate(frames):
         for (cycle, bank), (number, _) in loop.ports(n).items():
@@ -353,13 +357,13 @@ def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
 
 
 def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
-    """Draw the slots of the bundle before and of the current one, with their operations."""
+    """Draw the slots of the previous and of the current bundle, with their operations."""
     operations = [
         o.name for loop, n in frames if n == 0 for b in loop.bundles for o in b.operations
     ]
     names = ["", *dict.fromkeys(operations)]
     short = [_abbrev(name) for name in names]
-    for row, y, back in (("before", BEFORE_Y, 1), ("now", NOW_Y, 0)):
+    for row, y, back in (("previous", BEFORE_Y, 1), ("current", NOW_Y, 0)):
         name = np.zeros((len(frames), 5), int)
         color = np.full(name.shape, IDLE)
         key = np.full(name.shape, NO_KEY)
@@ -379,7 +383,7 @@ def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
 
 
 def _abbrev(name: str) -> str:
-    """An operation's name in about eight letters."""
+    """Return an operation's name in at most eight letters."""
     for part, letters in SHORT.items():
         name = name.replace(part, letters)
     return elided(name, 8)

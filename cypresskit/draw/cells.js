@@ -1,16 +1,14 @@
-// What load() does to a notebook's cells, in JupyterLab and Notebook 7.
+// Additions to a notebook's cells in JupyterLab and Notebook 7, made by load().
 import {KINDS, parts} from "./il_colors.js"
 
-// One that runs for over a second says so, beside it; after 15, which button stops it. What a
-// kernel that is gone has left of fields for guesses, sliders and the workbench says how they come
-// back.
+// Show how long the running cell has taken and, after 15 seconds, the button that stops it. Explain
+// how to restore widgets whose kernel has ended.
 ;(() => {
   if (window.cypresskitClock) return
   window.cypresskitClock = true
-  const BACK =
-    "Fields for guesses, sliders and the workbench come back when their cells run: in the menu " +
-    "Run, choose Run All Cells. What you guessed has to be entered again; a kernel is kept in " +
-    "its file."
+  const RESTORE_HELP =
+    "Fields for guesses, sliders and the workbench need a running kernel: in the menu Run, choose " +
+    "Run All Cells. Enter your guesses again; your kernels are saved in their files."
   const rule =
     ".jp-InputPrompt[data-works]::after " +
     "{ content: attr(data-works); display: block; white-space: pre }"
@@ -20,7 +18,8 @@ import {KINDS, parts} from "./il_colors.js"
   setInterval(() => {
     if (document.hidden) return
     for (const {firstChild: text} of document.querySelectorAll(".jp-OutputArea-output"))
-      if (text?.nodeValue === "Error displaying widget: model not found") text.nodeValue = BACK
+      if (text?.nodeValue === "Error displaying widget: model not found")
+        text.nodeValue = RESTORE_HELP
     const first = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].find((one) =>
       one.textContent.includes("*"),
     )
@@ -35,24 +34,22 @@ import {KINDS, parts} from "./il_colors.js"
   }, 250)
 })()
 
-// IL has colors where a reader edits it: the lines between '''. The editor knows Python alone and
-// takes no other language without an extension, so its text is left as it is: ranges of it are
-// given names, and the browser paints these (the CSS Custom Highlight API; without it nothing
-// happens).
+// Highlight IL in cells: the lines between '''. The editor supports only Python, so its elements
+// aren't changed: the CSS Custom Highlight API colors ranges of the text. Without it nothing happens.
 ;(() => {
   if (!window.CSS?.highlights || window.cypresskitColors) return
   window.cypresskitColors = true
   const rules = KINDS.map(
     (kind) => `::highlight(il-${kind}) { color: var(--jp-mirror-editor-${kind}-color) }`,
   )
-  // The editor takes the rest for a string.
+  // The editor colors the rest as a string.
   rules.push("::highlight(il-rest) { color: var(--jp-content-font-color1) }")
   document.head.append(
     Object.assign(document.createElement("style"), {textContent: rules.join("\n")}),
   )
 
-  // The lines of an editor's IL. What is far from the screen is left out, first lines too: then it
-  // began above.
+  // The lines of IL in an editor. Lines far from the screen are missing in the page; if the first
+  // ones are, the IL started above.
   const lines = (editor) => {
     let inside = editor.firstElementChild.classList.contains("cm-gap")
     return [...editor.querySelectorAll(".cm-line")].filter((line) => {

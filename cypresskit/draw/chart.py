@@ -1,7 +1,7 @@
-"""A chart: a figure with Bokeh's own axes, grid, scales and legend, and curves on it.
+"""A chart: a figure with Bokeh's axes, grid, scales and legend, and lines on it.
 
-Its coordinates are the numbers themselves. The room around the axes is fixed, so that a still can
-be drawn of the same chart (``svg_export.py``) and charts side by side are level.
+The coordinates are data values. The borders around the axes are fixed, so that ``svg_export`` can
+draw the same chart and charts side by side are aligned.
 """
 
 from collections.abc import Sequence
@@ -30,35 +30,43 @@ from cypresskit.draw import theme
 from cypresskit.draw.sheet import Sheet, ticks_between
 from cypresskit.tables import elided
 
-WIDTH = 1100  # of a chart that has a picture for itself, in pixels
-BESIDE, RIGHT, ABOVE = 62, 12, 14  # the room around the axes: for the labels of y, and for marks
-BELOW = 46  # for the labels and the title of x
+WIDTH = 1100  # pixels of a chart that fills a picture
+# Borders around the axes, in pixels: the left one holds the labels of y, the bottom one those of x.
+LEFT, RIGHT, TOP, BOTTOM = 62, 12, 14, 46
 TEXT = "12px"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis from ``low`` to ``high``, linear or logarithmic, labelled at ``ticks``, by default
-    round numbers.
-    """
+    """The range and the labels of an axis."""
 
     title: str
     low: float
     high: float
     log: bool = False
-    ticks: Sequence[float] = ()
+    ticks: Sequence[float] = ()  #: round numbers by default
 
     def numbers(self) -> list[float]:
-        """The ticks within the axis."""
+        """Return the ticks between the ends of the axis."""
         ticks = self.ticks or ticks_between(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
 
 
 class Chart:
-    """Axes on a figure of their own: ``width`` pixels, of which the axes take ``height``.
+    """Axes on a new figure of a sheet.
 
-    A series' number gives it a color, a dash and a shape. ``legend`` has the name of each curve,
-    in the order in which they are drawn.
+    Parameters
+    ----------
+    sheet
+        The picture that gets the figure.
+    across, up
+        The axes of x and y.
+    label
+        The figure's name for screen readers.
+    height, width
+        Pixels of the axes, and of the whole figure.
+    legend
+        The names of the lines, in the order in which they are drawn.
     """
 
     def __init__(
@@ -73,21 +81,21 @@ class Chart:
         legend: Sequence[str] = (),
     ) -> None:
         self.sheet, self.across, self.up = sheet, across, up
-        self.width = width - BESIDE - RIGHT
+        self.width = width - LEFT - RIGHT
         self.height = height
         self._names = [_within(theme.readable(name), self.width) for name in legend]
         columns = self._columns()
-        below = BELOW + theme.ENTRY * -(-len(self._names) // columns)
+        below = BOTTOM + theme.ENTRY * -(-len(self._names) // columns)
         self.figure = sheet.framed(
             label,
-            (width, ABOVE + height + below),
+            (width, TOP + height + below),
             x_range=Range1d(across.low, across.high),
             y_range=Range1d(up.low, up.high),
             x_scale=LogScale() if across.log else LinearScale(),
             y_scale=LogScale() if up.log else LinearScale(),
-            min_border_left=BESIDE,
+            min_border_left=LEFT,
             min_border_right=RIGHT,
-            min_border_top=ABOVE,
+            min_border_top=TOP,
             min_border_bottom=below,
         )
         self._add_axis(across, 0, "below")
@@ -96,14 +104,14 @@ class Chart:
             self._legend = self._add_legend(columns)
 
     def _columns(self) -> int:
-        """How many names of the legend stand side by side."""
+        """Return the number of legend entries per row."""
         longest = max(
             (theme.KEY + theme.LETTER * len(name) for name in self._names), default=self.width
         )
         return max(1, min(len(self._names), int(self.width // longest)))
 
     def _add_axis(self, scale: Scale, dimension: int, place: str) -> None:
-        """Add an axis and its lines across the chart."""
+        """Add an axis and its grid lines."""
         ticks = scale.numbers()
         ticker = FixedTicker(ticks=ticks)
         axis = LinearAxis(
@@ -143,7 +151,7 @@ class Chart:
         return legend
 
     def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
-        """Draw a line in a series' color and dash, without points."""
+        """Draw a line without points. ``number`` selects its color and dash."""
         self._draw_line(np.asarray(x, float), np.asarray(y, float), number, line_width=2, **look)
 
     def curve(
@@ -157,8 +165,10 @@ class Chart:
         hollow: bool = False,
         alpha: float = 1.0,
     ) -> None:
-        """Draw a line with points that show ``words`` on hover; ``y`` (frames, points) follows the
-        frames.
+        """Draw a line with points that show ``words`` on hover.
+
+        If ``y`` has shape (frames, points), it follows the frames. ``number`` selects color, dash
+        and marker.
         """
         columns: dict[str, Any] = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
         source = self.sheet.source(f"points {name}", **columns, words=list(words))
@@ -174,7 +184,7 @@ class Chart:
         self._enter(line, points)
 
     def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, color: str, fill: str = "", **look):
-        """Draw a round mark at ``x``, ``y``, each of shape (frames, 1), that glides along."""
+        """Draw a round mark that glides along ``x`` and ``y``, each of shape (frames, 1)."""
         columns = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
         source = self.sheet.source(name, ("x", "y"), **columns)
         marks = self.sheet.glyph(Scatter, "x", "y", source=source, fill_color=None, **look)
@@ -187,7 +197,7 @@ class Chart:
         return self.sheet.colors.apply(line, line_color=theme.LINES[number % len(theme.LINES)])
 
     def _enter(self, *drawn: GlyphRenderer) -> None:
-        """Enter a curve into the legend, under the next of its names."""
+        """Add a line to the legend, under the next of its names."""
         entries = len(self._legend.items) if self._names else 0
         if entries < len(self._names):
             label = Value(self._names[entries])
@@ -195,5 +205,5 @@ class Chart:
 
 
 def _within(text: str, room: float) -> str:
-    """A text that takes about ``room`` pixels at most."""
+    """Cut a text to about ``room`` pixels."""
     return elided(text, int((room - theme.KEY) // theme.LETTER))

@@ -1,9 +1,8 @@
-"""The chip at work: wavefronts leave the map of C for a SIMD engine, stay there while they run, and
-come back done.
+"""The chip at work: each wavefront leaves the map of C for a SIMD engine, and returns when done.
 
-From timing reports, each drawn over its own time: when and on which engine each wavefront ran, how
-busy arithmetic and texture units, L2 slices and memory channels were. Several reports (sizes of a
-matrix, kernels) are scenes of one picture. What a report shows in each frame is in ``chip_scene``.
+Drawn from timing reports, each over its own duration: when and where each wavefront ran, and how
+busy arithmetic and texture units, L2 slices and memory channels were. Several reports (sizes,
+kernels) are scenes of one picture. ``chip_scene`` computes what a report shows in each frame.
 """
 
 from collections.abc import Sequence
@@ -23,21 +22,33 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate
 
 SIZES = (128, 256, 512, 1024, 2048)
-# Of a tile: to come, running, done.
-STATES = "faint", "c 0.38", "c"
+STATES = "faint", "c 0.38", "c"  # colors of a tile: not started, running, done
 IDLE = "faint 0.2", "faint 0.6"
-RUNNING = 40  # the height of the chart of running wavefronts
+RUNNING = 40  # pixels: height of the chart of running wavefronts
 
 
 def chip(
     reports: Report | Sequence[Report] | Source = "sgemm_tn",
     sizes: Sequence[int] = SIZES,
 ) -> Player:
-    """A player of the chip over the time of a report, or of several, one scene each.
+    """Draw the chip over the duration of one or more launches, one scene each.
 
-    ``reports`` come from ``simulate``, all for boards with equally many parts; a kernel is
-    simulated for ``sizes``, which reports have already. Raises ``ValueError`` if there are no
-    reports, or if the boards differ.
+    Parameters
+    ----------
+    reports
+        Reports of ``ck.simulate`` for boards with the same number of engines, L2 slices and memory
+        channels; or a kernel, which is simulated.
+    sizes
+        The sizes N for which a kernel is simulated.
+
+    Raises
+    ------
+    ValueError
+        If there are no reports, or the boards differ.
+
+    Examples
+    --------
+    >>> ck.draw.chip("sgemm_tn", [512, 1024])
     """
     if isinstance(reports, Source):
         kernel = resolve(reports)
@@ -58,13 +69,13 @@ def chip(
     _draw_dots(sheet, scenes, layout, places)
 
     legend = sheet.legend(
-        ("tile to come", "faint", "box"),
-        ("its wavefront runs", "c", "pale"),
-        ("tile done", "c", "box"),
-        ("a wavefront", "ink", "box"),
+        ("tile not started", "faint", "box"),
+        ("running", "c", "pale"),
+        ("done", "c", "box"),
+        ("wavefront", "ink", "box"),
         ("arithmetic (ALU)", "alu", "box"),
         ("texture unit", "texture", "box"),
-        ("L2, memory channel", "texture", "pale"),
+        ("L2 slice or memory channel", "texture", "pale"),
     )
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     return sheet.player(
@@ -79,32 +90,34 @@ def chip(
 
 
 def _scenes(reports: Sequence[Report]) -> list[Scene]:
-    """A scene for each report. Raises ``ValueError`` for reports that don't go together."""
+    """Return a scene for each report. Raises ``ValueError`` for reports that don't fit together."""
     boards = {
         (r.device.simd_engines, r.device.memory_channels, r.device.l2_slices) for r in reports
     }
     if len(boards) != 1:
         raise ValueError(
-            "the chip is drawn for one or more reports, all of boards with the same parts"
+            "these reports are for boards with different parts: pass reports for boards with the"
+            " same number of SIMD engines, L2 slices and memory channels"
         )
-    alone = len({report.kernel for report in reports}) == 1
+    is_one_kernel = len({report.kernel for report in reports}) == 1
     scenes = []
     for number, report in enumerate(reports):
         if not report.use:
             raise ValueError(
-                "the chip is drawn from reports that tell what its parts did: those of simulate"
+                f"{report.kernel}: this report doesn't say when each unit was busy: pass one that"
+                " ck.simulate returned"
             )
-        scenes.append(Scene(report, report.use, number, alone))
+        scenes.append(Scene(report, report.use, number, is_one_kernel))
     return scenes
 
 
 def _by_frame(values: Sequence) -> np.ndarray:
-    """A value of each scene, for all of its frames."""
+    """Repeat a value of each scene for all of its frames."""
     return np.repeat(values, FRAMES, axis=0)
 
 
 def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Draw the map of C."""
+    """Draw the map of C, a tile for one or more wavefronts."""
     left = layout.map_left
     for scene in scenes:
         if scene.has_a_tile_each:
@@ -112,10 +125,10 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
 
     is_vector = all(scene.report.size and scene.report.size[1] == 1 for scene in scenes)
     counts = [scene.grid.per_tile for scene in scenes]
-    tiles = ["each wavefront" if count == 1 else f"{count} wavefronts" for count in counts]
+    tiles = ["wavefront" if count == 1 else f"{count} wavefronts" for count in counts]
     result = "y" if is_vector else "C"
     heads = [
-        f"{'Simulated' if scene.skipped else result}: a tile for {wavefronts}"
+        f"{'Simulated' if scene.skipped else result}: one tile per {wavefronts}"
         for scene, wavefronts in zip(scenes, tiles)
     ]
     which = _by_frame(range(len(scenes)))
@@ -129,7 +142,7 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
 def _draw_dots(
     sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout, places: np.ndarray
 ) -> None:
-    """Draw the wavefronts that run."""
+    """Draw the running wavefronts."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
     x, y, width, key = map(together, columns, (np.nan, np.nan, HIDDEN, -1))
     look: dict = {"color": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
@@ -137,9 +150,7 @@ def _draw_dots(
 
 
 def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the engines with their bars. Returns the centers of all slots, of shape (engines, slots,
-    2).
-    """
+    """Draw the engines and their bars. Returns the centers of all slots: (engines, slots, 2)."""
     engines = scenes[0].report.device.simd_engines
     number = np.arange(engines)
     x, y = layout.engine_corners(number)
@@ -162,7 +173,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         line="line",
         columns={"busy": busy},
         key=_by_frame([engine_key(scene.number, number) for scene in scenes]),
-        tip="@words, wavefronts: @busy",
+        tip="@words: @busy wavefronts",
     )
     names = [f"engine {n}" if layout.across == 5 else str(n) for n in number]
     sheet.words(x + 6, y + 11, names, "soft", size=12)
@@ -194,14 +205,12 @@ def _draw_bars(
         moves=("y", "h"),
         columns={"percent": share},
         words=[f"SIMD engine {n}, {unit}" for n in number],
-        tip="@words: at work @percent %",
+        tip="@words: busy @percent %",
     )
 
 
 def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
-    """Draw the engines' slots for wavefronts, in a row or two. Returns their centers, of shape
-    (engines, slots, 2).
-    """
+    """Draw the wavefront slots of each engine. Returns their centers: (engines, slots, 2)."""
     x, y = layout.engine_corners(np.arange(scenes[0].report.device.simd_engines))
     slots = max(scene.report.active for scene in scenes)
     beside = -(-slots // 2) if slots > 4 else slots
@@ -217,7 +226,7 @@ def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np
 
 
 def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Draw how busy L2 slices and memory channels are."""
+    """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
     for row, (unit, (title, short)) in enumerate(rows.items()):
         share = together([scene.share(unit) for scene in scenes], 0)
@@ -238,7 +247,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
             moves=("x", "w"),
             columns={"percent": share},
             words=[f"{title} {i}" for i in range(count)],
-            tip="@words: at work @percent %",
+            tip="@words: busy @percent %",
         )
         names = [f"{short} {i}" for i in range(count)]
         if room < 60:
@@ -247,12 +256,12 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
-    """Draw the number of running wavefronts over time: it rises, stays level, and drains."""
+    """Draw the number of running wavefronts over time."""
     left, width, top = layout.left, layout.engines_width, layout.running_top
     engines = scenes[0].report.device.simd_engines
     slots = max(scene.report.active for scene in scenes) * engines
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
-    bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # a few are seen, too
+    bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # even one is visible
     pitch = width / FRAMES
     x = left + (np.arange(FRAMES) + 0.5) * pitch
 
@@ -262,5 +271,5 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     foot = top + RUNNING
     sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, color="c", alpha=0.45)
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
-    words = f"wavefronts running, of {slots} that fit"
+    words = f"running wavefronts (at most {slots})"
     sheet.words(left + width, top - 8, words, "soft", size=12, align="right")

@@ -1,8 +1,7 @@
-"""A report over its own time, as the picture of the chip shows it: which wavefronts run in each
-frame, where their tiles and dots are, how busy each part is, and all of it in words.
+"""What the picture of the chip shows of one report: positions, states and texts for each frame.
 
-A report on a long launch may have simulated only some of its rounds of wavefronts. Those alone are
-shown, one after the other, and the caption says how many there are besides.
+Of a long launch, a report may have simulated only some rounds of wavefronts. Those are shown one
+after the other, and the caption says how many were skipped.
 """
 
 from dataclasses import dataclass
@@ -17,34 +16,32 @@ from cypresskit.timing import Report
 from cypresskit.timing.report import Use
 
 FRAMES = 120  # of a report
-TILES = 1024  # in the map at most: then a tile stands for several wavefronts
+MAX_TILES = 1024  # with more wavefronts, a tile represents several
 LARGEST_TILE = 40.0  # pixels
-HIDDEN = 0.05  # the width of a dot that isn't seen
+HIDDEN = 0.05  # pixels: the width of a hidden dot
 LISTED = 12  # wavefronts of an engine that are listed
-# Keys by which a click chooses: of a scene first its wavefronts, by number, then its engines.
+# Keys of a scene: first its wavefronts, by number, then its engines.
 SCENE_KEYS, ENGINE_KEYS = 100_000, 50_000
 
 Number = TypeVar("Number", int, np.ndarray)
 
 
 def wavefront_key(scene: int, wavefront: Number) -> Number:
-    """The key of a wavefront of a scene; or the keys of several, by an array of their numbers."""
+    """Return the key of a wavefront in a scene, or the keys of several."""
     return SCENE_KEYS * scene + wavefront
 
 
 def engine_key(scene: int, engine: Number) -> Number:
-    """The key of a SIMD engine in a scene, or the keys of several."""
+    """Return the key of a SIMD engine in a scene, or the keys of several."""
     return SCENE_KEYS * scene + ENGINE_KEYS + engine
 
 
 @dataclass(frozen=True)
 class ChipLayout:
-    """Where the parts stand on the stage, in pixels, for a device's engines side by side
-    (``across``) in ``rows``.
-    """
+    """Positions on the stage, in pixels."""
 
-    across: int
-    rows: int
+    across: int  #: engines side by side
+    rows: int  #: rows of engines
     width: int = 1250
     map_left: int = 12
     map_side: int = 224
@@ -58,7 +55,9 @@ class ChipLayout:
 
     @classmethod
     def of(cls, device: Device) -> "ChipLayout":
-        """Five by four engines for the HD 5870; many are smaller."""
+        """Return the layout for a device: five by four engines for the HD 5870, smaller ones for
+        more.
+        """
         across = 5 if device.simd_engines <= 20 else 10
         rows = -(-device.simd_engines // across)
         return cls(across, rows) if rows <= 6 else cls(across, rows, engine_height=52, dot=4)
@@ -73,7 +72,7 @@ class ChipLayout:
 
     @property
     def rows_above(self) -> int:
-        """The rows of engines above the L2 slices and the memory channels."""
+        """The rows of engines above the L2 slices and memory channels."""
         return (self.rows + 1) // 2
 
     @property
@@ -82,12 +81,12 @@ class ChipLayout:
 
     @property
     def engine_size(self) -> tuple[int, int]:
-        """The width and height of an engine."""
+        """Width and height of an engine."""
         width = (self.engines_width + self.gap) // self.across - self.gap
         return width, self.engine_height - self.gap
 
     def engine_corners(self, number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The upper left corners of engines: x and y."""
+        """Return x and y of the engines' upper left corners."""
         row, column = np.divmod(number, self.across)
         x = self.left + column * (self.engine_size[0] + self.gap)
         is_below = row >= self.rows_above
@@ -101,7 +100,7 @@ class ChipLayout:
 
 
 class Grid(NamedTuple):
-    """The map of C: tiles across and down, and wavefronts to a tile."""
+    """The map of C: tiles across and down, and wavefronts per tile."""
 
     across: int
     down: int
@@ -109,17 +108,17 @@ class Grid(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """The map's tiles, each of shape (frames, tiles)."""
+    """The tiles of the map, each array of shape (frames, tiles)."""
 
     x: np.ndarray
     y: np.ndarray
     size: np.ndarray
-    state: np.ndarray  # to come, running, done
+    state: np.ndarray  # 0 not started, 1 running, 2 done
     key: np.ndarray
 
 
 class Dots(NamedTuple):
-    """The running wavefronts' dots, each of shape (frames, dots)."""
+    """The running wavefronts, each array of shape (frames, dots)."""
 
     x: np.ndarray
     y: np.ndarray
@@ -129,55 +128,53 @@ class Dots(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A report with its record of the units, the scene's number, and whether all scenes are of one
-    kernel.
-    """
+    """One report in the picture of the chip."""
 
     report: Report
-    use: Use
+    use: Use  #: the report's record of the units
     number: int
-    alone: bool
+    is_one_kernel: bool  #: whether all scenes show the same kernel
 
     @property
     def name(self) -> str:
         size = self.report.size
-        if size is None or not self.alone:
+        if size is None or not self.is_one_kernel:
             return self.report.kernel
         return f"N = {size[0]}" if len(set(size)) == 1 else " x ".join(map(str, size))
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """(engine, start, end) of each wavefront that was simulated, in simulated clocks."""
+        """Engine, start and end of each simulated wavefront, in clocks; shape (wavefronts, 3)."""
         return self.use.wavefronts
 
     # -- time
 
     @property
     def clocks(self) -> np.ndarray:
-        """The simulated clock of each frame; the last frame is the end."""
+        """The simulated clock of each frame."""
         return np.linspace(0, self.use.clocks[-1], FRAMES)
 
     @property
     def skipped(self) -> int:
-        """How many wavefronts were left out of the simulation."""
+        """The number of wavefronts that weren't simulated."""
         return self.report.wavefronts - len(self.wavefronts)
 
     @cached_property
     def running(self) -> np.ndarray:
-        """Whether each simulated wavefront is running, of shape (frames, wavefronts)."""
+        """Whether each simulated wavefront is running; shape (frames, wavefronts)."""
         _, start, end = self.wavefronts.T
         return (start < self.clocks[:, np.newaxis]) & (end > self.clocks[:, np.newaxis])
 
     @cached_property
     def done(self) -> np.ndarray:
-        """How many wavefronts are done in each frame."""
+        """The number of finished wavefronts in each frame."""
         return (self.wavefronts[:, 2] <= self.clocks[:, np.newaxis]).sum(axis=1)
 
     # -- how busy each part is
 
     def share(self, name: str) -> np.ndarray:
-        """Use of each unit of a kind in each frame, in percent; in the last of the whole
-        launch.
+        """Return how busy each unit of a kind is in each frame, in percent. The last frame has the
+        average of the whole launch.
         """
         bounds = self.use.clocks
         shares = self.use.shares[name]
@@ -189,9 +186,9 @@ class Scene:
         return percent
 
     def _overall(self, name: str) -> np.ndarray:
-        """Each part's share of the whole launch's time. What was left out of the simulation tells
-        one part from another as the rest does; how busy they are on average, the report has
-        counted.
+        """Return how busy each unit is over the whole launch.
+
+        The differences between units come from the simulated part, their average from the report.
         """
         share = self.use.shares[name].mean(axis=0)
         if self.skipped and share.any():
@@ -204,7 +201,7 @@ class Scene:
     def grid(self) -> Grid:
         """How the map is divided into tiles."""
         count = len(self.wavefronts)
-        per_tile = -(-count // TILES)
+        per_tile = -(-count // MAX_TILES)
         tiles = -(-count // per_tile)
         across = self._blocks_across() if per_tile == 1 else 0
         if not 0 < across <= tiles:
@@ -212,8 +209,9 @@ class Scene:
         return Grid(across, -(-tiles // across), per_tile)
 
     def _blocks_across(self) -> int:
-        """How many wavefronts of 8 x 8 work-items stand side by side in C; 0 if that isn't known,
-        if only some were simulated, or if C is a vector.
+        """Return how many wavefronts of 8 x 8 work-items are side by side in C.
+
+        0 if that isn't known: if only some were simulated, or C is a vector.
         """
         kernel, size = self.report.launched, self.report.size
         if self.skipped or not kernel or not size or size[1] == 1:
@@ -222,20 +220,20 @@ class Scene:
 
     @property
     def has_a_tile_each(self) -> bool:
-        """Whether each wavefront of the launch has a tile of its own."""
+        """Whether each wavefront of the launch has its own tile."""
         return self.grid.per_tile == 1 and not self.skipped
 
     def tile(
         self, wavefront: np.ndarray, layout: ChipLayout
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Center x, center y and size of the tile of each wavefront in the map."""
+        """Return center x, center y and size of the tile of each wavefront."""
         across, down, per_tile = self.grid
         size = min(layout.map_side / across, layout.map_side / down, LARGEST_TILE)
         row, column = np.divmod(wavefront // per_tile, across)
         return layout.map_left + (column + 0.5) * size, layout.top + (row + 0.5) * size, size
 
     def tiles(self, layout: ChipLayout) -> Tiles:
-        """The map's tiles in each frame."""
+        """Return the tiles of the map in each frame."""
         state = self._tile_states()
         number = np.arange(state.shape[1])
         x, y, size = self.tile(number * self.grid.per_tile, layout)
@@ -243,9 +241,7 @@ class Scene:
         return Tiles(*(np.broadcast_to(part, state.shape) for part in (x, y, size - 1, state, key)))
 
     def _tile_states(self) -> np.ndarray:
-        """0 for a tile whose wavefronts are to come, 1 for one under way, 2 for one that is done;
-        of shape (frames, tiles).
-        """
+        """Return each tile's state: 0 not started, 1 running, 2 done. Shape (frames, tiles)."""
         tile = np.arange(len(self.wavefronts)) // self.grid.per_tile
         whole = np.bincount(tile)
         _, start, end = self.wavefronts.T
@@ -259,9 +255,11 @@ class Scene:
     # -- the dots
 
     def dots(self, places: np.ndarray, layout: ChipLayout) -> Dots:
-        """The wavefronts' dots in each frame, from a wavefront's tile to a slot of its engine and
-        back. Two dots take turns in a slot, so that one may come while the other goes; ``places``
-        (engines, slots, 2) are the slots' centers.
+        """Return the dots of the wavefronts, which move from their tile to a slot of their engine
+        and back.
+
+        Two dots alternate in a slot, so that one can arrive while the other leaves. ``places``
+        (engines, slots, 2) are the centers of the slots.
         """
         engines, slots, _ = places.shape
         shape = FRAMES, 2 * engines * slots
@@ -287,18 +285,20 @@ class Scene:
             width[runs, dot] = layout.dot
             if self.has_a_tile_each:
                 key[runs, dot] = wavefront_key(self.number, wavefront)
-        xy[:, -1] = np.nan  # all are home
+        xy[:, -1] = np.nan  # all are done
         return Dots(xy[0], xy[1], width, key)
 
     def _frames_between(self, start: float, end: float) -> tuple[int, int]:
-        """The first frame after a clock, and the first from another on; at most the last."""
+        """Return the first frame after a clock, and the first one from another on (at most the
+        last).
+        """
         step = self.clocks[1]
         return int(start / step) + 1, min(int(np.ceil(end / step)), FRAMES - 1)
 
     # -- words
 
     def stories(self) -> dict[int, str]:
-        """A sentence on each wavefront, by its key: when and where it ran."""
+        """Return a sentence on each wavefront, by its key."""
         return {
             wavefront_key(self.number, number): f"**Wavefront {number}** of {self.name}: runs on"
             f" SIMD engine {engine:.0f} from clock {start:,.0f} to {end:,.0f}."
@@ -306,7 +306,7 @@ class Scene:
         }
 
     def story(self, engine: int) -> str:
-        """A sentence on what an engine does in the whole run."""
+        """Return a sentence on an engine."""
         ran = np.flatnonzero(self.wavefronts[:, 0] == engine)
         if not len(ran):
             return f"**SIMD engine {engine}** at {self.name}: idle."
@@ -317,7 +317,7 @@ class Scene:
         return f"**SIMD engine {engine}** at {self.name}: {runs}."
 
     def say(self, frame: int) -> str:
-        """A frame's caption."""
+        """Return the caption of a frame."""
         report = self.report
         size = ""
         if report.size:
@@ -328,28 +328,28 @@ class Scene:
             simulated = f" ({_percent(report.simulated)} of its work simulated)"
         if self.skipped:
             simulated = (
-                f" ({len(self.wavefronts):,} of {report.wavefronts:,} wavefronts simulated; all"
-                f" take {report.clocks:,.0f} clocks)"
+                f" ({len(self.wavefronts):,} of {report.wavefronts:,} wavefronts simulated; the"
+                f" whole launch takes {report.clocks:,.0f} clocks)"
             )
         running = int(self.running[frame].sum())
         engines = len(np.unique(self.wavefronts[self.running[frame], 0]))
         return (
             f"**{report.kernel}{size}** on the {report.device.name}."
             f" Clock {self.clocks[frame]:,.0f} of {self.use.clocks[-1]:,.0f}{simulated}:"
-            f" {running} wavefronts run, on {engines} of {report.device.simd_engines} engines;"
-            f" {self.done[frame]} done{self._sum() if frame == FRAMES - 1 else ''}."
+            f" {running} wavefronts are running on {engines} of {report.device.simd_engines}"
+            f" engines, {self.done[frame]} are done{self._sum() if frame == FRAMES - 1 else ''}."
         )
 
     def _sum(self) -> str:
-        """What the last caption adds: speed and bound."""
+        """Return what the last caption adds: speed and bottleneck."""
         report = self.report
-        bound = f", bound by {report.bound}; bars: shares of the whole time"
+        bound = f"bound by {report.bound}. The bars show averages over the whole launch"
         if not report.flops:
-            return bound
+            return f", {bound}"
         speed = f"{report.gflops:.0f} Gflop/s, {report.percent:.0f} % of peak{report.uncertainty}"
-        return f", {speed}{bound}"
+        return f": {speed}, {bound}"
 
 
 def _percent(share: float) -> str:
-    """A share in percent, with a digit that isn't 0."""
+    """Return a share in percent, with at least one digit that isn't 0."""
     return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.1g} %"

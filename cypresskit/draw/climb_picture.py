@@ -1,13 +1,12 @@
-"""The climb: what each idea is worth, from the kernel that everybody writes first to the record.
+"""The climb: the speed that each idea of the course gains or loses.
 
-A bar for each step on a logarithmic scale of Gflop/s, on which equal lengths are equal factors. The
-climb's last step is at the top; below it is what ideas beside it gain or cost, each from where it
-sets out. The book's bars are the timing model's own output, kept in ``climb.json`` (``python -m
-tools.stored_figures`` renews it). A reader's are the kernels that workbenches keep
+Each step is a bar on a logarithmic scale of Gflop/s, on which equal lengths are equal factors. The
+last step is at the top. Below the climb are other ideas, each compared with the kernel that it
+starts from. The reference speeds are the timing model's output, stored in ``climb.json`` by
+``python -m tools.stored_figures``. A reader's climb shows the kernels that workbenches have saved
 (``editing.own_climb``).
 
-It is an SVG, readable without the course, with fonts of whoever reads it; a browser makes a PNG of
-it.
+The picture is an SVG in the reader's fonts. A browser converts it to PNG.
 """
 
 import base64
@@ -25,21 +24,21 @@ from cypresskit.draw.scripts import packaged
 from cypresskit.published import kernel as published
 from cypresskit.tables import elided
 
-WIDTH, LEFT, WIDE = 1040, 64, 960  # of the picture; where bars begin, and the length of the peak's
-TOP, ROW, BAR = 74, 34, 10  # the y of the first row; the heights of a row and of its bar
-SAID = 300  # where what is said of a step begins
-LETTERS = 115  # of it, at most
-LEAST = 10  # Gflop/s at which bars begin
-SCALE = (30, 100, 300, 1000)  # lines to read lengths by, in Gflop/s
+WIDTH, LEFT, WIDE = 1040, 64, 960  # pixels: the picture, where bars start, the peak's bar
+TOP, ROW, BAR = 74, 34, 10  # pixels: the first row's y, heights of a row and of its bar
+DETAILS_LEFT = 300  # pixels: where a step's details start
+MAX_DETAILS = 115  # letters
+LEAST = 10  # Gflop/s at the left end of the bars
+SCALE = (30, 100, 300, 1000)  # Gflop/s of the grid lines
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
-REFERENCE = 2048  # the course's N
+REFERENCE = 2048  # the N of most steps
 STYLE = (
     "text{font:12px sans-serif;fill:var(--ink)}.head{font-size:20px;font-weight:600}"
     ".speed{font-size:15px;font-weight:600;text-anchor:end}.name{font-weight:600}"
     ".soft{fill:var(--soft)}.end{fill:var(--soft);text-anchor:end}svg{background:none}"
 )
-#: What a browser does for a PNG: it draws the picture at twice its size, on the page's color.
+#: The script that saves a PNG: twice the size, without a frame, on the page's background.
 RASTER = (
     "const i=this.closest('div').querySelector('img');const c=document.createElement('canvas');"
     "c.width=2*i.naturalWidth;c.height=2*i.naturalHeight;const g=c.getContext('2d');"
@@ -57,46 +56,39 @@ LINK = (
 
 
 class Timed(NamedTuple):
-    """What is timed for a bar: a kernel or a function of ``host``, and its N."""
+    """A kernel, or a function of ``host``, and the N for which it is timed."""
 
     kernel: str
     n: int = REFERENCE
 
 
 class Figure(NamedTuple):
-    """What a launch reaches, what its busiest unit would allow without a pause, both in Gflop/s,
-    and that unit.
-    """
+    """The speed of a launch and its limit."""
 
     gflops: float
-    ceiling: float
-    unit: str
+    ceiling: float  #: Gflop/s if the busiest unit never paused
+    unit: str  #: the busiest unit
 
 
 class Idea(NamedTuple):
-    """An idea of the course: the lesson that explains it, its name, its launch, the one that it is
-    compared with, and whether it is a step of the climb.
-    """
+    """An idea of the course."""
 
-    lesson: int
+    lesson: int  #: that explains it
     name: str
     launch: Timed
-    before: Timed | None = None
-    climbs: bool = False
+    before: Timed | None = None  #: the launch that it is compared with
+    climbs: bool = False  #: whether it is a step of the climb
 
 
 class Bar(NamedTuple):
-    """A row of the picture: a step's name, and what is said of it; its speed, the speed that it
-    sets out from, and what its busiest unit would allow, in Gflop/s, 0 if unknown; whether it is
-    ``lit``.
-    """
+    """A row of the picture. Speeds are in Gflop/s, 0 if unknown."""
 
     name: str
-    said: str = ""
+    details: str = ""
     gflops: float = 0.0
-    before: float = 0.0
-    ceiling: float = 0.0
-    lit: bool = False
+    before: float = 0.0  #: of the kernel that the idea starts from
+    ceiling: float = 0.0  #: if the busiest unit never paused
+    lit: bool = False  #: whether it is framed
 
 
 NAIVE = Timed("sgemm_naive")
@@ -110,16 +102,16 @@ IDEAS = (
     Idea(0, "no block", NAIVE, None, True),
     Idea(1, "4 x 4 block", BLOCK_4, NAIVE, True),
     Idea(2, "8 x 8 block", BLOCK_8, BLOCK_4, True),
-    Idea(12, "two steps a turn", SINGLE, BLOCK_8, True),
-    Idea(12, "a larger N", LARGER, SINGLE, True),
+    Idea(12, "loop unrolled by two", SINGLE, BLOCK_8, True),
+    Idea(12, "larger N", LARGER, SINGLE, True),
     Idea(4, "registers: 25, not 37", SINGLE, Timed("sgemm_tn_37")),
     Idea(5, "square quads", SINGLE, Timed("sgemm_tn_compute")),
     Idea(5, "NN, not TN", NN, SINGLE),
     Idea(6, "double", DOUBLE, SINGLE),
     Idea(6, "double-double", Timed("ddgemm_tn_fma"), DOUBLE),
-    Idea(7, "NN by the LDS", Timed("sgemm_64x64_lds"), NN),
+    Idea(7, "NN through the LDS", Timed("sgemm_64x64_lds"), NN),
     Idea(8, "helpers", Timed("sgemm_nn_reduce4", 256), Timed("sgemm_tn", 256)),
-    Idea(9, "double, with the bus", ROUND_TRIP, DOUBLE),
+    Idea(9, "double, with transfers", ROUND_TRIP, DOUBLE),
     Idea(10, "in blocks", BLOCKED, ROUND_TRIP),
     Idea(11, "two chips, pipeline", Timed("five_stage", 16384), BLOCKED),
 )
@@ -129,13 +121,22 @@ FIGURES: dict[Timed, Figure] = {
 
 
 def climb(lesson: int | None = None) -> "Climb":
-    """The book's climb, with the ideas of ``lesson`` (0 and on) lit: earlier ones with their
-    figures, later steps by name alone. Without a lesson, all of it. Raises ``ValueError`` for other
-    lessons.
+    """Draw the course's climb.
+
+    Parameters
+    ----------
+    lesson
+        Ideas of this lesson are framed, earlier ones have their speeds, later steps only a name. By
+        default, everything is shown.
+
+    Raises
+    ------
+    ValueError
+        If there is no such lesson.
     """
     if lesson is not None and lesson not in (lessons := _lessons()):
         raise ValueError(
-            f"lessons are {lessons[0]} to {lessons[-1]}; there is no lesson {lesson!r}"
+            f"there is no lesson {lesson!r}: choose one from {lessons[0]} to {lessons[-1]}"
         )
     last = max(idea.lesson for idea in IDEAS)
     now = last if lesson is None else min(lesson, last)
@@ -149,22 +150,22 @@ def climb(lesson: int | None = None) -> "Climb":
 
 
 def _lessons() -> list[int]:
-    """Return the numbers of all lessons: each has a folder in ``teach``."""
+    """Return the numbers of all lessons, which have folders in ``teach``."""
     folders = files("cypresskit").joinpath("teach").iterdir()
     return sorted(int(folder.name[1:3]) for folder in folders if folder.name[1:3].isdigit())
 
 
 def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
-    """An idea's bar in a lesson; of a later one, its name alone."""
+    """Return the bar of an idea as lesson ``lesson`` shows it."""
     name = f"{idea.lesson:02}  {idea.name}"
     if idea.lesson > lesson:
         return Bar(name)
     figure = FIGURES[idea.launch]
     before = FIGURES[idea.before].gflops if idea.before else 0.0
-    said = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
+    details = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
     return Bar(
         name,
-        f"{said}; {figure.unit} would allow {figure.ceiling:,.0f}",
+        f"{details}; {figure.unit} limit: {figure.ceiling:,.0f}",
         figure.gflops,
         before,
         figure.ceiling,
@@ -173,7 +174,7 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
 
 
 def _than(idea: Idea) -> str:
-    """What an idea gains or costs; nothing if it is compared with nothing."""
+    """Return the comparison with the kernel that an idea starts from, if there is one."""
     if idea.before is None:
         return ""
     now, old = FIGURES[idea.launch].gflops, FIGURES[idea.before].gflops
@@ -186,9 +187,7 @@ def _than(idea: Idea) -> str:
 
 
 class Climb(Displayable):
-    """A picture of a climb: its ``sentence``, the ``bars`` of its steps from the first one on, and
-    of ideas ``beside`` it.
-    """
+    """A picture of a climb: a ``sentence``, the ``bars`` of its steps, and ideas ``beside`` it."""
 
     plays = False
 
@@ -198,24 +197,26 @@ class Climb(Displayable):
         self.beside = tuple(beside)
 
     def still(self, *, on_paper: bool = False) -> str:
-        """The picture as SVG, without a ground, its letters light where the page around it is dark;
-        or ``on_paper``, on white, to be shown by any program.
+        """Return the picture as SVG without a background.
+
+        Its text is light on dark pages. ``on_paper`` gives it a white background, for other
+        programs.
         """
         foot = TOP + ROW * len(self.bars)
         high = foot + 20
         rows = list(zip(self.bars[::-1], range(TOP, foot, ROW)))
         heads = []
         if self.beside:
-            heads.append(svg.words(LEFT, foot + 34, "Beside the climb, from where each sets out"))
+            heads.append(svg.words(LEFT, foot + 34, "Other ideas, and the kernels they start from"))
             beside = foot + 44
             high = beside + ROW * len(self.beside) + 20
             rows += zip(self.beside, range(beside, high, ROW))
         about = (
-            "Gflop/s on AMD's Cypress of 2009, simulated, on a logarithmic scale. Numbers: lessons."
-            " Pale: the step before; red: lost."
+            "Simulated Gflop/s on AMD's Cypress (2009), logarithmic. Two digits: the lesson."
+            " Pale: the kernel before. Red: slower."
         )
         if any(bar.ceiling for bar in self.bars):
-            about += " Thin line: the limit of the busiest unit."
+            about += " Thin line: limit of the busiest unit."
         parts = [
             *([svg.box(0, 0, WIDTH, high, "var(--page)")] if on_paper else []),
             svg.words(8, 28, self.sentence, "head"),
@@ -228,18 +229,16 @@ class Climb(Displayable):
         return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
 
     def still_on_paper(self) -> str:
-        """The picture as SVG for light pages."""
+        """Return the picture as SVG with a white background."""
         return self.still(on_paper=True)
 
     def __repr__(self) -> str:
         bars = (*self.bars[::-1], *self.beside)
-        rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.said}" for bar in bars if bar.gflops]
+        rows = [f"{bar.gflops:7,.0f}  {bar.name}: {bar.details}" for bar in bars if bar.gflops]
         return "\n".join([self.sentence, *rows])
 
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
-        """The picture for a page, with a link that saves it as it is on light ones, and a button
-        that saves what is shown.
-        """
+        """Return the picture for a page, with buttons that save it as SVG and PNG."""
         return (
             f'<div><img src="{_address(self.still())}" alt="{escape(repr(self))}"'
             f' style="max-width: 100%"><p><a style="{LINK}" download="climb.svg"'
@@ -249,17 +248,17 @@ class Climb(Displayable):
 
 
 def _address(picture: str) -> str:
-    """An SVG as an address that holds it."""
+    """Return a data URL of an SVG."""
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
 def _along(gflops: float) -> float:
-    """The length of a bar, in pixels."""
+    """Return the length of a bar in pixels."""
     return WIDE * log(max(gflops, LEAST) / LEAST) / log(PEAK / LEAST)
 
 
 def _scale(foot: float) -> Iterator[str]:
-    """The lines to read lengths by, down to ``foot``; the paper's speed, and the chip's peak."""
+    """Yield the grid lines down to ``foot``, the published speed and the chip's peak."""
     marks = [(gflops, f"{gflops:,}") for gflops in SCALE]
     ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
     for gflops, words in (*marks, *ends):
@@ -270,20 +269,21 @@ def _scale(foot: float) -> Iterator[str]:
 
 
 def _drawn(bar: Bar, y: float) -> Iterator[str]:
-    """A row at ``y``: what is lit has a frame; what was there before is pale, what is lost, too."""
+    """Yield a row at ``y``. The idea's gain is solid, its loss red."""
     if bar.lit:
         yield svg.box(2, y + 1, WIDTH - 4, ROW - 3, "none", stroke="var(--ink)", stroke_width=2)
     yield svg.words(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
     if not bar.gflops:
         return
     yield svg.words(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
-    yield svg.words(SAID, y + 14, elided(bar.said, LETTERS), "soft")
-    reaches, sets_out, ceiling = map(_along, (bar.gflops, bar.before, bar.ceiling))
-    low = sorted((reaches, sets_out))
+    yield svg.words(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
+    reaches, starts, ceiling = map(_along, (bar.gflops, bar.before, bar.ceiling))
+    low = sorted((reaches, starts))
     top = y + 19
     yield svg.box(LEFT, top, low[0], BAR, "var(--c)", fill_opacity=0.4)
-    color = "var(--c)" if reaches > sets_out else "var(--wait)"
-    opacity = 1 if reaches > sets_out else 0.35
+    is_faster = reaches > starts
+    color = "var(--c)" if is_faster else "var(--wait)"
+    opacity = 1 if is_faster else 0.35
     yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR, color, fill_opacity=opacity)
     if bar.ceiling:
         yield svg.box(LEFT + reaches, top + BAR / 2, max(ceiling - reaches, 0), 1, "var(--ink)")

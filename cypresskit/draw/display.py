@@ -1,9 +1,9 @@
-"""A picture as a notebook, a page and a file show it: one element of HTML for all kinds.
+"""Show a picture in a notebook, on a page, and in a file.
 
-The element holds a still, a sentence for places where no script may run, and the picture's data,
-packed. Scripts bring it to life (``picture.js``): a notebook loads them once, by ``load()``; a
-saved page brings them along. Data and scripts both name the format that they write and read. Left
-out: what a kind of picture does with its data, which its own module in JavaScript says.
+Every picture is one HTML element. It holds a static image, a sentence for readers without scripts,
+and the packed data. ``picture.js`` plays it. A notebook loads the scripts once, by ``load()``; a
+saved page contains them. Data and scripts carry a format number, so that pictures saved by another
+version are recognized. What a kind of picture does with its data is in its own JavaScript module.
 """
 
 import base64
@@ -17,7 +17,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined, packaged
 from cypresskit.files.atomic import save_file
 
-#: The scripts that pictures share, each after those that it imports from.
+#: The scripts that all pictures share, each after those that it imports from.
 MODULES = (
     "draw/shell.js",
     "draw/guess.js",
@@ -30,18 +30,17 @@ MODULES = (
     "draw/start.js",
 )
 STYLES = ("draw/look.css", "draw/interactive_figure.css", "draw/journey.css")
-#: The fields of a player's data, a track's among them: the number that stands for them changes with
-#: them, and so pictures and scripts of two versions know each other.
+#: The fields of a player's data. The format number is their checksum.
 FIELDS = (
-    "about captions dials figures firstFrame fitted colors label labels "
+    "about captions dials figures fitted colors label labels "
     "listing picks sceneOfKey scenes step stillFrame tracks "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
 ADVICE = (
-    "This is a still. To see it move, trust the notebook and run its first cells, in a current"
-    " browser; where each output has a frame of its own, run"
+    "This is a static image. To play it, trust the notebook and run its first cells in a current"
+    " browser. If the notebook shows each output in its own frame, run"
     " <code>ck.draw.load(frames=True)</code>, then this cell."
 )
 PAGE = Template(packaged("draw/page.html"))
@@ -50,8 +49,9 @@ UNPACK = Template(packaged("draw/unpack.js"))
 
 @cache
 def scripts() -> str:
-    """Bokeh's scripts and the pictures' as one that unpacks them, once on a page: 0.5 MB instead of
-    1.4.
+    """Return Bokeh's scripts and the pictures' as one packed script that runs once per page.
+
+    It has 0.5 MB instead of 1.4.
     """
     from bokeh.resources import Resources  # here, since a picture may do without
 
@@ -64,17 +64,17 @@ def scripts() -> str:
 
 @cache
 def look() -> str:
-    """The style sheets of a page with pictures."""
+    """Return the style sheets of a page with pictures."""
     return "".join(map(packaged, STYLES))
 
 
 def packed(data: str) -> str:
-    """JSON as the scripts unpack it."""
+    """Compress JSON for the scripts."""
     return base64.b64encode(zlib.compress(data.encode(), 9)).decode()
 
 
 def embed(kind: str, data: str, inside: str) -> str:
-    """A picture's element: its kind, its data as JSON, and what it has inside from the start."""
+    """Return a picture's element: its kind, its data as JSON, and its initial content."""
     return (
         f'<cypresskit-picture class="cypresskit cypresskit-{kind}" data-kind="{kind}"'
         f' data-format="{FORMAT}">{inside}'
@@ -83,7 +83,7 @@ def embed(kind: str, data: str, inside: str) -> str:
 
 
 def still_image(svg: str, text: str) -> str:
-    """A still as HTML, with ``text`` in place of it for those who can't see it."""
+    """Return a static image as HTML, with ``text`` as its alternative."""
     image = base64.b64encode(svg.encode()).decode()
     return (
         f'<div class="cypresskit-still"><img alt="{theme.escaped(text)}"'
@@ -92,26 +92,26 @@ def still_image(svg: str, text: str) -> str:
 
 
 class Displayable:
-    """A picture that a notebook shows and that can be saved: a ``title``, a text form, a still, and
-    HTML, which ``plays`` if scripts bring it to life.
-    """
+    """A picture that a notebook shows and that can be saved."""
 
     title: str
-    plays = True
-    framed = False  # each output has a frame of its own; see load()
+    plays = True  #: whether its HTML needs scripts
+    framed = False  #: whether each output has its own frame; see ``load``
 
     def still(self) -> str:
-        """The most telling frame as an SVG picture."""
+        """Return the most telling frame as SVG."""
         raise NotImplementedError
 
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
-        """The picture as an element of HTML, with or without ``links`` to lessons, and with or
-        without a still, which a picture that is redrawn all the time doesn't need.
+        """Return the picture as an HTML element.
+
+        ``links`` keeps links to lessons. ``still`` includes the static image, which a picture that
+        is redrawn often doesn't need.
         """
         raise NotImplementedError
 
     def bundle(self, *, still: bool = True) -> dict[str, str]:
-        """What a notebook shows, by its MIME type."""
+        """Return the outputs for a notebook, by MIME type."""
         own = (
             f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>"
             if self.framed
@@ -123,9 +123,11 @@ class Displayable:
         return self.bundle()
 
     def page(self, scripts: str, links: str = "") -> str:
-        """The picture as an HTML page, with the elements that load the pictures' ``scripts`` and
-        with ``links`` below it; without ``links`` none leads to a lesson. Its address may set frame
-        and selection: see page.js.
+        """Return the picture as an HTML page.
+
+        ``scripts`` are the elements that load the scripts. ``links`` are shown below the picture;
+        without them, links to lessons are removed. The page's address may set frame and selection
+        (page.js).
         """
         return PAGE.substitute(
             title=theme.escaped(self.title),
@@ -137,9 +139,22 @@ class Displayable:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write a page (.html) that plays from disk, without network, or a still (.svg), and return
-        its path. A page begins where its address says (page.html#frame=120&at=7). Raises
-        ``ValueError`` for other endings, ``OSError`` if the file can't be written.
+        """Write a page (.html) or a static image (.svg).
+
+        The page plays offline, and starts at the frame in its address:
+        ``page.html#frame=120&at=7``.
+
+        Returns
+        -------
+        Path
+            The path that was written.
+
+        Raises
+        ------
+        ValueError
+            For other file endings.
+        OSError
+            If the file can't be written.
         """
         path = Path(path)
         if path.suffix == ".svg":
@@ -147,9 +162,9 @@ class Displayable:
         elif path.suffix in (".html", ".htm"):
             save_file(path, self.page(f"<script>{scripts()}</script>" if self.plays else ""))
         else:
-            raise ValueError(f"{path.name}: a picture is saved as .html or .svg")
+            raise ValueError(f"{path.name}: pictures are saved as .html or .svg")
         return path
 
     def still_on_paper(self) -> str:
-        """The still for light pages, in any program."""
+        """Return the static image for light backgrounds, without CSS variables."""
         return self.still()

@@ -1,9 +1,8 @@
-"""From the chip down to the register that changes, in one journey: each click goes a level deeper,
-Escape goes back.
+"""From the chip down to one register: each click goes a level deeper, Escape goes back.
 
-The levels are views of their own, all made from one simulation, one compilation and one recorded
-launch, so a saved page has everything. Left out: the clauses of engines other than 0, for which a
-report keeps no timeline, and the steps after the first.
+All levels are pictures of the same kernel, from one simulation, one compilation and one recorded
+launch, so a saved page contains everything. Only SIMD engine 0 can be entered, because a report
+keeps the clauses of that engine alone. The last level shows the first ``STEPS`` steps.
 """
 
 import json
@@ -26,31 +25,29 @@ from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.timing import Report, simulate
 
-STEPS = 640  # of the work-item that are drawn
-CLOCKS = 4000  # of the wavefronts
+STEPS = 640  # drawn steps of the work-item
+CLOCKS = 4000  # drawn clocks of the wavefronts
 
 
 class Link(NamedTuple):
-    """Where a click leads: a frame of the next level, and maybe what is chosen there."""
+    """The target of a click in the next level."""
 
     frame: int
-    key: int | None = None
+    key: int | None = None  #: what is selected there
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the journey: its name, what to do there, its picture, and for each key that leads
-    on, where to.
-    """
+    """A level of the journey."""
 
     name: str
-    hint: str
+    hint: str  #: what to look at, and what to click
     player: Player
-    links: Mapping[int, Link]
+    links: Mapping[int, Link]  #: for each key that can be entered, its target
 
 
 class Journey(Displayable):
-    """Players shown one at a time; a click on certain things leads from one to the next."""
+    """Players of which one is visible. A click on some parts leads to the next."""
 
     def __init__(self, title: str, levels: Sequence[Level]) -> None:
         self.title = title
@@ -62,7 +59,7 @@ class Journey(Displayable):
         )
 
     def still(self) -> str:
-        """The first level's still."""
+        """Return the static image of the first level."""
         return self.levels[0].player.still()
 
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
@@ -78,14 +75,24 @@ class Journey(Displayable):
 
 
 def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
-    """A journey through a product of n x n matrices: you click your way from the chip to the
-    registers.
+    """Explore an n x n x n product from the chip down to the registers of one work-item.
 
-    ``kernel`` is one that keeps its block of C in registers, of the catalogue or your own. It is
-    simulated, compiled and launched once, on small whole numbers. Raises ``ValueError`` for a
-    kernel that keeps no such block, and for what ``simulate`` refuses.
+    Parameters
+    ----------
+    kernel
+        A kernel that keeps its block of C in registers: a name of the catalog, or your own. It is
+        simulated, compiled, and launched once on small whole numbers.
+    n
+        The size of the matrices.
 
-        ck.draw.explore("sgemm_tn", 256)
+    Raises
+    ------
+    ValueError
+        If the kernel keeps no block of C in registers, or ``ck.simulate`` refuses it.
+
+    Examples
+    --------
+    >>> ck.draw.explore("sgemm_tn", 256)
     """
     chosen = resolve(kernel)
     report = simulate(chosen, n)
@@ -103,44 +110,49 @@ def explore(kernel: Source = "sgemm_tn", n: int = 256) -> Journey:
 
 
 def _middle(report: Report) -> tuple[float, float]:
-    """The clocks of a launch that are drawn: not its very beginning, if it is long enough."""
+    """Return the window of clocks that is drawn: if the launch is long enough, not its very
+    beginning.
+    """
     last = report.timeline[-1].end
     return max(min(CLOCKS / 2, last - CLOCKS), 0), min(1.5 * CLOCKS, last)
 
 
 def _chip_level(report: Report, engine: Player) -> Level:
-    """Engine 0 and its wavefronts lead to the ``engine``'s picture, where these are drawn."""
+    """Return the chip, with links from engine 0 and its wavefronts to the ``engine``'s picture."""
     on_engine = np.flatnonzero(report.use.wavefronts[:, 0] == 0) if report.use else np.zeros(0, int)
     drawn = [int(wavefront) for wavefront in on_engine if wavefront in engine.about]
-    links = {engine_key(0, 0): Link(0, drawn[0] if drawn else 0)}
-    links |= {wavefront_key(0, wavefront): Link(0, wavefront) for wavefront in drawn}
+    last = len(engine) - 1
+    links = {engine_key(0, 0): Link(last, drawn[0] if drawn else 0)}
+    links |= {wavefront_key(0, wavefront): Link(last, wavefront) for wavefront in drawn}
     return Level("Chip", "Click the framed engine, or a wavefront on it.", chip(report), links)
 
 
 def _engine_level(engine: Player, code: Code) -> Level:
-    """Every wavefront leads to the first bundle of the loop's longest clause."""
+    """Return the engine. Every wavefront links to the first bundle of the loop's longest clause."""
     bundles_before, longest = 0, 0
-    first = 0
+    link = Link(0)
     for clause in code.main_loop:
         if len(clause.bundles) > longest:
-            first = bundles_before
             longest = len(clause.bundles)
+            link = Link(bundles_before, clause.bundles[0].operations[0].line)
         bundles_before += len(clause.bundles)
-    links = dict.fromkeys(engine.about, Link(first))
-    return Level("SIMD engine 0", "Click what a wavefront does.", engine, links)
+    links = dict.fromkeys(engine.about, link)
+    hint = "Each row is a wavefront slot. Click a wavefront to see the bundles that it runs."
+    return Level("SIMD engine 0", hint, engine, links)
 
 
 def _bundles_level(code: Code, recording: Recording) -> Level:
-    """A line of IL leads to the step that runs it first."""
+    """Return the bundles. A line of IL links to the step that runs it first."""
     loop = bundles(code)
     lines = [recording.line(step) for step in range(len(recording))]
     links = {line: Link(lines.index(line)) for line in loop.about if line in lines}
-    return Level("Bundles of the loop", "Click a line of IL, or a slot.", loop, links)
+    hint = "A bundle issues up to five operations. Click a line of IL or a slot to see its effect."
+    return Level("Bundles of the loop", hint, loop, links)
 
 
 def _registers_level(recording: Recording) -> Level:
     block = register_block(recording)
-    hint = "Click a number of C: its sum. Escape goes back. "
+    hint = "Click an element of C to see its sum. Press Escape to go back."
     if not recording.whole:
-        hint += f"(After {recording.steps_said} steps comes more of the same.)"
+        hint += f" Shown: {recording.steps_said} steps."
     return Level("Registers of work-item 0", hint, block, {})

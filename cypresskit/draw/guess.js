@@ -1,13 +1,13 @@
-// A guess that is asked for before something is shown: a question with its choices, and in the end
-// what came out. In a toy, and on a page that shows a lesson.
+// A question with choices, asked before the result is shown: in interactive figures, and on pages of
+// lessons.
 import {make, makeButton, plain, press, takeFocus, write} from "./shell.js"
 
-/** A question in a box, to be answered once.
+/** Ask a question that can be answered once.
  *
- * @param {HTMLElement} box where question and answers stand
- * @param {HTMLElement} host what the keys belong to
+ * @param {HTMLElement} box the place for question and answers
+ * @param {HTMLElement} host the element that gets the keyboard focus afterwards
  * @param {{question: string, choices: string[]}} asked as HTML
- * @param {(choice: number) => void} made what happens then
+ * @param {(choice: number) => void} made called with the guess
  */
 export function askGuess(box, host, asked, made) {
   const {question, choices} = asked
@@ -18,14 +18,14 @@ export function askGuess(box, host, asked, made) {
   write(words, question)
   choices.forEach((choice, n) => {
     const button = makeButton(group, host, "", () => {
-      if (guess !== null || revealed) return // a guess is a guess
+      if (guess !== null || revealed) return // it can't be changed
       guess = n
       press(group.children, n)
       made(n)
     })
     button.innerHTML = choice
   })
-  // A button that hides would leave the focus to the page, and the next key with it.
+  // If a focused button were hidden, the page would get the focus.
   const release = () => {
     if (group.contains(/** @type {ShadowRoot} */ (box.getRootNode()).activeElement)) takeFocus(host)
   }
@@ -36,7 +36,7 @@ export function askGuess(box, host, asked, made) {
     get revealed() {
       return revealed
     },
-    /** Say what was guessed and what it is, and return that as HTML. */
+    /** Show the guess and the result, and return them as HTML. */
     reveal(right, truth) {
       box.style.minHeight = `${box.offsetHeight}px` // nothing below moves
       const said = guess === null ? "" : choices[guess]

@@ -1,5 +1,5 @@
-// A curve to be guessed: a chart on which it is drawn with the mouse, or point by point by keys.
-// Python has it as a widget whose value are the heights.
+// A chart on which a reader draws the curve that they expect, by mouse or by keyboard. It is a widget
+// whose value is the list of heights (guess_chart.py).
 import {followTheme, listenKeys, make} from "./shell.js"
 
 const WIDE = 640
@@ -8,8 +8,8 @@ const LEFT = 64
 const RIGHT = 616
 const TOP = 16
 const FOOT = 206
-const LABELS = 4 // of the heights
-const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // hundredths of the top
+const LABELS = 4 // on the y axis, besides 0
+const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // percent of the top
 
 const STYLE = `
   .cypresskit-guess-chart { display: block; width: ${WIDE}px; max-width: 100%;
@@ -23,7 +23,7 @@ const STYLE = `
   .cypresskit-guess-chart circle:focus { outline: 2px solid currentColor; outline-offset: 3px }
 `
 
-/** The x of each place: by its logarithm where the last is many times the first. */
+/** The x of each place, on a logarithmic axis if the last is at least 8 times the first. */
 function across(places) {
   const [first, last] = [places[0], places.at(-1)]
   const by = first > 0 && last / first >= 8 ? Math.log : Number
@@ -85,7 +85,7 @@ function render({model, el}) {
     model.set("value", heights)
     draw()
   }
-  /** The place nearest to the pointer gets the pointer's height. */
+  /** Set the point nearest to the pointer to the pointer's height. */
   const follow = (event) => {
     const at = new DOMPoint(event.clientX, event.clientY)
     const {x, y} = at.matrixTransform(svg.getScreenCTM().inverse())
@@ -103,7 +103,7 @@ function render({model, el}) {
     if (svg.hasPointerCapture(event.pointerId)) follow(event)
   })
   svg.addEventListener("pointerup", () => model.save_changes())
-  /** A key moves the point that has the focus, and leaves the others where they are. */
+  /** Move the focused point. */
   const move = (height) => () => {
     const root = /** @type {Document} */ (svg.getRootNode())
     const n = points.indexOf(/** @type {any} */ (root.activeElement))

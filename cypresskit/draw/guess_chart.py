@@ -1,7 +1,7 @@
-"""A chart on which a reader draws the curve that they expect: with the mouse, or point by point.
+"""A chart on which a reader draws the curve that they expect, by mouse or keyboard.
 
-The widget's value are the heights, 0 where nothing was drawn; ``guess_chart.js`` is what the page
-has of it. Left out: the result, which ``curves`` draws over the guess.
+The widget's value is the list of heights, 0 where nothing was drawn. ``guess_chart.js`` is its
+script. ``line_chart`` later draws the result over the guess.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from cypresskit.draw.scripts import joined, packaged
 
 
 def guess_chart(name: str, places: Sequence[float], top: float):
-    """A widget with a point at each of the ``places``, from 0 to ``top``; ``name`` is what a screen
-    reader calls it.
+    """Return a widget with a point for each of the ``places``, from 0 to ``top``.
+
+    ``name`` is the chart's name for screen readers.
     """
     import anywidget  # here, since it takes its time and only notebooks have it
     from traitlets import Float, List, Unicode

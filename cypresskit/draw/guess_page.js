@@ -1,10 +1,10 @@
-// A lesson's question on a page without a kernel: its field or its choices. A guess is answered at
-// once, with the sentence of the result, which stands further down and folded.
+// A lesson's question on a page without a kernel: a field or choices. The answer is taken from the
+// result further down on the page, which is folded.
 import {askGuess} from "./guess.js"
 import {escaped, make} from "./shell.js"
 
-/** Write the guess into the results that answer a question. Returns the sentence that says so, or
- * nothing where there is no result. */
+/** Write the guess into the results that answer a question. Returns the sentence with guess and
+ * result, or "" if there is no result. */
 function answer(question, guess) {
   let sentence = ""
   for (const box of document.querySelectorAll(".cell_output pre"))
@@ -54,7 +54,7 @@ export function beginGuess(box, {question, choices, unit}) {
     field.addEventListener("change", () => {
       const readable = /\d/.test(field.value)
       field.setAttribute("aria-invalid", String(!readable && field.value !== ""))
-      field.readOnly = readable // a guess is a guess
+      field.readOnly = readable // it can't be changed
       if (readable) noted(field.value.trim())
       else status.textContent = field.value ? "That can't be read as a number." : ""
     })

@@ -1,9 +1,9 @@
-// Which parts of a line of IL have colors: in the cells of a notebook, and in the workbench.
+// Syntax highlighting of IL, for cells of a notebook and for the workbench.
 
 const PARTS = new RegExp(
   [
     "(?<comment>(?:;|//).*)",
-    // The instruction, with what belongs to its name.
+    // The instruction with its modifiers.
     "(?<keyword>^\\s*[A-Za-z_]\\w*(?:\\([\\w.,+-]*\\)\\w*)*)",
     "(?<def>\\b(?:[rlogx]|in|out|cb)\\d*(?:\\[[^\\]]*\\])?(?:\\.[xyzw01_]+)?" +
       "(?:_neg\\(\\w+\\))?(?![\\w(])|\\bv[A-Z]\\w+(?:\\.[xyzw01_]+)?)",
@@ -13,7 +13,7 @@ const PARTS = new RegExp(
 )
 export const KINDS = ["comment", "keyword", "def", "number"]
 
-/** The colored parts of a line.
+/** The parts of a line that have colors.
  * @param {string} line
  * @returns {{kind: string, start: number, end: number}[]} */
 export function parts(line) {

@@ -1,10 +1,9 @@
-"""Sliders and menus around a view that has to be computed anew, in a notebook with a running
-kernel.
+"""Sliders and menus that recompute a view, in a notebook with a running kernel.
 
-``interactive(view, n=[256, 512])`` calls ``view(n=256)``, shows the player or text that it returns,
-and calls it again whenever the reader makes a choice. Of the choices made during a computation only
-the last counts. A status line says that it is computing. Players themselves need none of this: they
-play without Python. A saved notebook holds what the controls show at first.
+``interactive(view, n=[256, 512])`` calls ``view(n=256)`` and shows the result; each choice of the
+reader calls ``view`` again. If several choices are made during a computation, only the last one
+counts. A status line reports progress and errors. A saved notebook keeps the first result. Players
+don't need this module: they play without Python.
 """
 
 import asyncio
@@ -19,15 +18,19 @@ from cypresskit.draw.display import Displayable
 from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns
 
-PAUSE = 0.05  # seconds in which a newer choice takes an older one's place
-HEARD = "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
-MOVES = (
-    "<p><em>In a notebook these controls compute anew; this is what they show at first.</em></p>"
+DEBOUNCE_SECONDS = 0.05  # a newer choice within this time replaces an older one
+#: CSS of a text that only screen readers get.
+SCREEN_READER_ONLY = (
+    "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
+)
+SAVED_NOTE = (
+    "<p><em>With a running kernel, these controls recompute the picture. This is its first"
+    " state.</em></p>"
 )
 
 
 def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
-    """The slider or menu for one argument."""
+    """Return the slider or menu for one argument."""
     import ipywidgets as widgets
 
     options = [(_label(value), value) for value in values]
@@ -50,7 +53,7 @@ def _label(value) -> str:
 
 
 def _saved(shown: Displayable | str) -> str:
-    """What a saved notebook holds of a view, as HTML."""
+    """Return the HTML that a saved notebook keeps of a view."""
     if isinstance(shown, str):
         return in_columns(theme.readable(shown))
     return shown.bundle()["text/html"]
@@ -58,10 +61,8 @@ def _saved(shown: Displayable | str) -> str:
 
 @contextmanager
 def _stoppable():
-    """Let the stop button interrupt what runs here, even between two messages, when a notebook's
-    kernel ignores it.
-    """
-    # JupyterLab may send a slider's messages to a thread of their own, which can set no signals.
+    """Let the stop button interrupt the body, even if the notebook's kernel ignores interrupts."""
+    # JupyterLab may handle a slider's messages in another thread, which can't set signals.
     ignored = (
         current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     )
@@ -77,12 +78,29 @@ def _stoppable():
 def interactive(
     view: Callable[..., Displayable | str], start: Mapping | None = None, **choices: Sequence
 ):
-    """Sliders (for numbers) and menus (for anything else; None is shown as "empty") above what
-    ``view`` returns for them.
+    """Show sliders and menus above the result of ``view``.
 
-    ``view`` returns a player or a text. ``choices``: an argument of ``view`` to the values to
-    choose from. ``start``: an argument to its first value, by default the first of its choices.
-    Raises ``ValueError`` for an empty choice, ``TypeError`` for one that is no list.
+    Numbers get a slider, other values a menu, in which None is shown as "empty".
+
+    Parameters
+    ----------
+    view
+        Called with one value per argument; returns a picture or a text.
+    start
+        The first value of some arguments; by default the first of their choices.
+    choices
+        For each argument of ``view``, the list of values to choose from.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to choose from.
+    TypeError
+        If the choices aren't a list.
+
+    Examples
+    --------
+    >>> ck.draw.interactive(lambda n: ck.draw.chip("sgemm_tn", [n]), n=[256, 512, 1024])
     """
     import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
@@ -107,7 +125,7 @@ def interactive(
     first: str | None = None
 
     def words() -> str:
-        """What the sliders are at, as HTML. A menu says itself what it is at."""
+        """Return the sliders' values as HTML. Menus show their own value."""
         return theme.escaped(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
 
     def draw() -> None:
@@ -115,16 +133,14 @@ def interactive(
         try:
             with _stoppable():
                 shown = view(**{name: widget.value for name, widget in chosen.items()})
-        # Whatever it is, whoever moved the slider has to see it.
+        # Show every error: a widget's callback would otherwise lose it.
         except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
             problem = theme.escaped(f"{kind}{error}")
             status.value = f'<span role="alert">{words()}: {problem}</span>'
             return
-        # Set, not displayed: what is displayed here would, without a browser, become an output of
-        # the cell itself.
-        # A notebook that is saved keeps the still of what the controls showed at first; what is
-        # redrawn all the time carries none.
+        # Assigning `outputs` works without a browser; `display` would add an output to the cell.
+        # Only the first result needs a static image, for the saved notebook.
         nonlocal first
         if first is None:
             first = _saved(shown)
@@ -134,13 +150,10 @@ def interactive(
             else shown.bundle(still=False)
         )
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-        # The sliders say for themselves what they are at, but not to those who only listen.
-        status.value = f'<span role="status" style="{HEARD}">{words()}</span>'
+        status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{words()}</span>'
 
     def choose(_) -> None:
-        """Draw, in a notebook after the waiting messages have been read, since they may change the
-        choice.
-        """
+        """Draw after the messages that are waiting, since they may change the choice again."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -148,7 +161,7 @@ def interactive(
         status.value = f'<span role="status">Computing {words()} ...</span>'
         if waiting:
             waiting.pop().cancel()
-        waiting.append(loop.call_later(PAUSE, draw))
+        waiting.append(loop.call_later(DEBOUNCE_SECONDS, draw))
 
     for widget in chosen.values():
         widget.observe(choose, "value")
@@ -162,7 +175,7 @@ def interactive(
     names = theme.readable(", ".join(chosen))
     saved = {"text/plain": f"Controls for {names} (run this cell to use them)"}
     if first is not None:
-        saved["text/html"] = settings + first + MOVES
+        saved["text/html"] = settings + first + SAVED_NOTE
     made = whole._repr_mimebundle_
     whole._repr_mimebundle_ = lambda **options: without_dead_widget(made(**options) | saved)
     return whole

@@ -1,6 +1,6 @@
-// Toys: pictures that respond to the reader's hand, and have no frames or clock.
+// What all interactive figures share.
 
-/** Make an element a toy: it can have the focus, and says what its keys do. */
+/** Make an element focusable, and describe its keys for screen readers. */
 export function prepareFigure(host, {title, keys}) {
   host.classList.add("cypresskit-figure")
   host.tabIndex = 0

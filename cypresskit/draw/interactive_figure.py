@@ -1,6 +1,4 @@
-"""Pictures that respond to the reader's hand: each has a script of its own in the browser, and no
-frames or clock.
-"""
+"""Figures that respond to the reader. Each has its own script, and no frames or clock."""
 
 import json
 from collections.abc import Sequence
@@ -10,9 +8,9 @@ from cypresskit.draw import svg, theme
 from cypresskit.draw.display import Displayable, embed, still_image
 from cypresskit.draw.scripts import joined
 
-#: The modules that the scripts of toys share, each after those that it imports from.
+#: The modules that all such scripts share, each after those that it imports from.
 SHARED = ("draw/shell.js", "draw/guess.js", "draw/interactive_figure.js")
-#: A toy's own script: `begin` brings its kind to life, as ``picture.js`` calls it.
+#: The script of one kind of figure: ``picture.js`` calls its `begin` function.
 SCRIPT = """<script>(() => {{
 {modules}
 globalThis.cypresskitFigures ??= {{}}
@@ -23,20 +21,16 @@ window.dispatchEvent(new Event("cypresskit-loaded"))
 
 @dataclass(frozen=True, eq=False)
 class InteractiveFigure(Displayable):
-    """An interactive picture. The function ``begin`` of the last of its ``modules`` in JavaScript
-    brings its ``kind`` to life, with ``data``.
-    ``keys``: the keyboard's use, for a screen reader. ``marks``:
-    the parts of the still's SVG, in a box of ``size``; see ``svg``.
-    """
+    """An interactive picture."""
 
     title: str
-    keys: str
-    text: str
-    kind: str
-    modules: tuple[str, ...]
-    begin: str
-    marks: Sequence[str]
-    size: tuple[int, int]
+    keys: str  #: how the keyboard is used, for a screen reader
+    text: str  #: the text form
+    kind: str  #: the name under which its script is registered
+    modules: tuple[str, ...]  #: its JavaScript modules
+    begin: str  #: the function in the last module that starts the figure with ``data``
+    marks: Sequence[str]  #: SVG elements of the static image; see ``svg``
+    size: tuple[int, int]  #: of the static image, in pixels
     data: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:

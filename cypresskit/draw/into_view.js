@@ -1,14 +1,14 @@
-// What a cell draws comes into view, with its controls, when the reader has run it.
+// Scroll to the picture of a cell that the reader has just run.
 //
-// Only in JupyterLab and Notebook 7, and only if running a cell is the last that the reader did: a
-// page that opens stays where it is, and so does one that somebody scrolls, or types in, meanwhile.
+// Only in JupyterLab and Notebook 7, and only if the reader did nothing else since: a page that has
+// been opened, scrolled or typed into stays where it is.
 
 const LESS_MOTION = window.matchMedia("(prefers-reduced-motion: reduce)")
 const MODIFIERS = ["Shift", "Control", "Alt", "Meta"]
 const COMMANDS = ".jp-Toolbar, .jp-cell-toolbar, .lm-Menu, .lm-CommandPalette, .jp-Dialog"
 const SCROLLERS = ".jp-WindowedPanel-outer, .jp-Notebook"
-const RESTING = 150 // milliseconds after which a notebook has scrolled by itself
-let isAwaiting = false // whether the reader has run something, and done nothing since
+const SETTLE_MS = 150 // after this time the notebook itself has finished scrolling
+let isAwaiting = false // whether running a cell was the reader's last action
 
 const listen = (event, act) => window.addEventListener(event, act, {capture: true, passive: true})
 listen("wheel", () => {
@@ -25,7 +25,7 @@ listen("keydown", ({key, shiftKey, ctrlKey, altKey, metaKey}) => {
   if (!MODIFIERS.includes(key)) isAwaiting = key === "Enter" && isCommand
 })
 
-/** Whether a picture is what the reader waits for: the first of the only cell that runs. */
+/** Whether the reader waits for a picture: it is the first one of the only running cell. */
 export function isAwaited(picture) {
   const cell = picture.closest(".jp-CodeCell")
   if (!isAwaiting || cell?.querySelector("cypresskit-picture") !== picture) return false
@@ -34,10 +34,9 @@ export function isAwaited(picture) {
   return running.length === 1 && cell.contains(running[0])
 }
 
-/** Scroll no further than needed to see a picture as a whole; of one that is higher than the
- * notebook, its upper part. */
+/** Scroll just far enough to show the whole picture, or its upper part if it doesn't fit. */
 export async function bringIntoView(picture) {
-  await new Promise((resolve) => setTimeout(resolve, RESTING))
+  await new Promise((resolve) => setTimeout(resolve, SETTLE_MS))
   if (!isAwaiting || !picture.isConnected) return
   const whole = picture.closest(".cypresskit-controls") ?? picture
   const room = picture.closest(SCROLLERS)?.clientHeight ?? window.innerHeight

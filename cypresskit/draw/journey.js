@@ -1,11 +1,10 @@
-// A journey through levels, one of which is seen at a time: pictures in sections, with a line of
-// links above them.
+// A journey through levels: pictures of which one is visible, with a row of links above them.
 import {make, takeFocus} from "./shell.js"
 
-/** Bring a journey to life.
+/** Start a journey.
  *
- * `levels`: the name of each level, its hint, and for keys that lead on, where to: a frame and
- * maybe a key. `start`: the same for the first. */
+ * `levels`: name, hint and links of each level. A link maps a key to [frame, key] of the next level.
+ * `start`: the same for the first level. */
 export function beginJourney(box, {levels, start}, place, ends) {
   const sections = [...place.querySelectorAll(":scope > section")]
   const nav = make(box, "nav", {"aria-label": "Levels, from the chip to the register"})
@@ -43,11 +42,11 @@ export function beginJourney(box, {levels, start}, place, ends) {
     if (link) {
       event.preventDefault()
       to(level + 1, link)
-    } else if (level + 1 < levels.length) {
-      status.textContent = `Not recorded clause by clause. ${levels[level].hint}`
+    } else if (event.detail.key !== null && level + 1 < levels.length) {
+      status.textContent = `This part isn't recorded in detail. ${levels[level].hint}`
     }
   })
-  // Before the level's own picture hears it.
+  // The capture phase, so that the level's own picture doesn't handle Escape first.
   const ear = place.closest(".cypresskit-page") ?? place
   const back = (event) => {
     if (event.key !== "Escape" || level === 0 || event.defaultPrevented) return

@@ -1,6 +1,6 @@
-"""Curves of an experiment: a number that moves as one thing changes, drawn over the reader's guess.
+"""Line charts of an experiment, drawn over the reader's guess.
 
-The values are the caller's: measured, simulated or published; a curve may be a single point.
+The values are the caller's: measured, simulated or published. A line may be a single point.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from cypresskit.draw.predict import Prediction
 from cypresskit.draw.sheet import Sheet, nonempty
 
 Curve = Mapping[float, float]
-GUESS = 5  # a guess looks the same in every chart: the last of the series' looks
+GUESS = 5  # the series number whose color, dash and marker every guess has
 
 
 def line_chart(
@@ -25,11 +25,32 @@ def line_chart(
     log: str = "",
     title: str = "",
 ) -> Player:
-    """A curve from x to y for each name in ``series``, with the axes named ``x`` and ``y``; ``log``
-    says which of them are logarithmic ("x", "y", "xy"). A guessed curve is there first, a guessed x
-    upright, and then what came out is drawn over it, x by x; without a guess it is a still picture.
-    Raises ``ValueError`` without a point, and on a logarithmic axis for an x of 0 or less and for a
-    y that is never above 0.
+    """Draw a line from x to y for each name in ``series``.
+
+    If there is a guess, it is shown first, and playing draws the results over it, from the smallest
+    x to the largest. Without a guess the picture is static.
+
+    Parameters
+    ----------
+    series
+        For each name, a dict from x to y.
+    x, y
+        The titles of the axes.
+    guess
+        A prediction (``ck.draw.predict``) of a curve, or of a number, drawn as a vertical line.
+    log
+        The logarithmic axes: "x", "y" or "xy".
+    title
+        By default "y against x".
+
+    Raises
+    ------
+    ValueError
+        If there are no points, or if a logarithmic axis has an x of 0 or less, or no y above 0.
+
+    Examples
+    --------
+    >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s")
     """
     wanted = "each curve is a dict from x to y"
     nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
@@ -66,9 +87,7 @@ def line_chart(
 
 
 def _across(title: str, places: Sequence[float], log: bool) -> Scale:
-    """The axis of x. It has room for the half of a mark at its ends, and its labels, of the
-    ``places`` in order, stand apart.
-    """
+    """Return the axis of x, with a margin at its ends and labels that don't overlap."""
     if log:
         return Scale(title, 0.8 * places[0], 1.25 * places[-1], True, places)
     first = min(0, places[0])
@@ -81,7 +100,7 @@ def _across(title: str, places: Sequence[float], log: bool) -> Scale:
 
 
 def _up(title: str, heights: Sequence[float], log: bool) -> Scale:
-    """The axis of y, from 0 if it is linear."""
+    """Return the axis of y. A linear axis includes 0."""
     if not log:
         least, most = min(0, *heights), max(0, *heights)
         most = 1 if least == most else most
@@ -95,7 +114,7 @@ def _up(title: str, heights: Sequence[float], log: bool) -> Scale:
 
 def _say(series: Mapping[str, Curve], x: str, at: float) -> str:
     if at == -np.inf:
-        return "Here is your guess. Play, and what came out is drawn over it."
+        return "This is your guess. Press Play to draw the result over it."
     return f"{x} = {at:g}: " + ", ".join(
         f"{name} {_text(curve[at])}" for name, curve in series.items() if at in curve
     )

@@ -1,6 +1,6 @@
-// A picture's page and its address. After the "#" stands what to show: a frame, the key of what is
-// chosen (at) and, in a journey, the level, as in #level=2&frame=120&at=7; anything else is left
-// alone. The link leads to what is seen now.
+// A picture's page and its address. The part after "#" selects a frame, a key (at) and, in a journey,
+// a level, as in #level=2&frame=120&at=7. Anything else is ignored. The link leads to what is
+// currently visible.
 ;(() => {
   /** @returns {HTMLElement[]} */
   const all = (selector) => [...document.querySelectorAll(selector)]
@@ -32,7 +32,7 @@
   }
 
   for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, aim)
-  if (window.self !== window.top) link.target = "_blank" // where there is an address to see
+  if (window.self !== window.top) link.target = "_blank" // a frame's address isn't visible
   link.hidden = !places.length
   addEventListener("hashchange", visit)
   addEventListener("cypresskit-journey", visit)

@@ -1,25 +1,24 @@
-// The element that every picture is: a still, the sentence below it, the picture's data, and what
-// plays once the scripts are there.
+// The custom element of every picture: a static image, a sentence below it, and the packed data.
 //
-// The browser itself says when such an element comes and goes, in whatever order a notebook puts
-// outputs and scripts on the page. It begins when it is near the screen, and gives back what it
-// took when it leaves the page. Its still stays until it has begun, and comes back if it fails.
+// The browser reports when such an element is added and removed, so outputs and scripts may come in
+// any order. A picture starts when it is near the screen, and releases its resources when it leaves
+// the page. The static image is visible until the picture has started, and again if it fails.
 import {bringIntoView, isAwaited} from "./into_view.js"
 import {followTheme} from "./shell.js"
 
-// The fields of the data that these scripts read, as a number: Python puts it here and in the data.
+// The number of the data format that these scripts read. Python writes it here and into the data.
 const FORMAT = "$format"
 const UNREADABLE =
-  "This is a still: the picture was saved by another version of cypresskit. Run its cell again, " +
-  "and it moves."
-const BROKEN = "This is a still: the picture can't play here. Run its cell again, and it may."
+  "This is a static image: the picture was saved by another version of cypresskit. " +
+  "Run its cell again to play it."
+const BROKEN = "This is a static image: the picture can't play here. Run its cell again."
 
-/** What brings a kind of picture to life in an element. What gives back what it took goes into
- * `ends`. It returns what is to be done when the page's theme has changed, or a promise of that.
+/** Starts a kind of picture in an element. Functions that release its resources are added to
+ * `ends`. Returns what has to be done when the page's theme changes, or a promise of that.
  * @typedef {(() => void)[]} Ends
  * @typedef {(box: HTMLElement, data: any, place: HTMLElement, ends: Ends) => any} Begin */
 
-/** @type {Map<string, Record<string, Begin>>} what is loaded, by the format that it reads */
+/** @type {Map<string, Record<string, Begin>>} the loaded functions, by their data format */
 globalThis.cypresskitFormats ??= new Map()
 const loaded = globalThis.cypresskitFormats
 
@@ -40,7 +39,7 @@ class Picture extends HTMLElement {
   disconnectedCallback() {
     near.unobserve(this)
     window.removeEventListener("cypresskit-loaded", this)
-    // What is only moved on the page is there again.
+    // An element that is only moved on the page is connected again by then.
     setTimeout(() => {
       if (!this.isConnected) this.end()
     })
@@ -50,7 +49,7 @@ class Picture extends HTMLElement {
     if (this.seen) this.begin()
   }
 
-  /** Begin to play, if the scripts for it are there. */
+  /** Start the picture, if its scripts are loaded. */
   async begin() {
     this.seen = true
     if (this.running || document.readyState === "loading") {
@@ -59,7 +58,7 @@ class Picture extends HTMLElement {
     }
     const kinds = loaded.get(this.dataset.format)
     const play = kinds?.[this.dataset.kind] ?? globalThis.cypresskitFigures?.[this.dataset.kind]
-    if (kinds && !play) return // a toy's own script comes with it
+    if (kinds && !play) return // an interactive figure's own script follows it
     if (!kinds) {
       if (loaded.size) this.advise(UNREADABLE)
       return
@@ -86,7 +85,7 @@ class Picture extends HTMLElement {
     }
   }
 
-  /** Give back what the picture took. It begins again when it comes back to the page. */
+  /** Release the picture's resources. It starts again when it comes back to the page. */
   end() {
     const run = this.running
     if (!run) return
@@ -121,7 +120,7 @@ const near = new IntersectionObserver(
   {rootMargin: "60% 0px", scrollMargin: "60% 0px"},
 )
 
-/** Tell the page's pictures what brings each kind to life. */
+/** Register the functions that start each kind of picture. */
 export function bringToLife(kinds, css) {
   if (!loaded.size) {
     document.head.append(Object.assign(document.createElement("style"), {textContent: css}))

@@ -1,9 +1,9 @@
-"""Host pipelines over time, a row for each resource; at the end, the critical path.
+"""Timelines of host programs, a row per resource, and their critical paths.
 
-A resource used by one queue alone (a chip, a DMA engine, a thread) shows that queue's tasks; a
-shared one (the bus, the host's memory) shows how much each task takes of its capacity. A click on a
-task tells what it waited for, and what waited for it. Timelines share one clock. Left out: how a
-task's share varies while it runs; its average is drawn.
+A resource that only one queue uses (a chip, a DMA engine, a thread) shows that queue's tasks. A
+shared one (the bus, host memory) shows each task's share of its capacity. A click on a task shows
+which tasks it waited for, and which ones waited for it. Timelines share one time axis. A task's
+share is drawn as its average.
 """
 
 from collections.abc import Sequence
@@ -18,27 +18,48 @@ from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
-LEFT = 196  # pixels: the rows' left edge
-WIDE = 850  # pixels: their width
-HIGH = 480  # pixels
-HEAD = 36  # pixels: above the rows
-SHARED = 1.5  # times as high as another is a row that shows shares
+# In pixels:
+LEFT = 196  # left edge of the rows
+WIDE = 850  # width of the rows
 RIGHT = LEFT + WIDE
-STAGE = RIGHT + 54  # the stage's width
-FRAMES = 240  # moments
-# What a task moves, or does, and its color
+STAGE = RIGHT + 54  # width of the stage
+HIGH = 480  # height of the stage
+HEAD = 36  # above the rows
+
+SHARED = 1.5  # height of a row that shows shares, relative to others
+FRAMES = 240
+# What a task moves or does, and its color:
 MATTERS = "A", "B", "C", "the product", "the product, slower per flop"
-TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "texture 0.45"
-PRODUCTS = "mult", "mult1", "cpu"
+TINTS = "a 0.45", "b 0.45", "c 0.45", "alu 0.45", "soft 0.45"
+PRODUCTS = "mult", "mult1", "cpu"  # stages that compute
 
 
-def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
-    """A player over one or more timelines, one below the other, on one clock. In the last frame
-    each run's critical path is framed: the tasks whose times add up to the run's.
+def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str] = ()) -> Player:
+    """Draw one or more timelines, one below the other, on one time axis.
 
-    Without timelines: the four-stage and the five-stage pipeline on an HD 5970, m = n = 8192, k =
-    2048. ``names`` are their headings. Raises ``ValueError`` for a timeline without tasks, and for
-    more names than timelines.
+    In the last frame each critical path is framed: the chain of tasks whose durations add up to the
+    run's.
+
+    Parameters
+    ----------
+    timelines
+        By default the four-stage and the five-stage pipeline on an HD 5970, with m = n = 8192 and k
+        = 2048.
+    names
+        Their headings.
+    rows
+        The resources to show; by default all that are used.
+
+    Raises
+    ------
+    ValueError
+        For a timeline without tasks, more names than timelines, or a resource that no timeline
+        uses.
+
+    Examples
+    --------
+    >>> run = ck.host.five_stage(6144, 6144, 2048, ck.host.Machine())
+    >>> ck.draw.timeline(run, rows=["chip 0", "chip 1"])
     """
     if len(names) > len(timelines):
         raise ValueError(
@@ -53,7 +74,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
         nonempty(run.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
 
-    charts = _charts(timelines, names)
+    charts = _charts(timelines, names, rows)
     foot = charts[-1].foot
     sheet = Sheet("Timeline: " + " and ".join(names))
     label = "; ".join(f"{chart.name}: tasks of each resource" for chart in charts)
@@ -69,7 +90,7 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     captions = [
         f"At {1e3 * t:.1f} ms. " + "\n".join(chart.say(t) for chart in charts) for t in moments
     ]
-    # Of one product done in several ways, it is said which is done first.
+    # Runs that compute the same product can be compared.
     if len(timelines) > 1 and len({run.flops for run in timelines}) == 1:
         captions[-1] += "\n" + _winner(charts)
     lines = (line for chart in charts for line in chart.text())
@@ -81,25 +102,33 @@ def timeline(*timelines: Timeline, names: tuple[str, ...] = ()) -> Player:
     )
 
 
-def _charts(timelines: Sequence[Timeline], names: Sequence[str]) -> "list[_Chart]":
-    """A chart for each timeline, one below the other."""
+def _charts(
+    timelines: Sequence[Timeline], names: Sequence[str], rows: Sequence[str]
+) -> "list[_Chart]":
+    """Return a chart for each timeline, one below the other."""
     end = max(run.seconds for run in timelines)
-    shared = {row for run in timelines for row in _rows(run) if _is_shared(run, row)}
+    used = {row for run in timelines for row in _used(run)}
+    if unknown := [row for row in rows if row not in used]:
+        raise ValueError(
+            f"no timeline uses {unknown[0]!r}: choose rows from {', '.join(sorted(used))}"
+        )
+    shared = {row for run in timelines for row in _used(run) if _is_shared(run, row)}
     paces = [_pace(run) for run in timelines]
     fastest = min((pace for pace in paces if pace), default=0.0)
 
     heights = []
     for run in timelines:
-        high = {name: SHARED if name in shared else 1.0 for name in _rows(run)}
+        shown = [row for row in _used(run) if not rows or row in rows]
+        high = {name: SHARED if name in shared else 1.0 for name in shown}
         heights.append(dict(sorted(high.items(), key=lambda row: row[1])))
     count = sum(sum(rows.values()) for rows in heights)
     row = min(20.0, (HIGH - len(timelines) * HEAD) / count)
 
     charts = []
     top = 0.0
-    for number, (name, run, pace, rows) in enumerate(zip(names, timelines, paces, heights)):
+    for number, (name, run, pace, parts) in enumerate(zip(names, timelines, paces, heights)):
         slower = pace / fastest if pace > 1.05 * fastest else 0.0
-        high = {resource: row * part for resource, part in rows.items()}
+        high = {resource: row * part for resource, part in parts.items()}
         charts.append(_Chart(number, name, run, slower, end, shared, top, high))
         top = charts[-1].foot
     return charts
@@ -108,32 +137,34 @@ def _charts(timelines: Sequence[Timeline], names: Sequence[str]) -> "list[_Chart
 def _legend(sheet: Sheet, charts: "Sequence[_Chart]", any_full: bool) -> str:
     shown = 4 + any(chart.slower for chart in charts)
     matters = [(words, tint, "box") for words, tint in zip(MATTERS[:shown], TINTS)]
-    full = [("full: each gets less of it", "wait", "box")] * any_full
-    line = [("all that it can carry", "soft", "solid")] * bool(charts[0].together)
-    path = ("the critical path, at the end", "ink", "ring")
+    full = [("full: its tasks slow each other down", "wait", "box")] * any_full
+    line = [("capacity", "soft", "solid")] * any(
+        map(charts[0].together.__contains__, charts[0].rows)
+    )
+    path = ("critical path (last moment)", "ink", "ring")
     legend = sheet.legend(*matters, *line, *full, path)
     if any(len(span.task.place) > 2 for chart in charts for span in chart.run.spans):
-        abbreviations = sheet.note("A[i], B[chip.j]; AB and C[chip.unit.part]: of a work unit")
+        abbreviations = sheet.note("A[i], B[chip.j]; of a work unit: AB and C[chip.unit.part]")
         legend += f" &ensp;{abbreviations}"
     return legend
 
 
 def _winner(charts: "Sequence[_Chart]") -> str:
-    """The run that ended first, and by how much before the last."""
+    """Return a sentence on which run ended first, and how much faster it was than the last."""
     first, *_, last = sorted(charts, key=lambda chart: chart.run.seconds)
     times = last.run.seconds / first.run.seconds
-    return f"**{first.name}** ended first: {times:.2f} times as fast as {last.name}."
+    return f"**{first.name}** ends first: {times:.2f} times as fast as {last.name}."
 
 
 def _matter_of(span: Span, slower: bool) -> int:
-    """The index in ``MATTERS`` of what a task moves (A, B, C) or does."""
+    """Return the index in ``MATTERS`` of what a task moves or does."""
     if span.task.stage in PRODUCTS:
         return 4 if slower else 3
     return {"A": 0, "B": 1}.get(span.task.matrix, 2)
 
 
 def _spelled(task: Task) -> str:
-    """What the numbers in the name of a pipeline's unit are, in brackets; nothing for others."""
+    """Return what the numbers in the name of a work unit mean, in parentheses."""
     if task.matrix not in ("C", "AB") or len(task.place) < 3:
         return ""
     names = ("chip", "unit", "part", "sub-block")
@@ -141,17 +172,15 @@ def _spelled(task: Task) -> str:
 
 
 def _name_in(task: Task, room: float) -> str:
-    """The longest of a task's names that fits into a bar: its own, or what it works on in few
-    letters, ``AB[1.0.0.3]``; a prime for each sum after the first.
-    """
+    """Return the longest of a task's names that fits into ``room`` pixels."""
     for text in (task.name, task.label or task.name):
         if theme.LETTER * len(text) < room:
             return text
     return ""
 
 
-def _rows(run: Timeline) -> list[str]:
-    """The resources that are used, in the order of their first use."""
+def _used(run: Timeline) -> list[str]:
+    """Return the resources that are used, in the order of their first use."""
     begun: dict[str, float] = {}
     for span in run.spans:
         for name in (name for name, amount in span.task.uses.items() if amount):
@@ -160,20 +189,18 @@ def _rows(run: Timeline) -> list[str]:
 
 
 def _percent(share):
-    """Shares in whole percent: the same wherever they are shown, as noise moves no half."""
+    """Return shares in whole percent, without rounding noise at halves."""
     return np.round(100 * np.round(share, 12))
 
 
 def _is_shared(run: Timeline, name: str) -> bool:
-    """Whether a resource is used by several queues, or by one that has a resource of its own name
-    besides.
-    """
+    """Return whether several queues use a resource, or one that also has a resource of its own."""
     queues = {span.task.queue for span in run.spans if span.task.uses.get(name)}
     return len(queues) > 1 or bool((queues - {name}) & set(run.resources))
 
 
 def _pace(run: Timeline) -> float:
-    """The chips' seconds per flop; 0 if a CPU does a part of the work."""
+    """Return the chips' seconds per flop; 0 if a CPU does part of the work."""
     spans = [span for span in run.spans if span.task.stage in PRODUCTS]
     alone = run.flops and not any(span.task.stage == "cpu" for span in spans)
     return (
@@ -185,16 +212,16 @@ def _pace(run: Timeline) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Chart:
-    """One timeline in the picture: where its parts stand, and what is said of its tasks."""
+    """One timeline in the picture: positions, and texts on its tasks."""
 
     number: int
     name: str
     run: Timeline
-    slower: float  # times as long per flop as the fastest beside it; 0 if it is no slower
-    end: float  # of the longest timeline, in seconds
-    together: set[str]  # resources that are shared in some timeline
+    slower: float  #: time per flop relative to the fastest timeline; 0 if it isn't slower
+    end: float  #: of the longest timeline, in seconds
+    together: set[str]  #: resources that are shared in some timeline
     top: float
-    rows: dict[str, float]  # each resource's height; shared ones come last
+    rows: dict[str, float]  #: height of each visible resource; shared ones come last
 
     @property
     def foot(self) -> float:
@@ -202,18 +229,18 @@ class _Chart:
 
     @cached_property
     def bands(self) -> dict[str, tuple[float, float]]:
-        """The upper and the lower y of each row."""
+        """Upper and lower y of each row."""
         ends = self.top + HEAD - 4 + np.cumsum([0, *self.rows.values()])
         return dict(zip(self.rows, pairwise(ends.tolist())))
 
     @cached_property
     def place(self) -> dict[str, float]:
-        """The y of each row."""
+        """The center y of each row."""
         return {name: (high + low) / 2 for name, (high, low) in self.bands.items()}
 
     @cached_property
     def keys(self) -> np.ndarray:
-        """What chooses each task."""
+        """The key of each task."""
         return 10_000 * self.number + np.arange(len(self.run.spans))
 
     @property
@@ -222,7 +249,7 @@ class _Chart:
 
     @property
     def is_over(self) -> np.ndarray:
-        """In which frames the run is done."""
+        """Whether the run has ended, in each frame."""
         return self.moments >= self.run.seconds - 1e-12
 
     @property
@@ -233,15 +260,15 @@ class _Chart:
         return LEFT + np.asarray(seconds) / self.end * WIDE
 
     def row(self, task: Task) -> str:
-        """The row that shows a task: its queue's or, in a serial program, that of the resource it
+        """Return the resource that names a task: its queue's or, in a serial program, the one it
         uses.
         """
         own = [name for name in task.uses if name not in self.together]
         return task.queue if task.queue in self.run.resources or not own else own[-1]
 
-    def y(self, span: Span) -> float:
-        """Where a task's bar stands: in the first row that it uses."""
-        return next(y for row, y in self.place.items() if span.task.uses.get(row))
+    def y(self, span: Span) -> float | None:
+        """Return the y of a task's bar: in the first visible row that it uses."""
+        return next((y for row, y in self.place.items() if span.task.uses.get(row)), None)
 
     def tip(self, span: Span) -> str:
         took = (
@@ -257,7 +284,7 @@ class _Chart:
         )
 
     def say(self, time: float) -> str:
-        """What runs at a time; in the last frame what the critical path is made of."""
+        """Return what runs at a time; in the last frame, what the critical path consists of."""
         if time >= self.run.seconds - 1e-12:
             path = f". Its critical path: {self._path_parts()}" if time == self.end else ""
             return f"**{self.name}**: done{path}"
@@ -265,9 +292,7 @@ class _Chart:
             (s for s in self.run.spans if s.start <= time + 1e-12 < s.end),
             key=lambda s: self.row(s.task),
         )
-        product = next(
-            (s for s in running if s.task.stage in PRODUCTS), None
-        )  # said once, and the caption stays short
+        product = next((s for s in running if s.task.stage in PRODUCTS), None)
         clauses = [
             f"{self.row(s.task)}: {s.task.name}{self._slow(s) if s is product else ''}"
             for s in running
@@ -276,7 +301,7 @@ class _Chart:
         return f"**{self.name}**: {'; '.join(clauses[:4]) or 'idle'}{more}"
 
     def _path_parts(self) -> str:
-        """The stages that the critical path's time is made of, the longest three first."""
+        """Return the three stages that take most of the critical path, with their shares."""
         seconds: dict[str, float] = {}
         for number in self.run.critical_path():
             span = self.run.spans[number]
@@ -293,7 +318,7 @@ class _Chart:
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
-    """Draw a timeline. Returns whether a shared resource is full at some time."""
+    """Draw a timeline. Returns whether a shared resource is ever full."""
     sheet.words(4, chart.top + 12, chart.name, bold=True, size=14)
     sheet.play_head(
         f"head {chart.name}",
@@ -317,7 +342,7 @@ def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
 
 
 def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
-    """Draw the tasks in the rows that one queue has alone."""
+    """Draw the tasks in rows that only one queue uses."""
     bars = [
         (n, y)
         for row, y in chart.place.items()
@@ -346,8 +371,9 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
-    """Draw the use of a shared resource: a stack of boxes between any two events, under its
-    capacity. Returns whether it is full at some time.
+    """Draw how tasks share a resource: boxes stacked up to its capacity.
+
+    Returns whether it is ever full.
     """
     y = chart.place[row]
     high = chart.rows[row] - 3
@@ -386,9 +412,7 @@ def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bo
 
 
 def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
-    """Draw the rows' names, the share of what each could have done so far that it has done, and
-    at the end the busiest.
-    """
+    """Draw the rows' names and utilizations so far, and the result at the end."""
     run = chart.run
     y = list(chart.place.values())
     stages = {
@@ -427,7 +451,7 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
 
 
 def _stories(chart: _Chart) -> dict[int, str]:
-    """What a click on a task says: what it waited for, and what waited for it."""
+    """Return a text for each task: what it waited for, and what waited for it."""
     spans = chart.run.spans
     stories = {}
     for n, (span, awaited) in enumerate(zip(spans, chart.run.predecessors)):
@@ -435,15 +459,18 @@ def _stories(chart: _Chart) -> dict[int, str]:
         late = [later for later, of_later in zip(spans, chart.run.predecessors) if n in of_later]
         after = ", ".join(later.task.name for later in late) or "nothing"
         stories[int(chart.keys[n])] = (
-            f"**{chart.row(span.task)}**, {chart.tip(span)}. Waited for: {before}. Waits for it:"
-            f" {after}."
+            f"**{chart.row(span.task)}**, {chart.tip(span)}. It waited for: {before}. What waited"
+            f" for it: {after}."
         )
     return stories
 
 
 def _draw_path(sheet: Sheet, chart: _Chart) -> None:
-    """Frame the tasks of the critical path in the last frame, and lead from row to row."""
-    path = [chart.run.spans[number] for number in chart.run.critical_path()]
+    """Frame the tasks of the critical path in the last frame, with arrows between rows."""
+    spans = [chart.run.spans[number] for number in chart.run.critical_path()]
+    path = [span for span in spans if chart.y(span) is not None]
+    if not path:
+        return
     y = np.array([chart.y(span) for span in path])
     left, right = chart.to_x([[span.start for span in path], [span.end for span in path]])
     last = np.full((FRAMES, 1), np.nan, np.float32)

@@ -1,33 +1,33 @@
-// A picture over many frames that plays in the browser, without Python. What Python says about it
-// is `spec`: see Player and Sheet.
+// A picture over many frames that plays in the browser, without Python. Its data, `spec`, comes from
+// Player and Sheet in Python.
 import {leave, listenKeys, plain, press, takeFocus, write} from "./shell.js"
 import {dataAt, moveBetween, spread} from "./tracks.js"
 
 const CALM = window.matchMedia("(prefers-reduced-motion: reduce)")
-// The sizes of texts, in pixels: those of look.css, and a smaller one. A text that would be smaller
-// still stands in a narrow cell, where more than the least wouldn't fit.
+// Sizes of text in pixels: those of look.css, and a smaller one. In very narrow cells text has the
+// least size.
 const SIZES = [24, 18, 14, 12]
 const READABLE_TEXT = 11
 const SMALL_TEXT = 7.7
 const LEAST_TEXT = 8
-const LISTED = 13 // lines of a listing that are shown
-const ONE_STEP = 220 // milliseconds in which a single step travels
-const LEAST_PAUSE = 28 // milliseconds from one picture of a journey to the next
-const SHARE = 5 // of the time at most a fifth is spent on drawing what travels
+const LISTED_LINES = 13 // visible lines of a listing
+const STEP_MS = 220 // duration of a single step's animation
+const MIN_INTERVAL_MS = 28 // between two drawings of an animation
+const DRAWING_SHARE = 5 // at most one fifth of the time is spent on drawing animations
 
 /** @returns {HTMLElement[]} */
 const elements = (root, selector) => [...root.querySelectorAll(selector)]
 
-/** The controls around a picture, if there are some.
+/** The sliders and menus around a picture (interactive.py), if there are some.
  * @returns {HTMLElement | null} */
 const aroundOf = (place) => place.closest(".cypresskit-controls")
 
-/** The lines of a listing round the current one. */
+/** The lines of a listing around the current one, as HTML. */
 function listed({lines}, current) {
-  const first = current - 1 - Math.floor(LISTED / 3)
-  const from = Math.max(0, Math.min(first, lines.length - LISTED))
+  const first = current - 1 - Math.floor(LISTED_LINES / 3)
+  const from = Math.max(0, Math.min(first, lines.length - LISTED_LINES))
   return lines
-    .slice(from, from + LISTED)
+    .slice(from, from + LISTED_LINES)
     .map((text, n) => {
       const line = from + n + 1
       const [kind, mark] = line === current ? ["now", "&#9654;"] : ["row", ""]
@@ -49,13 +49,12 @@ class Player {
     for (const part of elements(el.shadowRoot, "[data-part]")) this.part[part.dataset.part] = part
     this.count = spec.captions.length
     this.tracks = spec.tracks.map((track) => spread(track, this.count))
-    this.first = spec.scenes[0][0] // frame of the scene that is shown
+    this.first = spec.scenes[0][0] // first frame of the current scene
     this.frames = spec.scenes[0][1]
     this.frame = -1
-    this.shown = 0
-    this.pick = null // the key that is chosen
-    this.motion = 0 // counts what was set in motion: only the latest goes on
-    this.painting = 0 // milliseconds that a picture takes
+    this.pick = null // the selected key
+    this.motion = 0 // number of animations started: only the latest one continues
+    this.painting = 0 // milliseconds that drawing a frame takes
     this.timer = null
     this.about = new Map(spec.about)
     this.sceneOf = new Map(spec.sceneOfKey)
@@ -69,11 +68,6 @@ class Player {
 
   get over() {
     return this.frame >= this.last
-  }
-
-  /** Whether it still shows what a still shows: then playing begins at the beginning. */
-  get untouched() {
-    return this.shown === 1
   }
 
   get words() {
@@ -94,7 +88,7 @@ class Player {
     press(part.scene.children, 0)
     this.recolor()
     this.stop()
-    this.show(spec.dials.length ? spec.stillFrame : spec.firstFrame, {quiet: true})
+    this.show(spec.dials.length ? spec.stillFrame : this.first, {quiet: true})
     this.choose(null)
     this.visit()
   }
@@ -103,7 +97,7 @@ class Player {
     this.stop()
     this.motion++
     for (const end of this.ends) end()
-    // Where it was, should it come back to the page.
+    // If the picture comes back to the page, it continues here.
     this.place.dataset.go = JSON.stringify({frame: this.frame, key: this.pick})
   }
 
@@ -114,8 +108,8 @@ class Player {
 
   // -- frames
 
-  /** Show a frame. A frame shown quietly is not read out: twenty a second would be noise. What
-   * moves takes `time` milliseconds. */
+  /** Show a frame. What moves takes `time` milliseconds. With `quiet`, a screen reader doesn't read
+   * the caption: while playing, that would be noise. */
   show(frame, {quiet = false, time = 0} = {}) {
     const {part, spec} = this
     const to = Math.max(this.first, Math.min(this.last, frame))
@@ -144,11 +138,9 @@ class Player {
     if (!quiet) part.live.textContent = this.words
     this.turnDials()
     this.el.dataset.frame = String(to)
-    this.shown++
-    this.el.dataset.shown = String(this.shown)
   }
 
-  /** Hand data over to the figures, and note how long that and the next picture of them take. */
+  /** Update the figures' data, and measure how long that and the next drawing take. */
   paint(changed) {
     if (!changed.size) return
     const began = performance.now()
@@ -170,7 +162,7 @@ class Player {
       if (mine !== this.motion || !this.el.isConnected) return
       const now = performance.now()
       const part = Math.min(1, (now - began) / time)
-      if (now - last > Math.max(LEAST_PAUSE, SHARE * this.painting) || part === 1) {
+      if (now - last > Math.max(MIN_INTERVAL_MS, DRAWING_SHARE * this.painting) || part === 1) {
         last = now
         const eased = time < 180 ? part : part * part * (3 - 2 * part)
         this.paint(moveBetween(this.tracks, from, to, eased, new Map()))
@@ -197,7 +189,7 @@ class Player {
     this.el.dataset.playing = ""
   }
 
-  /** Frames are due at fixed times: a late one doesn't delay those after it, none is left out. */
+  /** Play. Frames are due at fixed times: a late one doesn't delay the others, and none is skipped. */
   start() {
     this.part.play.textContent = "Pause"
     this.el.dataset.playing = "yes"
@@ -223,23 +215,23 @@ class Player {
       this.stop()
       this.part.live.textContent = this.words
     } else if (CALM.matches) {
-      this.show(this.untouched ? this.first : this.frame + 1)
+      this.show(this.frame + 1)
     } else {
-      if (this.over || this.untouched) this.show(this.first, {quiet: true})
+      if (this.over) this.show(this.first, {quiet: true})
       this.start()
     }
   }
 
   go(frame) {
     this.stop()
-    this.show(frame, {time: Math.abs(frame - this.frame) === 1 ? ONE_STEP : 0})
+    this.show(frame, {time: Math.abs(frame - this.frame) === 1 ? STEP_MS : 0})
   }
 
   /** Show another scene, at the same step. */
   change(scene) {
     const {part, spec} = this
     const around = aroundOf(this.place)
-    if (around) around.dataset.scene = scene // what is drawn there anew begins with it
+    if (around) around.dataset.scene = scene // the next recomputed picture starts with it
     const step = this.frame - this.first
     this.stop()
     this.first = spec.scenes[scene][0]
@@ -267,7 +259,7 @@ class Player {
         if (detail) takeFocus(el)
       })
     })
-    // Dials: what they are set to, together, is a frame; and a frame that is shown turns them.
+    // The settings of all dials together select a frame.
     this.dials = elements(el.shadowRoot, "label").map(
       (label) => /** @type {any[]} */ ([...label.children]),
     )
@@ -295,9 +287,9 @@ class Player {
     })
   }
 
-  // -- choosing
+  // -- selecting
 
-  /** What is chosen is lit wherever it is, and that may change with the frame. */
+  /** Highlight all cells of the selected key. They may change with the frame. */
   light() {
     for (const {source, on, marks} of this.spec.picks) {
       const {key, lit} = source.data
@@ -311,7 +303,7 @@ class Player {
   say() {
     const words = this.about.get(this.pick)
     const now = Array.isArray(words) ? words.findLast(([from]) => from <= this.frame)?.[1] : words
-    const invite = `<span class="soft">Click anything to keep it highlighted.</span>`
+    const invite = `<span class="soft">Click a part of the picture to highlight it and read about it.</span>`
     write(this.part.chosen, now ?? invite)
   }
 
@@ -323,15 +315,15 @@ class Player {
     if (this.pick !== null) this.part.live.textContent = this.part.chosen.textContent
   }
 
-  chooseNext(way) {
+  chooseNext(direction) {
     const keys = [...this.about.keys()]
     const at = keys.indexOf(this.pick)
-    const start = way > 0 ? 0 : keys.length - 1
-    this.choose(keys[at < 0 ? start : (at + way + keys.length) % keys.length])
+    const start = direction > 0 ? 0 : keys.length - 1
+    this.choose(keys[at < 0 ? start : (at + direction + keys.length) % keys.length])
   }
 
-  /** What was clicked, or chosen by keys and then Enter, may have a scene of its own, or be the way
-   * to another picture, which whoever is around this one knows. Returns whether it was that. */
+  /** Enter the selected part: it may have its own scene, or lead to another level of a journey.
+   * Returns whether a journey took it. */
   enter() {
     if (this.sceneOf.has(this.pick)) this.change(this.sceneOf.get(this.pick))
     const detail = {key: this.pick, frame: this.frame}
@@ -339,7 +331,7 @@ class Player {
     return !this.place.dispatchEvent(new CustomEvent("cypresskit-enter", options))
   }
 
-  /** The key at a point of a figure, the topmost first; undefined where there is none. */
+  /** The topmost key at a point of a figure, or undefined. */
   keyAt(figure, x, y) {
     for (const {source, w, h} of this.spec.picks.filter((p) => p.figure === figure).reverse()) {
       const {data} = source
@@ -375,7 +367,7 @@ class Player {
         if (spec.listing.current[k] === line) runs.push(k)
       if (runs.length) this.go(runs.find((k) => k > this.frame) ?? runs[0])
     })
-    // On the site lessons are pages, in a folder beside that of the pictures.
+    // On the site, lessons are pages in a folder beside the pictures'.
     const follow = (event) => {
       const link = event.composedPath().find((node) => node.localName === "a")
       if (link && /\/(notebooks|pictures)\/\w+\.html$/.test(location.pathname))
@@ -413,7 +405,7 @@ class Player {
 
   // -- looks
 
-  /** Colors on a canvas can't be CSS variables: each is looked up and handed to its glyph. */
+  /** Look up the theme's colors and set them on glyphs: a canvas can't use CSS variables. */
   recolor() {
     const probe = this.part.live.appendChild(document.createElement("span"))
     const colors = new Map()
@@ -434,7 +426,7 @@ class Player {
     probe.remove()
   }
 
-  /** Texts scale with their figures, in steps. */
+  /** Let texts scale with their figures, in steps. */
   addFits() {
     for (const [figure, glyph, part, most] of this.spec.fitted) {
       const fit = () => {
@@ -449,7 +441,7 @@ class Player {
     }
   }
 
-  /** The tallest caption has room, so that the picture below it keeps its place. */
+  /** Reserve space for the tallest caption, so that the picture below it doesn't move. */
   keepRoomForCaptions() {
     const {caption} = this.part
     const size = (html) => html.replace(/<[^>]*>/g, "").length + 100 * html.split("<br>").length
@@ -471,10 +463,9 @@ class Player {
     this.ends.push(() => observer.disconnect())
   }
 
-  // -- what is around a picture
+  // -- surroundings
 
-  /** A journey or a page around this picture can set its frame and selection, and whether keys are
-   * meant for it. */
+  /** Let a journey or a page around this picture set its frame, selection and focus. */
   visit() {
     const {place, spec} = this
     const scene = Number(aroundOf(place)?.dataset.scene ?? -1)
@@ -504,10 +495,10 @@ const drawn = (made) =>
     else made.idle.connect(resolve)
   })
 
-// Documents are made one after another, so that each is known by being the newest.
+// Bokeh doesn't return the document that it makes, so they are made one after another.
 let turn = Promise.resolve()
 
-/** Put a saved document's figures into their places. Returns the document. */
+/** Put the figures of a saved document into their places. Returns the document. */
 async function embed(saved, inside, ends) {
   const root_ids = saved.roots.map(({id}) => id)
   const roots = Object.fromEntries(root_ids.map((id) => [id, inside.getElementById(id)]))
@@ -527,7 +518,7 @@ async function embed(saved, inside, ends) {
   return made
 }
 
-/** Bring a player to life. What gives back what it took goes into `ends`. */
+/** Start a player. Functions that release its resources are added to `ends`. */
 export async function beginPlayer(box, {html, document: saved}, place, ends) {
   const inside = box.attachShadow({mode: "open"})
   inside.innerHTML = html

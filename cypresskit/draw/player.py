@@ -1,13 +1,12 @@
-"""The player: a picture over many frames that plays in the browser without Python.
+"""The player: a picture over many frames that plays in the browser, without Python.
 
 A ``Player`` holds Bokeh figures whose sources show one frame, and *tracks*: how a column of a
-source changes from frame to frame, as changes only, so that a thousand frames of a hundred cells
-weigh some kilobytes. ``tracks.js`` spreads them out in the browser, ``player.js`` plays; what
-``moves`` travels from one frame to the next.
+source changes from frame to frame. Only changes are stored, so a thousand frames of a hundred cells
+take a few kilobytes. ``tracks.js`` expands them in the browser, ``player.js`` plays.
 
-A player is shown in a notebook by being a cell's value; until its script runs (or where none may) a
-still stands there. Call ``load()`` once in a notebook before the first player. Left out: frames
-computed on demand. What needs a new simulation is built anew, in Python (see ``interactive``).
+A notebook shows a player that is a cell's value. Until its script runs, a static image is in its
+place. ``load()`` has to be called once in a notebook, before the first player. Frames aren't
+computed on demand: ``interactive`` builds a new picture in Python instead.
 """
 
 import gc
@@ -30,13 +29,12 @@ from cypresskit.draw.scripts import joined, packaged
 from cypresskit.draw.theme_colors import ThemeColors
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
-About = str | Sequence[tuple[int, str]]
-#: How long a picture plays at normal speed, if that is 1 to 30 frames a second.
-SECONDS = 12.0
+About = str | Sequence[tuple[int, str]]  # a text, or texts with the frames where they begin
+SECONDS = 12.0  # duration at normal speed, if that is 1 to 30 frames per second
 
 
 def short(value: float) -> str:
-    """A number in about five characters, as the player writes it into a cell."""
+    """Return a number in about five characters, as players write it into a cell."""
     size = abs(value)
     if np.isnan(value):
         return "NaN"
@@ -54,20 +52,15 @@ def short(value: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """How ``source.data[column]`` changes: ``frames`` has shape (frames, cells), dtype float32,
-    float64, int32, uint8 or uint16. ``text`` names a second column, which gets the numbers as text.
-    With a ``prefix`` ("k = ") they are whole numbers written after it, blank if negative; ``names``
-    replaces each by a name. With ``moves`` a value glides from frame to frame, except from or to
-    NaN, where it jumps.
-    """
+    """How ``source.data[column]`` changes over the frames."""
 
     source: ColumnDataSource
     column: str
-    frames: np.ndarray
-    text: str = ""
-    prefix: str = ""
-    names: Sequence[str] = ()
-    moves: bool = False
+    frames: np.ndarray  #: (frames, cells) of float32, float64, int32, uint8 or uint16
+    text: str = ""  #: a second column, which gets the numbers as text
+    prefix: str = ""  #: if given, whole numbers are written after it, and negative ones are blank
+    names: Sequence[str] = ()  #: if given, each number is replaced by a name
+    moves: bool = False  #: whether values glide between frames, except from or to NaN
 
     def __post_init__(self) -> None:
         """Put the first frame into the source."""
@@ -76,7 +69,7 @@ class Track:
             self.source.data[self.text] = [""] * self.frames.shape[1]
 
     def changes(self) -> dict[str, np.ndarray]:
-        """The values that change from frame to frame, for ``tracks.js``, in order."""
+        """Return the values that change from frame to frame, in order."""
         bits = np.ascontiguousarray(self.frames).view(f"u{self.frames.dtype.itemsize}")
         at, cell = np.nonzero(bits[1:] != bits[:-1])
         small = np.uint16 if max(self.frames.shape) < 1 << 16 else np.int32
@@ -87,7 +80,7 @@ class Track:
         }
 
     def text_of(self, value: float) -> str:
-        """A number as the player writes it."""
+        """Return a number as the player writes it."""
         if self.names:
             return self.names[int(value)]
         if not self.prefix:
@@ -95,7 +88,7 @@ class Track:
         return f"{self.prefix}{value}" if value >= 0 else ""
 
     def as_dict(self) -> dict:
-        """The track as ``tracks.js`` takes it; every value that occurs comes with its text."""
+        """Return the track for ``tracks.js``. Every value that occurs comes with its text."""
         values = np.unique(self.frames).tolist() if self.text else []
         return {
             "source": self.source,
@@ -108,23 +101,20 @@ class Track:
 
 
 class Parts:
-    """The parts of a picture that a view fills in for its player. ``title`` names it. ``about`` has
-    the words for each key that can be chosen: a text, or pairs of a frame and the text from it on.
-    ``scene_of_key``: the scene's number for keys that choose one. ``picks``: clicks in a ``figure``
-    choose cells of a ``source`` by the column ``key`` (whole numbers, negative for none); ``w`` and
-    ``h`` are the cells' sizes, numbers or columns, and the column ``lit`` is ``on`` for the chosen
-    ones and 0 for others.
-    """
+    """The parts of a picture that a view fills in for its player."""
 
     def __init__(self, title: str) -> None:
         self.title = theme.readable(title)
         self.colors = ThemeColors()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
+        #: Clicks in a ``figure`` select cells of a ``source`` by its column ``key`` (negative for
+        #: none). ``w`` and ``h`` are the cells' sizes, numbers or columns. The column ``lit``
+        #: becomes ``on`` for selected cells and 0 for others; ``marks`` are then visible.
         self.picks: list[dict] = []
-        self.about: dict[int, About] = {}
-        self.scene_of_key: dict[int, int] = {}
-        self.labels: dict[str, str] = {}  # what a screen reader calls a figure, by its id
+        self.about: dict[int, About] = {}  #: the text for each key that can be selected
+        self.scene_of_key: dict[int, int] = {}  #: the scene's number for keys that lead to one
+        self.labels: dict[str, str] = {}  #: the figures' names for screen readers, by id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,27 +123,40 @@ class Settings:
 
     #: Figures and texts beside the picture, or below it on a narrow page.
     side: Sequence[Plot | str] = ()
-    #: A kernel's lines and for each frame the current one, counted from 1; it stands on top of
-    #: ``side``. A click on a line goes to the next frame in which it is current.
+    #: A kernel's lines, and the current line of each frame, counted from 1. Shown above ``side``.
+    #: A click on a line goes to the next frame in which it is current.
     listing: tuple[Sequence[str], Sequence[int]] = ((), ())
     below: Sequence[str] = ()  #: texts below the picture
-    step: str = "Step"  #: what the slider moves along
-    #: Several recordings in one picture: a name and a number of frames each, one after another in
-    #: all tracks.
+    step: str = "Step"  #: what the slider counts
+    #: Several recordings in one picture: name and number of frames of each, in order.
     scenes: Sequence[tuple[str, int]] = ()
-    #: In place of a clock: names and what can be set, the first turning fastest through the frames;
-    #: nothing plays.
+    #: Settings instead of time: each a name and its values. The first one varies fastest.
     dials: Sequence[tuple[str, Sequence[str]]] = ()
-    seconds: float = SECONDS  #: how many seconds it plays at normal speed
-    #: The frame that a still shows, and the player until it is played: by default the last.
-    still_frame: int | None = None
+    seconds: float = SECONDS  #: duration at normal speed
+    still_frame: int | None = None  #: the frame of the static image; by default the last
 
 
 class Player(Displayable):
-    """A picture that plays; see the module. Controls and caption stand on top, where a low screen
-    shows them; then ``picture``, one figure below the other. ``captions`` has words for each frame
-    (see ``theme.html``), ``text`` is the text form. With one frame there is nothing to play, and no
-    controls.
+    """A picture that plays.
+
+    Parameters
+    ----------
+    parts
+        Figures, tracks and texts.
+    picture
+        The figures, one below the other.
+    captions
+        A text for each frame, with marks as in ``theme.html``. With one frame there are no
+        controls.
+    text
+        The text form.
+    settings
+        The layout, and how it plays.
+
+    Raises
+    ------
+    ValueError
+        If there are no captions, or a track has another number of frames.
     """
 
     def __init__(
@@ -186,10 +189,9 @@ class Player(Displayable):
         keys = self._keyboard_help() if is_moving else ""
         hint = ""
         if keys:
-            hint = f"{keys}. In a notebook click the picture first."
+            hint = f"{keys}. In a notebook, click the picture first."
         self.html = self._html(picture, settings, is_moving, hint)
-        # A tag is for what Bokeh itself doesn't read: the script takes it from here. Its fields are
-        # those of ``display.FIELDS``.
+        # Bokeh ignores tags; player.js reads this one. Its fields are those of ``display.FIELDS``.
         placed = [part for part in (*picture, *settings.side) if not isinstance(part, str)]
         self.figures[0].tags = [
             {
@@ -204,7 +206,7 @@ class Player(Displayable):
         ]
 
     def _html(self, picture: Sequence[Plot], settings: Settings, is_moving: bool, hint: str) -> str:
-        """The player's elements, with places for its figures."""
+        """Return the player's elements, with places for its figures."""
         beside = [_placed(part) for part in settings.side]
         if settings.listing[0]:
             beside.insert(0, '<div data-part="listing" class="code"></div>')
@@ -230,28 +232,22 @@ class Player(Displayable):
         )
 
     def _recording(self) -> dict:
-        """What the script gets of the frames, and of what can be chosen in them."""
+        """Return the script's data on frames, and on what can be selected in them."""
         firsts = np.cumsum([0, *(frames for _, frames in self.scenes)])
         return {
             "about": [[int(key), _words(words)] for key, words in self.about.items()],
             "figures": self.figures,
             "fitted": [list(text) for text in self._colors.fitted],
             "colors": [list(color) for color in self._colors.pairs],
-            "firstFrame": self._first_frame(firsts),
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
             "stillFrame": self.still_frame,
             "tracks": [track.as_dict() for track in self.tracks],
         }
 
-    def _first_frame(self, firsts: np.ndarray) -> int:
-        """The frame that is shown before it is played: the still's, in the first scene."""
-        scene = int(np.searchsorted(firsts, self.still_frame, "right")) - 1
-        return min(self.still_frame - int(firsts[scene]), self.scenes[0][1] - 1)
-
     def _keyboard_help(self) -> str:
-        """What the keys of a moving picture do."""
-        keys = "Keys: space plays, arrows step, Home and End jump"
-        return f"{keys}, up and down choose, Escape lets go" if self.about else keys
+        """Return the help on the keys of a moving picture."""
+        keys = "Keys: Space plays and pauses, Left and Right step, Home and End jump"
+        return f"{keys}, Up and Down select, Escape deselects" if self.about else keys
 
     def __len__(self) -> int:
         return len(self.captions)
@@ -260,7 +256,7 @@ class Player(Displayable):
         return self._text
 
     def still(self) -> str:
-        """The most telling frame, ``still_frame``, as an SVG picture."""
+        """Return ``still_frame`` as an SVG picture."""
         shown: dict[str, dict] = {}
         for track in self.tracks:
             named = shown.setdefault(track.source.id, {})
@@ -282,7 +278,7 @@ class Player(Displayable):
 
 
 def _settings_fields(settings: Settings) -> dict:
-    """What the script gets of a player's settings."""
+    """Return the script's data on the settings."""
     lines, current = settings.listing
     return {
         "dials": [
@@ -298,14 +294,16 @@ def _settings_fields(settings: Settings) -> dict:
 
 
 def _words(words: About) -> str | list:
-    """The words for a key, or for a key from certain frames on, as HTML."""
+    """Return the text for a key as HTML, or a list of (first frame, HTML)."""
     if isinstance(words, str):
         return theme.html(words)
     return [[frame, theme.html(part)] for frame, part in words]
 
 
 def _speeds(frames: float) -> str:
-    """The choice of speeds; the middle one shows so many ``frames`` a second, but 1 to 30."""
+    """Return the menu of speeds. Normal speed is ``frames`` per second, but at least 1 and at most
+    30.
+    """
     rate = min(max(frames, 1.0), 30.0)
     options = [(f"{rate * factor:g}", name) for name, factor in SPEEDS.items()]
     chosen = {"normal": " selected"}
@@ -329,7 +327,7 @@ def _dial(dial: tuple[str, Sequence[str]]) -> str:
 
 
 def _placed(part: Plot | str) -> str:
-    """A place for a figure, or a text. Figures that stand side by side are equally high."""
+    """Return a place for a figure, or a text. Figures side by side have the same height."""
     if isinstance(part, str):
         return f'<div class="text">{part}</div>'
     share = f"--share: {part.aspect_ratio:.3g}"
@@ -340,19 +338,25 @@ HTML = Template(packaged("draw/player.html"))
 
 
 def cell_script() -> str:
-    """What ``load`` does to a notebook's cells."""
+    """Return the script that ``load`` runs on a notebook's cells."""
     return f"(() => {{\n{joined('draw/il_colors.js', 'draw/cells.js')}}})()"
 
 
 def load(frames: bool | None = None) -> None:
-    """Load the players' scripts (0.5 MB) into a notebook: once, in a cell of its own. IL in cells
-    gets colors, a running cell shows its seconds.
+    """Load the players' scripts (0.5 MB) into a notebook, once, before the first picture.
 
-    With ``frames``, by default on Colab alone, every picture brings the scripts along, for
-    notebooks that show each output in a frame of its own.
+    It also colors IL in cells and shows how long a cell has been running.
 
-    What Python has loaded by then is taken out of its search for garbage (``gc.freeze``), unless
-    something was before: that takes a twentieth of a lesson's time.
+    Parameters
+    ----------
+    frames
+        Whether each output of this notebook has its own frame; then every picture brings the
+        scripts along. By default, True on Colab only.
+
+    Notes
+    -----
+    Objects that exist by then are excluded from Python's garbage collection (``gc.freeze``), which
+    saves a twentieth of a lesson's time.
     """
     from IPython.display import HTML, display
 
@@ -360,7 +364,7 @@ def load(frames: bool | None = None) -> None:
     session.begin()
     if not gc.get_freeze_count():
         gc.freeze()
-    # JupyterLab's breaks long lines in a word
+    # JupyterLab would break long lines within a word
     wrap = "<style>.jp-OutputArea-output pre { word-break: normal }</style>"
     code = f"<script>{scripts()}</script>{wrap}<script>{cell_script()}</script>"
     display(HTML(f'{code}<span class="cypresskit-loaded"></span>'))

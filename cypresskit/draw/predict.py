@@ -1,8 +1,8 @@
-"""Predict, then see: a widget for a reader's guess, which the next cell shows beside the result.
+"""Ask the reader for a guess, and show it beside the result in the next cell.
 
-``guess = ck.draw.predict("How many?")`` asks; ``guess.value`` is the answer, or None;
-``guess.reveal(31)`` puts question, guess and result into a line. A curve is guessed on a chart,
-and ``line_chart`` draws it below the result.
+``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is the answer or None, and
+``guess.reveal(31)`` returns a line with question, guess and result. A curve is guessed on a chart;
+``line_chart`` draws the result over it.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from cypresskit.draw.guess_chart import guess_chart
 from cypresskit.number_parsing import number
 from cypresskit.session import without_dead_widget
 
-BETWEEN = " | "  # choices, in the text form
+BETWEEN = " | "  # separates choices in the text form
 RED = "light-dark({}, {})".format(*theme.TOKENS["wait"])
 
 
 class Prediction:
-    """A question, and the reader's guess."""
+    """A question and the reader's guess."""
 
     def __init__(
         self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str
@@ -30,7 +30,7 @@ class Prediction:
 
     @property
     def value(self):
-        """The guess: a choice, a number, or a dict from place to height; None until something is
+        """The guess: a choice, a number, or a dict from x to height. None before anything is
         entered.
         """
         entered = [entry.value for entry in self._entries]
@@ -42,8 +42,10 @@ class Prediction:
         return number(entered[0], self.unit)
 
     def reveal(self, truth) -> str:
-        """``How many? You said 4, and it is 8 wavefronts.`` The line has only the result if there
-        was no guess.
+        """Return the question, the guess and the result as a line of text.
+
+        For example "How many? You said 4, and it is 8 wavefronts." Without a guess, the line has
+        only the result.
         """
         numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
@@ -64,7 +66,7 @@ class Prediction:
             if numeric and not (self.choices or self.curve)
             else self.value == truth
         )
-        well = right and len(self.choices) != 2  # of two, one guesses half
+        well = right and len(self.choices) != 2  # praise would be cheap with two choices
         return (
             f"{self.question}{asked}{you} said {_shown_guess(self.value)}, and"
             f" {is_}{': well guessed!' if well else '.'}"
@@ -108,13 +110,13 @@ class Prediction:
         self._status.value = self._noted()
 
     def _noted(self) -> str:
-        """What is said of the guess as it is entered, as HTML."""
+        """Return the feedback on what is being entered, as HTML."""
         entered = "" if self.curve or self.choices else self._entries[0].value.strip()
         if entered and self.value is None:
             problem = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
             return f'<b role="alert" style="color: {RED}">{theme.escaped(problem)}</b>'
         if self.value is None:
-            return "Then run the next cell."
+            return "Enter your guess, then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
         return f'<span role="status">Noted: {theme.escaped(value)}. Now run the next cell.</span>'
 
@@ -128,7 +130,7 @@ def _shown_guess(value) -> str:
 
 
 def _shown(number: float) -> str:
-    """A number as text: two digits if it isn't whole, all if it is."""
+    """Return a number as text: rounded to two digits if it isn't whole."""
     return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
 
 
@@ -140,8 +142,25 @@ def predict(
     top: float = 0.0,
     unit: str = "",
 ) -> Prediction:
-    """Ask for a guess, and return the ``Prediction`` that holds it: one of ``choices``; with
-    ``curve``, a height from 0 to ``top`` for each of its places; or else a number, in ``unit``.
+    """Ask for a guess.
+
+    Parameters
+    ----------
+    question
+        Shown before the field.
+    choices
+        The possible answers. Without choices and ``curve``, the reader enters a number.
+    curve
+        The x values at which the reader draws a height.
+    top
+        The largest height of a curve.
+    unit
+        The unit of a number.
+
+    Returns
+    -------
+    Prediction
+        Its ``value`` is the guess; ``reveal`` compares it with the result.
     """
     from IPython.display import display
 

@@ -1,10 +1,9 @@
-"""The register block of a work-item, filling up: operands, products, place in the matrices, and the
-current line.
+"""The register block of a work-item: operands, products, place in the matrices, current line.
 
-Every number comes from a recorded run: register values after each instruction, texels fetched,
-lines executed (``block_steps``). ``find_block`` finds the role of each register; its limits are
-this view's. Several work-items of one launch are scenes of one picture; a click on the map of C
-chooses one, a click on an element of the block shows its sum so far.
+All numbers come from a recorded run (``block_steps``): register values after each instruction,
+fetched texels, executed lines. ``find_block`` determines the role of each register, and has this
+view's limits. Several work-items of one launch are scenes of one picture: a click on the map of C
+selects one. A click on an element of the block shows its sum so far.
 """
 
 from collections.abc import Sequence
@@ -25,24 +24,36 @@ from cypresskit.kernels.samples import record_work_item
 from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
 
-GAP = 0.6  # between the operands and the block, in cells
-ITEM_KEYS = 10_000  # the key of work-item 0: below are those of the block's elements
-MOST_ITEMS = 64  # that the map has room for
-Shapes = dict[str, tuple[int, int]]  # rows and columns of each matrix as it is stored
+GAP = 0.6  # cells between the operands and the block
+ITEM_KEYS = 10_000  # the key of work-item 0; elements of the block have smaller ones
+MAX_ITEMS = 64  # that the map can show
+Shapes = dict[str, tuple[int, int]]  # rows and columns of each matrix as stored
 
 
 def register_block(*recordings: Recording | Source) -> Player:
-    """A player of a work-item's register block, one frame for each instruction that it executed.
+    """Draw a work-item's register block, one frame per executed instruction.
 
-    ``recordings`` come from ``Recorder``s that listened to one launch with A as resource 0 and B as
-    resource 1, a scene for each work-item; or one is a kernel, of which work-item 0 of a small run
-    is shown (by default "sgemm_tn"). Raises ``ValueError`` if the run keeps no block in registers,
-    and for recordings of different launches.
+    Parameters
+    ----------
+    recordings
+        Recordings of work-items of one launch, with A as resource 0 and B as resource 1; a scene
+        each. Or a kernel, of which work-item 0 of a small launch is shown. By default "sgemm_tn".
+
+    Raises
+    ------
+    ValueError
+        If the run keeps no block in registers, or the recordings are of different launches.
+
+    Examples
+    --------
+    >>> ck.draw.register_block("sgemm_tn")
     """
     runs = [record_work_item(recording) for recording in recordings or ("sgemm_tn",)]
     launches = {(run.program.lines, run.domain, tuple(run.textures.items())) for run in runs}
     if len(launches) > 1:
-        raise ValueError("a register block is drawn for work-items of one launch, not of several")
+        raise ValueError(
+            "these recordings are of different launches: pass work-items of one launch"
+        )
     scenes = [BlockSteps(run, find_block(run)) for run in runs]
     program = runs[0].program
     items = ", ".join(str(run.place if len(run.place) > 1 else run.place[0]) for run in runs)
@@ -55,10 +66,10 @@ def register_block(*recordings: Recording | Source) -> Player:
     maps = _draw_maps(sheet, scenes)
     legend = sheet.legend(
         ("written by this line", "wrote", "ring"),
-        ("read by it", "read", "frame"),
+        ("read by this line", "read", "frame"),
         ("this work-item's part", "shade", "box"),
-        ("above zero", theme.TINTS[-1], "box"),
-        ("below zero", theme.TINTS[0], "box"),
+        ("positive", theme.TINTS[-1], "box"),
+        ("negative", theme.TINTS[0], "box"),
     )
     lines = [run.line(step) for run, scene in zip(runs, scenes) for step in range(scene.steps)]
     names = [
@@ -82,7 +93,7 @@ def _summary(scene: BlockSteps) -> str:
 
 
 def _sums(scenes: Sequence[BlockSteps], begins: Sequence[int]) -> dict:
-    """What a click on each element of the block says, from which frame on."""
+    """Return the texts for a click on each element of the block, with their first frames."""
     about: dict[int, list[tuple[int, str]]] = {}
     for scene, begin in zip(scenes, begins):
         for n, words in scene.sums(begin):
@@ -91,7 +102,7 @@ def _sums(scenes: Sequence[BlockSteps], begins: Sequence[int]) -> dict:
 
 
 def _by_scene(scenes: Sequence[BlockSteps], values: Sequence) -> np.ndarray:
-    """A value of each scene, for all of its steps."""
+    """Repeat a value of each scene for all of its steps."""
     return np.repeat(values, [scene.steps for scene in scenes], axis=0)
 
 
@@ -102,7 +113,7 @@ def _draw_cells(sheet: Sheet, scenes: Sequence[BlockSteps]) -> None:
     """Draw the block, with A's columns on its left and B's rows above it."""
     block = scenes[0].block
     rows, columns, phases = block.rows, block.columns, block.phases
-    edge = phases + GAP  # from the block to the far side of the operands
+    edge = phases + GAP  # from the block to the outer edge of the operands
     x_range = -edge - 0.15, len(columns) + 1.45
     y_range = len(rows) + 0.75, -edge - 0.75
     sheet.plot(sheet.title, x_range, y_range, name="cells")
@@ -139,9 +150,7 @@ def _draw_k(sheet: Sheet, scenes: Sequence[BlockSteps], before: Sequence[float])
 
 
 def _draw_names(sheet: Sheet, block: Block, y: Sequence[float], before: Sequence[float]) -> None:
-    """Write the registers beside the rows of the block and of B and below A's columns, and the
-    operands' names.
-    """
+    """Write the operands' names, and the registers of the rows of C and B and of A's columns."""
     edge = block.phases + GAP
     right, below = len(block.columns) + 0.1, len(block.rows) + 0.3
     look: dict = {"color": "soft", "size": 11}
@@ -155,8 +164,8 @@ def _draw_names(sheet: Sheet, block: Block, y: Sequence[float], before: Sequence
 
 
 def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, number: int) -> str:
-    """The registers of the cells in a row (axis 0) or column, as text: ``r2 r3``, or ``r2-r9`` for
-    more than two.
+    """Return the registers of a row (axis 0) or column of cells: ``r2 r3``, or ``r2-r9`` for three
+    or more.
     """
     numbers = sorted({register for place, (register, _) in cells.items() if place[axis] == number})
     if len(numbers) < 3:
@@ -171,8 +180,8 @@ def _draw_group(
     steps: Sequence[Cells],
     words: int,
 ) -> None:
-    """Draw a group of register components at their ``places``: boxes tinted by their numbers, the
-    numbers, and frames around those read or written.
+    """Draw register components at their ``places``: tinted boxes, numbers, and frames around
+    accesses.
     """
     x, y = (np.array(axis, np.float32) for axis in zip(*places.values()))
     values = np.concatenate([cells.values for cells in steps])
@@ -204,9 +213,7 @@ def _draw_group(
 
 
 def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
-    """Draw frames around what is read and what is written; the columns of those names are their
-    line widths.
-    """
+    """Draw frames around read and written cells: the columns of these names are line widths."""
     for column, dash in (("read", "dashed"), ("wrote", "solid")):
         sheet.ring(source, w, h, column, column, line_dash=dash)
 
@@ -216,7 +223,7 @@ def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
 
 @dataclass(frozen=True)
 class _Map:
-    """The matrices side by side, an element being a unit: their shapes, and left edges."""
+    """The matrices side by side; a unit is an element."""
 
     shapes: Shapes
     left: dict[str, float]
@@ -241,25 +248,23 @@ class _Map:
 
     @property
     def right(self) -> float:
-        """The right edge of the last, with a gap behind it."""
+        """The right edge of the last matrix, including a gap."""
         return self.left["C"] + self.shapes["C"][1] + self.gap
 
     def box(self, name: str, rows: range, columns: range) -> tuple[float, float, int, int]:
-        """A part of a matrix: x, y, width and height."""
+        """Return center x, center y, width and height of a part of a matrix."""
         x = self.left[name] + (columns[0] + columns[-1] + 1) / 2
         return x, (rows[0] + rows[-1] + 1) / 2, len(columns), len(rows)
 
 
 def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
-    """Draw the matrices, the work-item's part of them, and what moves: texels fetched, elements
-    read and written.
-    """
+    """Draw the matrices, the work-item's part of them, and each step's accesses."""
     recording, block = scenes[0].recording, scenes[0].block
     maps = _Map.of(recording, block)
     gap = maps.gap
     sizes = {name: f"{rows} x {columns}" for name, (rows, columns) in maps.shapes.items()}
     listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
-    label = f"The matrices as they lie in memory: {listed}"
+    label = f"The matrices in memory: {listed}"
     highest = max(rows for rows, _ in maps.shapes.values())
     x_range = (-gap / 2, maps.right - gap / 2)
     y_range = (highest + gap / 2, -1.6 * gap)
@@ -284,9 +289,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
 
 
 def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
-    """Draw frames around what a step fetches of A and of B, reads of A and of B, and writes of
-    C.
-    """
+    """Draw frames around what a step fetches of A and B, reads of A and B, and writes of C."""
     recording, block = scenes[0].recording, scenes[0].block
     texels = [recording.textures[n][2] // block.words for n in MATRICES]
     updates = max(scenes[0].updates.values(), key=len)
@@ -310,7 +313,7 @@ def _draw_marks(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
 
 
 def _stripes(block: Block, shapes: Shapes) -> list[tuple[str, range, range]]:
-    """The rows and columns of each matrix that the work-item uses."""
+    """Return the rows and columns of each matrix that the work-item uses."""
     depth_a, depth_b = (range(shapes[name][axis]) for name, axis in zip("AB", block.k_axis))
     k_of_a, k_of_b = block.k_axis
     part_of_a = (depth_a, block.rows) if k_of_a == 0 else (block.rows, depth_a)
@@ -319,11 +322,11 @@ def _stripes(block: Block, shapes: Shapes) -> list[tuple[str, range, range]]:
 
 
 def _draw_items(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
-    """Draw all work-items in the map of C, to be chosen."""
+    """Draw all work-items in the map of C, to be selected."""
     width, height, _ = scenes[0].recording.domain
     block = scenes[0].block
     down, across = len(block.rows), len(block.columns)
-    if (height * down, width * across) != maps.shapes["C"] or width * height > MOST_ITEMS:
+    if (height * down, width * across) != maps.shapes["C"] or width * height > MAX_ITEMS:
         return
     scene_of = {scene.recording.item: n for n, scene in enumerate(scenes)}
     y, x = np.divmod(np.arange(width * height), width)

@@ -1,18 +1,19 @@
-"""Files of the package for a page: modules of JavaScript as one script, style sheets, texts."""
+"""Read the package's scripts, style sheets and texts, and join JavaScript modules for a page."""
 
 import re
 from importlib.resources import files
 
 
 def packaged(path: str) -> str:
-    """The text of a file of the package: ``draw/look.css``."""
+    """Return the text of a file of the package, such as ``draw/look.css``."""
     return files("cypresskit").joinpath(path).read_text(encoding="utf-8")
 
 
 def joined(*paths: str) -> str:
-    """Join modules of JavaScript into one script. They import only from each other, and only what
-    is exported as ``default`` stays exported. Comments on lines of their own and indentation, both
-    for readers of the modules, are left out.
+    """Join JavaScript modules into one script.
+
+    Modules may import only from each other; only ``default`` exports stay exported. Whole-line
+    comments and indentation are removed.
     """
     text = re.sub(r"(?m)^export (?!default)", "", "\n".join(map(packaged, paths)))
     text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)

@@ -1,8 +1,8 @@
-"""A picture under construction: figures, boxes, arrows, words and lines, and how they change from
-frame to frame.
+"""Build a picture: figures, boxes, arrows, text and lines, and how they change over the frames.
 
-A view draws on a ``Sheet`` and asks it for the ``Player``. An array with one row per frame becomes
-a track; anything else stands still. On a *stage* a unit is about a pixel, and words scale with it.
+A view draws on a ``Sheet`` and returns its ``player``. An array with one row per frame becomes a
+track; everything else is constant. On a *stage* one unit is about a pixel, and text scales with the
+figure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from cypresskit.draw import theme
 from cypresskit.draw.player import Parts, Player, Settings, Track
 from cypresskit.il.errors import shortened
 
-#: What says where each kind of glyph is.
+#: The properties that give each glyph's position.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
     Line: ("x", "y"),
     Rect: ("x", "y", "width", "height"),
@@ -45,34 +45,34 @@ PLACES: dict[type[Glyph], tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class BoxStyle:
-    """How boxes look, and what pointing at them and choosing them does."""
+    """How boxes look, and what happens on hover and click."""
 
-    #: A color, or (palette, index of each box), of colors or of tints; or else ``color``.
+    #: A CSS color, or (palette of colors or tints, index of each box).
     fill: str | tuple | None = None
-    color: str = ""  #: a theme color to fill with
+    color: str = ""  #: a theme color to fill with, instead of ``fill``
     line: str = ""  #: the edge's theme color
     alpha: float | str = 1.0
     round: float = 0  #: the corners' radius
-    #: The hover's text for each box, or (texts, index in each frame).
+    #: The hover text of each box, or (texts, index of each box in each frame).
     words: Sequence[str] | tuple | None = None
-    tip: str = "@words"  #: how the hover shows it
-    key: ArrayLike | None = None  #: whole numbers by which a click chooses boxes
+    tip: str = "@words"  #: Bokeh's template of the hover text
+    key: ArrayLike | None = None  #: whole numbers by which a click selects boxes
     moves: Sequence[str] = ()  #: columns that glide from frame to frame
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextStyle:
-    """How words look and where they stand about their point."""
+    """How text looks, and how it is placed relative to its point."""
 
     align: str = "left"  #: or a column
     size: int = 12
     bold: bool = False
-    fit: float = 0.0  #: as large as so many units of x allow
+    fit: float = 0.0  #: if given, the size in units of x
     baseline: str = "middle"
     font: Value | None = None
 
     def properties(self, size: int) -> dict:
-        """The style as properties of Bokeh's ``Text`` of a size."""
+        """Return the style as properties of Bokeh's ``Text``."""
         given: dict = {
             "text_baseline": self.baseline,
             "text_font_size": f"{size}px",
@@ -86,9 +86,7 @@ class TextStyle:
 
 
 class Bars(NamedTuple):
-    """Bars in time: when each begins and ends, where it stands and how high it is; numbers or
-    arrays.
-    """
+    """Bars over time: start, end, vertical center and height of each; numbers or arrays."""
 
     start: ArrayLike
     end: ArrayLike
@@ -97,7 +95,7 @@ class Bars(NamedTuple):
 
 
 class TimeAxis(NamedTuple):
-    """The moment that each frame shows, and the x of a moment."""
+    """The moment of each frame, and the x coordinate of a moment."""
 
     moments: np.ndarray
     to_x: Callable[[np.ndarray], np.ndarray]
@@ -108,18 +106,17 @@ class Sheet(Parts):
 
     def __init__(self, title: str) -> None:
         super().__init__(title)
-        # Bokeh makes one of each for every source or glyph: half of all models. These have no state
-        # of their own.
+        # Shared, since Bokeh would make one of each per source or glyph: half of all models.
         self._policy = UnionRenderers()
         self._everything = AllIndices()
-        # Bokeh keeps copies of a glyph for what is selected, isn't, or is muted. Nothing ever is:
-        # a single point stands in for them.
+        # Stands for the glyphs of selected, unselected and muted points, which don't occur here.
         self._unused = Scatter(x=0, y=0)
-        self._staged = False  # whether words scale with the latest figure
+        self._staged = False  # whether text scales with the latest figure
 
     def stage(self, label: str, width: float, height: float, most: float = 1.2) -> None:
-        """A bare figure from (0, 0) at the upper left to (width, height). A unit is a pixel or so,
-        at most ``most``.
+        """Add a bare figure from (0, 0) at the upper left to (width, height).
+
+        A unit is about a pixel, and at most ``most`` pixels.
         """
         fig = self.plot(label, (0, width), (height, 0), high=most * height)
         fig.styles = dict(fig.styles) | {"min-width": theme.LEGIBLE.format(width)}
@@ -132,8 +129,18 @@ class Sheet(Parts):
         bands: Sequence[tuple[float, float]],
         foot: float,
     ) -> None:
-        """Draw an axis from 0 to ``last`` between two ``ends`` of x: its ticks in ``bands`` of y,
-        and their names at the y of the ``foot``.
+        """Draw an axis from 0 to ``last``.
+
+        Parameters
+        ----------
+        ends
+            The x of its two ends.
+        last
+            The number at the right end.
+        bands
+            Upper and lower y of each row that the ticks cross.
+        foot
+            The y of the labels.
         """
         left, right = ends
         ticks = ticks_between(0, last)
@@ -149,17 +156,20 @@ class Sheet(Parts):
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
     ) -> Plot:
-        """A figure without axes, which a screen reader calls ``label``: with equal units of x and
-        y, y downwards if its range is; as high as the window allows, or ``high`` pixels at most.
-        All is drawn on the latest figure.
+        """Add a figure without axes.
+
+        Units of x and y have the same length; y goes down if its range does. The figure is as high
+        as the window allows, and at most ``high`` pixels. ``label`` is its name for screen readers.
+        Everything is drawn on the latest figure.
         """
         shape = abs((x[1] - x[0]) / (y[1] - y[0]))
         ranges = {"x_range": Range1d(*x), "y_range": Range1d(*y)}
         return self._figure(label, shape, high * shape, min_border=0, **ranges, **options)
 
     def framed(self, label: str, size: tuple[float, float], **options) -> Plot:
-        """A figure of ``size``, width and height in pixels, that has room for axes. ``options`` are
-        properties of Bokeh's ``Plot``.
+        """Add a figure of ``size`` (width and height in pixels) with borders for axes.
+
+        ``options`` are properties of Bokeh's ``Plot``.
         """
         width, height = size
         fig = self._figure(label, width / height, 1.2 * width, **options)
@@ -168,7 +178,7 @@ class Sheet(Parts):
         return fig
 
     def _figure(self, label: str, shape: float, most_width: float, **options) -> Plot:
-        """A bare figure, ``shape`` times as wide as it is high; the latest from now on."""
+        """Add a bare figure whose width is ``shape`` times its height."""
         most = f"{theme.ROOM} * {shape:.3f}" + (f", {most_width:.0f}px" if most_width else "")
         bare = dict.fromkeys(
             ("background_fill_color", "border_fill_color", "outline_line_color", "toolbar_location")
@@ -189,9 +199,10 @@ class Sheet(Parts):
         return fig
 
     def source(self, name: str, moves: Sequence[str] = (), key=None, **columns) -> ColumnDataSource:
-        """A data source called ``name``. Columns of shape (frames, cells) follow the frames, and
-        those named in ``moves`` glide between them. ``key``: whole numbers by which a click chooses
-        cells.
+        """Add a data source.
+
+        Columns of shape (frames, cells) follow the frames; those named in ``moves`` glide between
+        them. ``key`` are whole numbers by which a click selects cells.
         """
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
@@ -209,8 +220,9 @@ class Sheet(Parts):
         return source
 
     def track(self, source: ColumnDataSource, column: str, frames, **how) -> None:
-        """Let a column follow the frames; whole numbers take as few bytes as they need. ``how`` as
-        for ``Track``.
+        """Let a column follow the frames. ``how`` are further fields of ``Track``.
+
+        Whole numbers are stored in as few bytes as they need.
         """
         frames = np.ascontiguousarray(frames)
         if frames.dtype.kind != "f":
@@ -228,9 +240,18 @@ class Sheet(Parts):
         level: str = "glyph",
         **look,
     ) -> GlyphRenderer:
-        """Draw a glyph at ``places``: each a number, a column of ``source``, or a sequence.
-        Selection doesn't change its look: bokeh.plotting would build a model for each of those
-        looks, which takes time.
+        """Draw a glyph.
+
+        Parameters
+        ----------
+        kind
+            The class of the glyph.
+        places
+            The properties in ``PLACES``: numbers, sequences, or columns of ``source``.
+        source
+            By default a new one.
+        look
+            Further properties of the glyph.
         """
         given = dict(zip(PLACES[kind], places))
         if source is None:
@@ -256,12 +277,12 @@ class Sheet(Parts):
         Parameters
         ----------
         name
-            What the source is called.
+            The name of the source.
         x, y, w, h
-            Centers and sizes: a number for all, or arrays; of shape (frames, boxes), they follow
-            the frames.
+            Centers and sizes: a number for all boxes, or arrays. Arrays of shape (frames, boxes)
+            follow the frames.
         columns
-            More columns of the source.
+            Further columns of the source.
         style
             The fields of ``BoxStyle``.
         """
@@ -315,17 +336,17 @@ class Sheet(Parts):
         return self.colors.apply(box, **{part: color for part, color in colors.items() if color})
 
     def _choose_boxes(self, source: ColumnDataSource, width, height, look: BoxStyle) -> None:
-        """Let a click choose boxes of a source, which then have a frame."""
+        """Let a click select boxes, which then get a frame."""
         style: dict = {"border_radius": look.round, "level": "annotation"}
         frame = self.ring(source, width, height, "lit", "ink", **style)
-        # A thick frame would hide the color of a flat box.
+        # A thick frame would hide a flat box.
         is_flat = isinstance(height, int | float) and height < 8
         size = {"w": width, "h": height, "on": 1 if is_flat else 3}
         self._pick(source, [frame], figure=self.fig, **size)
 
     def _pick(self, source: ColumnDataSource, marks: Sequence[GlyphRenderer], **how) -> None:
-        """Let a click choose parts of a source, which ``marks`` show; until something is chosen,
-        they aren't painted.
+        """Let a click select parts of a source. ``marks`` are painted only while something is
+        selected.
         """
         for mark in marks:
             mark.visible = False
@@ -334,8 +355,8 @@ class Sheet(Parts):
     def ring(
         self, source: ColumnDataSource, w, h, width, color: str = "wait", **look
     ) -> GlyphRenderer:
-        """Draw frames around the boxes of a source; ``width`` is the line's, a number or a column,
-        0 for no frame.
+        """Draw frames around the boxes of a source. ``width`` is a number or a column, 0 for no
+        frame.
         """
         edge = self.glyph(
             Rect, "x", "y", w, h, source=source, fill_color=None, line_width=width, **look
@@ -345,24 +366,24 @@ class Sheet(Parts):
     def progress_bars(
         self, name: str, bars: Bars, axis: TimeAxis, *, future: str = "", **style
     ) -> None:
-        """Draw bars that fill as time goes.
+        """Draw bars that fill as time passes.
 
         Parameters
         ----------
         name
-            What the source of the parts that have passed is called.
+            The name of the source of the filled parts.
         bars
-            When each begins and ends, and where it stands.
+            The bars.
         axis
-            Where each moment stands, and the moments of the frames, of shape (frames,).
+            The moments of the frames, shape (frames,), and their x coordinates.
         future
-            The theme color of the part that is still to come; by default the bar's own, fainter.
+            The theme color of the unfilled part; by default the bar's own color, fainter.
         style
             The fields of ``BoxStyle``.
         """
         start, end = np.asarray(bars.start, float), np.asarray(bars.end, float)
         moments, to_x = axis
-        # Words and keys are those of the whole bar, so that what is to come can be chosen, too.
+        # The whole bar has the text and the key, so that its unfilled part can be selected, too.
         plain = {field: given for field, given in style.items() if field not in ("key", "words")}
         faint = {"alpha": 0.3 * style.get("alpha", 1.0)}
         to_come = style | ({"color": future} if future else faint)
@@ -371,7 +392,7 @@ class Sheet(Parts):
         left = to_x(start)
         y = bars.y
         height = bars.height
-        # Where a width isn't above zero, Bokeh draws all boxes in wrong places.
+        # With a width of 0, Bokeh would draw all boxes in wrong places.
         whole = np.maximum(to_x(end) - left - 0.7, 0.001)
         passed = np.fmax(to_x(np.clip(now, start, end)) - left - 0.7, 0.001)
         self.boxes(f"{name} to come", left + whole / 2, y, whole, height, **to_come)
@@ -387,7 +408,7 @@ class Sheet(Parts):
         width: float = 2,
         size: float = 7,
     ) -> None:
-        """Draw arrows from ``start`` to ``end``, x and y of each; those at NaN are left out."""
+        """Draw arrows from ``start`` to ``end``, each a pair (x, y). Arrows at NaN are omitted."""
         ends = zip(("x0", "y0", "x1", "y1"), (*start, *end))
         columns: dict = {column: np.asarray(value, np.float32) for column, value in ends}
         source = self.source(name, **columns)
@@ -407,9 +428,10 @@ class Sheet(Parts):
         prefix: str = "\N{ZERO WIDTH SPACE}",
         **style,
     ) -> ColumnDataSource:
-        """Write whole numbers at ``x``, ``y`` after a prefix, or their ``names``. ``values`` is
-        (frames, numbers), or (frames,) for one number; negative ones are left blank. ``style`` is
-        that of ``words``.
+        """Write whole numbers at ``x``, ``y``, after a prefix or replaced by ``names``.
+
+        ``values`` has shape (frames, numbers), or (frames,) for one number; negative ones are left
+        blank. ``style`` has the fields of ``TextStyle``, and ``color``.
         """
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
@@ -428,11 +450,24 @@ class Sheet(Parts):
         title: str,
         unit: str = "clock",
     ) -> None:
-        """Draw one runner of a race on one clock, on a stage: its title, a bar that grows with the
-        clocks ``so_far`` (frames,), and its finish at the clock ``end``.
+        """Draw one runner of a race: a title, a bar that grows, and its finish.
 
-        ``lane`` is the left edge and the width of the bar at the clock ``most``, when the last
-        runner is done.
+        Parameters
+        ----------
+        name
+            The runner's name.
+        lane
+            Left edge and width of the bar at the clock ``most``.
+        so_far
+            The runner's clocks in each frame, shape (frames,).
+        end
+            The clock at which it finishes.
+        most
+            The clock at which the last runner finishes.
+        title
+            The text above the bar.
+        unit
+            The name of a clock.
         """
         left, width = lane
         self.words(left, 12, title, bold=True, size=14)
@@ -468,14 +503,15 @@ class Sheet(Parts):
         source: ColumnDataSource | None = None,
         **style,
     ):
-        """Write text at points: one for all of them, or one for each; or columns of a ``source``,
-        if that is given. ``style`` has the fields of ``TextStyle``.
+        """Write text at points.
+
+        ``x``, ``y`` and ``text`` are single values or sequences; or columns of ``source``, if that
+        is given. ``style`` has the fields of ``TextStyle``.
         """
         look = TextStyle(**style)
         if source is None:
             x, y, text = (part.tolist() for part in np.broadcast_arrays(*np.atleast_1d(x, y, text)))
-        # Text that fits itself starts small: what a first, larger one leaves at the figure's edge
-        # is never wiped off.
+        # Fitted text starts small: Bokeh never erases what a larger text leaves at the edge.
         start_size = 8 if look.fit or self._staged else look.size
         glyph = self.glyph(Text, x, y, text, source=source, **look.properties(start_size))
         drawn = self.colors.apply(glyph, text_color=color)
@@ -488,15 +524,16 @@ class Sheet(Parts):
     def play_head(
         self, name: str, x: np.ndarray, y: ArrayLike, height: ArrayLike, width: float = 2, **style
     ) -> None:
-        """Draw a play head: an upright at ``x`` (frames,), or several, (frames, uprights),
-        ``height`` pixels long and centered at ``y``, both for all or for each.
+        """Draw vertical lines at ``x``, of shape (frames,) or (frames, lines).
+
+        ``y`` and ``height``, their centers and lengths, are numbers or one per line.
         """
         style = style or {"color": "ink"}
         self.boxes(name, x.reshape(len(x), -1), y, width, height, moves=("x",), **style)
 
     def legend(self, *things: tuple[str, str, str]) -> str:
-        """A legend of (words, color, look); a look is "box", "ring", "frame", "dim", "pale" or a
-        dash.
+        """Return a legend of (text, color, look). A look is "box", "ring", "frame", "dim", "pale"
+        or a dash.
         """
         spans = []
         for words, color, look in things:
@@ -507,12 +544,15 @@ class Sheet(Parts):
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:
-        """A text below the picture, marked up as ``theme.html`` says."""
+        """Return a text below the picture, marked up as by ``theme.html``."""
         return theme.html(text)
 
     def player(self, captions: Sequence[str], lines: Iterable[str] = (), **settings) -> Player:
-        """The finished picture: a ``Player`` of all figures that don't stand at its side. Its text
-        form is the title with ``lines`` below it; ``settings`` has the fields of ``Settings``.
+        """Return the finished picture: a ``Player`` of all figures that aren't in
+        ``settings["side"]``.
+
+        Its text form is the title with ``lines`` below it. ``settings`` has the fields of
+        ``Settings``.
         """
         given = Settings(**settings)
         picture = [fig for fig in self.figures if fig not in given.side]
@@ -521,7 +561,9 @@ class Sheet(Parts):
 
 
 def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
-    """Round numbers between two: in fewer than ``most`` steps of 1, 2 or 5 and zeros."""
+    """Return round numbers between two numbers, in fewer than ``most`` steps of 1, 2 or 5 times
+    10^n.
+    """
     steps = (factor * 10.0**power for power in range(-9, 12) for factor in (1, 2, 5))
     step = next(step for step in steps if (end - start) / step < most)
     first = int(np.ceil(start / step - 1e-6))
@@ -530,8 +572,10 @@ def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
 
 
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
-    """``things`` as a list. Raises ``ValueError`` if it is empty, ``TypeError`` if one isn't of a
-    ``kind``; ``what`` says in the message what to pass.
+    """Return ``things`` as a list.
+
+    ``what`` says in the messages what to pass. Raises ``ValueError`` if the list is empty, and
+    ``TypeError`` if an item isn't of a ``kind``.
     """
     parts = (
         list(things) if isinstance(things, Iterable) and not isinstance(things, str) else [things]
@@ -545,7 +589,7 @@ def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
 
 
 def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
-    """Arrays (frames, things) of several scenes, one after the other, filled up to the most
+    """Concatenate arrays (frames, things) of several scenes, padded to the largest number of
     things.
     """
     most = max(part.shape[1] for part in scenes)
@@ -555,9 +599,7 @@ def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
 
 
 def by_frame(rows: Sequence[ArrayLike], columns: int) -> np.ndarray:
-    """The rows that each frame has, of so many columns, as one array (columns, frames, most rows),
-    filled up with NaN.
-    """
+    """Return the rows of each frame as one array (columns, frames, most rows), padded with NaN."""
     of_frames = [np.reshape(of_frame, (-1, columns)) for of_frame in rows]
     most = max(1, *map(len, of_frames))
     padded = np.full((columns, len(rows), most), np.nan, np.float32)

@@ -1,11 +1,11 @@
-// What every picture shares, whether it plays or is a toy: the page's theme, the keys that it takes
-// while the focus is its own, what a screen reader hears, and elements.
+// What all pictures share: the page's theme, keyboard handling, texts for screen readers, and making
+// elements.
 
 const DARK = window.matchMedia("(prefers-color-scheme: dark)")
 const CONTRAST = window.matchMedia("(prefers-contrast: more)")
 
-/** Whether the page is dark, and whether it asks for high contrast. JupyterLab, VS Code and the
- * site say so on <body>, Colab on <html>; a plain page follows the reader's setting. */
+/** Whether the page is dark, and whether it has high contrast. JupyterLab, VS Code and the site set
+ * attributes of <body>, Colab of <html>; a plain page follows the reader's settings. */
 export function pageLook() {
   const {jpThemeLight, jpThemeName, vscodeThemeKind, theme} = document.body.dataset
   const said =
@@ -17,8 +17,8 @@ export function pageLook() {
   }
 }
 
-/** Let an element follow the page's theme. `changed` is called now, and whenever the theme changes.
- * Returns a function that ends it. */
+/** Let an element follow the page's theme. `changed` is called now and after each change. Returns a
+ * function that stops it. */
 export function followTheme(host, changed = () => {}) {
   const follow = () => {
     const {dark, contrast} = pageLook()
@@ -45,16 +45,16 @@ export function followTheme(host, changed = () => {}) {
   }
 }
 
-/** Whether a key is pressed together with others, by which it means something else. */
+/** Whether a modifier is pressed, so that the key means something else. */
 const isModified = ({altKey, ctrlKey, metaKey, shiftKey}) =>
   altKey || ctrlKey || metaKey || shiftKey
 
-/** Whether a key presses the control that has the focus. */
+/** Whether a key activates the focused control. */
 const isPressed = (target, {key}) =>
   target.matches("button, a, summary") && [" ", "Enter"].includes(key)
 
-/** What a key does here: an entry of `keys`, if it is pressed alone, and no control that has the
- * focus uses it itself. */
+/** The action of a key: an entry of `keys`, unless a modifier is pressed or the focused control uses
+ * the key. */
 function actOf(keys, event) {
   if (isModified(event)) return undefined
   const target = event.composedPath()[0]
@@ -64,7 +64,7 @@ function actOf(keys, event) {
   return keys[event.key] ?? keys[event.key.toLowerCase()]
 }
 
-/** Whether a key is for what has the focus in a picture, and not for the notebook around it. */
+/** Whether a key is for the picture, and not for the notebook around it. */
 function isTaken(keys, event) {
   if (isModified(event) || event.key === "Tab") return false
   const target = event.composedPath()[0]
@@ -72,8 +72,8 @@ function isTaken(keys, event) {
   return isPressed(target, event)
 }
 
-// JupyterLab looks for its shortcuts at the document, before elements see a key, and leaves those
-// alone that come from an element with this attribute. The window comes first.
+// JupyterLab handles its shortcuts at the document, before elements get a key. It ignores keys from
+// elements with this attribute. The window's listeners run first.
 export const SUPPRESS = "data-lm-suppress-shortcuts"
 const listeners = new WeakMap()
 window.addEventListener(
@@ -87,10 +87,10 @@ window.addEventListener(
   true,
 )
 
-/** Give an element keys: what each does, by its name. On a page of its own a picture hears them
- * wherever the focus is. Returns a function that ends that. */
+/** Let an element handle keys: `keys` maps names to actions. On its own page a picture handles them
+ * wherever the focus is. Returns a function that stops it. */
 export function listenKeys(host, keys) {
-  const hear = (event) => {
+  const handle = (event) => {
     if (event.defaultPrevented || !host.getClientRects().length) return
     const act = actOf(keys, event)
     if (!act) return
@@ -99,14 +99,14 @@ export function listenKeys(host, keys) {
     act()
   }
   listeners.set(host, keys)
-  const ears = host.closest(".cypresskit-page") ? [host, document.body] : [host]
-  for (const ear of ears) ear.addEventListener("keydown", hear)
+  const targets = host.closest(".cypresskit-page") ? [host, document.body] : [host]
+  for (const target of targets) target.addEventListener("keydown", handle)
   return () => {
-    for (const ear of ears) ear.removeEventListener("keydown", hear)
+    for (const target of targets) target.removeEventListener("keydown", handle)
   }
 }
 
-/** Give the focus back to what is around a picture: the notebook's cell, or the page. */
+/** Return the focus to the notebook's cell, or to the page. */
 export function leave(host) {
   const cell = host.closest(".jp-Cell")
   if (cell) cell.focus({preventScroll: true})
@@ -116,7 +116,7 @@ export function leave(host) {
 /** Take the focus, without scrolling. */
 export const takeFocus = (host) => host.focus({preventScroll: true})
 
-/** The words of HTML, as a screen reader hears them. */
+/** The text of HTML, for screen readers. */
 export function plain(html) {
   const text = document.createElement("template")
   text.innerHTML = html.replaceAll("<br>", " ")
@@ -131,14 +131,14 @@ export function escaped(text) {
 }
 
 const written = new WeakMap()
-/** Write HTML into a box. What is written already stays: a browser would lay it out anew. */
+/** Write HTML into a box, unless it is there already: that avoids a new layout. */
 export function write(box, html) {
   if (written.get(box) !== html) box.innerHTML = html
   written.set(box, html)
 }
 
 const SVG = "http://www.w3.org/2000/svg"
-/** Append an element, of SVG if its parent is. */
+/** Append an element. It is an SVG element if its parent is one. */
 export function make(parent, tag, attributes = {}, text = "") {
   const drawn = tag === "svg" || parent.namespaceURI === SVG
   const made = drawn ? document.createElementNS(SVG, tag) : document.createElement(tag)
@@ -147,7 +147,7 @@ export function make(parent, tag, attributes = {}, text = "") {
   return parent.appendChild(made)
 }
 
-/** Append a button. After the mouse the keys are `host`'s again. */
+/** Append a button. After a mouse click, `host` gets the focus. */
 export function makeButton(parent, host, text, act, title = "") {
   const made = make(parent, "button", {type: "button", title}, text)
   made.addEventListener("click", ({detail}) => {

@@ -1,4 +1,4 @@
-// What load() and a saved page bring to life.
+// Register the pictures that load() and saved pages can start.
 import {beginGuess} from "./guess_page.js"
 import {beginJourney} from "./journey.js"
 import {bringToLife} from "./picture.js"

@@ -1,7 +1,6 @@
-"""SVG in the theme's colors: words, boxes, and the picture around them.
+"""Write SVG in the theme's colors: text, boxes, and the document around them.
 
-The stills of toys and of the climb are written with it, and the frame of a player's. A color is
-written as ``var(--ink)``, by its name in ``theme.TOKENS``. Nothing here needs Bokeh.
+A color is written as ``var(--ink)``, by its name in ``theme.TOKENS``. Bokeh isn't needed.
 """
 
 import re
@@ -13,13 +12,13 @@ FAMILY = "sans-serif"
 
 
 def words(x: float, y: float, text: object, kind: str = "") -> str:
-    """A line of text from a point on; ``kind`` are classes of the picture's style."""
+    """Return a line of text that starts at a point. ``kind`` are its CSS classes."""
     kinds = f' class="{kind}"' if kind else ""
     return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{theme.escaped(text)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
-    """A box by its upper left corner; ``more`` are further attributes."""
+    """Return a rectangle by its upper left corner. ``more`` are further attributes."""
     size = f'width="{round(width, 1):g}" height="{round(height, 1):g}" fill="{fill}"'
     attributes = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
     return f'<rect x="{round(x, 1):g}" y="{round(y, 1):g}" {size}{attributes}/>'
@@ -33,8 +32,10 @@ def picture(
     title: str = "",
     on_paper: bool = False,
 ) -> str:
-    """A picture of ``size``, width and height in pixels, for light pages and dark ones; or, to be
-    shown by any program, ``on_paper``: light, without a variable.
+    """Return an SVG document of ``size`` (width and height in pixels).
+
+    It follows the page's theme. With ``on_paper`` it has the light theme's colors and no CSS
+    variables, for programs other than browsers.
     """
     width, height = (f"{side:g}" for side in size)
     light, dark = (

@@ -1,8 +1,7 @@
-"""A player's frame as SVG: a picture for places where no script may run, such as untrusted
-notebooks, web pages that show notebooks, and print.
+"""Export a player's frame as SVG, for places where no script runs: untrusted notebooks and print.
 
-It is drawn from the same figures and sources as the moving picture: stages, whose units are about
-pixels, and charts with Bokeh's axes, grid and legend. Left out: widgets.
+It is drawn from the same figures and sources as the moving picture: stages, and charts with Bokeh's
+axes, grid and legend. Widgets aren't drawn.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from bokeh.models import (
 from cypresskit.draw import svg, theme
 from cypresskit.draw.theme_colors import ThemeColors
 
-WIDTH, HEAD = 1100, 46  # of the whole picture, and of title and caption, in pixels
+WIDTH, HEAD = 1100, 46  # pixels: the picture's width, the height of title and caption
 GAP = 8  # between two figures
 SHAPES = {
     "circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
@@ -40,17 +39,17 @@ SHAPES = {
 ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 BASES = {"middle": 0.36, "top": 0.8, "bottom": -0.2}
 CENTERED, RIGHT = 'text-anchor="middle"', 'text-anchor="end"'
-LETTERS = 12  # the size of a chart's letters, in pixels
-# Of a legend, in pixels: from the axis to its first line, and a sample.
-LEGEND, SAMPLE = 62, 20
+FONT_SIZE = 12  # pixels, in charts
+LEGEND, SAMPLE = 62, 20  # pixels: from the axis to a legend's first row, and a sample's width
 
-Data = Mapping[str, Mapping[str, Sequence]]  # what a source's columns hold, by the source's id
+Data = Mapping[str, Mapping[str, Sequence]]  # columns of sources, by the source's id
 
 
 class _Drawing:
-    """A figure placed in the picture: maps its coordinates to pixels, and a glyph's columns to
-    numbers. ``corner`` is its upper left one; ``unit`` is the size in pixels of a stage's unit, or
-    of a chart's pixel.
+    """A figure placed in the picture.
+
+    It maps the figure's coordinates to pixels and a glyph's columns to values. ``corner`` is its
+    upper left corner; ``unit`` is the size in pixels of a stage's unit, or of a chart's pixel.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class _Drawing:
         return self.foot + (self.top - self.foot) * part
 
     def column(self, renderer: GlyphRenderer, name: str, count: int | None = None):
-        """A glyph's property, one value for every point."""
+        """Return a glyph's property: a value per point, or ``count`` times the same one."""
         spec = getattr(renderer.glyph, name, None)
         data = dict(renderer.data_source.data) | dict(self.data.get(renderer.data_source.id, {}))
         if isinstance(spec, Field):
@@ -95,7 +94,7 @@ class _Drawing:
         return value if count is None else [value] * count
 
     def numbers(self, renderer: GlyphRenderer, count: int, *names: str) -> list[np.ndarray]:
-        """Some of a glyph's properties, one number for every point."""
+        """Return some of a glyph's properties as arrays, one number per point."""
         return [np.asarray(self.column(renderer, name, count), float) for name in names]
 
     def color(self, renderer: GlyphRenderer, name: str, count: int) -> list[str]:
@@ -105,7 +104,7 @@ class _Drawing:
         return [str(color or "none") for color in self.column(renderer, name, count)]
 
     def _shades(self, transform: Any, values: Sequence) -> Sequence:
-        """A column's values, or the colors that a palette gives them."""
+        """Return a column's values, or the colors that a palette gives them."""
         if not hasattr(transform, "palette"):
             return values
         palette = self.palettes.get(transform.id, transform.palette)
@@ -116,19 +115,19 @@ class _Drawing:
 
 
 def _natural_size(fig: Plot) -> tuple[float, float]:
-    """The width and height of a chart in pixels, or of a stage in its units."""
+    """Return width and height: of a chart in pixels, of a stage in its units."""
     if _is_chart(fig):
         return fig.width, fig.height
     return fig.x_range.end - fig.x_range.start, fig.y_range.start - fig.y_range.end
 
 
 def _is_chart(fig: Plot) -> bool:
-    """Whether a figure has axes."""
+    """Return whether a figure has axes."""
     return bool(fig.below)
 
 
 def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
-    """Where numbers stand between the ends of an axis, 0 to 1."""
+    """Return where numbers are between the ends of an axis, from 0 to 1."""
     start = np.asarray(ends.start)
     end = np.asarray(ends.end)
     number = np.asarray(value, float)
@@ -142,7 +141,7 @@ def _part(scale: Scale, ends: Range1d, value) -> np.ndarray:
 
 
 def _styles(d: _Drawing, renderer: GlyphRenderer, count: int) -> Iterator[str]:
-    """SVG stroke and fill of each of a glyph's points; "" for a point that can't be seen."""
+    """Yield the SVG stroke and fill of each point of a glyph; "" for invisible points."""
     dashed = _dashed(renderer.glyph.line_dash)
     strokes = d.color(renderer, "line_color", count)
     fills = d.color(renderer, "fill_color", count)
@@ -160,15 +159,13 @@ def _styles(d: _Drawing, renderer: GlyphRenderer, count: int) -> Iterator[str]:
 
 
 def _dashed(dash: Any) -> str:
-    """A dash as SVG: numbers of pixels that are drawn, and that are not; a rectangle keeps the
-    name.
-    """
+    """Return a dash pattern as SVG. Rectangles keep the pattern's name."""
     lengths = [6] if dash == "dashed" else dash
     return f' stroke-dasharray="{",".join(map(str, lengths))}"' if lengths else ""
 
 
 def _glyph(d: _Drawing, renderer: GlyphRenderer) -> Iterable[str]:
-    """What a glyph draws, as SVG."""
+    """Draw a glyph."""
     painters = {
         "Line": _line,
         "Rect": _boxes,
@@ -210,7 +207,7 @@ def _boxes(d: _Drawing, renderer: GlyphRenderer) -> Iterator[str]:
 
 
 def _box_path(x0: float, y0: float, x1: float, y1: float) -> str:
-    """A box between two corners, in few letters: a chip has thousands."""
+    """Return a rectangle as a short path: a picture of the chip has thousands."""
     return f"M{_short(x0)} {_short(y0)}h{_short(x1 - x0)}v{_short(y1 - y0)}h{_short(x0 - x1)}z"
 
 
@@ -219,7 +216,7 @@ def _line_path(x0: float, y0: float, x1: float, y1: float) -> str:
 
 
 def _short(number: float) -> str:
-    """A number of pixels to a tenth of one."""
+    """Return a number with at most one decimal."""
     return f"{number:.1f}".removesuffix(".0")
 
 
@@ -235,7 +232,7 @@ def _paths(
     ends: Sequence[np.ndarray],
     form: Callable[..., str],
 ) -> Iterator[str]:
-    """Shapes between ``ends`` (x, y, x, y). What looks alike is one path: a tenth of the text."""
+    """Yield shapes between ``ends`` (x, y, x, y). Equal styles share a path."""
     x0, y0, x1, y1 = ends
     alike: dict[str, list[str]] = {}
     for *place, style in zip(d.x(x0), d.y(y0), d.x(x1), d.y(y1), _styles(d, renderer, len(x0))):
@@ -275,7 +272,7 @@ def _text(
 
 
 def _apparatus(d: _Drawing) -> Iterator[str]:
-    """What a chart has around its curves: grid, axes and legend."""
+    """Draw a chart's grid, axes and legend."""
     for part in d.fig.center:
         yield _grid(d, part)
     corner = f"M{d.left:.1f} {d.top:.1f}V{d.foot:.1f}H{d.right:.1f}"
@@ -301,20 +298,20 @@ def _grid(d: _Drawing, grid: Grid) -> str:
 def _x_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
     ticks = axis.ticker.ticks
     for tick, x in zip(ticks, d.x(ticks)):
-        yield _text(x, d.foot + 18, axis.major_label_overrides[tick], LETTERS, more=CENTERED)
+        yield _text(x, d.foot + 18, axis.major_label_overrides[tick], FONT_SIZE, more=CENTERED)
     color = d.colors[axis.id, "axis_label_text_color"]
-    yield _text((d.left + d.right) / 2, d.foot + 38, axis.axis_label, LETTERS, color, CENTERED)
+    yield _text((d.left + d.right) / 2, d.foot + 38, axis.axis_label, FONT_SIZE, color, CENTERED)
 
 
 def _y_axis(d: _Drawing, axis: LinearAxis) -> Iterator[str]:
     ticks = axis.ticker.ticks
     for tick, y in zip(ticks, d.y(ticks)):
-        yield _text(d.left - 9, y + 5, axis.major_label_overrides[tick], LETTERS, more=RIGHT)
+        yield _text(d.left - 9, y + 5, axis.major_label_overrides[tick], FONT_SIZE, more=RIGHT)
     x = d.left - 48
     y = (d.top + d.foot) / 2
     color = d.colors[axis.id, "axis_label_text_color"]
     turned = f'{CENTERED} transform="rotate(-90 {x:.1f} {y:.1f})"'
-    yield _text(x, y, axis.axis_label, LETTERS, color, turned)
+    yield _text(x, y, axis.axis_label, FONT_SIZE, color, turned)
 
 
 def _legend(d: _Drawing, legend: Legend) -> Iterator[str]:
@@ -325,11 +322,11 @@ def _legend(d: _Drawing, legend: Legend) -> Iterator[str]:
         y = d.foot + LEGEND + theme.ENTRY * row
         for renderer in item.renderers:
             yield _sample(d, renderer, x, y)
-        yield _text(x + SAMPLE + 5, y + 5, item.label.value, LETTERS)
+        yield _text(x + SAMPLE + 5, y + 5, item.label.value, FONT_SIZE)
 
 
 def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
-    """What stands beside a name in a legend: a piece of its line, or a mark."""
+    """Draw the sample beside a name in a legend: a piece of its line, or a mark."""
     style = next(_styles(d, renderer, 1))
     if isinstance(renderer.glyph, Line):
         return f'<path d="M{x:.1f} {y:.1f}h{SAMPLE}" {style}/>'
@@ -340,7 +337,7 @@ def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
 
 
 def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterator[_Drawing]:
-    """Figures side by side where there is room; a chart and what stands beside it share a row."""
+    """Place figures side by side where they fit. A chart and the figure beside it share a row."""
     sizes = [_natural_size(fig) for fig in figures]
     room = WIDTH - GAP * (len(figures) - 1)
     shared = min(1.0, room / sum(width for width, _ in sizes))
@@ -350,7 +347,7 @@ def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterato
     below = float(HEAD)
     for fig, (width, height) in zip(figures, sizes):
         unit = shared if has_chart else min(WIDTH / width, theme.HIGH / height)
-        if left and left + unit * width > WIDTH + 0.5:  # no room beside the last
+        if left and left + unit * width > WIDTH + 0.5:
             left, top = 0.0, below
         drawing = _Drawing(fig, (left, top), unit, data, colors)
         yield drawing
@@ -359,7 +356,7 @@ def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterato
 
 
 def _figure(d: _Drawing) -> Iterator[str]:
-    """A figure as SVG; a chart's curves end at its axes."""
+    """Draw a figure. A chart's lines are clipped at its axes."""
     glyphs = "".join(
         part
         for renderer in d.fig.renderers
@@ -379,8 +376,9 @@ def _figure(d: _Drawing) -> Iterator[str]:
 def render(
     title: str, caption: str, figures: Sequence[Plot], data: Data, colors: ThemeColors
 ) -> str:
-    """``figures`` as an SVG picture, with title and caption. ``data``: columns of sources at the
-    frame shown, where they differ from what the sources hold.
+    """Return figures as SVG, with title and caption.
+
+    ``data`` has the columns that differ from the sources in the frame that is shown.
     """
     plain = caption.replace("**", "").replace("`", "").split("\n")[0]
     parts = [

@@ -1,10 +1,10 @@
-"""A wavefront's fetches, clock by clock: the words that hold a quad's four texels, and the clocks
-that each quad costs.
+"""A wavefront's fetches, clock by clock: the words that hold a quad's texels, and the clocks that
+each quad costs.
 
-From the recorded fetches of a wavefront. The texture unit serves one quad after another. A quad
-takes a clock for each 16-byte word that it needs from the fullest of L1's banks (four on the HD
-5870). The lines of these words are looked up in L1, a ``units.cache.Cache`` that starts empty.
-Several kernels race on one clock. Left out: other wavefronts, and when data arrive.
+Drawn from the recorded fetches of a wavefront. The texture unit serves one quad after another. A
+quad takes one clock for each 16-byte word that it needs from the busiest of L1's banks (four on the
+HD 5870). The lines of these words are looked up in L1, which starts empty (``units.cache.Cache``).
+Several kernels race. Other wavefronts, and the arrival of data, aren't drawn.
 """
 
 from dataclasses import dataclass
@@ -18,28 +18,47 @@ from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.tables import plural
 from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.units.cache import Cache
 from cypresskit.timing.work import BANK_SHIFT
 
-WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 gives in a clock
-WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the room on its sides, in pixels
-ITEM, TOP, TICKS = 17, 84, 352  # a work-item's side, and where the tile and the ticks begin
-DOORS = 313  # where the row of banks is
-QUEUE = 4  # words at most that a quad can want of a bank
-MATRIX = 166  # where the matrices begin
-ROOM = (172, 174)  # that each has
+WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 delivers per clock
+# In pixels:
+WIDE, HIGH, MARGIN = 520, 466, 5  # a panel, and the space on its sides
+ITEM, TOP, TICKS = 17, 84, 352  # side of a work-item; top of the tile and of the ticks
+BANKS_Y = 313  # the row of banks
+MATRIX = 166  # left edge of the matrices
+ROOM = (172, 174)  # space for each matrix
+
+MAX_QUEUE = 4  # words that a quad can request from a bank
 MATRIX_COLORS = "a", "b"
-# Of matrices A and B: a word not yet touched, one whose line has been, one that is given now.
+# Words of A and B: unused, line used before, delivered now.
 SHADES = [f"{color} {alpha}" for color in MATRIX_COLORS for alpha in (0.2, 0.4, 0.95)]
 
 
 def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = HD5870) -> Player:
-    """A player of a wavefront's first ``fetches`` fetches, clock by clock; several runs race.
+    """Draw a wavefront's first fetches, clock by clock. Several runs race.
 
-    ``runs`` are kernels, or ``Traffic`` that recorded a launch; by default "dgemm_tn"
-    and "dgemm_nn". ``device`` has L1's size, ways and banks. Raises ``ValueError`` for runs without
-    fetches, ``TypeError`` for a ``device`` that doesn't run IL.
+    Parameters
+    ----------
+    runs
+        Kernels, or ``Traffic`` that recorded a launch. By default "dgemm_tn" and "dgemm_nn".
+    fetches
+        The number of fetches.
+    device
+        The board, with L1's size, ways and banks.
+
+    Raises
+    ------
+    ValueError
+        If a run doesn't fetch.
+    TypeError
+        If ``device`` doesn't run IL.
+
+    Examples
+    --------
+    >>> ck.draw.texture_fetch("sgemm_tn", "sgemm_nn", fetches=8)
     """
     check_device(device)
     given = [
@@ -65,7 +84,7 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)
     for panel in panels:
-        label = f"{panel.name}: work-items in quads, the matrices in words, clocks paid"
+        label = f"{panel.name}: work-items in quads, the matrices in words, clocks of each fetch"
         sheet.stage(label, WIDE + 2 * MARGIN, HIGH)
         panel.draw(sheet, MARGIN, most)
     captions = [
@@ -74,31 +93,28 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     legend = sheet.legend(
         ("word of A", MATRIX_COLORS[0], "box"),
         ("word of B", MATRIX_COLORS[1], "box"),
-        ("not in L1: fetched from L2", "ink", "ring"),
-        ("has to wait: its bank gives another word", "wait", "ring"),
+        ("L1 miss: fetched from L2", "ink", "ring"),
+        ("waits: its bank delivers another word", "wait", "ring"),
     )
-    captions = ["Clock 0. Nothing is fetched yet.", *captions]
+    captions = ["Clock 0. No fetch has started.", *captions]
     return sheet.player(captions, step="Clock", below=[legend], seconds=14, still_frame=most // 12)
 
 
 @dataclass(frozen=True)
 class _Served:
-    """A clock of the texture unit, spent on a quad of a fetch: the ``words`` that the banks give,
-    those ``waiting`` for a later clock, how many lines L1 was ``asked`` for, and how many it
-    ``missed``.
-    """
+    """A clock of the texture unit."""
 
     fetch: int
     quad: int
-    number: int
-    words: tuple[int, ...]
-    waiting: tuple[int, ...]
-    asked: int
-    missed: int
+    number: int  #: of the clock, within the quad's
+    words: tuple[int, ...]  #: that the banks deliver
+    waiting: tuple[int, ...]  #: that wait for a later clock
+    requested: int  #: lines of L1
+    missed: int  #: lines that weren't in L1
 
 
 class _Replay:
-    """One run, replayed clock by clock, and its part of the picture; its keys begin at ``keys``."""
+    """One run, replayed clock by clock, and its panel. Its keys start at ``keys``."""
 
     def __init__(self, run: Traffic, name: str, keys: int, device: Device, fetches: int) -> None:
         self.run, self.name, self.keys = run, name, keys
@@ -149,39 +165,40 @@ class _Replay:
         return np.flatnonzero(access.active[4 * quad : 4 * quad + 4]) + 4 * quad
 
     def lines(self) -> tuple[int, int]:
-        """Lines missed so far, and asked for."""
-        return sum(step.missed for step in self.served), sum(step.asked for step in self.served)
+        """Return how many lines missed L1, and how many were requested."""
+        missed = sum(step.missed for step in self.served)
+        return missed, sum(step.requested for step in self.served)
 
     def say(self, clock: int) -> str:
         if clock >= len(self.served):
             return (
-                f"**{self.name}**: done; {' of '.join(map(str, self.lines()))} lines asked for were"
-                " not in L1."
+                f"**{self.name}**: done; {' of '.join(map(str, self.lines()))} requested lines"
+                " missed L1."
             )
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
-        banks = " and one of bank ".join(
-            str(bank) for bank in sorted({word % self.banks for word in now.words})
-        )
+        numbers = sorted({word % self.banks for word in now.words})
+        banks = f"{plural('bank', len(numbers))} {' and '.join(map(str, numbers))}"
         waits = f"; {len(now.waiting)} more wait" if now.waiting else ""
         where = (
             f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad"
             f" {now.quad + 1}"
         )
-        return f"**{self.name}**: {where}: a word of bank {banks}{waits}."
+        return f"**{self.name}**: {where}: a word from {banks}{waits}."
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
         sheet.race(self.name, (left, WIDE), clocks, len(self.served), most, title=self.name)
         self._draw_words(sheet, left, most)
         self._draw_tile(sheet, left, most)
-        self._draw_doors(sheet, left, most)
+        self._draw_banks(sheet, left, most)
         self._draw_ticks(sheet, left, clocks)
 
     def _draw_tile(self, sheet: Sheet, left: float, most: int) -> None:
-        """Draw the work-items in quads, 2 x 2 in a pixel shader and 4 x 1 in a compute shader; the
-        quad being served, with arrows from its four work-items to their texels.
+        """Draw the work-items in quads (2 x 2 in a pixel shader, 4 x 1 in a compute shader).
+
+        The current quad is framed, with arrows from its work-items to their texels.
         """
         item = np.arange(64)
         pixels = self.run.launch.shape.pixels
@@ -196,9 +213,7 @@ class _Replay:
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
         )
         box, ends = (np.full((4, most + 1, things), np.nan, np.float32) for things in (1, 4))
-        for clock, now in enumerate(
-            self.served[:-1], 1
-        ):  # after the last clock nothing is under way
+        for clock, now in enumerate(self.served[:-1], 1):  # in the last frame all is done
             access = self.accesses[now.fetch]
             four = np.arange(4 * now.quad, 4 * now.quad + 4)
             for n, axis in enumerate((x, y)):
@@ -213,7 +228,7 @@ class _Replay:
         sheet.arrows(f"arrows {self.name}", ends[:2], ends[2:], width=1.5, size=5)
 
     def _texel(self, left: float, resource: int, x, y) -> tuple:
-        """Where texels are drawn; the matrices share the room."""
+        """Return the position of texels. The matrices share the space."""
         texture = self.textures[resource]
         room = ROOM[0] * 2 / len(self.textures)
         start = left + MATRIX + list(self.textures).index(resource) * (room + 12)
@@ -222,12 +237,11 @@ class _Replay:
         )
 
     def _draw_words(self, sheet: Sheet, left: float, most: int) -> None:
-        """Draw the matrices as they lie in memory: a box for each word, the words of a line close
-        together.
-        """
-        self.place: dict[int, int] = {}  # the number of a word's box
-        self.about: dict[int, str] = {}  # what a word is
-        self.matter: dict[int, int] = {}  # its matrix, 0 or 1
+        """Draw the matrices as stored: a box per word, with the words of a line close together."""
+        # By word: the key of its box, its description, and its matrix, 0 or 1.
+        self.place: dict[int, int] = {}
+        self.about: dict[int, str] = {}
+        self.matter: dict[int, int] = {}
         for resource, texture in self.textures.items():
             y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
             address = self.memory.address(resource, x, y)
@@ -266,7 +280,7 @@ class _Replay:
         (x0, y0), (x1, y1) = (self._texel(left, resource, n, n) for n in (0, 1))
         size = 0.94 * wide * (x1 - x0) - 1, (ends[3] + 1 - ends[1]) * (y1 - y0) - 1
         words = [
-            f"{name}, row {row}, texel {a}{f' to {b}' * int(b > a)}: a word of bank"
+            f"{name}, row {row}, {f'texels {a} to {b}' if b > a else f'texel {a}'}: bank"
             f" {w % self.banks}"
             for w, (a, row, b, _) in zip(word, ends.T)
         ]
@@ -288,34 +302,34 @@ class _Replay:
             sheet.words(x0 - 6, foot, "banks", "soft", align="right", size=12)
         for n, text in enumerate(words):
             label = f"{self.name}: **{text}**"
-            when = [(first[n], f"{label}, first given in clock {first[n]}.")] if n in first else []
+            when = (
+                [(first[n], f"{label}, first delivered in clock {first[n]}.")] if n in first else []
+            )
             sheet.about[int(key[n])] = [(0, f"{label}."), *when]
 
-    def _draw_doors(self, sheet: Sheet, left: float, most: int) -> None:
-        """Draw the banks as doors: in each the word that it gives now, and beside it those that
-        wait for it.
-        """
+    def _draw_banks(self, sheet: Sheet, left: float, most: int) -> None:
+        """Draw the banks: in each the word that it delivers now, and beside it those that wait."""
         lane = WIDE / self.banks
         label = 44 if lane > 120 else 12
-        step = (lane - label) / QUEUE
-        door = left + lane * np.arange(self.banks) + label + step / 2
-        sheet.words(left, DOORS - 24, "Each bank gives one word a clock", size=12)
-        sheet.boxes(f"doors {self.name}", door, DOORS, step, 22, color="faint", line="ink")
+        step = (lane - label) / MAX_QUEUE
+        head = left + lane * np.arange(self.banks) + label + step / 2
+        sheet.words(left, BANKS_Y - 24, "Each bank delivers one word per clock", size=12)
+        sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
-        sheet.words(door - step / 2 - 5, DOORS, names, "soft", align="right", size=12)
+        sheet.words(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
 
         words = list(self.place)
-        # Two sets of boxes take turns, so that none goes back from a door to a queue.
-        x = np.full((most + 1, 2, self.banks, QUEUE), np.nan, np.float32)
+        # Two sets of boxes alternate, so that none moves back from a bank to a queue.
+        x = np.full((most + 1, 2, self.banks, MAX_QUEUE), np.nan, np.float32)
         shown, wait, waited = np.zeros((3, *x.shape), int)
         for clock, now in enumerate(self.served[:-1], 1):
-            turn = (now.fetch * 16 + now.quad) % 2
+            parity = (now.fetch * 16 + now.quad) % 2
             for bank in range(self.banks):
                 given = [word for word in now.words if word % self.banks == bank]
-                behind = [word for word in now.waiting if word % self.banks == bank]
-                for place, word in enumerate(given + behind):
-                    box = clock, turn, bank, place + now.number
-                    x[box] = door[bank] + step * place
+                waiting = [word for word in now.waiting if word % self.banks == bank]
+                for place, word in enumerate(given + waiting):
+                    box = clock, parity, bank, place + now.number
+                    x[box] = head[bank] + step * place
                     shown[box] = 1 + words.index(word)
                     wait[box] = 3 * (place > 0)
                     waited[box] = now.number == 0 < place
@@ -323,14 +337,14 @@ class _Replay:
         def by_frame(values: np.ndarray) -> np.ndarray:
             return values.reshape(most + 1, -1)
 
-        # The first is that of a box without a word.
+        # Index 0 is a box without a word.
         texts = ["", *(self.about[word] for word in words)]
         matter = np.array([0, *(self.matter[word] for word in words)])
         keys = np.array([-1, *self.place.values()])
         source = sheet.boxes(
             f"queue {self.name}",
             by_frame(x),
-            DOORS,
+            BANKS_Y,
             step - 5,
             17,
             fill=(MATRIX_COLORS, by_frame(matter[shown])),
@@ -341,11 +355,11 @@ class _Replay:
         )
         sheet.ring(source, step - 5, 17, "wait")
         waited_so_far = np.cumsum(by_frame(waited).sum(axis=1))
-        waits = [f"{count} words had to wait" for count in range(waited_so_far[-1] + 1)]
+        waits = [f"{count} words waited" for count in range(waited_so_far[-1] + 1)]
         sheet.numbers(
             f"waited {self.name}",
             left + WIDE,
-            DOORS - 24,
+            BANKS_Y - 24,
             waited_so_far,
             names=waits,
             bold=True,
@@ -354,12 +368,12 @@ class _Replay:
         )
 
     def _draw_ticks(self, sheet: Sheet, left: float, clocks: np.ndarray) -> None:
-        """Draw a row for each fetch, with a box for each clock spent on it so far."""
+        """Draw a row for each fetch, with a box for each clock that it has taken so far."""
         fetch = np.array([step.fetch for step in self.served])
         across = np.arange(len(fetch)) - np.searchsorted(fetch, fetch)
         wide = min(14.5, (WIDE - 76) / (across.max() + 1))
         row = min(7.0, 112 / len(self.accesses))
-        paid = np.arange(len(fetch)) < clocks[:, np.newaxis]  # what is to come isn't told
+        paid = np.arange(len(fetch)) < clocks[:, np.newaxis]
         x = left + 76 + (across + 0.5) * wide
         y = TICKS + (fetch + 0.5) * row
         matrix = [min(self.accesses[f].resource, 1) for f in fetch]
@@ -367,10 +381,10 @@ class _Replay:
         keys = [self.place[step.words[0]] for step in self.served]
         words = [
             f"clock {t}: quad {step.quad + 1} of fetch {step.fetch + 1}, its clock"
-            f" {step.number + 1}, {'not in L1' if step.missed else 'in L1'}"
+            f" {step.number + 1}, L1 {'miss' if step.missed else 'hit'}"
             for t, step in enumerate(self.served, 1)
         ]
-        sheet.words(left, TICKS - 14, "What each fetch has paid: a box is a clock", size=12)
+        sheet.words(left, TICKS - 14, "Clocks of each fetch so far, one box per clock", size=12)
         at = (
             f"ticks {self.name}",
             np.where(paid, x, np.nan),
@@ -382,9 +396,8 @@ class _Replay:
             *at, fill=(MATRIX_COLORS, matrix), words=words, key=keys, columns={"missed": missed}
         )
         sheet.ring(source, max(wide - 3, 1), max(row - 2.5, 0.5), "missed", "ink")
-        shown = np.arange(
-            0, len(self.accesses), max(1, round(7 / row))
-        )  # in two columns: a row is too low for one
+        # Rows are lower than a line of text, so the names are in two columns.
+        shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
         sheet.words(*place, names, "soft", align="right", size=12)

@@ -1,5 +1,5 @@
-// Columns of data that follow the frames. Python sends what changes from frame to frame; here that
-// is spread out, once, into an array of frames x cells.
+// Columns of data that follow the frames. Python sends the changes; they are expanded once, into an
+// array of frames x cells.
 
 const ARRAYS = {
   float32: Float32Array,
@@ -9,7 +9,7 @@ const ARRAYS = {
   uint16: Uint16Array,
 }
 
-/** A track with all its frames. */
+/** Expand a track to all its frames. */
 export function spread({source, column, changes, text, texts, moves}, count) {
   const first = source.data[column]
   const {frame: frames, cell, value} = changes
@@ -27,7 +27,7 @@ export function spread({source, column, changes, text, texts, moves}, count) {
 /** A track's values in a frame. */
 const valuesAt = ({all, size}, frame) => all.subarray(frame * size, (frame + 1) * size)
 
-/** What the sources have to hold in a frame, of those that hold something else. */
+/** The new data of each source that differs in a frame. */
 export function dataAt(tracks, frame) {
   const changed = new Map()
   for (const track of tracks) {
@@ -43,8 +43,7 @@ export function dataAt(tracks, frame) {
   return changed
 }
 
-/** Move what glides to its place on the way between two frames, in `changed`. What comes from
- * nowhere, or goes there, jumps. */
+/** Interpolate gliding columns between two frames, in `changed`. Values from or to NaN jump. */
 export function moveBetween(tracks, from, to, part, changed) {
   for (const track of tracks) {
     if (!track.moves) continue
@@ -52,10 +51,10 @@ export function moveBetween(tracks, from, to, part, changed) {
     const [before, after] = [valuesAt(track, from), valuesAt(track, to)]
     let now = null
     for (let n = 0; n < size; n++) {
-      const way = after[n] - before[n]
-      if (!way) continue
+      const distance = after[n] - before[n]
+      if (!distance) continue
       now ??= after.slice()
-      now[n] = before[n] + way * part
+      now[n] = before[n] + distance * part
     }
     if (now) changed.set(source, {...(changed.get(source) ?? source.data), [column]: now})
   }

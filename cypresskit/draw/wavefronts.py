@@ -1,10 +1,9 @@
-"""The wavefronts of one SIMD engine over time, and below them its two units: at full speed, at
-half, or idle.
+"""The wavefronts of one SIMD engine over time, and below them its two units.
 
 Drawn from timing reports. Each row is a wavefront slot of SIMD engine 0: thick where a unit works
-for it, thin while its data are on their way. Fewer registers, more slots: when one wavefront waits,
-another computes. Left out: the other engines, and that a clause takes a few clocks to get going,
-which count as computing.
+for its wavefront, thin while data is in flight. The fewer registers a kernel uses, the more slots
+there are; while one wavefront waits, another one computes. The other engines aren't drawn. The few
+clocks in which a clause starts up count as computing.
 """
 
 from collections import defaultdict
@@ -27,23 +26,20 @@ from cypresskit.timing.board import Board
 from cypresskit.timing.report import ChipReport, Event
 
 FRAMES = 150
-#: Of the rows, in pixels, and the height of one.
-LEFT, RIGHT, ROW = 44, 1170, 16
-WIDTH = RIGHT + 82  # of the stage: beside the rows stand counters
-HEAD = 84  # the room above and below a report's rows
-KEYS = 100_000  # between the keys of one report's wavefronts and the next's
+LEFT, RIGHT, ROW = 44, 1170, 16  # pixels: ends of the rows, and the height of one
+WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
+HEAD = 84  # pixels above and below a report's rows
+KEYS = 100_000  # distance between the keys of two reports
 
-Window = tuple[float, float]  # from a clock to a clock
+Window = tuple[float, float]  # first and last clock
 
 
 class Kind(NamedTuple):
-    """What a row shows: a kind of clause, from one of its events to another, in words, its color,
-    and how high.
-    """
+    """An activity that a row shows."""
 
-    clause: str
-    begin: str
-    end: str
+    clause: str  #: the kind of clause
+    begin: str  #: the field of ``Event`` with its first clock
+    end: str  #: the field with its last clock
     words: str
     color: str
     height: int
@@ -52,35 +48,33 @@ class Kind(NamedTuple):
 ROWS = (
     Kind("ALU", "start", "end", "computes", "alu", 11),
     Kind("TEX", "start", "served", "is in the {unit}", "texture", 11),
-    Kind("TEX", "served", "end", "waits for its data", "soft", 2),
+    Kind("TEX", "served", "end", "waits for data", "soft", 2),
     Kind("WRITE", "start", "end", "stores", "c", 11),
 )
 DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
 class Computing(NamedTuple):
-    """A part of the ALU's strip, by how many wavefronts compute: in words, its color and height,
-    and how far from the right end of the rows its share so far stands.
-    """
+    """A part of the ALU's track, by how many wavefronts compute."""
 
     state: str
     color: str
     height: int
-    from_right: int
+    from_right: int  #: pixels from the right end of the rows to its share so far
 
 
 TERMS = Terms()
-STATES = "nobody", "one computes", "two compute", "three compute", "four compute"
+STATES = "idle", "one computes", "two compute", "three compute", "four compute"
 FROM_RIGHT = 0, 104, 250, 390, 540
 
 
 def at_once(device: Board) -> int:
-    """How many wavefronts have to compute at once for the full speed of an engine: four at most."""
+    """Return how many wavefronts must compute at once for the engine's full speed: at most four."""
     return min(device.alu_latency_clocks // device.bundle_clocks, len(STATES) - 1)
 
 
 def computing(most: int) -> list[Computing]:
-    """The parts of a strip on which up to ``most`` compute at once."""
+    """Return the parts of a track on which up to ``most`` wavefronts compute at once."""
     return [
         Computing(STATES[n], "alu" if n else "wait", 16 * n // most or 16, FROM_RIGHT[n])
         for n in range(most + 1)
@@ -88,11 +82,9 @@ def computing(most: int) -> list[Computing]:
 
 
 class UnitStrip(NamedTuple):
-    """When ``working`` wavefronts are at work in a unit: what its boxes are called, its words, and
-    where and how it is drawn.
-    """
+    """A track that shows when ``working`` wavefronts use a unit."""
 
-    name: str
+    name: str  #: of its source
     words: str
     unit: str
     working: int
@@ -102,7 +94,7 @@ class UnitStrip(NamedTuple):
 
 
 class UnitHeights(NamedTuple):
-    """The y of a title, which the shares so far stand beside, and of the upper of two strips."""
+    """The y of a title with the shares so far, and of the upper of two tracks."""
 
     title: float
     strip: float
@@ -110,13 +102,11 @@ class UnitHeights(NamedTuple):
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a report's parts stand on the stage, in pixels: from ``top`` on a title, ``most`` rows
-    of which it has ``slots``, and the strips of both units.
-    """
+    """Positions of a report's parts on the stage, in pixels: title, rows, two tracks."""
 
     top: float
-    slots: int
-    most: int
+    slots: int  #: rows of this report
+    most: int  #: rows of the report with the most slots
 
     @property
     def title(self) -> float:
@@ -129,12 +119,12 @@ class _Layout:
 
     @property
     def strip(self) -> float:
-        """The y of the ALU's strip."""
+        """The y of the ALU's track."""
         return self.top + 38 + ROW * self.most
 
     @property
     def head(self) -> tuple[float, float]:
-        """The y and height of the play head, from the rows to the lower strip."""
+        """The y and height of the play head, from the rows to the lower track."""
         first, last = self.top + 22, self.strip + 28
         return (first + last) / 2, last - first
 
@@ -142,12 +132,26 @@ class _Layout:
 def wavefronts(
     *reports: ChipReport | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
 ) -> Player:
-    """A player of one SIMD engine over the ``window`` (clocks) of one or more reports, one above
-    the other.
+    """Draw the wavefronts of one SIMD engine, for one or more launches, one above the other.
 
-    ``reports`` come from ``simulate``; kernels are simulated with size ``n``. By default
-    "sgemm_tn" (25 registers) above "sgemm_tn_37". Raises ``ValueError`` for a report without
-    timeline, or an empty window.
+    Parameters
+    ----------
+    reports
+        Reports of ``ck.simulate``, or kernels, which are simulated. By default "sgemm_tn" (25
+        registers) and "sgemm_tn_37".
+    n
+        The size for which kernels are simulated.
+    window
+        The first and the last clock that are drawn.
+
+    Raises
+    ------
+    ValueError
+        If a report has no timeline, or the window is empty.
+
+    Examples
+    --------
+    >>> ck.draw.wavefronts("sgemm_tn", n=512, window=(0, 4000))
     """
     _check_window(window)
     given = [
@@ -167,7 +171,8 @@ def wavefronts(
     most = max(report.active for report in drawn)
     height = HEAD + ROW * most
     label = "; ".join(
-        f"{r.kernel}: {r.active} rows, and below them the {terms.alu} and the {terms.fetch_unit}"
+        f"{r.kernel}: {r.active} {terms.wavefront} slots, the {terms.alu} and the"
+        f" {terms.fetch_unit}"
         for r in drawn
     )
     sheet.stage(label, WIDTH, len(drawn) * height)
@@ -177,43 +182,43 @@ def wavefronts(
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [
-        f"{r.kernel}: {r.registers} registers, room for {r.active} {terms.wavefront}s"
-        for r in drawn
+        f"{r.kernel}: {r.registers} registers, {r.active} {terms.wavefront} slots" for r in drawn
     ]
-    heights = "half height: one alone, at half speed"
+    heights = f"half height: only one {terms.wavefront}, half speed"
     if at_once(device) != 2:
-        heights = f"full height: {at_once(device)} at once, at full speed"
+        heights = f"full height: {at_once(device)} {terms.wavefront}s, full speed"
     legend = sheet.legend(
         (f"computes ({heights})", "alu", "box"),
         ("stores", "c", "box"),
         (f"in the {terms.fetch_unit}", "texture", "box"),
-        ("data on their way", "soft", "solid"),
-        ("nobody computes", "wait", "box"),
-        ("to come", "faint", "box"),
+        ("data in flight", "soft", "solid"),
+        (f"{terms.alu} idle", "wait", "box"),
+        ("not yet", "faint", "box"),
     )
     return sheet.player(_captions(drawn, clocks), lines, below=[legend], step="Clock")
 
 
 def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
-    """What the wavefronts of each report do at each of the ``clocks``; in the end, how far they
-    got.
+    """Return the captions: what each report's wavefronts do at each clock; the last one counts
+    iterations.
     """
     states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in reports]
     captions = [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
     first, last = clocks[0], clocks[-1]
     done = []
     for report in reports:
-        ended = turns(report)
+        ended = iteration_ends(report)
         count = np.count_nonzero((ended > first) & (ended <= last))
-        done += [f"**{report.kernel}** has done {count}"] if len(ended) else []
+        done += [f"**{report.kernel}** {count}"] if len(ended) else []
     if done:
-        captions[-1] = f"Clock {last:.0f}. Of the turns of their loops, {', '.join(done)}."
+        captions[-1] = f"Clock {last:.0f}. Finished iterations of the loop: {', '.join(done)}."
     return captions
 
 
 def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
-    """The number of ``spans`` under way, at most ``most``, as rows (from, to, number) within the
-    window.
+    """Return when how many ``spans`` overlap, as rows (from, to, number) within the window.
+
+    The number is at most ``most``.
     """
     starts, ends = np.sort(np.reshape(spans, (-1, 2)), axis=0).T
     clocks = np.unique(np.clip([*window, *starts, *ends], *window))
@@ -224,28 +229,33 @@ def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def turns(report: ChipReport) -> np.ndarray:
-    """The clocks at which wavefronts of SIMD engine 0 ended the longest ALU clause of their
-    kernel's loop, once a turn. None for a program that is no GEMM kernel, or one that waits for the
-    LDS in that clause.
+def iteration_ends(report: ChipReport) -> np.ndarray:
+    """Return the clocks at which wavefronts of SIMD engine 0 finished an iteration of the main
+    loop.
+
+    An iteration is counted when its longest ALU clause ends. The result is empty for programs that
+    aren't GEMM kernels, or that wait for the LDS in that clause.
     """
     if not isinstance(report, Report) or report.launched is None:
         return np.zeros(0)
     loop = compile(report.launched.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
-    in_a_turn = sum(len(clause.bundles) == longest for clause in loop)
+    per_iteration = sum(len(clause.bundles) == longest for clause in loop)
     clocks = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * longest
     ends = [
         event.end
         for event in report.timeline
         if event.kind == "ALU" and abs(event.end - event.start - clocks) < 0.5
     ]
-    return np.sort(ends)[::in_a_turn]
+    return np.sort(ends)[::per_iteration]
 
 
 def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
-    """(wavefront, end of a clause, clock from which it could go on, start of its next clause). A
-    wavefront pauses for a clause switch; then it waits until the unit that it needs is free.
+    """Yield (wavefront, end of a clause, clock from which it could continue, start of its next
+    clause).
+
+    A wavefront first pauses for the clause switch; then it waits until the unit that it needs is
+    free.
     """
     ended: dict[int, float] = {}
     for event in sorted(report.timeline, key=lambda event: event.start):
@@ -257,26 +267,26 @@ def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
 
 
 def _states(report: ChipReport, clocks: np.ndarray) -> list[str]:
-    """What the wavefronts of the engine do at each of the ``clocks``."""
+    """Return what the wavefronts of the engine do at each of the ``clocks``, as text."""
 
-    def under_way(spans: Iterable[Window]) -> np.ndarray:
+    def count(spans: Iterable[Window]) -> np.ndarray:
         start, end = np.reshape(list(spans), (-1, 2)).T[:, :, np.newaxis]
         return ((start <= clocks) & (clocks < end)).sum(axis=0)
 
     events = report.timeline
     between = list(pauses(report))
-    computing = under_way((e.start, e.end) for e in events if e.kind == "ALU")
-    fetching = under_way((e.start, e.end) for e in events if e.kind == "TEX")
-    waiting = under_way((ready, start) for _, _, ready, start in between)
-    switching = under_way((end, ready) for _, end, ready, _ in between)
+    computing = count((e.start, e.end) for e in events if e.kind == "ALU")
+    fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
+    waiting = count((ready, start) for _, _, ready, start in between)
+    switching = count((end, ready) for _, end, ready, _ in between)
     return [
-        f"{a} compute, {b} wait for data, {c} for their turn, {d} between clauses"
+        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses"
         for a, b, c, d in zip(computing, fetching, waiting, switching)
     ]
 
 
 def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
-    """The rows as an axis of time."""
+    """Return the rows as an axis of time."""
     first, last = window
     return TimeAxis(clocks, lambda clock: LEFT + (clock - first) * (RIGHT - LEFT) / (last - first))
 
@@ -284,15 +294,16 @@ def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
 def _draw_report(
     sheet: Sheet, report: ChipReport, number: int, layout: _Layout, clocks: np.ndarray
 ) -> None:
-    """Draw the rows and strips of a report, the ``number``-th on the stage."""
+    """Draw the rows and tracks of a report, the ``number``-th on the stage."""
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
     terms = report.device.terms
     of_all = f"{report.registers} of {report.device.register_pool} registers"
-    title = f"{report.kernel}: {of_all}, room for {report.active} {terms.wavefront}s"
+    slots = f"{report.active} {terms.wavefront} slots"
+    title = f"{report.kernel}: {of_all} per {terms.wavefront}, {slots}"
     sheet.words(LEFT, layout.title, title, bold=True, size=14)
-    slots = [str(slot) for slot in range(layout.slots)]
-    sheet.words(LEFT - 8, layout.rows, slots, "soft", align="right", size=12)
+    numbers = [str(slot) for slot in range(layout.slots)]
+    sheet.words(LEFT - 8, layout.rows, numbers, "soft", align="right", size=12)
 
     for kind in ROWS:
         _draw_kind(sheet, report, kind, (name, KEYS * number), layout.rows, axis)
@@ -311,9 +322,7 @@ def _draw_kind(
     y: np.ndarray,
     axis: TimeAxis,
 ) -> None:
-    """Draw what the wavefronts do of one kind, in rows at ``y``. ``named`` is the report's name and
-    its first key.
-    """
+    """Draw one activity in the rows at ``y``. ``named`` is the report's name and its first key."""
     name, first_key = named
     window = float(axis.moments[0]), float(axis.moments[-1])
 
@@ -356,11 +365,24 @@ def draw_units(
     most: int = 2,
     terms: Terms = TERMS,
 ) -> None:
-    """Draw the strips of both units between the left and the right of ``ends``, and their shares of
-    the time so far. Up to ``most`` wavefronts compute at once.
+    """Draw the tracks of both units, and how busy they have been so far.
 
-    ``draw`` draws a strip, and returns how much of the time it has taken in each frame, in per
-    cent.
+    Parameters
+    ----------
+    sheet
+        The picture.
+    name
+        The report's name, part of the names of sources.
+    heights
+        Where title and tracks are.
+    ends
+        Left and right end of the tracks.
+    draw
+        Draws a track, and returns the share of time it takes up to each frame, in percent.
+    most
+        The number of wavefronts that can compute at once.
+    terms
+        The board's vocabulary.
     """
     left, right = ends
     alu = heights.strip
@@ -385,10 +407,10 @@ def draw_units(
             align="right",
             size=14,
         )
-    words = f"the {terms.fetch_unit} works"
+    words = f"the {terms.fetch_unit} is busy"
     serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
 
-    # A wavefront that computes alone has half of the ALU's speed, or less.
+    # A single computing wavefront has half of the ALU's speed, or less.
     busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
     for unit, y, color in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
         share = np.round(busy[unit]).astype(int)
@@ -400,7 +422,7 @@ def draw_units(
 def _draw_totals(
     sheet: Sheet, report: ChipReport, name: str, heights: UnitHeights, axis: TimeAxis
 ) -> None:
-    """Draw what both units of a report have done so far, and the turns of its loop."""
+    """Draw how busy both units have been so far, and the finished iterations."""
     clocks = axis.moments
     window = float(clocks[0]), float(clocks[-1])
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
@@ -420,18 +442,18 @@ def _draw_totals(
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
     draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip, most, report.device.terms)
-    ended = turns(report)
+    ended = iteration_ends(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
         x = RIGHT + 8
         lines = heights.title + np.array([0, 16])
-        sheet.words(x, lines, ["turns of", "the loop"], "soft", size=12)
+        sheet.words(x, lines, ["iterations", "of the loop"], "soft", size=12)
         counter = heights.title + 42
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
 def _stories(report: ChipReport, window: Window) -> dict[int, str]:
-    """A sentence for each wavefront: what it spends the clocks of the window on."""
+    """Return a sentence for each wavefront: how it spends the clocks of the window."""
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
     def spend(wavefront: int, doing: str, start: float, end: float) -> None:
@@ -442,8 +464,8 @@ def _stories(report: ChipReport, window: Window) -> dict[int, str]:
     for event in report.timeline:
         spend(event.wavefront, DOING[event.kind], event.start, event.end)
     for wavefront, end, ready, start in pauses(report):
-        spend(wavefront, "is between clauses", end, ready)
-        spend(wavefront, "waits for its turn", ready, start)
+        spend(wavefront, "switches clauses", end, ready)
+        spend(wavefront, "waits for a unit", ready, start)
 
     stories = {}
     name = report.device.terms.wavefront.capitalize()
@@ -457,10 +479,10 @@ def _stories(report: ChipReport, window: Window) -> dict[int, str]:
 
 
 def _check_window(window: object) -> None:
-    """Raise ``ValueError`` for what is no window: two clocks, the later one last."""
+    """Raise ``ValueError`` unless ``window`` is two clocks in ascending order."""
     pair = list(window) if isinstance(window, Sequence | np.ndarray) else []
     if len(pair) == 2 and all(isinstance(clock, Real) for clock in pair):
         begin, end = pair
         if 0 <= begin < end < inf:
             return
-    raise ValueError(f"window={shortened(window)}: from a clock to a later one, as in (2000, 6000)")
+    raise ValueError(f"window={shortened(window)}: pass two ascending clocks, as in (2000, 6000)")

@@ -1,18 +1,21 @@
-"""A student's code in a bare process, which is handed cases and hands back plain data.
+"""Run a student's code in a bare process: plain data goes in, plain data comes out.
 
-The process is a new Python. It has numpy and the public package; in the place of the lessons, their
-checks and right answers it finds stand-ins. Two walls differ in what they keep off. Always: an
-answer's time, memory and files are limited, it starts no process, and nothing that comes back is
-executed or unpickled: a message is JSON of numbers, texts, lists and arrays, below a limit of
-size, and one that is malformed ends the process. Under bubblewrap alone, as ``cypresskit grade``
-asks for: the files of the lessons aren't there, nor the user's, nor a network. In a notebook an
-answer that looks for the right one on disk finds it, and earns a line in its own notebook.
+The process is a new Python with numpy and the public package. Lessons, their checks and reference
+solutions are replaced by stubs.
 
-- ``plain`` writes values as such messages, and reads them.
-- ``carry`` takes a function of a notebook along, with the names that it uses.
-- ``runner`` is what the process runs; ``teach_stub`` is what stands there for the lessons.
-- ``process`` starts, limits and ends it: one warm process is forked for each answer.
-- ``alone`` keeps it from starting others.
+Always: an answer's time, memory and files are limited, and it can't start processes. Nothing that
+it returns is executed or unpickled: a message is JSON of numbers, texts, lists and arrays, of
+limited size, and a malformed one ends the process.
+
+Only under bubblewrap, as ``cypresskit grade`` requires: the lessons' files, the user's files and
+the network are out of reach. In a notebook, an answer that searches the disk for the reference
+solution finds it, and gains only a line in its own notebook.
+
+- ``plain`` encodes and decodes such messages.
+- ``function_pickle`` serializes a notebook's function with the names that it uses.
+- ``runner`` runs in the process; ``teach_stub`` replaces the lessons there.
+- ``process`` starts, limits and ends processes. A warm one is forked for each answer.
+- ``seccomp`` forbids child processes.
 """
 
 from cypresskit.isolated.plain import Other

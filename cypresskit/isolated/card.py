@@ -1,8 +1,7 @@
-"""The card for an answer: its products are computed outside of the answer's process.
+"""The card for an answer: its products are computed outside the answer's process.
 
-``ck.gemm`` and the card that an exercise hands over ask the process outside, which runs the
-simulated card and sees what was asked of it. So nothing that an answer does in its own process
-can make it seem that the card worked.
+``ck.gemm`` and the card that an exercise passes send requests to the process outside, which runs
+the simulated card and records the requests. So an answer can't pretend that the card did its work.
 """
 
 import sys
@@ -15,7 +14,7 @@ from cypresskit.isolated.plain import Other
 
 
 class CardMemoryError(MemoryError):
-    """The card has no room for a matrix; the text lists what holds its memory."""
+    """The card has no memory left for a matrix. The text lists what is in its memory."""
 
 
 ERRORS: dict[str, type[Exception]] = {
@@ -24,7 +23,7 @@ ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
 }
-HANDLE = Other("card")  # among an answer's arguments: its card
+HANDLE = Other("card")  # stands for the card among an answer's arguments
 
 Ask = Callable[..., Any]
 
@@ -41,7 +40,7 @@ class Matrix:
 
 
 class CardOutside:
-    """A card whose matrices and products are outside."""
+    """A card whose matrices and products are in the process outside."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -76,13 +75,13 @@ class CardOutside:
 def number(matrix: Any) -> int:
     if not isinstance(matrix, Matrix):
         raise TypeError(
-            f"this takes a matrix on the card, not {type(matrix).__name__}: upload it first"
+            f"this needs a matrix on the card, not {type(matrix).__name__}: upload it first"
         )
     return matrix._number
 
 
 def install(ask: Ask) -> None:
-    """Let ``ck.gemm`` ask the process outside."""
+    """Replace ``ck.gemm`` by requests to the process outside."""
 
     def gemm(a: Any, b: Any, c: Any = None, **options: Any) -> Any:
         third = None if c is None else np.asarray(c)

@@ -1,10 +1,10 @@
-"""A notebook's function as bytes, with the names that it uses.
+"""Serialize a notebook's function, with the names that it uses.
 
-Python's own pickle writes a function as the name of its module, and a notebook has none. Here
-cloudpickle writes one that is no installed package's by value: its code, its defaults, and those
-global names that its code mentions. Names that stand for something which can't be written, an open
-file or a picture, are left out, and the bare process says so if they are used. Lessons and their
-checks (``cypresskit.teach``) are never taken along.
+Python's pickle writes a function as the name of its module, which a notebook doesn't have.
+cloudpickle writes functions of modules that aren't installed by value: code, defaults, and the
+global names that the code mentions. Names whose values can't be serialized, such as open files or
+pictures, are left out; using one is reported as an error. Lessons and their checks
+(``cypresskit.teach``) are never included.
 """
 
 import importlib
@@ -23,12 +23,17 @@ import cloudpickle
 LESSONS = "cypresskit.teach"
 PACKAGE = Path(__file__).parents[1]
 INSTALLED = {Path(path).resolve() for path in sysconfig.get_paths().values()} | {PACKAGE.resolve()}
-LINES = 5_000  # of a file that an error may quote
+MAX_LINES = 5_000  # of a file that an error may quote
 
 
 def pickle_function(function: Callable) -> dict[str, Any]:
-    """What ``runner`` needs to make ``function`` again: ``pickle``, the ``missing`` names with
-    their types, and the source ``lines`` of the files that its code comes from.
+    """Serialize a function for ``runner``.
+
+    Returns
+    -------
+    dict
+        ``pickle``; the ``missing`` names with their types; and the source ``lines`` of each file of
+        its code.
     """
     buffer = io.BytesIO()
     carrier = _FunctionPickler(buffer)
@@ -38,17 +43,19 @@ def pickle_function(function: Callable) -> dict[str, Any]:
     finally:
         for name in cloudpickle.list_registry_pickle_by_value() - before:
             cloudpickle.unregister_pickle_by_value(sys.modules[name])
-    lines = {file: linecache.getlines(file)[:LINES] for file in carrier.files}
+    lines = {file: linecache.getlines(file)[:MAX_LINES] for file in carrier.files}
     return {"pickle": buffer.getvalue(), "missing": carrier.missing, "lines": lines}
 
 
 def unpickle_function(data: bytes, absent: Callable[[str], Any]) -> Callable:
-    """The function that ``pickle_function`` wrote; ``absent(name)`` stands for a lesson's."""
+    """Return the function that ``pickle_function`` wrote. ``absent(name)`` replaces a lesson's
+    names.
+    """
     return _FunctionUnpickler(io.BytesIO(data), absent).load()
 
 
 class _FunctionUnpickler(pickle.Unpickler):
-    """Reads what ``_FunctionPickler`` wrote; ``absent(name)`` stands for a lesson's name."""
+    """Reads what ``_FunctionPickler`` wrote. ``absent(name)`` replaces a lesson's names."""
 
     def __init__(self, buffer: io.BytesIO, absent: Callable[[str], Any]) -> None:
         super().__init__(buffer)
@@ -59,14 +66,14 @@ class _FunctionUnpickler(pickle.Unpickler):
 
 
 class _FunctionPickler(cloudpickle.Pickler):
-    """Writes a function, and notes what is ``missing``, by name, and the ``files`` of its code."""
+    """Writes a function; collects its ``missing`` names and the ``files`` of its code."""
 
     def __init__(self, buffer: io.BytesIO, within: "_FunctionPickler | None" = None) -> None:
         super().__init__(buffer)
         self.missing: dict[str, str] = within.missing if within else {}
         self.files: set[str] = within.files if within else set()
-        self.trying: set[int] = set()  # values of which somebody finds out if they can be written
-        self.copies: list[FunctionType] = []  # alive, since cloudpickle goes by their identity
+        self.trying: set[int] = set()  # ids of values that are being tried
+        self.copies: list[FunctionType] = []  # kept alive: cloudpickle remembers their ids
 
     def persistent_id(self, value: Any) -> str | None:
         if isinstance(value, ModuleType):
@@ -88,7 +95,7 @@ class _FunctionPickler(cloudpickle.Pickler):
         return super().reducer_override(value)
 
     def _without_missing(self, function: FunctionType) -> FunctionType:
-        """The function without those global names that can't be written."""
+        """Return the function without global names that can't be serialized."""
         names = function.__globals__
         used = [name for name in _mentioned(function.__code__) if name in names]
         left = {name: names[name] for name in used if not self._can_be_written(names[name])}
@@ -108,19 +115,19 @@ class _FunctionPickler(cloudpickle.Pickler):
         trial.trying = self.trying | {id(value)}
         try:
             trial.dump(value)
-        except Exception:  # of whatever writes it
+        except Exception:  # a class may define its own serialization
             return False
         return True
 
 
 def _mentioned(code: CodeType) -> set[str]:
-    """The names that some code mentions, that of functions in it included."""
+    """Return the names that code mentions, including functions inside it."""
     inner = [_mentioned(const) for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*inner)
 
 
 def _installed(value: FunctionType | type) -> bool:
-    """Whether it is Python's own or an installed package's."""
+    """Return whether a function or class is Python's own, or an installed package's."""
     module = sys.modules.get(value.__module__ or "")
     file = getattr(module, "__file__", None)
     if module is None or value.__module__ == "__main__":

@@ -1,9 +1,9 @@
-"""Values as plain data, for messages that are safe to read whoever wrote them.
+"""Encode values as plain data, for messages that are safe to read from any sender.
 
-A message (see ``child``) is JSON. Texts, finite and infinite numbers, True, False and
-None are themselves; everything else is an object with one name, which says what it is:
-``{"tuple": [...]}``, ``{"array": ["<f8", [2, 3], "base64"]}``. Reading a message runs no code of
-its writer's: what is not of this form raises ``ValueError``.
+A message (see ``subprocesses``) is JSON. Texts, numbers, True, False and None are themselves.
+Everything else is an object with one name, which is its kind: ``{"tuple": [...]}``, ``{"array":
+["<f8", [2, 3], "base64"]}``. Reading a message never runs the sender's code; anything that isn't of
+this form raises ``ValueError``.
 """
 
 import base64
@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-BITS = 13_000  # of a whole number: some 3,900 digits; Python reads no more than 4,300
-ITEMS = 2_000_000  # of a list
-DEPTH = 50  # of lists in lists
-KINDS = "biuf"  # of numbers in an array: truth values, whole numbers, floats
-SHOWN = 60  # characters of a value that is no plain data
+MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python reads at most 4,300
+MAX_ITEMS = 2_000_000  # of a list
+MAX_DEPTH = 50  # of nested lists
+KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
+MAX_TEXT = 60  # characters of a value that isn't plain data
 
 
 @dataclass(frozen=True)
 class Other:
-    """What stands for a value that is no plain data: the name of its type, and its text."""
+    """A value that isn't plain data: the name of its type, and its text."""
 
     type: str
     text: str = ""
@@ -38,7 +38,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Described:
-    """An object as its fields, from which the reader may build one: of ``kind`` "Device", say."""
+    """An object given by its fields, from which the reader may build one of its ``kind``."""
 
     kind: str
     fields: dict[str, Any]
@@ -48,9 +48,9 @@ Describe = Callable[[Any], Described | None]
 
 
 def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> Any:
-    """``value`` as what JSON can hold; ``describe`` may give the fields of an object."""
-    if depth > DEPTH:
-        return {"other": ["list", "a list, too deep"]}
+    """Return ``value`` as data for JSON. ``describe`` may give the fields of an object."""
+    if depth > MAX_DEPTH:
+        return {"other": ["list", "a list that is nested too deep"]}
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
@@ -61,8 +61,8 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
         return value
     if isinstance(value, int):
         number = int(value)
-        if number.bit_length() > BITS:
-            return {"other": ["int", "a whole number of thousands of digits"]}
+        if number.bit_length() > MAX_BITS:
+            return {"other": ["int", "an integer of thousands of digits"]}
         return number
     if isinstance(value, Decimal):
         value = Fraction(value) if value.is_finite() else float(value)
@@ -90,39 +90,39 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
         name = type(value).__name__
-        items = [encode(item, describe, depth + 1) for item in islice(value, ITEMS)]
+        items = [encode(item, describe, depth + 1) for item in islice(value, MAX_ITEMS)]
         return {kind: items} if kind == name else {"items": [name, items]}
     return {"other": [type(value).__name__, _text(value)]}
 
 
 def _text(value: Any) -> str:
     try:
-        return repr(value)[:SHOWN]
-    except Exception:  # its class is the student's
+        return repr(value)[:MAX_TEXT]
+    except Exception:  # the student's class may do anything
         return ""
 
 
 class Items(list):
-    """The items of what wasn't a list: ``type`` is the name of what it was."""
+    """The items of an iterable other than list or tuple. ``type`` is the name of its type."""
 
     type = "list"
 
 
 def decode(data: Any, depth: int = 0) -> Any:
-    """The value of what ``encode`` made. Raises ``ValueError`` for anything else."""
-    if depth > DEPTH + 5:
-        raise ValueError("a message is too deep")
+    """Return the value that ``encode`` encoded. Raises ``ValueError`` for anything else."""
+    if depth > MAX_DEPTH + 5:
+        raise ValueError("a message is nested too deep")
     if data is None or isinstance(data, bool | int | float):
         return data
     if isinstance(data, str):
         return clean(data)
     if not isinstance(data, dict) or len(data) != 1:
-        raise ValueError("a message is no plain data")
+        raise ValueError("a message isn't plain data")
     ((kind, content),) = data.items()
     if kind == "array":
         return _array(content)
     if not isinstance(content, list):
-        raise ValueError("a message is no plain data")
+        raise ValueError("a message isn't plain data")
     if kind == "tuple":
         return tuple(decode(item, depth + 1) for item in content)
     if kind == "list":
@@ -130,18 +130,18 @@ def decode(data: Any, depth: int = 0) -> Any:
     if kind == "dict":
         return dict(_pair(pair, depth) for pair in content)
     if len(content) != 2:
-        raise ValueError(f"a message has a {clean(str(kind))[:20]} that is none")
+        raise ValueError(f"a message has an invalid {clean(str(kind))[:20]}")
     first, second = content
     if kind == "fraction":
         if type(first) is not int or type(second) is not int or not second:
-            raise ValueError("a fraction that is none")
+            raise ValueError("a message has an invalid fraction")
         return Fraction(first, second)
     if kind == "items" and isinstance(first, str) and isinstance(second, list):
         items = Items(decode(item, depth + 1) for item in second)
-        items.type = clean(first)[:SHOWN]
+        items.type = clean(first)[:MAX_TEXT]
         return items
     if kind == "other" and isinstance(first, str) and isinstance(second, str):
-        return Other(clean(first)[:SHOWN], clean(second)[:SHOWN])
+        return Other(clean(first)[:MAX_TEXT], clean(second)[:MAX_TEXT])
     if kind == "described" and isinstance(first, str) and isinstance(second, dict):
         return Described(
             first, {str(name): decode(item, depth + 1) for name, item in second.items()}
@@ -151,10 +151,10 @@ def decode(data: Any, depth: int = 0) -> Any:
 
 def _pair(pair: Any, depth: int) -> tuple:
     if not isinstance(pair, list) or len(pair) != 2:
-        raise ValueError("a dict whose pairs are none")
+        raise ValueError("a message has a dict with invalid pairs")
     key, value = (decode(part, depth + 1) for part in pair)
     if not isinstance(key, str | int | float | bool | None):
-        raise ValueError("a dict with a key that is no number or text")
+        raise ValueError("a message has a dict with a key that is neither number nor text")
     return key, value
 
 
@@ -163,15 +163,15 @@ def _array(content: Any) -> np.ndarray:
         name, shape, text = content
         dtype = np.dtype(str(name))
         if dtype.kind not in KINDS or not all(type(side) is int and side >= 0 for side in shape):
-            raise ValueError("an array of no numbers")
+            raise ValueError("its items aren't numbers")
         raw = base64.b64decode(text, validate=True)
         if math.prod(shape) * dtype.itemsize != len(raw):
-            raise ValueError("an array of another size")
+            raise ValueError("its shape doesn't match its size")
         return np.frombuffer(raw, dtype).reshape(shape).copy()
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"not an array: {error}") from None
 
 
 def clean(text: str) -> str:
-    """A text that can be written as UTF-8: surrogates become question marks."""
+    """Return a text that can be encoded as UTF-8: lone surrogates become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,11 +1,11 @@
-"""Bare processes, seen from outside: start one, hand it cases, take what comes back, end it.
+"""Start bare processes, send them cases, read their results, and end them.
 
     with Answer(function, services={}) as answer:
         value = answer(1, 2)
 
-An ``Answer`` is called like the function, and gives plain data (see ``plain``). What the function
-raises comes as ``Raised``; a call that doesn't end, crashes, exits, or sends what is no message,
-as ``NoResult``. Time is watched from here, whatever the process does to its own timers.
+An ``Answer`` is called like the function, and returns plain data (see ``plain``). An exception of
+the function becomes ``Raised``. A call that doesn't end, crashes, exits, or sends an invalid
+message raises ``NoResult``. Time is watched here, so the process can't extend it.
 
 A warm process (``ForkServer``) is forked for each answer. With a ``Sandbox`` it runs under
 bubblewrap: without network, home, lessons and reference solutions, in a file system that is
@@ -40,29 +40,28 @@ from cypresskit.kept_files import home_cache
 from cypresskit.subprocesses import begin, end, python, read, write
 from cypresskit.threads import processors
 
-MAIN = "cypresskit.isolated.runner"  # what a bare process runs
-HIDDEN = "teach", "lessons"  # folders of the package that a sandbox doesn't have
-#: Folders of the system that Python and its libraries need, as far as they are there.
+MAIN = "cypresskit.isolated.runner"  # the program of a bare process
+HIDDEN = "teach", "lessons"  # folders of the package that are hidden in a sandbox
+#: Folders of the system that Python and its libraries may need.
 SYSTEM = "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/etc/localtime"
-KEPT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # of the environment
-#: The same outside a sandbox: where the reader's files, caches and temporary files are.
+ENVIRONMENT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # variables that are passed on
+#: Further variables outside a sandbox: the folders of the user's files, caches and temporary files.
 OUTSIDE = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"
-START = 120  # seconds that a new process may take until it is there
-
-TOLD = 1_000  # characters of what a process says of its own failure
-
+START_SECONDS = 120  # for a new process to start
+MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
 SCRATCH = 100_000_000  # bytes that a sandbox may write, all in memory
-#: In a sandbox: where machine code is written, and where it finds some to begin with.
+#: Folders in a sandbox: for new machine code, and with machine code made before.
 MACHINE_CODE, WARM = "/tmp/machine-code", "/tmp/warm"
-
-STALE = 30 * 86_400  # seconds after which another version's machine code is removed
+STALE_SECONDS = 30 * 86_400  # after this time, another version's machine code is removed
 
 Services = Mapping[str, Callable[..., Any]]
 
 
 class NoResult(Exception):
-    """The answer gave no result. ``reason`` is one word: "time", "clock", "memory", "input",
-    "exit", "thread", "large", "forged", "broken", or "ended"; ``signal`` what ended the process.
+    """The answer gave no result.
+
+    ``reason`` is one of "time", "clock", "memory", "input", "exit", "thread", "large", "forged",
+    "broken", and "ended". ``signal`` is the signal that ended the process, or 0.
     """
 
     def __init__(self, reason: str, text: str = "", signal: int = 0) -> None:
@@ -71,8 +70,10 @@ class NoResult(Exception):
 
 
 class Raised(Exception):
-    """The answer raised an error: its ``type``, its text, and the ``line`` of the student's that
-    raised it with its ``source``; line 0 if no line of the student's did.
+    """The answer raised an error.
+
+    ``type`` is the name of its type; ``line`` and ``source`` are the student's line that raised it,
+    0 and "" if there is none.
     """
 
     def __init__(self, type: str, text: str, line: int = 0, source: str = "") -> None:
@@ -81,9 +82,7 @@ class Raised(Exception):
 
 
 class Refused(Exception):
-    """Cells gave no answer: ``sets`` is the name that the faulty one sets, or None if there is no
-    answer at all.
-    """
+    """Cells gave no answer. ``sets`` is the name that the faulty cell sets, or None."""
 
     def __init__(self, sets: str | None, text: str, line: int) -> None:
         super().__init__(text)
@@ -92,30 +91,29 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class CallLimits:
-    """What a call may take: seconds of computing, seconds by the clock, which a busy machine needs
-    more of, and megabytes.
-    """
+    """The limits of a call."""
 
-    seconds: float = 5.0
-    wall: float = 20.0
+    seconds: float = 5.0  #: of processor time
+    wall: float = 20.0  #: seconds by the clock, of which a busy machine needs more
     megabytes: float = 500
 
 
 class Sandbox(NamedTuple):
-    """A sandbox: bubblewrap's ``command``, and the folder of machine code that it begins with, or
-    "".
-    """
+    """A sandbox."""
 
-    command: list[str]
-    warm: str
+    command: list[str]  #: of bubblewrap
+    warm: str  #: a folder with machine code to start with, or ""
 
 
 class ForkServer:
-    """A warm process and the copy of it that serves an answer.
+    """A warm process, and the copy of it that serves an answer.
 
-    sandbox : the sandbox in which it runs; None for none.
-    modules : what it imports before it is copied, for calls of the package's own functions; in a
-        sandbox none.
+    Parameters
+    ----------
+    sandbox
+        The sandbox in which it runs; None for none.
+    modules
+        Modules that it imports before it is copied; none in a sandbox.
     """
 
     def __init__(self, sandbox: Sandbox | None = None, *, modules: Sequence[str] = ()) -> None:
@@ -136,7 +134,7 @@ class ForkServer:
         weakref.finalize(self, end, self.process)
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
-        # Who is judged may have written what the user keeps.
+        # Stored results may have been forged by an earlier answer.
         environment = bare_environment(OUTSIDE if self.sandbox is None else ())
         environment["CYPRESSKIT_KEEP"] = "0"
         if self.sandbox is None:
@@ -147,16 +145,18 @@ class ForkServer:
         return [*command, *scratch(warm=warm), *inside], environment
 
     def channel(self) -> socket.socket:
-        """A stream to a new copy of the warm process."""
+        """Return a stream to a new copy of the warm process."""
         self.start()
         assert self.control
         if self.fresh:
-            self.control.settimeout(START)
+            self.control.settimeout(START_SECONDS)
             try:
                 if not self.control.recv(2):
-                    raise OSError("a bare Python doesn't start here")
+                    raise OSError("a bare Python process can't start here")
             except TimeoutError:
-                raise OSError(f"a bare Python isn't there after {START} s") from None
+                raise OSError(
+                    f"a bare Python process hasn't started after {START_SECONDS} s"
+                ) from None
             self.fresh = False
         our_end, their_end = socket.socketpair()
         with their_end:
@@ -164,8 +164,9 @@ class ForkServer:
         return our_end
 
     def ended(self) -> int:
-        """The status with which the copy ended, as of ``os.waitpid``; the whole server is ended if
-        it doesn't say so at once.
+        """Return the status with which the copy ended, as of ``os.waitpid``.
+
+        If it isn't reported at once, the warm process is ended, too.
         """
         assert self.control
         self.control.settimeout(5)
@@ -177,7 +178,7 @@ class ForkServer:
         return 9
 
     def end(self) -> None:
-        """End the warm process and what it has started."""
+        """End the warm process and its copy."""
         if self.process:
             end(self.process)
         if self.control:
@@ -188,8 +189,9 @@ class ForkServer:
 def map_with_servers(
     work: Callable[[Any, ForkServer], Any], items: Iterable[Any], modules: Sequence[str]
 ) -> Iterator[Any]:
-    """What ``work(item, server)`` gives for each item, in their order, as many at a time as there
-    are processors; a server has imported ``modules``.
+    """Yield ``work(item, server)`` for each item, in order, on all processors.
+
+    Each server has imported ``modules``.
     """
     count = processors()
     free: Queue[ForkServer] = Queue()
@@ -212,16 +214,16 @@ def map_with_servers(
 
 
 def bare_environment(more: Sequence[str]) -> dict[str, str]:
-    """The environment of a bare process, where ``numba.cuda`` is numba's simulator."""
-    names = [*KEPT, *more]
-    taken = {name: os.environ[name] for name in names if name in os.environ}
-    taken |= {name: value for name, value in os.environ.items() if name.startswith("CYPRESSKIT_")}
-    alone = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
-    return taken | alone | {"NUMBA_ENABLE_CUDASIM": "1"}
+    """Return the environment of a bare process, in which ``numba.cuda`` is numba's simulator."""
+    names = [*ENVIRONMENT, *more]
+    passed = {name: os.environ[name] for name in names if name in os.environ}
+    passed |= {name: value for name, value in os.environ.items() if name.startswith("CYPRESSKIT_")}
+    single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}
+    return passed | single | {"NUMBA_ENABLE_CUDASIM": "1"}
 
 
 def libraries() -> list[str]:
-    """The folders of installed packages and of Python's own library."""
+    """Return the folders of installed packages and of Python's own library."""
     roots = [Path(root).resolve() for root in (sys.prefix, sys.base_prefix, sys.exec_prefix)]
     folders = []
     for folder in sys.path:
@@ -232,16 +234,19 @@ def libraries() -> list[str]:
 
 
 def _hidden() -> list[str]:
-    """The folders of the package that a sandbox doesn't have."""
+    """Return the folders of the package that are hidden in a sandbox."""
     return [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
 
 
 def scratch(machine_code: str = "", warm: str = "") -> list[str]:
-    """The last part of bubblewrap's command: what may be written, and that nothing else may.
+    """Return the last part of bubblewrap's command: the writable folder; all others are read-only.
 
-    machine_code : the folder on disk to which machine code is written; by default it goes to
-        memory.
-    warm : a folder of machine code that is shown as ``WARM``.
+    Parameters
+    ----------
+    machine_code
+        A folder on disk for machine code; by default it is kept in memory.
+    warm
+        A folder with machine code, which is shown as ``WARM``.
     """
     place = ["--size", str(SCRATCH), "--tmpfs", MACHINE_CODE]
     if machine_code:
@@ -255,11 +260,11 @@ def scratch(machine_code: str = "", warm: str = "") -> list[str]:
 
 @cache
 def sandboxed() -> list[str] | None:
-    """The command of bubblewrap with its command, or None where it isn't installed or doesn't work.
+    """Return bubblewrap's command, or None if it isn't installed or doesn't work.
 
-    A sandbox reads the system's libraries, Python, the installed packages and this one, without its
-    lessons; it has no network, no home and no process but its own. It can write machine code alone,
-    ``SCRATCH`` bytes of it, in memory.
+    In a sandbox the system's libraries, Python, installed packages and this one without its lessons
+    are readable. There is no network, no home, and no other process. Only ``SCRATCH`` bytes of
+    machine code can be written, in memory.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -280,7 +285,9 @@ def sandboxed() -> list[str] | None:
         command += ["--tmpfs", folder]
     trial = [*command, *scratch(), sys.executable, "-I", "-c", "import numpy"]
     try:
-        done = subprocess.run(trial, capture_output=True, timeout=START, env=bare_environment(()))
+        done = subprocess.run(
+            trial, capture_output=True, timeout=START_SECONDS, env=bare_environment(())
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return command if done.returncode == 0 else None
@@ -288,8 +295,9 @@ def sandboxed() -> list[str] | None:
 
 @cache
 def warmed() -> Path | None:
-    """A folder with the machine code of the simulator as a sandbox looks for it, made once for each
-    version; None where it can't be kept.
+    """Return a folder with the simulator's machine code for sandboxes, made once per version.
+
+    None if it can't be stored.
     """
     newest = max(file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py"))
     name = hashlib.sha256(f"{PACKAGE} {newest} {sys.version}".encode()).hexdigest()[:16]
@@ -310,7 +318,7 @@ def warmed() -> Path | None:
             )
             os.rename(shutil.copytree(part, f"{part}-whole"), folder)
         for other in folder.parent.iterdir():
-            if other != folder and time.time() - other.stat().st_mtime > STALE:
+            if other != folder and time.time() - other.stat().st_mtime > STALE_SECONDS:
                 shutil.rmtree(other, ignore_errors=True)
     except (OSError, subprocess.SubprocessError):
         return None
@@ -318,22 +326,38 @@ def warmed() -> Path | None:
 
 
 def find_sandbox() -> Sandbox | None:
-    """A sandbox, or None where there is none."""
+    """Return a sandbox, or None if there is none on this system."""
     command = sandboxed()
     return Sandbox(command, str(warmed() or "")) if command else None
 
 
-#: The server that serves a notebook's checks.
+#: Serves a notebook's checks.
 OWN = ForkServer()
 
 
 class Answer:
-    """A student's answer in a bare process, made from a function or from a notebook's cells.
+    """A student's answer in a bare process.
 
-    ``services`` are what the answer may ask for, by name: its results are handed to it, and its
-    exceptions, if they are those of ``card.ERRORS``. ``limits`` are for each call, ``making`` for
-    the cells. ``show`` gets what the answer prints.
-    ``value`` is the plain data of an answer that is no function.
+    Parameters
+    ----------
+    made
+        A function; or a dict with a notebook's cells and the answer's name.
+    services
+        Functions that the answer may call by name. It gets their results, and exceptions of the
+        types in ``card.ERRORS``.
+    limits
+        For each call.
+    making
+        For running the cells.
+    show
+        Gets what the answer prints.
+    server
+        Where the process comes from.
+
+    Attributes
+    ----------
+    value
+        The plain data of an answer that isn't a function.
     """
 
     def __init__(
@@ -351,11 +375,12 @@ class Answer:
         self.limits = limits or CallLimits()
         self.making = making or self.limits
         self.server = server or OWN
-        self.left_out = 0  # lines that it printed beyond a page
+        self.left_out = 0  # printed lines beyond the first page
         self.value: Any = None
         self.type = ""
         self.function = False
-        self.busy, self.reported = False, False  # it computes; its end is known
+        self.busy = False  # whether it is computing
+        self.reported = False  # whether its end has been reported
         self.stream: Any = None
         if isinstance(made, Mapping):
             how = dict(made)
@@ -389,14 +414,15 @@ class Answer:
         return self.with_arguments(*arguments)[0]
 
     def through(self, module: str, name: str, *arguments: Any) -> Any:
-        """The result of a function of the package that calls the answer: ``name`` of ``module``
-        gets the answer and the arguments.
+        """Return the result of a function of the package that calls the answer.
+
+        The function ``name`` of ``module`` gets the answer and the arguments.
         """
         call = {"values": [encode(argument) for argument in arguments], "through": [module, name]}
         return self._decoded(self._exchange({"call": call})["result"])
 
     def with_arguments(self, *arguments: Any) -> tuple[Any, list]:
-        """The result of a call, and its arguments as they are after it."""
+        """Return the result of a call, and its arguments as they are afterwards."""
         reply = self._exchange({"call": {"values": [encode(argument) for argument in arguments]}})
         after = self._decoded(reply["arguments"])
         if not isinstance(after, list) or len(after) != len(arguments):
@@ -427,7 +453,7 @@ class Answer:
             self.server.lock.release()
 
     def _exchange(self, message: dict, wall: float = 0) -> dict:
-        """The reply to a message. Raises ``NoResult``, ``Raised`` and ``Refused``."""
+        """Send a message and return the reply. Raises ``NoResult``, ``Raised`` and ``Refused``."""
         late = threading.Event()
         self.busy = True
 
@@ -447,7 +473,7 @@ class Answer:
                 if reply is None:
                     raise self._lost(late.is_set())
                 if "print" in reply:
-                    with suppress(OSError):  # of an output that is closed or full
+                    with suppress(OSError):  # the output may be closed or full
                         self.show(plain.clean(str(reply["print"]))[:4_000])
                 elif "ask" in reply:
                     self._serve(reply["ask"])
@@ -463,13 +489,13 @@ class Answer:
             timer.join()
 
     def _serve(self, request: Any) -> None:
-        """Answer a request, or send the error that it gets."""
+        """Answer a request, or send its error."""
         try:
             name, values, options = request
             service = self.services[name]
             values, options = decode(values), decode(options)
             if not isinstance(values, list) or not isinstance(options, dict):
-                raise ValueError("a request that is none")
+                raise ValueError("an invalid request")
         except (TypeError, ValueError, KeyError):
             raise NoResult("forged") from None
         try:
@@ -480,11 +506,11 @@ class Answer:
         write(self.writer, reply)
 
     def _checked(self, reply: dict) -> dict:
-        """A reply in which the parts have their types."""
+        """Return a reply whose parts have the right types."""
         left_out = reply.get("left_out", 0)
         self.left_out = left_out if type(left_out) is int else 0
-        if "broken" in reply:  # an answer can send this, too
-            raise NoResult("broken", plain.clean(str(reply["broken"]))[-TOLD:])
+        if "broken" in reply:  # an answer could send this, too
+            raise NoResult("broken", plain.clean(str(reply["broken"]))[-MAX_TRACEBACK:])
         if "halted" in reply:
             raise NoResult(plain.clean(str(reply["halted"]))[:20])
         if "failed" in reply:
@@ -521,7 +547,7 @@ class Answer:
             raise NoResult("forged") from None
 
     def _lost(self, late: bool) -> NoResult:
-        """Why the process has ended."""
+        """Return the exception for a process that has ended."""
         if late:
             return NoResult("clock")
         status = 0
@@ -541,8 +567,9 @@ def call(
     limits: CallLimits,
     server: ForkServer | None = None,
 ) -> Any:
-    """What the function ``name`` of one of the package's modules gives for plain arguments, in a
-    process of its own; plain data. It is trusted: the lessons are there.
+    """Call a function of the package in its own process, with plain arguments and result.
+
+    It is trusted: the lessons are accessible there.
     """
     answer = Answer({}, limits=limits, server=server or ForkServer())
     answer.server.lock.acquire()

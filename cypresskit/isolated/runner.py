@@ -1,8 +1,8 @@
-"""What a bare process runs: it makes an answer from cells or from a pickled function, calls it
-with cases, and hands back what came out, as plain data.
+"""The program of a bare process: it makes an answer, calls it with cases, and returns plain data.
 
-``main`` is started by ``process``. It stays warm and forks itself for each answer, one after the
-other. Messages go to and fro over one stream (see ``subprocesses``):
+An answer is made from a notebook's cells, or from a pickled function. ``process`` starts ``main``,
+which stays warm and forks itself for each answer. Messages go over one stream (see
+``subprocesses``):
 
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
@@ -11,9 +11,9 @@ other. Messages go to and fro over one stream (see ``subprocesses``):
                                          [module, name] of a function that calls the answer
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "limits"
-    <- {"print": "text"}                 what it prints, a page of it
-    <- {"ask": [name, ...]}              what is done outside, on the card: -> {"answer": ...}
-    <- {"result": ...} or {"failed": ...}; or {"halted": why}, such as "memory" or "thread"
+    <- {"print": "text"}                 its output, up to one page
+    <- {"ask": [name, ...]}              a request to the card outside: -> {"answer": ...}
+    <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory" or "thread"
     <- {"broken": a traceback}           a fault of the package, not of the answer
 """
 
@@ -47,33 +47,33 @@ from cypresskit.isolated.plain import decode, encode
 from cypresskit.isolated.seccomp import forbid_child_processes
 from cypresskit.subprocesses import read, write
 
-LINES, CHARACTERS = 20, 4_000  # of what an answer prints
-FILE = 20_000_000  # bytes of a file that an answer writes
-TEXT = 2_000  # characters of an error's message
-AT_PARENTS_END = 1  # of prctl: a process gets a signal as its parent ends
-OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave
+MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
+MAX_FILE = 20_000_000  # bytes of a file that an answer writes
+MAX_ERROR = 2_000  # characters of an error's message
+AT_PARENTS_END = 1  # of prctl: the signal that a process gets when its parent ends
+OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave behind
 
-#: What a first launch would import, in each copy of a process that forks.
+#: Modules that a first launch imports: imported before forking, so that no copy has to.
 LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.host")
 
 
 class Halt(BaseException):
-    """Ends a call for a reason that has a name, such as "input"."""
+    """Ends a call for a named reason, such as "input"."""
 
 
 class Page(io.TextIOBase):
-    """A text stream that passes its first lines on to ``show``, and counts the rest."""
+    """A text stream that passes its first lines on to ``show``, and counts the others."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self.show = show
         self.text = ""
-        self.more = 0  # lines left out
-        self.begun = False  # whether one more has begun
+        self.more = 0  # complete lines that were left out
+        self.begun = False  # whether another one has begun
 
     def write(self, text: str) -> int:
         whole = self.text + text
         before = len(self.text)
-        self.text = "".join(whole.splitlines(keepends=True)[:LINES])[:CHARACTERS]
+        self.text = "".join(whole.splitlines(keepends=True)[:MAX_LINES])[:MAX_CHARACTERS]
         if self.text[before:]:
             self.show(self.text[before:])
         left_out = whole[len(self.text) :]
@@ -88,7 +88,7 @@ class Page(io.TextIOBase):
 
 
 class Server:
-    """Serves one answer: its messages come from ``reader``, and replies go to ``writer``."""
+    """Serves one answer: reads messages from ``reader``, and writes replies to ``writer``."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         self.reader, self.writer = reader, writer
@@ -101,7 +101,7 @@ class Server:
         write(self.writer, message)
 
     def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
-        """What the process outside gives for a request: a product on its card, for instance."""
+        """Return the reply of the process outside to a request, such as a product on its card."""
         self.send({"ask": [name, encode(list(values)), encode(options)]})
         reply = read(self.reader)
         if reply is None:
@@ -117,13 +117,13 @@ class Server:
             tasks: dict[str, Callable] = {"make": self.make, "call": self.call, "run": self.run}
             try:
                 tasks[task](message[task])
-            except Exception:  # nothing of the answer's raises here
+            except Exception:  # not the answer's: those are caught in `guarded`
                 self.send({"broken": traceback.format_exc()[-4_000:]})
 
     # -- how the answer is made
 
     def make(self, how: dict) -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, MAX_FILE))
         bound_memory(how["first"]["megabytes"])
         forbid_child_processes()
         self.limits |= how["first"]
@@ -142,8 +142,10 @@ class Server:
         self.limits |= how["limits"]
 
     def run_cells(self, cells: list[dict], name: str) -> Any:
-        """The answer that cells set. Each has its ``source``; ``sets``, the answer's name where it
-        sets that, or ""; and ``binding``, the lines where statements begin that have to run.
+        """Return the answer that cells set.
+
+        Each cell has its ``source``; ``sets``, the answer's name if it sets that, or ""; and
+        ``binding``, the first lines of the statements that must run.
         """
         names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
         for number, cell in enumerate(cells, 1):
@@ -162,9 +164,7 @@ class Server:
         return names[name]
 
     def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
-        """Run a cell, statement by statement. One that isn't ``binding`` may fail: it shows what
-        isn't there.
-        """
+        """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
         for statement in tree.body:
             code = compile(ast.Module([statement], []), file, "exec")
             Absent = teach_stub.Absent
@@ -196,14 +196,14 @@ class Server:
         self.guarded(lambda: called(*arguments), arguments)
 
     def run(self, how: dict) -> None:
-        """Call a function of the package by its name, for the contest's judge."""
+        """Call a function of the package by its name."""
         self.limits |= how["limits"]
         module, name = how["function"]
         function = getattr(importlib.import_module(module), name)
         self.guarded(lambda: function(*map(decode, how["arguments"])))
 
     def guarded(self, work: Callable, arguments: list | None = None, made: bool = False) -> None:
-        """Do some work within the limits, and tell what became of it."""
+        """Do some work within the limits, and send the outcome."""
         before = threading.enumerate()
         try:
             with limited(**self.limits), shielded(), redirect_stdout(self.page):
@@ -241,15 +241,13 @@ class Server:
         message = error_text(error)
         if isinstance(error, NameError) and error.name in self.missing:
             kind = self.missing[error.name]
-            message += f" while an answer is judged: a {kind} can't be handed to it"
+            message += f" while an answer is judged: a {kind} can't be passed to it"
         kind = type(error).__name__
-        return {"type": kind, "text": message[:TEXT], "line": line, "source": text[:200]}
+        return {"type": kind, "text": message[:MAX_ERROR], "line": line, "source": text[:200]}
 
 
 class CellError(Exception):
-    """A cell that could not be run: what it ``sets``, what went wrong, and its ``line`` with the
-    ``text`` of that.
-    """
+    """A cell that could not be run: what it ``sets``, the error, and the ``line`` with its text."""
 
     def __init__(self, sets: str | None, message: str, line: int, text: str = "") -> None:
         super().__init__(message)
@@ -260,14 +258,16 @@ class CellError(Exception):
 
 
 def error_text(error: BaseException) -> str:
-    """An exception as text for a student: its type, and its message if it has one."""
-    with suppress(Exception):  # its text is made by whoever wrote its class
+    """Return an exception's type and message as text for a student."""
+    with suppress(Exception):  # the student's class may raise here
         return f"{type(error).__name__}: {error}".removesuffix(": ")
     return type(error).__name__
 
 
 def place_of(error: BaseException) -> tuple[int, str]:
-    """(line, its text) of the student's code that raised an error; (0, "") if none did."""
+    """Return the line of the student's code that raised an error, and its text; (0, "") if none
+    did.
+    """
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     own = next((file for file, _ in ran if not ours(file)), None)
     if own is None:
@@ -277,14 +277,15 @@ def place_of(error: BaseException) -> tuple[int, str]:
 
 
 def ours(file: str) -> bool:
-    """Whether a file is Python's or the package's, by its name alone: the answer may have emptied
-    ``sys.modules``, and a ``Path`` imports.
+    """Return whether a file is Python's or the package's.
+
+    It uses only the name, since the answer may have emptied ``sys.modules``, and ``Path`` imports.
     """
     return file.startswith(("<frozen", f"{PACKAGE}{os.sep}"))
 
 
 def described(value: Any) -> plain.Described | None:
-    """Fields of a board, from which the judge builds its own."""
+    """Return the fields of a board, from which the check builds its own."""
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
     return None
@@ -296,7 +297,7 @@ def refuse(*_: Any) -> str:
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """While an answer runs, ``input`` ends it, as nobody can type there."""
+    """End an answer that calls ``input``: there is no keyboard."""
     own = builtins.input
     builtins.input = refuse
     try:
@@ -306,16 +307,18 @@ def shielded() -> Iterator[None]:
 
 
 def taken_memory(column: int) -> int:
-    """The bytes in a column of what Linux says of this process's memory. Raises
-    ``FileNotFoundError`` elsewhere.
+    """Return the bytes in a column of Linux's statistics on this process's memory.
+
+    Raises ``FileNotFoundError`` on other systems.
     """
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[column]) * resource.getpagesize()
 
 
 def bound_memory(megabytes: float) -> None:
-    """Never let this process have more than now and twice so many ``megabytes``, whatever it does
-    to its own limits: memory that is shared counts, and so do libraries that it loads.
+    """Limit this process's memory to what it has now plus twice as many ``megabytes``.
+
+    The process can't raise this limit. Shared memory and libraries count.
     """
     with suppress(FileNotFoundError):
         _, before = resource.getrlimit(resource.RLIMIT_AS)
@@ -327,10 +330,13 @@ def bound_memory(megabytes: float) -> None:
 
 @contextmanager
 def limited(seconds: float, megabytes: float) -> Iterator[None]:
-    """End this process after ``seconds`` of computing, and make Python raise ``MemoryError`` where
-    it would take ``megabytes`` more. The process outside looks at the clock."""
+    """End this process after ``seconds`` of processor time, and make Python raise ``MemoryError``
+    if it needs ``megabytes`` more.
+
+    The process outside watches the clock.
+    """
     before = resource.getrlimit(resource.RLIMIT_DATA)
-    with suppress(FileNotFoundError):  # elsewhere than on Linux there is no limit of memory
+    with suppress(FileNotFoundError):  # memory is only limited on Linux
         taken = taken_memory(5)
         sizes = [size for size in before if size != resource.RLIM_INFINITY]
         most = min([taken + int(1e6 * megabytes), *sizes])
@@ -349,12 +355,12 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
 
 def main() -> None:
     """Serve answers over the socket whose number is the last argument."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the stop button is for who waits for this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the stop button is for the process outside
     serve_forks(socket.socket(fileno=int(sys.argv[-1])))
 
 
 def serve_forks(control: socket.socket) -> None:
-    """For each socket that comes, serve an answer in a copy of this process; send how it ended."""
+    """Serve an answer in a copy of this process per arriving socket, and send its status."""
     silence()
     control.send(b"\0\0")
     for module in LAUNCHING:
@@ -379,16 +385,17 @@ def serve_forks(control: socket.socket) -> None:
 
 
 def tell_kernel(what: int, value: int) -> None:
-    """Set an attribute of this process with Linux's prctl; elsewhere nothing happens."""
+    """Set an attribute of this process with Linux's prctl; do nothing on other systems."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 
 def status_of(child: int, control: socket.socket) -> int:
-    """The status with which a child ends, as of ``os.waitpid``. It is ended as soon as nobody holds
-    the other end of ``control`` any more.
+    """Return the status with which a child ends, as of ``os.waitpid``.
+
+    The child is killed if the other end of ``control`` is closed.
     """
-    with suppress(OSError, AttributeError):  # elsewhere than on Linux
+    with suppress(OSError, AttributeError):  # not available on other systems than Linux
         ends = os.pidfd_open(child)
         readable, *_ = select.select([control.fileno(), ends], [], [])
         os.close(ends)
@@ -398,7 +405,7 @@ def status_of(child: int, control: socket.socket) -> int:
 
 
 def silence() -> None:
-    """What is written to the standard streams themselves goes nowhere."""
+    """Discard what is written to the standard streams."""
     empty = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(empty, stream)

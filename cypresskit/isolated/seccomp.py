@@ -1,8 +1,8 @@
-"""A process that starts no other: a filter of system calls (seccomp), which nothing can take back.
+"""Forbid child processes by a filter of system calls (seccomp), which can't be removed again.
 
-``fork``, ``subprocess`` and whatever else would start a process raise ``PermissionError``; threads
-begin as ever. So does what would take memory that no limit counts as the process's own: files in
-memory, and shared segments. There are filters for x86-64 and Arm; on other processors
+``fork``, ``subprocess`` and other means of starting a process raise ``PermissionError``; threads
+still work. Memory that isn't counted as the process's own is forbidden as well: files in memory,
+and shared segments. There are filters for x86-64 and Arm; on other processors
 ``forbid_child_processes`` does nothing.
 """
 
@@ -13,29 +13,29 @@ import struct
 
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
 THREAD = 0x10000  # CLONE_THREAD, among the flags of clone
-#: By processor: what the kernel calls it, and the numbers of clone, clone3, and of what else is
-#: refused: fork and vfork, shmget and memfd_create; numbers from ``BEYOND`` on are those of another
-#: convention.
+#: By processor: its number in the kernel, and the numbers of the system calls clone, clone3, and
+#: others that are refused: fork, vfork, shmget and memfd_create. Numbers from ``BEYOND`` on belong
+#: to another calling convention.
 CALLS = {
     "x86_64": (0xC000003E, 56, 435, (57, 58, 29, 319)),
     "aarch64": (0xC00000B7, 220, 435, (194, 279)),
 }
 BEYOND = 0x40000000
-# Of the filter's little machine: load a word, return, and jumps
+# Opcodes of the filter's machine: load a word, return, and jumps.
 LOAD, RETURN, EQUAL, AT_LEAST, ANY_BIT = 0x20, 0x06, 0x15, 0x35, 0x45
-NUMBER, PROCESSOR, FIRST = 0, 4, 16  # where in a call's record to load from
+NUMBER, PROCESSOR, FIRST = 0, 4, 16  # offsets in a call's record
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
 def program(processor: str) -> bytes:
-    """The filter for a processor in ``CALLS``, as the kernel reads it."""
+    """Return the filter for a processor in ``CALLS``, as the kernel reads it."""
     name, clone, clone3, others = CALLS[processor]
     steps: list[tuple[int, str, str, int]] = [
         (LOAD, "", "", PROCESSOR),
         (EQUAL, "", "refuse", name),
         (LOAD, "", "", NUMBER),
         (AT_LEAST, "refuse", "", BEYOND),
-        (EQUAL, "unknown", "", clone3),  # whoever gets this answer tries clone
+        (EQUAL, "unknown", "", clone3),  # the C library then uses clone
         *((EQUAL, "refuse", "", other) for other in others),
         (EQUAL, "", "allow", clone),
         (LOAD, "", "", FIRST),
@@ -57,9 +57,7 @@ def program(processor: str) -> bytes:
 
 
 def forbid_child_processes() -> None:
-    """Let this process and its threads start no other process from now on, nor take memory that
-    isn't counted as theirs.
-    """
+    """Forbid this process and its threads to start processes or use uncounted memory."""
     processor = platform.machine()
     if processor not in CALLS:
         return
@@ -69,4 +67,4 @@ def forbid_child_processes() -> None:
     zeros = (ctypes.c_ulong(0),) * 3
     library.prctl(NO_NEW_PRIVILEGES, ctypes.c_ulong(1), *zeros)
     if library.prctl(SECCOMP, ctypes.c_ulong(FILTER), filters, *zeros[:2]):
-        raise OSError(ctypes.get_errno(), "no filter of system calls can be set")
+        raise OSError(ctypes.get_errno(), "can't set a filter of system calls")

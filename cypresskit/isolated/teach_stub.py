@@ -1,8 +1,8 @@
-"""What stands for ``cypresskit.teach`` in a bare process: published figures and entries of the
-contest; of the lessons and their checks, nothing.
+"""The stub of ``cypresskit.teach`` in a bare process: published figures and the contest's
+generator.
 
-While a notebook's cells are run, a lesson's helper is an ``Absent`` that any code may call, so
-that a cell which prints what it finds goes on. While the answer is called, using one is an error.
+While a notebook's cells run, a lesson's helper is an ``Absent`` object, which any code may call, so
+that cells which only print don't fail. While the answer is called, using one is an error.
 """
 
 import sys
@@ -15,7 +15,7 @@ from cypresskit.kernels import generated
 
 
 class Absent:
-    """What isn't there while an answer is judged: ``name`` of ``cypresskit.teach``."""
+    """A ``name`` of ``cypresskit.teach`` that doesn't exist while an answer is judged."""
 
     lenient = False
 
@@ -25,7 +25,7 @@ class Absent:
     def _used(self) -> "Absent":
         if not Absent.lenient:
             raise RuntimeError(
-                f"{self.name} isn't there while an answer is judged: write what you need of it"
+                f"{self.name} isn't available while an answer is judged: define what you need"
             )
         return self
 
@@ -51,12 +51,12 @@ class Absent:
         return repr(self)
 
     def __repr__(self) -> str:
-        return f"<{self.name}, which isn't there while an answer is judged>"
+        return f"<{self.name}, which isn't available while an answer is judged>"
 
 
 def workbench(*_: Any, text: str = "", **__: Any) -> str:
-    """What ``ck.workbench`` gives here: the text that its cell gives. What a workbench kept is in
-    the notebook, and is judged in the place of its cell.
+    """Return the starter text of a workbench. What the student saved is judged in place of the
+    cell.
     """
     return book_text(text) if text else ""
 
@@ -72,7 +72,7 @@ def _lesson(name: str) -> Any:
 
 
 def absent(name: str) -> Any:
-    """What stands for ``cypresskit.teach.<name>``, which a pickle_function function mentions."""
+    """Return the stub of ``cypresskit.teach.<name>`` for a pickled function."""
     last = name.rpartition(".")[2]
     if name.endswith(("l12_contest.entry", "l12_contest.generate_kernel")):
         return getattr(generated, last)
@@ -82,8 +82,8 @@ def absent(name: str) -> Any:
 
 
 def install() -> None:
-    """Put this in the place of ``cypresskit.teach``."""
-    teach: Any = ModuleType("cypresskit.teach", "What of the lessons is there for an answer.")
+    """Replace ``cypresskit.teach``, ``ck.workbench`` and ``ck.draw`` by stubs."""
+    teach: Any = ModuleType("cypresskit.teach", "The part of the lessons that answers may use.")
     teach.__getattr__ = _lesson
     teach.published, teach.contest = published, contest
     sys.modules["cypresskit.teach"] = teach
@@ -94,7 +94,7 @@ def install() -> None:
 
 
 class Drawing:
-    """What stands for ``cypresskit.draw``: nothing is drawn while an answer is judged."""
+    """The stub of ``cypresskit.draw``: nothing is drawn while an answer is judged."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
