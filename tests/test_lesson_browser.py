@@ -142,7 +142,7 @@ def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
         names.append(
             shown.evaluate(inner + "; return e.getAttribute('aria-label') || e.innerText.trim() }")
         )
-    assert names[0].startswith("Register block of") and "space plays" in names[0]
+    assert names[0].startswith("Register block of") and "Space plays" in names[0]
     assert names[1:] == [
         "\N{LEFTWARDS ARROW} Back",
         "Play",
@@ -446,9 +446,9 @@ def test_il_in_a_cell_has_colours_and_line_numbers(lab, page):
     lab.run(page, "ck.draw.load()", "own = ")
     page.locator(".jp-CodeCell", has_text="own = ").first.evaluate("cell => cell.scrollIntoView()")
     page.wait_for_function(
-        f"() => ['mda', 'dcl_cb'].every(one => ({JS.coloured})().keyword.includes(one))"
+        f"() => ['mda', 'dcl_cb'].every(one => ({JS.colored})().keyword.includes(one))"
     )
-    seen = page.evaluate(JS.coloured)
+    seen = page.evaluate(JS.colored)
     assert {"whileloop", "mda", "sample_resource(0)_sampler(0)", "dcl_cb"} <= set(seen["keyword"])
     assert {"r10", "r2.x", "cb0[0].z", "vWinCoord0.yx"} <= set(seen["def"])
     assert "-0.5" in seen["number"]
