@@ -196,7 +196,7 @@ def test_a_click_lights_the_same_thing_in_every_part(show):
 def test_the_sign_for_keys_opens_and_closes_by_keys_and_plays_nothing(show):
     page = show(view("lds_transpose"))
     page.get_by_label("Keys", exact=True).focus()
-    words = page.get_by_text("Keys: space plays")
+    words = page.get_by_text("Keys: Space plays")
     for key in ("Space", "Enter"):
         page.keyboard.press(key)
         assert words.is_visible(), key
