@@ -22,12 +22,13 @@ from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
 from cypresskit.today import modelled, record
 from cypresskit.today.cuda_access import Asked, WarpAccess, accesses
 from cypresskit.today.cuda_clock import occupancy, simulate
-from cypresskit.today.cuda_code import BRANCH, known, nearest, read_listing
+from cypresskit.today.cuda_code import BRANCH, known, nearest
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
 from cypresskit.today.cuda_trace import Action, GridLaunch, SizeLoop, Tracer, Untraceable
 from cypresskit.today.gpus import H200
 from tools.cuda.issue import KINDS, turns
+from tools.cuda.listing import read_listing
 
 ROOT = Path(__file__).parents[1]
 
@@ -115,38 +116,6 @@ def test_a_line_costs_a_warp_once_in_an_iteration(seed):
         before = [*before, (load, 0)]
 
 
-@pytest.mark.parametrize("missing", [0, 1, 2])
-@pytest.mark.parametrize("side", [4, 8, 16])
-def test_a_missing_barrier_is_named_unless_a_warp_is_alone(missing, side):
-    """Of a tile's two barriers; a workgroup of one warp needs none for its order."""
-    first, second = missing != 1, missing != 2
-
-    def kernel(a, b, c):
-        tile = cuda.shared.array((side, side), np.float32)
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        total = np.float32(0)
-        for k in range(0, a.shape[0], side):
-            tile[y, x] = a[k + y, x]
-            if first:
-                cuda.syncthreads()
-            for n in range(side):
-                total += tile[n, x] * b[k + n, x]
-            if second:
-                cuda.syncthreads()
-        c[y, x] = total
-
-    def launch():
-        return simulate(kernel, 1, (side, side), *matrices(64))
-
-    if missing and side**2 > 32:
-        with pytest.raises(
-            Untraceable, match=r"line \d+ of kernel: `cuda.syncthreads\(\)` is missing"
-        ):
-            launch()
-    else:
-        assert launch().clocks > 0
-
-
 def test_workgroups_without_work_count_for_nothing_but_their_start():
     """A guard may leave threads, and whole workgroups, idle."""
 
@@ -222,7 +191,7 @@ def test_slices_answer_as_often_as_was_measured(places, rate):
     ]
     (loop,) = (loop for loop in known() if loop.name == "block 1 x 1")
     board = replace(H200, l1_bytes=0)  # each load asks L2
-    report = simulate(asks, 132 * 32, 64, *arrays, board=board, listing=loop)
+    report = simulate(asks, 132 * 32, 64, *arrays, board=board, code=loop)
     asked = 2 * 4096 * report.wavefronts  # two loads of a turn, one sector each
     assert asked / report.clocks == pytest.approx(rate, rel=0.05)
 
@@ -269,7 +238,7 @@ def test_the_docs_have_every_product_and_its_miss():
 def test_the_stored_figures_are_the_clocks_own(name, kernel, code, block, threads, n):
     (loop,) = (loop for loop in known() if loop.name == code)
     grid = tuple(n // (a * b) for a, b in zip(block[::-1], threads))
-    report = simulate(kernel, grid, threads, *matrices(n), listing=loop)
+    report = simulate(kernel, grid, threads, *matrices(n), code=loop)
     assert 2e-9 * n**3 / report.seconds == pytest.approx(modelled()[name], abs=0.06)
     assert report.flops == 2 * n**3
     assert not report.assumed
@@ -772,11 +741,9 @@ def test_the_order_of_two_operands_does_not_change_the_clock(seed):
     assert seconds[0] == pytest.approx(seconds[1], rel=0.02)
 
 
-def test_a_listing_needs_a_loop_and_its_registers():
-    with pytest.raises(ValueError, match="needs the registers"):
-        simulate(as_written, 1, (8, 8), *matrices(64), listing="/*0000*/  EXIT ;")
+def test_a_listing_needs_a_loop():
     with pytest.raises(ValueError, match="no loop with multiply-adds"):
-        simulate(as_written, 1, (8, 8), *matrices(64), listing="/*0000*/  EXIT ;", registers=32)
+        read_listing("/*0000*/  EXIT ;")
 
 
 def test_the_docs_count_the_kernels_whose_code_is_known():

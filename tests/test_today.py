@@ -23,7 +23,9 @@ vars(numpy).pop("row_stack", None)  # as numpy 2.5 has it
 BEFORE = {*dir(numpy)}
 from fractions import Fraction
 from numba.cuda.simulator.kernelapi import FakeCUDAModule
-from cypresskit.today import cuda_kernels, experiments
+from cypresskit.teach.l13_what_is_left import own_gpu
+from cypresskit.today import cuda_kernels
+from tools.cuda import experiments
 FakeCUDAModule.fma = lambda _, a, b, c: float(
     Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
 )
@@ -31,8 +33,8 @@ FakeCUDAModule.syncwarp = FakeCUDAModule.syncthreads
 def add(self, experiment, case, unit, amount, work, **more):
     unit == "Gflop/s" or work()  # whose product has been checked
     self.rows.append({"experiment": experiment, "case": str(case), "unit": unit})
-timed, experiments.Bench.add = experiments.Bench.add, add
-bench = experiments.Bench(
+timed, own_gpu.Bench.add = own_gpu.Bench.add, add
+bench = experiments.Experiments(
     n=16, sizes=(16,), side=2, megabytes=1, turns=2, warps=2, warm=1, runs=3, seconds=1e-9
 )
 """
@@ -187,7 +189,7 @@ except ValueError:
 
 
 def test_a_figure_is_the_median_of_runs_after_the_warm_up():
-    clock = "experiments.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
+    clock = "own_gpu.perf_counter = iter([0, 1, 0, 1, 0, 9, 0, 2, 0, 4, 0, 3]).__next__\n"
     said = simulated(
         clock + "bench.seconds = 1\ntimed(bench, 'it', 8, 'ns', 10, lambda: None,"
         " more=1)\nprint(bench.rows[0])"

@@ -68,11 +68,11 @@ LATE_OF_OURS = {
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
     "machine/fast/jit.py": ("machine/fast/host.py",),  # where no compiled code is kept
     # a judge needs no CUDA
-    "teach/l13_what_is_left/checks.py": ("today/experiments.py",),
+    "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "teach/l14_cuda_kernel/checks.py": (
         "today/cuda_clock.py",
         "today/cuda_kernels.py",
-        "today/experiments.py",
+        "teach/l13_what_is_left/own_gpu.py",
     ),
 }
 

@@ -2,8 +2,7 @@
 of CUDA kernels: ``ck.today.simulate(kernel, grid, threads, a, b, c)`` says how long a launch takes
 on an H200, and why, on a computer without a GPU. The record holds it to account: ``clock_errors``.
 
-``python -m cypresskit.today.experiments FILE`` makes such a record; that alone needs a CUDA GPU and
-the extra ``gpu``.
+``tools/cuda/experiments.py`` makes such a record: that needs a CUDA GPU and the extra ``gpu``.
 """
 
 import json
@@ -17,9 +16,8 @@ from cypresskit.lazy import import_later
 if TYPE_CHECKING:
     from cypresskit.today.cuda_clock import simulate as simulate
     from cypresskit.today.gpus import H200 as H200
-    from cypresskit.today.gpus import RTX_A6000 as RTX_A6000
 
-import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus", "RTX_A6000": "gpus"})
+import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus"})
 
 
 def _read(name: str) -> dict:

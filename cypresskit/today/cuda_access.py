@@ -95,20 +95,14 @@ class WarpAccess:
 
     def stream(self, unroll: int, asked: Asked) -> Stream:
         """What warps ask for, in quarters of clocks."""
-        board = asked.board
         size = self.events[0].size
-        shared = self.events[0].kind.startswith("shared")
         on = np.concatenate([of_warps(event.on, asked.group) for event in self.events], axis=1)
-        phases = 1
-        steps = [event.step * unroll for event in self.events]
-        while not shared and phases < PERIOD and any(step % board.line_bytes for step in steps):
-            phases *= 2
-            steps = [event.step * unroll * phases for event in self.events]
+        phases = self._phases(unroll, asked.board.line_bytes)
         found = [self._asked(phase * unroll, on, asked) for phase in range(phases)]
         costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
         amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
         none = np.zeros(0, np.int64)
-        if shared:
+        if self.is_shared:
             return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
         counts = np.stack([np.diff(bounds) for _, _, bounds in found], axis=1).ravel()
         ptr = np.concatenate(([0], np.cumsum(counts)))
@@ -120,7 +114,21 @@ class WarpAccess:
         amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
         within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
         offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-        return Stream(amounts, ptr, line, offset, phases, steps[0] // board.line_bytes)
+        step = self.events[0].step * unroll * phases // asked.board.line_bytes
+        return Stream(amounts, ptr, line, offset, phases, step)
+
+    @property
+    def is_shared(self) -> bool:
+        return self.events[0].kind.startswith("shared")
+
+    def _phases(self, unroll: int, line_bytes: int) -> int:
+        """Iterations after which places have moved by whole sectors, or ``PERIOD``."""
+        phases = 1
+        while not self.is_shared and phases < PERIOD:
+            if all(event.step * unroll * phases % line_bytes == 0 for event in self.events):
+                break
+            phases *= 2
+        return phases
 
     def _asked(
         self, turn: int, on: np.ndarray, asked: Asked
@@ -135,7 +143,7 @@ class WarpAccess:
         clocks, sectors, bounds = accesses(
             np.concatenate(places, axis=1), on, self.events[0].size, board
         )
-        if self.events[0].kind.startswith("shared"):
+        if self.is_shared:
             return clocks, sectors, bounds
         keys = keys_of(sectors, np.repeat(np.arange(len(on)), np.diff(bounds)))
         for action, more in self.before:

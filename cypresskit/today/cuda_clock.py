@@ -25,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il.errors import shortened
-from cypresskit.timing.launch_time import use_of
 from cypresskit.timing.report import bound, read_only
 from cypresskit.timing.simulate import bytes_moved
-from cypresskit.today.cuda_code import Loop, generic, nearest, places_of, read_listing
+from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_part_clock import Ran, TimedPart
@@ -71,23 +70,22 @@ def simulate(
     threads: int | tuple[int, ...],
     *arguments: Any,
     board: CudaGpu = H200,
-    listing: str | Loop | None = None,
-    registers: int = 0,
+    code: Loop | None = None,
     shared: int = 0,
 ) -> CudaReport:
-    """How long a launch of a ``cuda.jit`` kernel takes on ``board``, and why: modelled, without a
-    GPU, as numba compiles it. ``arguments`` are its own: arrays, of which only shape and dtype
-    count, and numbers.
+    """Return how long a launch of a ``cuda.jit`` kernel takes on ``board``, and why.
 
-    ``listing`` is its machine code, as ``nvdisasm -hex -c`` prints it, with the
-    ``registers`` of a thread; without it, that of the most similar product known is assumed, or
-    loads before arithmetic before stores. ``shared`` bytes of shared memory are asked for at the
-    launch.
+    The time is modelled, without a GPU, as numba compiles the kernel. ``grid`` and ``threads`` are
+    a number each, or (across, down). ``arguments`` are the kernel's: arrays, of which only shape,
+    dtype and strides count, and numbers. ``shared``: bytes of shared memory that the launch
+    requests. ``code``: the machine code of its main loop, as ``tools/cuda/listing.py`` reads it;
+    without it, the code of the most similar product is assumed, or loads, then arithmetic, then
+    stores.
 
-    Raises ``Untraceable``, a ``ValueError`` with the line, for a kernel whose ways or places depend
-    on data, and ``ValueError`` for a workgroup without room.
+    Raises ``Untraceable``, a ``ValueError`` that names the line, for a kernel whose control flow or
+    indices depend on data, and ``ValueError`` for a workgroup that doesn't fit a multiprocessor.
 
-        simulate(kernel, (64, 64), (8, 8), a, b, c)
+    >>> ck.today.simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
     if not isinstance(board, CudaGpu):
         raise TypeError(f"board is a GPU that runs CUDA, such as ck.today.H200, not {board!r}")
@@ -105,25 +103,19 @@ def simulate(
     totals = totals_of(launch)
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
-    if isinstance(listing, str):
-        if not registers:
-            raise ValueError("a listing needs the registers of a thread: registers=...")
-        listing = read_listing(listing, registers=registers)
-    return _Timing(launch, totals, board).report(listing)
+    return _Timing(launch, totals, board).report(code)
 
 
-def _codes(
-    parts: list[CodePart], listing: Loop | None, blocked: bool
-) -> tuple[list[Loop], int, str]:
+def _codes(parts: list[CodePart], known: Loop | None, blocked: bool) -> tuple[list[Loop], int, str]:
     """The machine code of each part, which part is the main one, and what is said of its code."""
     sizes = [part.count * len(part.actions) for part in parts]
     main = max(range(len(parts)), key=sizes.__getitem__)
     codes = [_assumed(part, blocked, part is parts[0]) for part in parts]
-    if listing:
-        codes[main] = listing
+    if known:
+        codes[main] = known
         return codes, main, ""
-    known = codes[main].unroll == 0
-    return codes, main, "that of the most similar product known, " if known else "assumed: "
+    similar = codes[main].unroll == 0
+    return codes, main, "that of the most similar product known, " if similar else "assumed: "
 
 
 def _assumed(part: CodePart, blocked: bool, begins: bool) -> Loop:
@@ -157,13 +149,13 @@ class _Timing:
         """Of a workgroup."""
         return math.prod(self.launch.threads)
 
-    def report(self, listing: Loop | None) -> CudaReport:
+    def report(self, code: Loop | None) -> CudaReport:
         """Time each part. Raises ``ValueError`` for a workgroup without room."""
         launch, totals = self.launch, self.totals
         most = at_most(launch, totals)
         parts = self._traced(1)
-        codes, main, assumed = _codes(parts, listing, totals.has_local)
-        registers = max(code.registers for code in codes)
+        codes, main, assumed = _codes(parts, code, totals.has_local)
+        registers = max(each.registers for each in codes)
         together = occupancy(self.board, registers, self.threads, totals.shared + launch.shared)
         share, shares = self._share(together, most)
         groups = -(-count_busy(totals, launch) // shares)
@@ -172,10 +164,10 @@ class _Timing:
         blocks = rounds[0][1]
         parts = self._traced(blocks)
         if len(parts) != len(codes):  # others do what the first workgroup doesn't
-            codes, main, assumed = _codes(parts, listing, totals.has_local)
+            codes, main, assumed = _codes(parts, code, totals.has_local)
         ran = tuple(
-            self._run(TimedPart(part, code, share, self.threads, together), rounds)
-            for part, code in zip(parts, codes, strict=True)
+            self._run(TimedPart(part, own, share, self.threads, together), rounds)
+            for part, own in zip(parts, codes, strict=True)
         )
         return self._report(ran, main, assumed, blocks)
 
@@ -249,50 +241,52 @@ class _Timing:
         """The report on parts that have run; ``main`` is the number of the longest."""
         launch, board, totals = self.launch, self.board, self.totals
         longest = parts[main]
-        timed = longest.timed
         parts_clocks = sum(part.all_clocks for part in parts)
         clocks = max(parts_clocks, board.workgroup_clocks * math.prod(launch.grid))
-        amounts: Counter = Counter()
-        for part in parts:
-            amounts.update(part.busy)
-        busy = {unit: min(amount / clocks, 1.0) for unit, amount in amounts.items()}
-        warps = timed.together * -(-self.threads // WARP)  # of a multiprocessor
-        slots = warps * timed.board.simd_engines
-        occupied = longest.out.lived / (longest.out.end_clock * slots)
-        rounds = count_busy(totals, launch) / (timed.together * board.simd_engines)
-        scale = board.simd_engines / timed.board.simd_engines
-        item = max((size for kind, _, size, _ in totals.amounts if kind in FLOPS), default=4)
-        events = longest.out.timeline.copy()
-        events[:, 3:] /= SCHEDULERS
-        use = use_of(longest.out, timed.board.in_quarters)
+        busy = _busy(parts, clocks)
+        warps = -(-self.threads // WARP)
+        scale = board.simd_engines / longest.timed.board.simd_engines
+        events, use = longest.pictured
         return CudaReport(
             kernel=launch.name,
             device=board,
             clocks=clocks,
             seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_overhead_us,
             flops=float(totals.flops),
-            peak_gflops=board.peak_gflops(item),
-            bound=bound(busy, occupied, rounds, wavefront="warp"),
+            peak_gflops=board.peak_gflops(totals.item),
+            bound=self._bound(longest, busy),
             registers=max(part.timed.loop.registers for part in parts),
-            active=warps,
-            wavefronts=math.prod(launch.grid) * warps // timed.together,
+            active=longest.timed.together * warps,
+            wavefronts=math.prod(launch.grid) * warps,
             simulated=min(1.0, 1 / max(longest.runs, 1e-9)),
             busy=read_only(busy),
             hits=read_only(_hits(parts)),
             bytes=read_only(_bytes_read(parts, scale) | {"written": totals.bytes("store")}),
             lived=sum(part.out.lived * part.runs for part in parts) * scale / SCHEDULERS,
             events=events,
-            use=replace(
-                use,
-                clocks=use.clocks / SCHEDULERS,
-                wavefronts=use.wavefronts / (1, SCHEDULERS, SCHEDULERS),
-            ),
-            loop=timed.loop,
+            use=use,
+            loop=longest.timed.loop,
             assumed=assumed,
             source=function_of(launch.kernel).__code__.co_filename,
             parts=parts,
             blocks=blocks,
         )
+
+    def _bound(self, longest: Ran, busy: dict[str, float]) -> str:
+        """The bottleneck of the launch, as ``longest`` has its multiprocessors filled."""
+        together = longest.timed.together
+        slots = together * -(-self.threads // WARP) * longest.timed.board.simd_engines
+        occupied = longest.out.lived / (longest.out.end_clock * slots)
+        rounds = count_busy(self.totals, self.launch) / (together * self.board.simd_engines)
+        return bound(busy, occupied, rounds, wavefront="warp")
+
+
+def _busy(parts: tuple[Ran, ...], clocks: float) -> dict[str, float]:
+    """The share of ``clocks`` for which each unit is busy."""
+    amounts: Counter = Counter()
+    for part in parts:
+        amounts.update(part.busy)
+    return {unit: min(amount / clocks, 1.0) for unit, amount in amounts.items()}
 
 
 def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:

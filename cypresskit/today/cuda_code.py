@@ -1,21 +1,17 @@
-"""The machine code of a loop on a GPU of today, as far as time hangs on it.
+"""The machine code of a loop, as far as time depends on it.
 
-NVIDIA's compiler decides how many turns of a loop it does at once, in which order loads leave,
-and where they are waited for. ``read_listing`` finds that in a listing of `nvdisasm -hex -c`.
-``nearest`` is for a kernel without one: the code of that kernel in
-``loops.json`` (``tools.cuda.loops`` makes it, without a GPU) whose turn is most like this one's.
+NVIDIA's compiler decides how many iterations of a loop it does at once, in which order loads leave,
+and where they are waited for. ``nearest`` finds the kernel in ``loops.json`` whose iteration is
+most similar to a given one; ``generic`` makes code for anything else. ``tools/cuda/listing.py``
+reads the code of a kernel.
 
-A loop is a text of letters: f and d multiply-adds in single and double, a an instruction of the
-arithmetic unit, m IMAD or VIADD and p a product of 64 bits, u one for the whole warp, o any
-other; L a load, S and T a load and a store of shared memory, B a barrier; w waits for all that was
-loaded, a dot is a clock for which the warp stalls. An inner loop stands in brackets. Stalls and
-waits are the control codes that stand in each instruction: stall in bits 105 to 108, the barrier
-that it sets in bits 110 to 112, and those that it waits for in bits 116 to 121 (Z. Jia and
-colleagues, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018).
+A loop is a text of letters: f and d multiply-adds in single and double precision, a an instruction
+of the arithmetic unit, m IMAD or VIADD and p a product of 64 bits, u one for the whole warp, o any
+other; L a load, S and T a load and a store of shared memory, B a barrier; w waits for everything
+loaded before, a dot is a clock for which the warp stalls. An inner loop is in brackets.
 """
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -28,13 +24,7 @@ import numpy as np
 from cypresskit.today.cuda_trace import Action
 from cypresskit.today.cuda_values import SLOW
 
-LETTERS = {"FFMA": "f", "DFMA": "d", "FMUL": "f", "FADD": "f", "DMUL": "d", "DADD": "d"} | {
-    "LDG": "L", "LD": "L", "LDS": "S", "STS": "T", "BAR": "B", "IMAD": "m", "VIADD": "m"
-}  # fmt: skip
-ARITHMETIC = "IADD3 LOP3 LEA SHF SEL ISETP PRMT MOV IABS IMNMX FSETP FSEL PLOP3".split()
-LETTERS |= dict.fromkeys(ARITHMETIC, "a")
 MULTIPLY_ADDS = "fd"
-CONTROL = 41  # bits of an instruction's second word below its control code
 BRANCH = 15  # clocks of a warp until it goes on at a label: calibrated on warps that are alone
 
 
@@ -55,63 +45,6 @@ class Loop:
     item: int = 4
     kind: str = "while"
     unroll: int = 0
-
-
-def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
-    """The innermost loop with the most multiply-adds, and what is around it if that is a loop."""
-    code: list[tuple[str, int]] = []  # operation, control code
-    labels: dict[str, int] = {}
-    jumps: list[tuple[int, int]] = []
-    for line in listing.splitlines():
-        if label := re.match(r"\s*(\.L_\w+):", line):
-            labels[label[1]] = len(code)
-        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([\w.]+)", line):
-            code.append((found[1], -1))
-            target = re.search(r"BRA.*\((\.L_\w+)\)", line)
-            if target and labels.get(target[1], len(code)) < len(code):
-                jumps.append((labels[target[1]], len(code)))
-        elif found := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", line):
-            code[-1] = code[-1][0], int(found[1], 16) >> CONTROL
-    letters = [_letter(operation) for operation, _ in code]
-
-    def fmas(loop: tuple[int, int]) -> int:
-        return sum(letter in MULTIPLY_ADDS for letter in letters[slice(*loop)])
-
-    loops = [loop for loop in jumps if fmas(loop)]
-    if not loops:
-        raise ValueError(f"the listing of {name} has no loop with multiply-adds")
-    inner = max(loops, key=lambda loop: (fmas(loop), loop[0] - loop[1]))
-    around = [loop for loop in loops if loop[0] <= inner[0] and inner[1] < loop[1]]
-    outer = min(around, key=lambda loop: loop[1] - loop[0], default=inner)
-    if any(control < 0 for _, control in code[slice(*outer)]):
-        raise ValueError(
-            f"the listing of {name} lacks control codes: `nvdisasm -hex -c` prints them"
-        )
-    text = ""
-    loaded = 0  # barriers that data on their way will set
-    for n in range(*outer):
-        control = code[n][1]
-        letter = letters[n]
-        if loaded & control >> 11 & 63 or (letter == "B" and loaded):
-            text += "w"
-            loaded = 0
-        if letter in "LS":
-            loaded |= 1 << (control >> 5 & 7)
-        if n == inner[0] != outer[0]:
-            text += "["
-        text += letter + "." * max((control & 15) - 1, 0)
-        if n in (inner[1] - 1, outer[1] - 1):
-            text += "." * BRANCH
-        if n == inner[1] - 1 and inner != outer:
-            text += "]"
-    return Loop(name, registers, text)
-
-
-def _letter(operation: str) -> str:
-    name = operation.split(".")[0]
-    if name == "IMAD" and "WIDE" in operation:
-        return "p"
-    return LETTERS.get(name, "u" if name[0] == "U" and name != "ULDC" else "o")
 
 
 def places_of(actions: list[Action]) -> tuple[int, int, int, int]:

@@ -10,13 +10,15 @@ on like the difference.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from cypresskit.timing.engine import Outcome, run
+from cypresskit.timing.launch_time import use_of
+from cypresskit.timing.report import Use
 from cypresskit.timing.simulate import busy_shares
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, pack
 from cypresskit.today.cuda_access import Asked, WarpAccess
@@ -164,6 +166,15 @@ class Ran:
     out: Outcome
     stored: Mapping[tuple[int, str], float]
     storing: Mapping[str, float]
+
+    @property
+    def pictured(self) -> tuple[np.ndarray, Use]:
+        """The run's events, and what each part of the chip did, in clocks."""
+        events = self.out.timeline.copy()
+        events[:, 3:] /= SCHEDULERS
+        use = use_of(self.out, self.timed.board.in_quarters)
+        wavefronts = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
+        return events, replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=wavefronts)
 
     @property
     def runs(self) -> float:

@@ -54,8 +54,6 @@ ENDLESS = 1 << 40  # iterations
 EFFORT = 1_200_000  # statements that are followed; one of 16,000 threads counts twice
 ALIKE = 2  # iterations that must change variables alike before some are skipped
 WARP = 32
-MANY = 1 << 20  # no warp has this number
-SHARED = 1 << 18  # bytes of shared memory that are watched
 QUICK = "min", "max", "abs", "fabs"  # one instruction
 ENTRY = "four"  # of a load of 16 bytes
 
@@ -168,7 +166,6 @@ class Tracer:
         self.total = len(thread)
         self.thread = Axes(thread % launch.threads[0], thread // launch.threads[0])
         self.block = Axes(np.repeat(across, self.group), np.repeat(down, self.group))
-        self.single = len(across) == 1
         self.items: list = []
         self.frames: list[Frame] = []
         self.cells: dict[Any, Any] = {}  # of local arrays, and positions in loops
@@ -181,8 +178,6 @@ class Tracer:
         self.compared: list[tuple[bool, Any]] = []  # in this iteration
         self.rolled: set[int] = set()
         self.found: dict[Any, list[int]] = {}  # iterations of each loop
-        self.stored = np.full(SHARED if self.single else 0, -1)  # by which warp, since a barrier
-        self.fetched = self.stored.copy()
 
     def refused(self, why: str) -> Untraceable:
         """An error with the kernel's line."""
@@ -387,13 +382,11 @@ class Tracer:
             total += skipped
         self.items = outside
         if loop.runs:
+            self.found.setdefault(key, []).append(total)
             if any(items for items, _, _ in loop.runs):
                 self.items.append(loop)
-            known = self.found.setdefault(key, [])
-            known.append(total)
         else:
-            for turn in turns:
-                self.items += turn.items
+            self.items += [item for turn in turns for item in turn.items]
         return list(leaving.items())
 
     def line_of(self, header: int) -> int:
@@ -772,27 +765,7 @@ class Tracer:
                 f"over {MOST:,} operations are straight code: does a loop never end?"
             )
         self.items.append(action)
-        if kind == "barrier":
-            self.stored[:] = self.fetched[:] = -1
-        if kind.startswith("shared") and self.single:
-            self.watch(action)
         return action
-
-    def watch(self, action: Action) -> None:
-        """Refuse what one warp loads and another stores with no barrier between the two. Two stores
-        aren't seen.
-        """
-        warps = np.arange(self.total)[action.on] // WARP
-        places = np.broadcast_to(action.place, self.total)[action.on] % SHARED
-        storing = action.kind == "shared store"
-        before = (self.fetched if storing else self.stored)[places]
-        if np.any((before >= 0) & (before != warps)):
-            raise self.refused("`cuda.syncthreads()` is missing before it: another warp was here")
-        if storing:
-            self.stored[places] = warps
-        else:
-            alone = (self.fetched[places] < 0) | (self.fetched[places] == warps)
-            self.fetched[places] = np.where(alone, warps, MANY)
 
     # -- `cuda`
 

@@ -4,7 +4,7 @@
 "H200" means measured on one, by the experiments of the package's record (L1, L2, memory, slices,
 latency; another run of them differs by 1 to 9 %) and by loops of instructions; "NVIDIA" is the CUDA
 C++ Programming Guide; "data sheet", the board's. What is assumed says so. One set of numbers serves
-every kernel. Of the RTX A6000 nothing was measured: its slices, channels and near L2 are assumed.
+every kernel.
 """
 
 from dataclasses import dataclass, replace
@@ -124,20 +124,3 @@ class CudaGpu:
 
 
 H200 = CudaGpu(name="H200")
-#: Nothing of it was measured here: NVIDIA's data sheet, and the H200's latencies and rates.
-RTX_A6000 = replace(
-    H200,
-    name="RTX A6000",
-    simd_engines=84,
-    double_fmas=1 / 64,
-    double_clocks=64.0,
-    clock_ghz=1.8,
-    memory_gb_s=768.0,
-    memory_channels=16,
-    max_wavefronts=48,
-    max_workgroups=16,
-    lds_bytes=100 << 10,
-    l1_bytes=128 << 10,
-    l2_bytes=4 << 20,
-    l2_slices=16,
-)

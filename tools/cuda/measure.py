@@ -103,7 +103,7 @@ def kernel_of(name: str) -> tuple[Any, str]:
 
 def compile_all(folder: Path) -> None:
     """Write machine code of all kernels, and what is to be launched, to ``folder``."""
-    from cypresskit.today.cuda_code import read_listing
+    from tools.cuda.listing import read_listing
     from tools.cuda.loops import compiled
 
     rows = cases()
@@ -178,7 +178,7 @@ def ratio(row: dict, own: bool) -> float:
     kernel, precision = kernel_of(row["name"])
     matrices = [SimpleNamespace(shape=(row["n"],) * 2, dtype=np.dtype(precision))] * 3
     code = Loop("its own", row["registers"], row["text"]) if own else None
-    report = simulate(kernel, tuple(row["grid"]), tuple(row["threads"]), *matrices, listing=code)
+    report = simulate(kernel, tuple(row["grid"]), tuple(row["threads"]), *matrices, code=code)
     return float((1e6 * report.seconds - H200.launch_overhead_us) / row["us"])
 
 

@@ -37,7 +37,7 @@ def timed(
     matrices = [SimpleNamespace(shape=(n, n), dtype=np.dtype(precision)) for _ in range(3)]
     grid = [max(n // (a * b), 1) for a, b in zip(block[::-1], threads)]
     (loop,) = (loop for loop in known() if loop.name == code)
-    return simulate(kernel, tuple(grid), threads, *matrices, listing=loop, shared=shared)
+    return simulate(kernel, tuple(grid), threads, *matrices, code=loop, shared=shared)
 
 
 def products() -> Iterator[tuple[str, CudaReport, int]]:

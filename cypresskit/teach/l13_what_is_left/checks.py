@@ -25,7 +25,7 @@ def measure_own_gpu() -> dict | None:
     """
     if not has_gpu():
         return None
-    from cypresskit.today.experiments import Bench
+    from cypresskit.teach.l13_what_is_left.own_gpu import Bench
 
     with small_launches_allowed():
         return Bench().record()

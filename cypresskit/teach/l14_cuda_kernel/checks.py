@@ -24,8 +24,10 @@ from cypresskit.tables import markdown
 from cypresskit.teach.check import CheckStopped, Verdict, call_answer, chance, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
+from cypresskit.teach.l14_cuda_kernel.repeat_run import compiled
 from cypresskit.today import clock_errors, figures, record
-from cypresskit.today.second_run import compiled
+
+REPEAT_RUN = "cypresskit.teach.l14_cuda_kernel.repeat_run"
 
 
 @exercise
@@ -37,7 +39,7 @@ def check_product(product: Answer) -> Verdict:
     for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
         a, b = (rng.integers(1, 8, (k, size)).astype(np.float32) for size in (m, n))
         shapes = f"a of {k} x {m} and b of {k} x {n} numbers"
-        run = partial(product.through, "cypresskit.today.second_run", "run_twice")
+        run = partial(product.through, REPEAT_RUN, "run_twice")
         hint = f"it was called with {shapes}."
         seed = int(secrets.token_hex(7), 16)  # an answer can't know the second run's numbers
         c, launches = call_answer("product(a, b)", run, a, b, seed, hint=hint)
@@ -241,7 +243,8 @@ def time_kernel(product: Callable, n: int = 4096) -> str:
     known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
     if not has_gpu():
         return f"No CUDA GPU and numba-cuda here. {known}"
-    from cypresskit.today.experiments import Bench  # first: it mends numba for a new numpy
+    # First: it mends numba for a new numpy.
+    from cypresskit.teach.l13_what_is_left.own_gpu import Bench
 
     from numba import config, cuda  # isort: skip
 

@@ -1,44 +1,39 @@
-"""The workbook's experiments on this computer's GPU: each kernel is checked against numpy, then
-timed.
+"""Make ``cypresskit/today/record.json``: the workbook's experiments on this computer's GPU.
 
-A figure is the median of several runs after a warm-up; its ``spread`` is that from the fastest run
-to the slowest, over the median. A GPU changes its clock with load and heat: the record has the
-clock found at work.
+    python -m tools.cuda.experiments FILE
+
+It needs a CUDA GPU and the extra ``gpu``. A GPU changes its clock with load and heat: the record
+has the clock found at work.
 """
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
-from functools import cache
 from importlib.metadata import distributions
 from importlib.util import find_spec
 from math import ceil
-from statistics import median
-from time import perf_counter
 
 import numpy as np
 from numba import config as config
 
 from cypresskit.files.atomic import save_file
-from cypresskit.today.cuda_kernels import (
+from cypresskit.teach.l13_what_is_left.own_gpu import Bench, operands, same
+from cypresskit.today.cuda_kernels import as_written, blocked, tiled
+from cypresskit.today.cuda_kernels import cuda as cuda
+from tools.cuda.microbenchmarks import (
     EIGHT,
     LINE,
     STRIDE,
-    as_written,
-    blocked,
     chased,
     double_double,
     loads,
     pitched,
     places,
     scattered,
-    tiled,
 )
-from cypresskit.today.cuda_kernels import cuda as cuda
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
 COUNT = "MULTIPROCESSOR_COUNT"  # its name for the driver
@@ -55,96 +50,18 @@ ASKED = {
 
 
 @dataclass
-class Bench:
-    """The experiments, and their figures as ``rows``. Each raises ``ArithmeticError`` if a result
-    isn't numpy's.
-    """
+class Experiments(Bench):
+    """All experiments of the record."""
 
-    n: int = 4096  # of most products
-    sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
     side: int = 16  # threads along a workgroup of ``tiled``
-    megabytes: int = 256  # that cross the bus
     turns: int = 20_000  # of a store and a load
     warps: int = 32  # that take turns on each multiprocessor
-    warm: int = 3  # runs that don't count
-    runs: int = 9  # that do
-    seconds: float = 0.05  # that a run takes at least
-    rows: list[dict] = field(default_factory=list)
 
-    def add(
-        self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more
-    ) -> None:
-        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times
-        the seconds.
-        """
-
-        def each(calls: int) -> float:
-            cuda.synchronize()
-            start = perf_counter()
-            for _ in range(calls):
-                work()
-            cuda.synchronize()
-            return (perf_counter() - start) / calls
-
-        calls = ceil(self.seconds / min(each(1), each(1)))
-        times = [each(calls) for _ in range(self.warm + self.runs)][self.warm :]
-        middle = median(times)
-        value = float(f"{middle * amount if unit == 'ns' else amount / middle:.4g}")
-        about = {"unit": unit, "spread": round((max(times) - min(times)) / middle, 4)} | more
-        self.rows.append({"experiment": experiment, "case": str(case), "value": value} | about)
-
-    def product(
-        self,
-        experiment: str,
-        case: object,
-        kernel,
-        n: int,
-        block: int,
-        *,
-        precision: str = "float32",
-        transposed: bool = True,
-        threads: int = 8,
-        down: int = 0,
-        shared: int = 0,
-    ) -> None:
-        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library
-        (``block`` 0).
-        """
-        a, b = operands(n, precision)
-        arrays = (
-            cuda.to_device(a),
-            cuda.to_device(b),
-            cuda.to_device(np.full((n, n), np.nan, precision)),
-        )
-        shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
-        grid = [n // ((block or n) * along) for along in shape]
-
-        def work() -> None:
-            (kernel[tuple(grid), tuple(shape), 0, shared] if block else kernel)(*arrays)
-
-        work()
-        agrees(arrays[2].copy_to_host(), a, b, transposed)
-        registers: dict = getattr(
-            kernel, "get_regs_per_thread", dict
-        )()  # by signature, of which there is one
-        self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
-
-    def products(self) -> None:
-        """Time blocks of a thread, in both precisions; both layouts of A; sizes; a tile in shared
-        memory; and few warps on a multiprocessor, held off by workgroups that take shared memory
-        and never touch it.
+    def tiles_and_warps(self) -> None:
+        """Time a tile in shared memory; and few warps on a multiprocessor, held off by workgroups
+        that take shared memory and never touch it.
         """
         n, side = self.n, self.side
-        for b in (1, 2, 4, 8):
-            self.product("block", f"{b} x {b}", blocked(b, b), n, b)
-            self.product(
-                "double", f"{b} x {b}", blocked(b, b, np.float64), n, b, precision="float64"
-            )
-        self.product("layout", "NN", blocked(8, 8, transposed=False), n, 8, transposed=False)
-        self.product("layout", "TN", blocked(8, 8), n, 8)
-        self.product("layout", "TN, wide", blocked(8, 8, wide=True), n, 8)
-        for size in self.sizes:
-            self.product("size", size, blocked(8, 8), size, 8)
         self.product("shared memory", f"{8 * side} x {8 * side}", tiled(side), n, 8, threads=side)
         for warps in (5, 6, 8, 10, 12, 16):
             shared = (attribute(SHARED) // warps - SHARED_TAKEN) // 128 * 128
@@ -286,22 +203,6 @@ class Bench:
             case = f"{across} x {down}"
             self.product("exercise", case, as_written, self.n, 8, threads=across, down=down)
 
-    def copies(self) -> None:
-        """Time the bus, from memory that the system may not move (pinned) and from memory that it
-        may.
-        """
-        numbers = self.megabytes * 2**20 // 4
-        source = np.arange(numbers, dtype=np.float32)
-        on_gpu = cuda.device_array(numbers, np.float32)
-        for name, host in (
-            ("pageable", np.empty_like(source)),
-            ("pinned", cuda.pinned_array(numbers, np.float32)),
-        ):
-            host[:] = source
-            self.add("bus", name, "GB/s", 4e-9 * numbers, lambda: on_gpu.copy_to_device(host))  # noqa: B023
-            if not np.array_equal(on_gpu.copy_to_host(), source):
-                raise ArithmeticError("what has come over the bus isn't what was sent")
-
     def library(self) -> None:
         """Time cuBLAS through CuPy, if that is installed; half precision runs on tensor cores."""
         if not find_spec("cupy"):
@@ -317,6 +218,7 @@ class Bench:
     def record(self) -> dict:
         """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
+        self.tiles_and_warps()
         gpu = asked_of_the_driver()  # behind a product, before the clock falls
         for experiment in (
             self.exercise,
@@ -367,37 +269,10 @@ def asked_of_the_driver() -> dict[str, str]:
     return dict(zip(ASKED, answer.strip().split(", "), strict=True))
 
 
-@cache
-def operands(n: int, precision: str) -> list[np.ndarray]:
-    random = np.random.default_rng(n)
-    return [(random.random((n, n)) - 0.5).astype(precision) for _ in range(2)]
-
-
-def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
-    """Raise ``ArithmeticError`` unless sixteen rows of C are numpy's, in double precision."""
-    n = len(c)
-    rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
-    left = (a[:, rows].T if transposed else a[rows]).astype(float)
-    right = b.astype(float)
-    off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
-    if not off <= np.finfo(c.dtype).eps * (
-        n if c.dtype != np.float16 else 1
-    ):  # cuBLAS adds halves up in singles
-        raise ArithmeticError(
-            f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms"
-        )
-
-
-def same(on_gpu, numbers: np.ndarray, what: str) -> None:
-    """Raise ``ArithmeticError`` unless the GPU's numbers are ``numbers``."""
-    if not np.array_equal(on_gpu.copy_to_host(), numbers):
-        raise ArithmeticError(f"{what} has given wrong numbers")
-
-
 def attribute(name: str) -> int:
     """An attribute of the GPU; 1 if numba's simulator doesn't have it."""
     return getattr(cuda.current_context().device, name, 1)
 
 
 if __name__ == "__main__":
-    save_file(sys.argv[1], json.dumps(Bench().record(), indent=1) + "\n")
+    save_file(sys.argv[1], json.dumps(Experiments().record(), indent=1) + "\n")

@@ -1,9 +1,12 @@
 """A CUDA kernel run a second time, on other numbers, in numba's simulator.
 
+The second run stops three answers that leave the right C: the host computes C, and the kernel
+copies it or does nothing; one thread computes all of C; a thread reads and writes whole arrays,
+which the simulator allows and a GPU doesn't.
+
 ``run_twice(product, a, b)`` calls a reader's ``product(a, b)``. Each launch of a kernel in it is
-repeated with other numbers in place of ``a`` and ``b``, so that a result that the host computed is
-told from one that the kernel did. In the second run a thread has to read and write number by
-number, as on a GPU. Left out: device arrays in streams, and kernels that are no Python functions.
+repeated with other numbers in place of ``a`` and ``b``. Left out: device arrays in streams, and
+kernels that are no Python functions.
 """
 
 from collections import Counter

@@ -1,0 +1,153 @@
+"""Time kernels on this computer's GPU: each is checked against numpy, then timed.
+
+A figure is the median of several runs after a warm-up; its ``spread`` is the time from the fastest
+run to the slowest, over the median. ``tools/cuda/experiments.py`` has the other experiments of the
+record.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from math import ceil
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+
+from cypresskit.today.cuda_kernels import blocked, cuda
+
+
+@dataclass
+class Bench:
+    """Figures of this GPU, as ``rows``. Raises ``ArithmeticError`` for a wrong result."""
+
+    n: int = 4096  # of most products
+    sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
+    megabytes: int = 256  # that cross the bus
+    warm: int = 3  # runs that don't count
+    runs: int = 9  # that do
+    seconds: float = 0.05  # that a run takes at least
+    rows: list[dict] = field(default_factory=list)
+
+    def add(
+        self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more
+    ) -> None:
+        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times
+        the seconds.
+        """
+
+        def each(calls: int) -> float:
+            cuda.synchronize()
+            start = perf_counter()
+            for _ in range(calls):
+                work()
+            cuda.synchronize()
+            return (perf_counter() - start) / calls
+
+        calls = ceil(self.seconds / min(each(1), each(1)))
+        times = [each(calls) for _ in range(self.warm + self.runs)][self.warm :]
+        middle = median(times)
+        value = float(f"{middle * amount if unit == 'ns' else amount / middle:.4g}")
+        about = {"unit": unit, "spread": round((max(times) - min(times)) / middle, 4)} | more
+        self.rows.append({"experiment": experiment, "case": str(case), "value": value} | about)
+
+    def product(
+        self,
+        experiment: str,
+        case: object,
+        kernel,
+        n: int,
+        block: int,
+        *,
+        precision: str = "float32",
+        transposed: bool = True,
+        threads: int = 8,
+        down: int = 0,
+        shared: int = 0,
+    ) -> None:
+        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library
+        (``block`` 0).
+        """
+        a, b = operands(n, precision)
+        arrays = (
+            cuda.to_device(a),
+            cuda.to_device(b),
+            cuda.to_device(np.full((n, n), np.nan, precision)),
+        )
+        shape = [min(along, n // (block or n)) for along in (threads, down or threads)]
+        grid = [n // ((block or n) * along) for along in shape]
+
+        def work() -> None:
+            (kernel[tuple(grid), tuple(shape), 0, shared] if block else kernel)(*arrays)
+
+        work()
+        agrees(arrays[2].copy_to_host(), a, b, transposed)
+        registers: dict = getattr(
+            kernel, "get_regs_per_thread", dict
+        )()  # by signature, of which there is one
+        self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
+
+    def products(self) -> None:
+        """Time blocks of a thread, in both precisions; both layouts of A; and sizes."""
+        n = self.n
+        for b in (1, 2, 4, 8):
+            case = f"{b} x {b}"
+            self.product("block", case, blocked(b, b), n, b)
+            double = blocked(b, b, np.float64)
+            self.product("double", case, double, n, b, precision="float64")
+        self.product("layout", "NN", blocked(8, 8, transposed=False), n, 8, transposed=False)
+        self.product("layout", "TN", blocked(8, 8), n, 8)
+        self.product("layout", "TN, wide", blocked(8, 8, wide=True), n, 8)
+        for size in self.sizes:
+            self.product("size", size, blocked(8, 8), size, 8)
+
+    def copies(self) -> None:
+        """Time the bus, from memory that the system may not move (pinned) and from memory that it
+        may.
+        """
+        numbers = self.megabytes * 2**20 // 4
+        source = np.arange(numbers, dtype=np.float32)
+        on_gpu = cuda.device_array(numbers, np.float32)
+        for name, host in (
+            ("pageable", np.empty_like(source)),
+            ("pinned", cuda.pinned_array(numbers, np.float32)),
+        ):
+            host[:] = source
+            self.add("bus", name, "GB/s", 4e-9 * numbers, lambda: on_gpu.copy_to_device(host))  # noqa: B023
+            if not np.array_equal(on_gpu.copy_to_host(), source):
+                raise ArithmeticError("what has come over the bus isn't what was sent")
+
+    def record(self) -> dict:
+        """Time products and the bus. Returns the GPU's name, and a row for each figure."""
+        self.products()
+        self.copies()
+        name = cuda.current_context().device.name
+        device = name.decode() if isinstance(name, bytes) else name
+        return {"device": device, "rows": self.rows}
+
+
+@cache
+def operands(n: int, precision: str) -> list[np.ndarray]:
+    random = np.random.default_rng(n)
+    return [(random.random((n, n)) - 0.5).astype(precision) for _ in range(2)]
+
+
+def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
+    """Raise ``ArithmeticError`` unless sixteen rows of C are numpy's, in double precision."""
+    n = len(c)
+    rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
+    left = (a[:, rows].T if transposed else a[rows]).astype(float)
+    right = b.astype(float)
+    off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
+    if not off <= np.finfo(c.dtype).eps * (
+        n if c.dtype != np.float16 else 1
+    ):  # cuBLAS adds halves up in singles
+        raise ArithmeticError(
+            f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms"
+        )
+
+
+def same(on_gpu, numbers: np.ndarray, what: str) -> None:
+    """Raise ``ArithmeticError`` unless the GPU's numbers are ``numbers``."""
+    if not np.array_equal(on_gpu.copy_to_host(), numbers):
+        raise ArithmeticError(f"{what} has given wrong numbers")
