@@ -261,7 +261,7 @@ def test_an_element_is_a_row_and_a_column(place):
             (
                 lambda window=window: ck.draw.wavefronts("mine.il", window=window),
                 ValueError,
-                "from a clock to a later one, as in (2000, 6000)",
+                "two ascending clocks, as in (2000, 6000)",
             )
             for window in (*NO_NUMBER, (1, 2, 3), (5, 3), (-1, 3), (0, inf), (nan, 1), ("a", "b"))
         ),
