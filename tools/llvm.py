@@ -95,22 +95,21 @@ class CypressTarget(Target):
         more = [*offsets, zero, number, number, zero, zero, zero, zero]
         return self.ir.call("llvm.r600.tex", "float", 4, where, *more).bits("i32")
 
-    def load_global(self, element: Vec) -> Vec:
-        return self._place(element, 1).load("i32", 4)
+    identity = input
 
-    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
+    def global_place(self, element: Vec) -> Vec:
+        return self._place(element, 1)
+
+    def lds_place(self, array: int, byte: Vec) -> Vec:
+        raise self.refused("LDS")
+
+    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
         if len(words) < 4:
             raise self.refused("a part of an element")
-        self._place(element, 1).store(value)
+        place.store(value)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         raise self.refused("an output")
-
-    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        raise self.refused("LDS")
-
-    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
-        raise self.refused("LDS")
 
     def refused(self, what: str) -> CompileError:
         return CompileError(f"{what} is not known to this back end")
