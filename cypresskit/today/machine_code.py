@@ -127,7 +127,8 @@ class GpuTarget(Target):
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         floats = (self.input("vWinCoord0", c).bits("float") for c in (0, 1))
         x, y = (coordinate.cast("fptosi", "i32") for coordinate in floats)
-        kind, zero = value.suffix("float"), self.ir.const(0, "i32")
+        kind = value.suffix("float")
+        zero = self.ir.const(0, "i32")
         mask = self.ir.const(sum(1 << c for c in words), "i32")
         name = f"llvm.amdgcn.image.store.2d.{kind}.i32.v8i32"
         texture = self._descriptor(OUTPUTS + n)

@@ -226,7 +226,8 @@ class HostTarget(Target):
         number = self.ir.get("n")
         size: Sequence[int | Vec] = self.program.group
         if name.startswith("vThreadGrp"):
-            number, size = self.batch, [self._slot(f"groups_{axis}") for axis in "xy"]
+            number = self.batch
+            size = [self._slot(f"groups_{axis}") for axis in "xy"]
         if not name.endswith("Flat"):
             for across in size[:component]:
                 number = number.two("udiv", across)
