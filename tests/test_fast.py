@@ -1,4 +1,4 @@
-"""The fast engine: the explaining engine's bits and counts on any program, however it is compiled
+"""The compiled engine: the interpreter's bits and counts on any program, however it is compiled
 and run.
 """
 

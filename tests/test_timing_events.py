@@ -1,4 +1,4 @@
-"""The addresses that are timed are those of the explaining engine's events, and everything it does
+"""The addresses that are timed are those of the interpreter's events, and everything it does
 is timed.
 """
 

@@ -5,7 +5,7 @@ cpu ``cypress``).
 
 writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it.
 
-The fast engine's translator writes the LLVM IR, for one more target: how this chip reads and
+The compiled engine's translator writes the LLVM IR, for one more target: how this chip reads and
 writes. In the assembly, registers and the bundles of the innermost loop are counted. Kernels with
 doubles or LDS are not in the record: the back end has no way to them. The rest is up to its own
 scheduler: it is nobody's optimum.
@@ -54,19 +54,28 @@ def read(assembly: str) -> dict[str, int]:
     return {"registers": registers, "loop_bundles": sum(bundles[address] for address in named)}
 
 
+class ScalarTranslator(Translator):
+    """Translates component by component, for this back end knows no vectors of words."""
+
+    vectors = False
+
+    def result(self, i: Instruction, written: Sequence[int]) -> Vec:
+        if i.op.vector:
+            return super().result(i, written)
+        return self.ir.vector([super(ScalarTranslator, self).result(i, (c,)) for c in written])
+
+
 class CypressTarget(Target):
     """This chip, whose registers are preloaded whole, and which reads a constant where it is
     used.
     """
-
-    vectors = False
 
     def __init__(self, program: ck.Program):
         super().__init__(program, PlainFloats)
 
     def module(self) -> str:
         """The module's text."""
-        Translator(self.program, self).work_item()
+        ScalarTranslator(self.program, self).work_item()
         self.ir.do("ret void")
         return "\n".join([*self.ir.declared.values(), self.function(HEAD)])
 

@@ -1,5 +1,5 @@
 """Compiled code run on the memories of a launch: what it computes must be what its IL does, bit for
-bit. ``machine.vliw`` has the processor; the arithmetic is the explaining engine's.
+bit. ``machine.vliw`` has the processor; the arithmetic is the interpreter's.
 """
 
 from collections.abc import Mapping

@@ -124,11 +124,13 @@ class Floats:
         """Return a float with a source's modifiers, except negation."""
         one = self.e.const(1.0, "float", value.n)
         if source.invert:
-            value = self.canonical(self.add("sub", one, value))
+            value = self.add("sub", one, value)
         if source.bias:
-            value = self.canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
+            value = self.add("sub", value, self.e.const(0.5, "float", value.n))
         if source.x2:
-            value = self.canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
+            value = self.multiply("mul", value, self.e.const(2.0, "float", value.n))
+        if source.invert or source.bias or source.x2:
+            value = self.canonical(value)
         if source.sign:
             value = self.flush(value)
             other = value.cmp("uno", value).select(

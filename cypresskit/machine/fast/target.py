@@ -18,10 +18,8 @@ from cypresskit.machine.fast.vec import Emitter, Vec
 
 class Target:
     """A machine that ``program`` is translated for. ``ir`` takes the code, ``floats`` writes
-    arithmetic; ``vectors``: whether the machine has vectors of words.
+    arithmetic.
     """
-
-    vectors = True
 
     def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
         self.program = program

@@ -71,10 +71,12 @@ def _moves_numbers(program: Program, i: Instruction) -> bool:
 class Translator:
     """Writes a program's instructions to ``target.ir``."""
 
+    vectors = True
+
     def __init__(self, program: Program, target: Target):
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
-        self.slots = register_slots(program, target.vectors)
+        self.slots = register_slots(program, self.vectors)
         self.types = number_types(program, self.slots)
         lanes: dict[str, int] = {}
         for name, _ in self.slots.values():
@@ -98,7 +100,7 @@ class Translator:
             elif i.op.kind == "lds":
                 self._access_lds(at, i)
             elif i.dest is not None:
-                self._write(at, i.dest, self._results(i, i.dest.written or (0,)))
+                self._write(at, i.dest, self.result(i, i.dest.written or (0,)))
 
     # Operands
 
@@ -171,13 +173,8 @@ class Translator:
 
     # Instructions
 
-    def _results(self, i: Instruction, written: Sequence[int]) -> Vec:
+    def result(self, i: Instruction, written: Sequence[int]) -> Vec:
         """Return what an instruction computes or fetches for some components; a scalar for all."""
-        if self.target.vectors or i.op.vector:
-            return self._result(i, written)
-        return self.ir.vector([self._result(i, (c,)) for c in written])
-
-    def _result(self, i: Instruction, written: Sequence[int]) -> Vec:
         if i.op.kind == "fetch":
             coordinates = self._operand(i, 0, read_positions(self.program, i, 0))
             parts = [coordinates[k] for k in range(max(1, coordinates.n))]
