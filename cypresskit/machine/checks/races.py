@@ -192,8 +192,8 @@ class RaceCheck(Check):
         """
         if together:
             return (
-                "Both store to one place in the same instruction: give each work-item its own"
-                " place."
+                "Both store to one place in the same instruction: give each work-item a place of"
+                " its own."
             )
         tail = ""
         if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
@@ -227,6 +227,6 @@ class RaceCheck(Check):
         if iterations:
             return (
                 "Put `fence_threads_lds` into the loop, where the whole group passes, or"
-                " give each work-item its own place."
+                " give each work-item a place of its own."
             )
         return f"Put `fence_threads_lds` between the two, where the whole group passes.{tail}"
