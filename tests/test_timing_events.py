@@ -1,4 +1,4 @@
-"""The addresses that are timed are those of the explaining engine's events, and everything it does
+"""The addresses that are timed are those of the interpreter's events, and everything it does
 is timed.
 """
 
@@ -11,7 +11,7 @@ from conftest import SIX, TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import Observer, explain, prepare, shape
+from cypresskit.machine import Observer, interpreter, prepare, shape
 from cypresskit.timing import simulate, surfaces, walk
 from cypresskit.timing.units.dram import GLOBAL
 
@@ -79,7 +79,7 @@ def timed(program, arguments, monkeypatch):
 
 def touched(program, arguments):
     observer = Touched()
-    explain.run(prepare(program, **arguments), (observer,))
+    interpreter.run(prepare(program, **arguments), (observer,))
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 

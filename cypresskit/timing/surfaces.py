@@ -12,7 +12,7 @@ import numpy as np
 
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 from cypresskit.timing.requests import MemoryRequest
@@ -76,7 +76,7 @@ class Surfaces:
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
                 raise NotCounted  # a step that both share changes the banks, not the conflicts
-            asked = [places.lds_byte(row) & ~np.int64(3) for row in rows]
+            asked = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 asked.append(asked[0] + 4 * source.lds.offset)
             return self._lds(np.stack(asked), on)
@@ -84,13 +84,13 @@ class Surfaces:
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
                 return self._exported(source.offset, *pixels, on)
-            x = places.element(source.offset, index, len(on))
+            x = addressing.element(source.offset, index, len(on))
             return self._element(x, on, motion, stores=True)
         if source.name == "MEM_READ":
-            x = places.element(source.offset[0], index, len(on))
+            x = addressing.element(source.offset[0], index, len(on))
             return self._element(x, on, motion, stores=False)
         texture = self.shape.textures[source.resource]
-        x, y, _ = places.texel(rows, texture, source.offset, whole=source.name == "LD")
+        x, y, _ = addressing.texel(rows, texture, source.offset, whole=source.name == "LD")
         return self._fetched(source.resource, x, y, on, motion)
 
     def _fetched(

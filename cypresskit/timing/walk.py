@@ -248,7 +248,7 @@ class _Walk:
 
     def _let_go(self, loop: _RunningLoop) -> None:
         """Note a segment's end for those that have left the loop in this turn."""
-        running = self.members(self.processor.masks.loops[-1].running.copy())  # changes in place
+        running = self.members(self.processor.masks.loops[-1].loop_mask.copy())  # changes in place
         ended = loop.members & ~running
         if ended.any():
             self.history.end_segment(ended)

@@ -23,7 +23,7 @@ from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
@@ -84,7 +84,7 @@ class Counting:
 
     def lds(self, o: Operation, words: list[np.ndarray], on: np.ndarray) -> list[np.ndarray]:
         assert o.lds is not None
-        words = [places.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
+        words = [addressing.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
         asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
         asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(on, self.device.lds_items_clock):
@@ -107,11 +107,11 @@ class Counting:
         uncached = f.name == "MEM_READ"
         rows = [np.broadcast_to(row, self.items) for row in coordinates]
         if uncached:
-            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            element = addressing.element(f.offset[0], rows[0] if rows else None, self.items)
             byte, inside = 16 * element, np.ones(self.items, bool)
         else:
             texture = self.surfaces.shape.textures[f.resource]
-            x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD")
+            x, y, inside = addressing.texel(rows, texture, f.offset, whole=f.name == "LD")
             byte = self.surfaces.address(f.resource, x, y)
             self.delivered += int(np.count_nonzero(on)) * texture.texel
         clocks = np.zeros(len(self.clocks), int)
@@ -144,7 +144,7 @@ class Counting:
             tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
             byte = output.texel * (tile if tiled else self.y * across * side + self.x)
         else:
-            byte = 16 * places.element(s.offset, index, self.items)
+            byte = 16 * addressing.element(s.offset, index, self.items)
         for active, _ in self._active(on, 64):
             lines = {int(byte[lane]) // self.device.line_bytes for lane in active}
             self.stored += len(lines)
