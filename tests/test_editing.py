@@ -272,7 +272,7 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
         report = ck.simulate(name, 512)
         prices = ck.line_costs(report)
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
-        own = [line.price for line in prices.lines if line.unit == unit]
+        own = [line.cost for line in prices.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
         assert ("why" in measured_answers.priced_answer(prices)) == cheap, name
 

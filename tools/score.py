@@ -115,8 +115,8 @@ def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str
             extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)
         ],
         "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
-        "active_threads": lambda: 4 * best["active"],
-        "wavefronts": lambda: best["active"],
+        "active_threads": lambda: 4 * best["active_wavefronts"],
+        "wavefronts": lambda: best["active_wavefronts"],
         "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
         "peak_gflops": lambda: round(HD5870.double_gflops / PEAKS[name], 2),
     }

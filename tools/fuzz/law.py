@@ -28,9 +28,9 @@ from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
 from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.tracing import trace_wavefronts
 from cypresskit.timing.units.dram import line_clocks
-from cypresskit.timing.walk import walk
-from cypresskit.timing.work import ALU, BARRIER, TEX, Path
+from cypresskit.timing.work import ALU, BARRIER, TEX, WavefrontPath
 from tools.run_code import Bits
 
 EXACT = 1e-9  # share by which sums of floats may be off
@@ -164,7 +164,7 @@ def charged(report: Report) -> np.ndarray:
     return busy * report.clocks * report.device.simd_engines
 
 
-def walked(paths: list[Path], bundle_clocks: int) -> np.ndarray:
+def walked(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
     """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
     found = np.zeros((sum(len(path.wavefronts) for path in paths), 3), int)
     for path in paths:
@@ -205,7 +205,7 @@ def check(
         raise Uncounted
     surfaces = Surfaces(shape, report.device.geometry, layout)
     counted = Counting(code, surfaces, report.device)
-    paths = walk(code, surfaces, np.arange(shape.wavefronts))
+    paths = trace_wavefronts(code, surfaces, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
     wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
     faults = [
@@ -253,7 +253,7 @@ def worked(report: Report) -> float:
     """The clocks in which the report's wavefronts are worked on, or go on to their next clause."""
     device = report.device
     clocks = 0.0
-    for path in report.launch.walk(report.wavefronts):
+    for path in report.launch.trace(report.wavefronts):
         clauses = [(c, turns) for body, turns in path.segments for c in body if c.kind != BARRIER]
         for clause, turns in clauses:
             each = device.clause_switch_clocks
@@ -272,13 +272,15 @@ def unbalanced(report: Report) -> list[str]:
     are what wavefronts live for. If rounds of wavefronts were left out, their work is that of the
     others to 1 per cent.
     """
-    waits = [line.waited for line in report.lines]
+    waits = [line.waiting_clocks for line in report.lines]
     clocks = worked(report) + sum(waits)
     whole_rounds = len(report.use.wavefronts) == report.wavefronts
     near = EXACT if whole_rounds else 0.01
     faults = []
-    if not math.isclose(clocks, report.lived, rel_tol=near, abs_tol=1e-6):
-        faults.append(f"work and waits are {clocks:.1f} clocks; wavefronts live {report.lived:.1f}")
+    if not math.isclose(clocks, report.resident_clocks, rel_tol=near, abs_tol=1e-6):
+        faults.append(
+            f"work and waits are {clocks:.1f} clocks; wavefronts live {report.resident_clocks:.1f}"
+        )
     if min(waits, default=0.0) < -1e-6:
         faults.append(f"a line waits for {min(waits):.1f} clocks")
     return faults
