@@ -108,7 +108,7 @@ def test_where_nothing_can_be_written_one_warning_is_all(session, monkeypatch):
 
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
     hits, (warning,) = session()
-    assert hits == 0 and "can't be kept on disk" in warning and "no locator available" in warning
+    assert hits == 0 and "can't be saved on disk" in warning and "no locator available" in warning
 
 
 def test_a_full_disk_is_no_error(session, monkeypatch):

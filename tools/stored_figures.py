@@ -148,7 +148,7 @@ def kernel_figures(kernel: Kernel) -> Figures:
     gflops = round(ck.simulate(kernel, N).gflops, 1)
     alone, full = paces
     return Figures(
-        compiled.gprs, compiled.loop_bundles, gflops, alone, full, short.active_wavefronts
+        compiled.gprs, compiled.bundles_per_iteration, gflops, alone, full, short.active_wavefronts
     )
 
 

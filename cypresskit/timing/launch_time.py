@@ -86,7 +86,8 @@ class ChipTime:
         that L1 requests. Reads of ``g[]`` bypass both.
     bytes
         "L1": texels delivered to work-items, as in ``LaunchCounters.fetch_bytes``. "L2": lines that
-        it sends to L1. "DRAM": lines read from memory, for ``g[]`` as well. "written": lines stored.
+        it sends to L1. "DRAM": lines read from memory, for ``g[]`` as well. "written": lines that
+        are stored.
     events
         Rows of ``Report.timeline``, as in ``engine.Outcome``.
     use

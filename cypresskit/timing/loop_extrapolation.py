@@ -362,7 +362,7 @@ class ExtrapolatedLoop:
         Parameters
         ----------
         iteration
-            Number of the iteration, at most that of the last one. Iterations are numbered from 0.
+            Its number, at most the last one's. Iterations are numbered from 0.
 
         Raises
         ------
@@ -404,7 +404,7 @@ def _crossings(
     -------
     list of ndarray
         Two arrays per comparison of known operands, with one row per wavefront, or one row for all.
-        They hold ``NEVER`` for lanes outside ``stay``, and where no crossing lies ahead.
+        They hold ``NEVER`` for lanes outside ``stay``, and where there is no later crossing.
     """
     crossings = []
     for now, then in zip(first, second, strict=True):

@@ -181,7 +181,7 @@ _warned: list[Exception] = []
 def _warn(error: Exception) -> None:
     if not _warned:
         warnings.warn(
-            "the compiled timing model can't be kept on disk, or what was kept is damaged"
+            "the compiled timing model can't be saved on disk, or a saved file is damaged"
             f" ({str(error) or type(error).__name__}): it is compiled again, which takes some"
             " seconds. NUMBA_CACHE_DIR names another folder.",
             RuntimeWarning,

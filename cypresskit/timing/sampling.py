@@ -131,7 +131,7 @@ def _extrapolate(
     """Return the launch's time, given the simulation of its first wavefronts.
 
     A round that was left out takes as long as the later ones of these: from the mean start of its
-    wavefronts to that of the next round.
+    wavefronts to the mean start in the next round.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ def _with_rounds(
 
     Returns
     -------
-    Clocks, resident clocks, and two relative changes: that of the pace, as observed, and that to
-    the slowest round.
+    Clocks, resident clocks, and two relative changes: of the pace, as observed, and to the
+    slowest round.
     """
     clocks, resident = outcome.end_clock, outcome.resident_clocks
     if part == 1:

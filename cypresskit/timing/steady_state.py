@@ -214,7 +214,7 @@ def _rates(early: np.ndarray, late: np.ndarray, engine: np.ndarray) -> np.ndarra
     """Predict how many iterations each wavefront runs in the time of both halves of a stretch.
 
     Wavefronts of one SIMD engine share its units: they run at its mean pace, and a lead among them
-    may be gone in the next half. An engine with fewer wavefronts keeps a pace of its own; among
+    may be gone in the next half. An engine with fewer wavefronts keeps its own pace; among
     engines with equally many, a lead may also be temporary.
 
     Parameters

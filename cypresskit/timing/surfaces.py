@@ -92,10 +92,10 @@ class Surfaces:
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
                 raise NotExtrapolable  # equal steps change the banks, but not the conflicts
-            asked = [places.lds_byte(row) & ~np.int64(3) for row in rows]
+            requested = [places.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
-                asked.append(asked[0] + 4 * source.lds.offset)
-            return self._lds(np.stack(asked), on)
+                requested.append(requested[0] + 4 * source.lds.offset)
+            return self._lds(np.stack(requested), on)
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":

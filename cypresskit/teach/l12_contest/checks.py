@@ -360,7 +360,7 @@ def chip_fault(device) -> Verdict | None:
 def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
     made = kernel_stats(mine)
-    return f"with {made.loop_bundles} bundles per iteration and {made.gprs} registers"
+    return f"with {made.bundles_per_iteration} bundles per iteration and {made.gprs} registers"
 
 
 def share_filled(n: int, k: int) -> float:
