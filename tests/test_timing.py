@@ -25,9 +25,9 @@ from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError, simulate, steady_state
 from cypresskit.timing.engine import run
 from cypresskit.timing.launch_time import bound
+from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.report import LawError
 from cypresskit.timing.sampling import time_launch
-from cypresskit.timing.surfaces import Surfaces
 from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.timing_request import Policy
 from cypresskit.timing.tracing import cache_result, trace_wavefronts
@@ -156,7 +156,8 @@ def test_progress_is_noted_until_the_end(turns):
     for count in (40, 70, 200):
         shape = LaunchShape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
         work = pack(
-            trace_wavefronts(code, Surfaces(shape, board.geometry, "linear"), np.arange(count)), 1
+            trace_wavefronts(code, MemoryLayout(shape, board.geometry, "linear"), np.arange(count)),
+            1,
         )
         outcome = run(work, board, 8)
         clauses = int(work.clauses_run[work.path].sum())

@@ -16,9 +16,9 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing import DataDependentError, surfaces, tracing
+from cypresskit.timing import DataDependentError, memory_layout, tracing
 from cypresskit.timing.history import History
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.timing_request import TimingRequest
 from cypresskit.timing.work import ALU, BARRIER, KINDS
 from tools.fuzz import law
@@ -44,7 +44,7 @@ def paths(of, layout="linear", code=None):
     code = code or compile(of.program)
     tracing._traces.clear()
     return tracing.trace_wavefronts(
-        code, Surfaces(of, HD5870.geometry, layout), np.arange(of.wavefronts)
+        code, MemoryLayout(of, HD5870.geometry, layout), np.arange(of.wavefronts)
     )
 
 
@@ -344,7 +344,7 @@ def test_walks_are_shared_by_boards_that_look_alike_to_them():
         HD5870,
     )
     one, *others = (
-        tracing.trace_wavefronts(code, Surfaces(of, board.geometry, "linear"), np.arange(count))
+        tracing.trace_wavefronts(code, MemoryLayout(of, board.geometry, "linear"), np.arange(count))
         for board, of, count in zip(boards, [shape] * 4 + [beta], (4, 4, 4, 2, 4))
     )
     assert [other is one for other in others] == [True, False, False, False]
@@ -410,13 +410,13 @@ class Divergent:
 def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870.geometry, memory_bytes=1 << 40)
-    surfaces, code = Surfaces(of, large, "linear"), compile(of.program)
+    memory_layout, code = MemoryLayout(of, large, "linear"), compile(of.program)
     walked = []
     monkeypatch.setattr(tracing, "_traced", lambda *args: walked.append(args))
     with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: take a sm"):
-        tracing.trace_wavefronts(code, surfaces, np.arange(of.wavefronts))
+        tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts))
     assert not walked
-    tracing.trace_wavefronts(code, surfaces, np.arange(4000))
+    tracing.trace_wavefronts(code, memory_layout, np.arange(4000))
     assert walked
 
 
@@ -436,10 +436,10 @@ def by_wavefront(found):
 @pytest.mark.parametrize("seed", range(6))
 def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    code, surfaces = compile(of.program), Surfaces(of, HD5870.geometry, "linear")
-    together = by_wavefront(tracing._traced(code, surfaces, np.arange(of.wavefronts)))
+    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry, "linear")
+    together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
-        assert by_wavefront(tracing._traced(code, surfaces, np.array([n])))[n] == together[n]
+        assert by_wavefront(tracing._traced(code, memory_layout, np.array([n])))[n] == together[n]
 
 
 def events_of_code(code, control):
@@ -679,7 +679,7 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     of = TimingRequest(kernel, size=(m, 1 if kernel.vector else n, k)).launch()
 
     def made(at_once):
-        monkeypatch.setattr(surfaces, "AT_ONCE", at_once)
+        monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)
         tracing.clear_trace_cache()
         paths = of.trace(of.wavefronts)
         clauses = [clause for path in paths for body, _ in path.segments for clause in body]

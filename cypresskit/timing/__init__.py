@@ -5,7 +5,7 @@ each limit of the chip costs. From the code to the time:
 
 1. ``tracing`` follows the compiled code without data, with ``symbolic`` values and recorded
    ``memory_requests``. ``loop_extrapolation`` fast-forwards counting loops, ``infinite_loops``
-   finds those that never end. ``surfaces`` turns addresses into cache lines, ``clauses`` and
+   finds those that never end. ``memory_layout`` turns addresses into cache lines, ``clauses`` and
    ``history`` collect what each wavefront ran.
 2. ``work`` is the result, and the input of the chip simulation (``engine``, with a file for each of
    its ``units``).

@@ -16,20 +16,20 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
 from cypresskit.machine.wavefront import WAVEFRONT
+from cypresskit.timing.memory_layout import MemoryLayout, Motion
 from cypresskit.timing.memory_requests import MemoryRequest
-from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, merge_fetches
 
 
 class ClauseMaker:
     """Makes the clauses of some wavefronts, whose work-items are at (``x``, ``y``)."""
 
-    def __init__(self, code: Code, surfaces: Surfaces, x: np.ndarray, y: np.ndarray):
+    def __init__(self, code: Code, memory_layout: MemoryLayout, x: np.ndarray, y: np.ndarray):
         self.code = code
-        self.surfaces = surfaces
+        self.memory_layout = memory_layout
         self.x = x
         self.y = y
-        alone = surfaces.shape.group_wavefronts == 1  # such a wavefront never waits
+        alone = memory_layout.shape.group_wavefronts == 1  # such a wavefront never waits
         self.barriers = [[] if alone else _bundles_with("sync", c) for c in code.controls]
         self.lds_bundles = [_bundles_with("lds", control) for control in code.controls]
 
@@ -87,7 +87,7 @@ class ClauseMaker:
             return []
         if members.all():
             pixels = self.x, self.y
-            return [self.surfaces.stream(a, pixels, active, motion) for a, motion in accesses]
+            return [self.memory_layout.stream(a, pixels, active, motion) for a, motion in accesses]
 
         def cut(row: Any) -> Any:
             """Return the members' part of a row; one number stands for all."""
@@ -100,7 +100,7 @@ class ClauseMaker:
         for access, motion in accesses:
             own = replace(access, rows=tuple(cut(row) for row in access.rows))
             own_motion = motion._replace(iterations=cut(motion.iterations))
-            streams.append(self.surfaces.stream(own, pixels, cut(active), own_motion))
+            streams.append(self.memory_layout.stream(own, pixels, cut(active), own_motion))
         return streams
 
 

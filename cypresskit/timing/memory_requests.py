@@ -1,8 +1,8 @@
 """The memory of a trace: records which addresses are accessed, and holds no data.
 
 A ``RequestRecorder`` takes the place of a processor's memory. It rejects addresses that depend on
-data, and records a ``MemoryRequest`` for each fetch, store and LDS operation. ``Surfaces`` turns
-these into cache lines.
+data, and records a ``MemoryRequest`` for each fetch, store and LDS operation. ``MemoryLayout``
+turns these into cache lines.
 """
 
 from collections.abc import Mapping

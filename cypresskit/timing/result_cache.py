@@ -92,7 +92,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
         (np.__version__, compiler()),
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # from before the first line
-        (vars(device), launch.surfaces.key),
+        (vars(device), launch.memory_layout.key),
         (request.exact, astuple(request.policy)),
     )
     return SOURCES.key(*parts)

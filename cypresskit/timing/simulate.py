@@ -149,7 +149,7 @@ def run_request(request: TimingRequest) -> Report:
     lines = tuple(i.id for i in launch.code.program.body)
     code = launch.code.program, launch.code.controls, launch.code.gprs, lines
     part = request.exact, request.policy
-    key = *code, launch.shape.domain, launch.surfaces.key, request.device, *part
+    key = *code, launch.shape.domain, launch.memory_layout.key, request.device, *part
     time = _times.get(key)
     if time is None:
         compute = partial(

@@ -9,7 +9,7 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.tracing import trace_wavefronts
 from cypresskit.timing.work import WavefrontPath
 
@@ -77,9 +77,9 @@ class TimedLaunch:
         return self.shape.wavefronts
 
     @cached_property
-    def surfaces(self) -> Surfaces:
+    def memory_layout(self) -> MemoryLayout:
         """Its memory."""
-        return Surfaces(self.shape, self.device.geometry, self.layout)
+        return MemoryLayout(self.shape, self.device.geometry, self.layout)
 
     def trace(self, count: int) -> list[WavefrontPath]:
         """Return the paths of the first ``count`` wavefronts."""
@@ -87,7 +87,7 @@ class TimedLaunch:
 
     def trace_some(self, numbers: np.ndarray) -> list[WavefrontPath]:
         """Return the paths of the wavefronts with these numbers, in ascending order."""
-        return trace_wavefronts(self.code, self.surfaces, numbers)
+        return trace_wavefronts(self.code, self.memory_layout, numbers)
 
     def trace_spread(self) -> Spread:
         """Return the paths of all wavefronts; of a large launch, of ``MAX_SPREAD`` from all over

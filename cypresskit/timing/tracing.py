@@ -44,8 +44,8 @@ from cypresskit.timing.clauses import ClauseMaker
 from cypresskit.timing.history import History
 from cypresskit.timing.infinite_loops import infinite_loop
 from cypresskit.timing.loop_extrapolation import ExtrapolatedLoop, can_extrapolate, loop_body
+from cypresskit.timing.memory_layout import MemoryLayout, Motion
 from cypresskit.timing.memory_requests import MemoryRequest, RequestRecorder
-from cypresskit.timing.surfaces import Motion, Surfaces
 from cypresskit.timing.symbolic import NotExtrapolable, SymbolicWords
 from cypresskit.timing.work import WavefrontPath
 
@@ -57,14 +57,16 @@ CHECKED_ITERATIONS = 64  # of a loop, before it is checked for being infinite
 _traces: dict[tuple, list[WavefrontPath]] = {}
 
 
-def trace_wavefronts(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[WavefrontPath]:
+def trace_wavefronts(
+    code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray
+) -> list[WavefrontPath]:
     """Trace wavefronts. The latest small traces are cached; boards of one geometry share them.
 
     Parameters
     ----------
     code
         The compiled kernel.
-    surfaces
+    memory_layout
         The memory of its launch.
     wavefronts
         Numbers in dispatch order.
@@ -79,14 +81,14 @@ def trace_wavefronts(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> 
         For a trace that would take more than ``MAX_BYTES``.
     """
     if len(wavefronts) > MAX_CACHED_WAVEFRONTS:
-        check_memory(code, surfaces, wavefronts)
-        return _traced(code, surfaces, wavefronts)
-    key = code.program, code.controls, surfaces.key, wavefronts.tobytes()
-    paths = _traces.get(key) or _traced(code, surfaces, wavefronts)
+        check_memory(code, memory_layout, wavefronts)
+        return _traced(code, memory_layout, wavefronts)
+    key = code.program, code.controls, memory_layout.key, wavefronts.tobytes()
+    paths = _traces.get(key) or _traced(code, memory_layout, wavefronts)
     return cache_result(_traces, key, paths, CACHED_TRACES)
 
 
-def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None:
+def check_memory(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> None:
     """Raise ``ValueError`` for a trace that would take more than ``MAX_BYTES``, estimated from a
     few of its wavefronts.
     """
@@ -94,7 +96,7 @@ def check_memory(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> None
         return
     numbers = np.unique(np.linspace(0, len(wavefronts) - 1, 64).astype(np.int64))
     with np.errstate(all="ignore"):
-        sample = _Tracer(code, surfaces, wavefronts[numbers], frozenset())
+        sample = _Tracer(code, memory_layout, wavefronts[numbers], frozenset())
         sample.run()
     needed = len(wavefronts) * (WAVEFRONT_BYTES + 2 * sample.history.bytes // len(numbers))
     if needed > MAX_BYTES:
@@ -117,13 +119,13 @@ def cache_result(cache: dict, key: Hashable, result: Any, most: int) -> Any:
     return result
 
 
-def _traced(code: Code, surfaces: Surfaces, wavefronts: np.ndarray) -> list[WavefrontPath]:
+def _traced(code: Code, memory_layout: MemoryLayout, wavefronts: np.ndarray) -> list[WavefrontPath]:
     """Trace with all loops extrapolated that can be; if a value is used that this left unknown,
     trace again with these loops run.
     """
     stepped: frozenset[int] = frozenset()
     while True:
-        attempt = _Tracer(code, surfaces, wavefronts, stepped)
+        attempt = _Tracer(code, memory_layout, wavefronts, stepped)
         try:
             with np.errstate(all="ignore"):
                 return attempt.run()
@@ -164,29 +166,29 @@ class _Tracer:
     def __init__(
         self,
         code: Code,
-        surfaces: Surfaces,
+        memory_layout: MemoryLayout,
         wavefronts: np.ndarray,
         stepped: frozenset[int],
     ):
         self.code = code
-        self.surfaces = surfaces
+        self.memory_layout = memory_layout
         self.wavefronts = wavefronts
         self.stepped = stepped
         self.extrapolated = frozenset[int]()
 
-        x, y, exist = shape.lanes(surfaces.shape, wavefronts)
+        x, y, exist = shape.lanes(memory_layout.shape, wavefronts)
         words = SymbolicWords(code.program)
         self.memory = RequestRecorder(words)
         self.processor = Processor(
             code,
-            shape.input_registers(surfaces.shape, x, y),
-            surfaces.shape.constants,
+            shape.input_registers(memory_layout.shape, x, y),
+            memory_layout.shape.constants,
             words,
             self.memory,
             exist,
         )
         self.history = History(len(wavefronts))
-        self.clause_maker = ClauseMaker(code, surfaces, x, y)
+        self.clause_maker = ClauseMaker(code, memory_layout, x, y)
         self.loops: list[_RunningLoop] = []
 
         # Of the last call of `members`: most calls in a row are for the same lanes.
@@ -300,4 +302,4 @@ class _Tracer:
 
     @cached_property
     def _infinite_loop(self) -> KernelError | None:
-        return infinite_loop(self.surfaces.shape, self.wavefronts)
+        return infinite_loop(self.memory_layout.shape, self.wavefronts)

@@ -416,8 +416,8 @@ def check_chip(chip) -> Verdict:
         return score.verdict
     assert stock.report is not None
     message = (
-        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active_wavefronts} wavefronts on an engine;"
-        " the HD 5870"
+        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active_wavefronts} wavefronts on"
+        " an engine; the HD 5870"
     )
     message += f" has {stock.gflops:.0f} with {stock.report.active_wavefronts}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"

@@ -40,7 +40,7 @@ class Motion(NamedTuple):
     iterations: int | np.ndarray = 1
 
 
-class Surfaces:
+class MemoryLayout:
     """The memory of a launch, on a device with this ``geometry`` (``Device.geometry``)."""
 
     def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
