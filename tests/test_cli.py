@@ -284,7 +284,7 @@ def test_a_launch_without_arrays_says_what_it_lacks():
 
 
 def test_stats_prints_the_statistics_or_a_listing(capsys):
-    assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "stats", "sgemm_tn"))
+    assert re.search(r"gprs +25 +registers per work-item", said(capsys, "stats", "sgemm_tn"))
     assert "MULADD_IEEE" in said(capsys, "stats", "sgemm_tn", "--listing")
 
 

@@ -318,7 +318,7 @@ def test_a_card_counts_the_boards_own_quads_a_clock():
 def test_each_row_of_a_card_says_what_it_means():
     card = compiled("sgemm_tn").card()
     assert re.search(r"^slots5 pct +54\.8 +% have all five$", str(card), re.M)
-    assert re.search(r"^gprs +25 +registers of a work-item", str(card), re.M)
+    assert re.search(r"^gprs +25 +registers per work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
 
 

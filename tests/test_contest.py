@@ -345,9 +345,12 @@ def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
     contest._judged.cache_clear()
-    monkeypatch.setattr(
-        contest, "time_kernel", lambda *a, **o: replace(ck.simulate(*a, **o), seconds=1e-6)
-    )
+    at_once = replace(HD5870, launch_overhead_us=0.0)
+
+    def timed(*a, **o):
+        return replace(ck.simulate(*a, **o), clocks=1.0, device=at_once)
+
+    monkeypatch.setattr(contest, "time_kernel", timed)
     score = contest.judge(SGEMM, n=256)
     contest._judged.cache_clear()
     assert score.report is None and "for what it did the chip takes" in score.verdict.message

@@ -302,7 +302,7 @@ def test_the_ten_functions_of_the_tour_exist():
     stations = re.findall(r"\[`(\w+)`\]\((cypresskit/([a-z]+)\S*\.py)\)", tour)
     assert len({room for *_, room in stations}) == len(stations) == 10
     for name, file, _ in stations:
-        nodes = ast.trace(ast.parse((ROOT / file).read_text()))
+        nodes = ast.walk(ast.parse((ROOT / file).read_text()))
         names = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
         assert name in names, f"{file} has no {name}"
 
@@ -320,7 +320,7 @@ def test_what_is_imported_is_declared(folder):
     wanted += [] if folder == "cypresskit" else GROUPS.values()
     modules = set()
     trees = [ast.parse(file.read_text()) for file in (ROOT / folder).rglob("*.py")]
-    for node in (node for tree in trees for node in ast.trace(tree)):
+    for node in (node for tree in trees for node in ast.walk(tree)):
         if isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -638,7 +638,7 @@ NAMES_A_FILE = ("cypresskit/files/atomic.py", "uuid4")
 def fresh_sources(tree: ast.AST) -> set[str]:
     """The functions by which a module draws numbers that no seed decides."""
     found = set()
-    for node in ast.trace(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module in ("random", "secrets"):
             found |= {name.name for name in node.names} - {"Random"}
         if isinstance(node, ast.Call):

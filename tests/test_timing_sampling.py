@@ -129,7 +129,15 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
     start = np.asarray(starts, float)
     end = start + live
     over = end.max() + rest
-    outcome = replace(some, end_clock=over, start=start, end=end, simulated=simulated, error=0.0)
+    outcome = replace(
+        some,
+        end_clock=over,
+        start=start,
+        end=end,
+        engine=np.zeros(len(start)),
+        simulated=simulated,
+        error=0.0,
+    )
     return sampling._extrapolate(launch, outcome, [], Spread([]))
 
 

@@ -51,7 +51,7 @@ class KernelStats:
     lds_operations: int = _row("reads and writes of the LDS per iteration")
     multiply_adds: int = _row("multiply-adds per iteration")
     flops: int = _row("floating-point operations per iteration")
-    bundles_per_iteration: int = _row("")
+    bundles_per_iteration: int = _row("bundles of the main loop")
     clocks_per_iteration: int = _row("clocks of a wavefront for these, 4 each on the HD 5870")
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
