@@ -21,7 +21,7 @@ from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import forget_kernels
 from cypresskit.kernels.verification import Verification
-from cypresskit.timing.prices import Interrupted
+from cypresskit.timing.costs import Interrupted
 from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]

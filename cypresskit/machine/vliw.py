@@ -202,7 +202,7 @@ class Processor:
             elif row.kind != "sync":
                 low = [self.read(r) for r in slots[-1].reads] if row.kind == "double" else []
                 value = self.words.compute(slots, words, low)
-                if row.predicate:
+                if row.is_test:
                     test = first, value
                 elif row.words == 2:
                     halves = self.words.halves(value)
