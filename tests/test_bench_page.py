@@ -206,7 +206,6 @@ BROKEN = {
     "a store that refuses": "indexedDB.open = () => { throw new Error('refused') }",
     "a full store": "IDBObjectStore.prototype.put = () => { throw new Error('full') }",
     "no caches": "Object.defineProperty(self, 'caches', {value: undefined})",
-    "no promises in WebAssembly": "delete WebAssembly.Suspending; delete WebAssembly.promising",
 }
 
 
@@ -250,21 +249,6 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
 
 #: What an old browser doesn't have.
 OLD = "WebAssembly", "DecompressionStream", "Navigator.prototype.locks", "Object.hasOwn"
-
-
-@pytest.mark.slow
-def test_a_text_of_a_megabyte_is_kept_and_refused_as_a_link(bench, page):
-    open_bench(page, bench)
-    long = "\n; " + "long " * 200_000
-    type_at_end(page, long)
-    page.evaluate("heard.length = 0")
-    heard(page, "verdict")
-    page.get_by_role("button", name="Share").click()
-    page.wait_for_function("document.getElementById('status').textContent.includes('too long')")
-    assert "text=" not in page.url
-    page.reload()
-    heard(page, "verdict")
-    assert text_of(page).endswith(long)
 
 
 @pytest.mark.slow

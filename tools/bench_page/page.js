@@ -177,7 +177,9 @@ class Bench {
   watch() {
     if (!this.opened) return
     const now = performance.now()
-    if (this.newer && now - this.newer.since > begin.handover) {
+    const waits = this.newer && now - this.newer.since > begin.handover
+    if (waits && this.text !== this.restarted) {
+      this.restarted = this.text // once per text: a long one may itself take longer
       this.start([this.text])
       tell("The older text took long: Python restarts for this one …")
     } else if (this.pending && now - this.active > begin.silence) {
