@@ -556,6 +556,16 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
         talk.close()
 
 
+def test_a_text_with_an_endless_loop_is_not_timed(monkeypatch):
+    """Its simulation would run the loop again, which takes a browser a minute."""
+    monkeypatch.setattr(measured_answers, "simulate", lambda *_, **__: pytest.fail("simulated"))
+    text = NAIVE.replace("add r0.z, r0.z, l0.x", "")
+    job = {"edit": "1", "text": text, "name": "my.il", "like": "sgemm_naive", "n": 512}
+    said = []
+    answer_job(job | {"parts": ["code", "verdict", "clocks"]}, JobMemory(), said.append)
+    assert "has not ended" in said[-2]["problem"] and said[-2]["part"] == "clocks"
+
+
 @pytest.mark.slow
 def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
