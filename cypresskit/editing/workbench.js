@@ -5,8 +5,8 @@ import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
 import {Figures} from "./figures.js"
 import {History} from "./history.js"
-import {makeSentence, Words, wordAt} from "./il_text.js"
 import {showIlMinute} from "./il_minute.js"
+import {makeSentence, Words, wordAt} from "./il_text.js"
 import {Legend} from "./legend.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
@@ -409,7 +409,7 @@ class Workbench {
     this.fresh.renew("code")
     if (!this.opened) this.open(answer.rows)
     if (!this.state.parts.includes("verdict")) {
-      const {loop_bundles: bundles, gprs} = answer.card
+      const {bundles_per_iteration: bundles, gprs} = answer.card
       const text = `It assembles: ${bundles} bundles in the loop, ${gprs} registers.`
       this.headline("plain", text)
       this.speak(text)
