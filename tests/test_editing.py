@@ -654,6 +654,33 @@ def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
     assert talk.talk.text == NAIVE
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_of_two_texts_at_once_the_later_one_counts_and_the_other_is_kept(seed, talk):
+    """The law: whichever reaches the conversation first, and whether it looked in between."""
+    chance = random.Random(seed)
+    now = time.time() - 1000
+    texts, base = set(), talk.talk.edit
+    for number in range(12):
+        typed, written = now + chance.uniform(1, 5), now + chance.uniform(1, 5)
+        now += 10
+        mine, theirs = f"{TEXT}; mine {number}\n", f"{TEXT}; theirs {number}\n"
+        talk.path.write_text(theirs)
+        os.utime(talk.path, (written, written))
+        if chance.random() < 0.5:
+            talk.talk.look()
+        message = {"type": "text", "edit": f"a-{number}", "text": mine, "base": base}
+        talk.talk.hear(message | {"typed": 1000 * typed})
+        texts |= {theirs} if typed > written else {mine, theirs}
+        assert talk.path.read_text() == talk.talk.text == (mine if typed > written else theirs)
+        heard = [m["edit"] for m in talk.said if m["type"] == "heard"]
+        assert heard[-1] == f"a-{number}"
+        shown = [m for m in talk.said if m["type"] == "text" or m.get("part") == "text"]
+        assert shown[-1]["edit"] == talk.talk.edit
+        base = talk.talk.edit
+    kept = {edit.text for edit in talk.talk.edits} | {talk.path.read_text()}
+    assert texts <= kept
+
+
 # -- the history
 
 

@@ -12,7 +12,6 @@ import pytest
 import cypresskit as ck
 from cypresskit.editing import conversation
 from cypresskit.editing.conversation import (
-    BROUGHT,
     CLOSED,
     FOLLOWS,
     OVER,
@@ -22,6 +21,7 @@ from cypresskit.editing.conversation import (
 )
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.step_files import BROUGHT, counting_edit, kept_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
 from cypresskit.il.parser import MAX_TEXT
 
@@ -506,35 +506,20 @@ def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk)
 
 @pytest.mark.parametrize("seed", range(10))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
-    """Each adds and keeps, in any order; whoever reads it then finds all of it."""
+    """Each adds, in any order; whoever reads it then finds all of it."""
     rng = random.Random(seed)
     path = tmp_path / ".my.il.history.json"
     both = [Edits(path), Edits(path)]
-    texts, kept = set(), {}
+    fastest = {}
     for number in range(30):
-        edits, text = rng.choice(both), f"text {number}"
-        step = rng.choice(["00", "01", "02"])
-        if rng.choice(["add", "keep"]) == "add":
-            edits.add(Edit(0, text, right=True, gflops=float(number)))
-        else:
-            edits.keep(step, text, float(number))
-            kept[step] = text
-        texts.add(text)
+        n, text = rng.choice([64, 128]), f"text {number}"
+        rng.choice(both).add(Edit(0, text, right=True, gflops=float(number), n=n))
+        fastest[n] = text
     found = Edits(path)
-    assert {edit.text for edit in found} == texts
+    assert [edit.text for edit in found] == [f"text {number}" for number in range(30)]
     assert len({edit.number for edit in found}) == len(found)
-    assert {step: found.kept(step).text for step in kept} == kept
-
-
-def test_what_a_step_keeps_is_never_dropped(tmp_path, monkeypatch):
-    monkeypatch.setattr("cypresskit.editing.edits.MOST", 10)
-    edits = Edits(tmp_path / ".my.il.history.json")
-    for number in range(40):
-        edits.add(Edit(0, f"text {number}", right=True, gflops=50.0 + number))
-        if number in (3, 9):
-            edits.keep("01", f"text {number}", 50.0 + number)
-    assert edits.kept("01").text == "text 9"
-    assert edits.known("text 3").kept
+    assert {n: found.fastest(n).text for n in fastest} == fastest
+    assert found.fastest(64, 30.0) is None
 
 
 def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, monkeypatch):
@@ -549,63 +534,160 @@ def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, mo
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_workbench_shows_its_own_step_and_keeps_only_what_was_made_there(tmp_path, seed):
-    """The law: workbenches of steps and of none, in two notebooks and beside another editor, are
-    about one file, and each text is right. The file holds what was done last. A workbench whose
-    step the file is at, and one of no step, shows that; any other shows what it showed, and says
-    where the file is. What is on no workbench any more is in the history.
+def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
+    seed, tmp_path, monkeypatch
+):
+    """The law: workbenches of steps, in two notebooks and beside another editor. A step's file
+    holds what was done last there, its workbenches show that, and nothing else changes it. What
+    stands there no more is in its history; and it keeps its fastest correct text.
     """
+    monkeypatch.setattr("cypresskit.editing.edits.BURST", -1.0)  # times are rounded
     chance = random.Random(seed)
-    path = tmp_path / "my.il"
-    path.write_text(NAIVE)
-    benches = []
-    for steps in (("00", "01a", None), ("01a", "03")):
+    benches, held, actor = [], {}, {}
+    for step in ("00", "01a", "03") * 2:
+        path = tmp_path / STEPS[step].file
+        path.write_text(NAIVE)
+        settings = SETTINGS | {"n": STEPS[step].n, "step": step}
         file, edits = KernelFile(path), Edits(history_path(path))
-        for step in steps:
-            settings = SETTINGS | {"n": STEPS[step].n if step else 128, "step": step}
-            benches.append(Conversation(file, edits, settings, lambda *_: SilentAnswerer()))
-    shown = dict.fromkeys(benches, NAIVE)
-    made: dict[str, list[str]] = {}
-    at, before, last, left = "", None, NAIVE, set()
-    for number in range(30):
+        benches.append(Conversation(file, edits, settings, lambda *_: SilentAnswerer()))
+        held[step] = NAIVE
+    left = {step: set() for step in held}
+    made = {step: {} for step in held}
+    for number in range(40):
         here = chance.choice([*benches, None])
+        step = here.step.name if here else chance.choice([*held])
         text = f"{NAIVE}; {number}\n"
+        if here is None or actor.get(step) is not here:
+            left[step] |= {held[step]} - {NAIVE}
+        held[step], actor[step] = text, here
         if here is None:
-            path.write_text(text)
+            (tmp_path / STEPS[step].file).write_text(text)
         else:
-            at = here.step.name if here.step else at
-            if chance.random() < 0.2:
-                text = here.text
             here.begin(f"edit {number}", text)
         for bench in chance.sample(benches, len(benches)):
             bench.look()
         for bench in benches:
-            if bench.step is None or bench.step.name == at or not at:
-                shown[bench] = text
-            elsewhere = at if bench.step is not None and bench.step.name != at else ""
-            assert (bench.text, bench.elsewhere) == (shown[bench], elsewhere)
-        assert path.read_text() == text
-        if here is not before or here is None:
-            left.add(last)
-        before, last = here, text
-        judged = chance.random() < 0.7
-        if judged and at:
-            made.setdefault(at, []).append(text)
-        for bench in benches if judged else []:
-            size = [bench.step.n if bench.step else 128] * 3
-            bench.answers = {
+            assert bench.text == held[bench.step.name]
+            assert bench.file.path.read_text() == bench.text
+        if here is not None and chance.random() < 0.7:
+            gflops, right = chance.uniform(0, 4000), chance.random() < 0.6
+            made[step][text] = gflops if right else 0.0
+            size = [here.step.n] * 3
+            here.answers = {
                 "code": {"card": CARD},
-                "verdict": {"right": True},
-                "clocks": {"gflops": 5000.0 + number, "size": size, "bound": "ALU"},
+                "verdict": {"right": right},
+                "clocks": {"gflops": gflops, "size": size, "bound": "ALU"},
             }
-            bench._note_edit()
+            here._note_edit()
     for bench in benches:
         bench.close()
-    found = Edits(history_path(path))
-    for step, own in made.items():
-        assert found.kept(step).text == own[-1], step
-    assert {edit.step for edit in found if edit.kept} == set(made)
-    assert left <= {edit.text for edit in found} | set(shown.values())
+    for step, texts in made.items():
+        found = Edits(history_path(tmp_path / STEPS[step].file))
+        assert left[step] <= {edit.text for edit in found} | {held[step]}
+        best = max(texts, key=texts.get, default=None)
+        kept = kept_edit(found, STEPS[step])
+        if best is None or texts[best] < max(STEPS[step].pars.right, 1e-9):
+            assert kept is None
+        else:
+            assert kept.text == best
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_one_file_of_earlier_editions_is_moved_over_and_nothing_is_lost(
+    seed, tmp_path, monkeypatch
+):
+    """The law: whatever its history holds, each text is in the file or the history of its step; a
+    step goes on with its last text, and keeps what it kept; all once, though it stopped amid that.
+    """
+    chance = random.Random(seed)
+    monkeypatch.chdir(tmp_path)
+    names = chance.sample([*STEPS], 4)
+    rows, at, last, kept = [], names[0], {}, {}
+    for number in range(1, 40):
+        step = at = chance.choice([*names, at, at])
+        step = chance.choice([step, step, ""])
+        row = {"number": number, "text": f"il_ps_2_0\n; {at} {number}", "time": float(number)}
+        row |= {"right": chance.choice([True, False, None]), "step": step, "kept": False}
+        if step and row["right"]:
+            row |= {"kept": True, "gflops": STEPS[step].pars.right + number}
+            row |= {"n": chance.choice([0, STEPS[step].n])}
+            kept[step] = row["text"]
+        if step:
+            last[step] = row["text"]
+        rows.append(row)
+    at = next(row["step"] for row in reversed(rows) if row["step"])
+    last[at] = "il_ps_2_0\n; in the file"
+    old = Path("climb" if seed > 5 else "", "my_kernel.il")  # as in the site's store
+    old.parent.mkdir(exist_ok=True)
+    old.write_text(last[at])
+    history_path(old).write_text(json.dumps({"edits": rows}))
+    if seed % 2:
+        Path("climb").mkdir(exist_ok=True)
+        Path("climb", STEPS[at].file).write_text("il_ps_2_0\n; newer")
+    if seed % 4 > 1:
+        Path("climb").mkdir(exist_ok=True)
+        move = Path.replace
+        monkeypatch.setattr(Path, "replace", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ck.workbench(step=at)
+        monkeypatch.setattr(Path, "replace", move)
+    for _ in range(2):
+        for step in chance.sample(names, 2):
+            ck.workbench(step=step)
+    found = {step: Edits(history_path(Path("climb", STEPS[step].file))) for step in STEPS}
+    files = {step: Path("climb", STEPS[step].file) for step in STEPS}
+    texts = [text.read_text() for text in files.values() if text.is_file()]
+    texts += [edit.text for edits in found.values() for edit in edits]
+    assert {row["text"] for row in rows} | {last[at]} <= set(texts)
+    assert all(f"; {step} " in kept_edit(found[step], STEPS[step]).text for step in kept)
+    assert {step: kept_edit(found[step], STEPS[step]).text for step in kept} == kept
+    for step, text in last.items():
+        newer = seed % 2 and step == at
+        assert files[step].read_text() == ("il_ps_2_0\n; newer" if newer else text)
+    assert all(len({e.number for e in edits}) == len(edits) for edits in found.values())
+    assert not old.exists() and not history_path(old).exists()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
+    seed, tmp_path, monkeypatch
+):
+    """The law: of the steps that a step goes on from, whatever was made there, in any order."""
+    chance = random.Random(seed)
+    monkeypatch.chdir(tmp_path)
+    best = {}
+    steps = chance.sample(["01b", "02", "03", "04", "12", "contest"], 6)
+    made = {}
+    for number, step in enumerate(steps):
+        chain = [step]
+        while STEPS[chain[-1]].previous:
+            chain.append(STEPS[chain[-1]].previous)
+        before = max((best[s] for s in chain if s in best), default=None)
+        bench = ck.workbench(step=step)
+        begun = bench._conversation._step_state()["begun"]
+        if before is None:
+            nearest = (made[s] for s in chain[1:] if s in made)
+            assert bench.text == next(nearest, STEPS[step].book)
+        else:
+            assert bench.text == before[1]
+            assert begun == f"Begun with your {before[0]:,.0f} Gflop/s from step {before[2]}."
+        climbs = [best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].pars.right]
+        if not STEPS[step].previous and climbs:
+            assert begun.startswith(
+                f"Your {max(climbs)[0]:,.0f} Gflop/s from step {max(climbs)[2]}"
+            )
+        text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
+        right = chance.random() < 0.7
+        size = [STEPS[step].n] * 3
+        talk = bench._conversation
+        talk.start = Actor
+        talk.begin(f"a-{number}", text)
+        talk.note_edit(CARD, right, {"gflops": gflops, "size": size, "bound": "ALU"})
+        talk.close()
+        if right:
+            best[step] = gflops, text, step
+        made[step] = text
+        assert {s: Path("climb", STEPS[s].file).read_text() for s in made} == made
 
 
 def handed_in(step, monkeypatch):
@@ -629,14 +711,16 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
     """
     chance = random.Random(seed)
     monkeypatch.chdir(tmp_path)
+    Path("climb").mkdir()
     steps = chance.sample(["00", "01a", "01b", "02", "03"], 4)
-    here = Edits(history_path(tmp_path / "my_kernel.il"))
+    here = {step: Edits(history_path(Path("climb", STEPS[step].file))) for step in steps}
     texts = {step: f"{NAIVE}; {step}, brought\ud83d\n" for step in chance.sample(steps, 3)}
     own = {step: f"il_ps_2_0\n; {step}, of here" for step in chance.sample(steps, 2)}
     for step, text in own.items():
-        here.keep(step, text, 1.0)
-    if held := seed % 2:
-        Path("my_kernel.il").write_text("il_ps_2_0\n; of here")
+        here[step].add(Edit(0, text, right=True, gflops=9999.0, n=STEPS[step].n))
+    held = Path("climb", STEPS[steps[0]].file)
+    if seed % 2:
+        held.write_text("il_ps_2_0\n; of here")
     was_kept = {step: chance.random() < 0.5 for step in texts}
     save_notebook(
         tmp_path / "moved.ipynb",
@@ -646,8 +730,7 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
         ],
     )
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "moved.ipynb"))
-    whole = {step: text.replace("\ud83d", "\ufffd") for step, text in texts.items()}
-    wanted = whole | own
+    wanted = {step: text.replace("\ud83d", "\ufffd") for step, text in texts.items()} | own
     outputs = []
     for step in steps:
         output, bench = handed_in(step, monkeypatch)
@@ -656,18 +739,19 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
         texts_held = {name: text for name, (text, _) in handed.items()}
         assert texts_held == {name: wanted[name] for name in wanted if name == step}
         if step in wanted and step not in own:
-            assert bench.text == Path("my_kernel.il").read_text() == wanted[step]
+            assert bench.text == bench.path.read_text() == wanted[step]
             state = bench._conversation._step_state()
-            if step == "00" and was_kept[step]:
+            assert bool(state["kept"]) == handed[step].kept == (step == "00")
+            if step == "00":
                 assert state["kept"]["right"] and state["kept"]["gflops"] > 40
-            elif handed[step].kept:
-                assert state["brought"] == BROUGHT and state["kept"]["note"] == BROUGHT
-            else:
-                assert state["kept"] is None
-            assert handed[step].kept or not was_kept[step]
-    found = Edits(here.path)
-    assert {step: found.counting(step).text for step in wanted} == wanted
-    assert not held or found.known("il_ps_2_0\n; of here")
+                assert state["brought"] == BROUGHT
+    found = {step: Edits(edits.path) for step, edits in here.items()}
+    assert {step: counting_edit(found[step], STEPS[step]).text for step in wanted} == wanted
+    assert (
+        not seed % 2
+        or "; of here" in held.read_text()
+        or found[steps[0]].known("il_ps_2_0\n; of here")
+    )
     save_notebook(tmp_path / "moved.ipynb", outputs)
     saved = {step: text for step, (text, _) in saved_texts().items()}
     assert saved == {step: wanted[step] for step in steps if step in wanted}
@@ -728,11 +812,12 @@ def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeyp
         Path("odd.ipynb").write_text(saved)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "odd.ipynb"))
     bench = ck.workbench(step="00")
-    assert bench.text == STEPS["00"].book and bench.history.kept("00") is None
+    assert bench.text == STEPS["00"].book and bench.kept is None
 
 
 def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
-    talk.talk.edits.keep("00", NAIVE, 45.2)
+    history = Edits(history_path(talk.path.with_name(STEPS["00"].file)))
+    history.add(Edit(0, NAIVE, right=True, gflops=45.2, n=STEPS["00"].n))
     talk.talk.hear({"type": "play", "edit": talk.talk.edit, "view": "climb"})
     answer = talk.said[-1]
     assert (answer["part"], answer["edit"]) == ("view", talk.talk.edit)
@@ -966,13 +1051,14 @@ def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path
     talks[1].begin("b-1", NAIVE + "; from the second\n")
     assert first.text == second.text == path.read_text() == NAIVE + "; from the second\n"
     assert [talk.quick.jobs[-1]["n"] for talk in talks] == [128, 256]
-    for page in said:
-        assert [m["edit"] for m in page if m["type"] == "text"] == ["a-1", "b-1"]
-        assert all(m["saved"] for m in page if m["type"] == "heard")
     path.write_text(NAIVE + "; from outside\n")
-    talks[0].look()
-    assert [talk.text for talk in talks] == [NAIVE + "; from outside\n"] * 2
-    assert first.history is second.history
+    for talk, page in zip(talks, said):
+        talk.look()
+        assert [m["text"] for m in page if m["type"] == "text"][-1] == path.read_text()
+        assert all(m["saved"] for m in page if m["type"] == "heard")
+    assert [*first.history] == [*second.history]
+    kept = [NAIVE + f"; from the {name}\n" for name in ("first", "second")]
+    assert [edit.text for edit in first.history] == kept
     for talk in talks:
         talk.close()
 

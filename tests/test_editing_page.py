@@ -15,7 +15,7 @@ import cypresskit as ck
 from cypresskit.draw.scripts import joined
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
-from cypresskit.editing.edits import Edits
+from cypresskit.editing.edits import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, WITHIN, book_text
 from cypresskit.editing.views import VIEWS, view_page
@@ -638,13 +638,13 @@ LETTERS_ARE_BRIGHT = """(bright) => {
 }"""
 
 
-def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
+def test_the_climb_s_picture_follows_the_page_s_theme(begin, page):
     """What its link saves is for light pages, whatever the page is."""
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     begin()
-    history = Edits(tmp_path / "history.json")
-    history.keep("00", book_text("00"), 45.0)
-    climb = own_climb(history)
+    history = Edits()
+    history.add(Edit(0, book_text("00"), right=True, gflops=45.0, n=STEPS["00"].n))
+    climb = own_climb({"00": history})
     page.evaluate("picture => new StepHead(host, host, () => {}).view({picture})", climb.to_html())
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)

@@ -1,6 +1,7 @@
 // The bundles of a kernel: a row for each bundle, fetch and store, a cell for each slot, in the
 // colours of their lines.
 import {make} from "../draw/shell.js"
+import {arrowTo, keepKey} from "./arrows.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [
@@ -160,37 +161,22 @@ export class BundleTable {
 
   choose(row, slot) {
     for (const {cell} of this.cells.flat()) cell.removeAttribute("id")
-    const line = this.cells[Math.max(0, Math.min(row, this.cells.length - 1))]
-    const place = Math.max(0, Math.min(slot, line.length - 1))
-    this.at = [this.cells.indexOf(line), place]
-    const {cell, line: number} = line[place]
+    this.at = [row, slot]
+    const {cell, line} = this.cells[row][slot]
     cell.id = this.id
     this.box.setAttribute("aria-activedescendant", this.id)
     cell.scrollIntoView({block: "nearest", inline: "nearest"})
-    if (number) this.owner.picked(new Set([number]))
-    return number
+    if (line) this.owner.picked(new Set([line]))
   }
 
   press(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || !this.cells.length) return
     const [row, slot] = this.at ?? [0, 0]
-    const steps = {
-      ArrowDown: [1, 0],
-      ArrowUp: [-1, 0],
-      ArrowRight: [0, 1],
-      ArrowLeft: [0, -1],
-      PageDown: [10, 0],
-      PageUp: [-10, 0],
-      Home: [-row, -slot],
-      End: [this.cells.length, 0],
+    const place = arrowTo(event, this.cells, [row, slot])
+    const line = this.cells[row]?.[slot].line
+    if (place) this.choose(...place)
+    else if (event.key === "Enter" && line) {
+      this.owner.goTo(line)
+      keepKey(event)
     }
-    const step = steps[event.key]
-    if (step) this.choose(row + step[0], slot + step[1])
-    else if (event.key === "Enter") {
-      const {line} = this.cells[row][slot]
-      if (line) this.owner.goTo(line)
-    } else return
-    event.preventDefault()
-    event.stopPropagation()
   }
 }

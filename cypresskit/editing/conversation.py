@@ -10,6 +10,7 @@ itself is begun anew and asked again, and a text that takes too long is given up
 the last text is answered as far as it can be, and then ``done`` is said.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,12 +21,13 @@ from typing import Any, Protocol
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import Message, fault_in_words
-from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, at_step
-from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.edits import UNWRITTEN, Edit, Edits
+from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.pure_answers import text_answer, words
-from cypresskit.editing.steps import STEPS, WITHIN, StepText
+from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, kept_edit
+from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
@@ -44,7 +46,6 @@ LOOK = 0.4  # seconds between two looks at the file
 #: What a pixel kernel's launch puts into its one input.
 PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
-BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
 OVER = "The process that checks kernels ended at this one, and was restarted. Edit it to try again."
 SLOW = "Checking this kernel of {lines:,} lines timed out. Edit it to try again."
 SLOW_PRICES = "Finding the costs of this kernel timed out. Edit it to try again."
@@ -104,7 +105,7 @@ def later(seconds: float, act: Callable[[], None]) -> Timer:
 class Conversation:
     """Says to pages what they have to know, and hears what they say.
 
-    file : the kernel's text. Several conversations may be about one file.
+    file : the kernel's text. Other conversations about it follow it as any editor does.
     edits : its history.
     settings : ``like``, ``n`` and ``step`` of every job.
     start : begins a process that answers, given who hears it, and who hears of its end.
@@ -123,12 +124,11 @@ class Conversation:
         self.start, self.later = start, later
         self.name = file.path.name
         self.step = STEPS[settings["step"]] if settings.get("step") else None
-        self.lock = file.lock
+        self.lock = threading.RLock()
         self.pages: list[Send] = []
         self.noted: list[Callable[[], None]] = []  # called when a text is judged and timed
         self.text = file.text
         self.edit = "file-0"
-        self.place = ""  # ``elsewhere``, as pages were told last
         self.files = 0
         self.state = State.UNASKED
         self.timer: Timer | None = None  # of what is due in this state
@@ -137,6 +137,7 @@ class Conversation:
         self.answers: dict[str, Message] = {}
         self.note = ""
         self.history_fails = False
+        self.kept = self._kept()
         self.quick: Answerer | None = None
         self.number = 0  # of processes that were begun
         self.early_ends = 0  # of processes that ended before they were ready, in a row
@@ -145,8 +146,6 @@ class Conversation:
         self.more: Timer | None = None  # until a part that a reader asked for besides is given up
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
-        with self.lock:
-            file.readers.append(self)
 
     # -- pages
 
@@ -163,8 +162,6 @@ class Conversation:
         """End the conversation, and its processes."""
         self.closed.set()
         with self.lock:
-            if self in self.file.readers:
-                self.file.readers.remove(self)
             self.pages.clear()
             self._cancel_more()
             self._set_timer()
@@ -228,7 +225,6 @@ class Conversation:
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),
-            "elsewhere": self.elsewhere,
         }
         if page is None:
             self.say(state)
@@ -239,7 +235,7 @@ class Conversation:
         """What a page shows of the step, or None."""
         if self.step is None:
             return None
-        kept = self.edits.kept(self.step.name)
+        kept = self._kept()
         return {
             "name": self.step.name,
             "title": self.step.title,
@@ -251,20 +247,29 @@ class Conversation:
             "opens": self.step.opens,
             "guess": self.step.guess,
             "blocks": self.step.blocks,
-            "elsewhere": self._best_elsewhere(),
+            "begun": self._begun_with(),
             "views": [[view, VIEWS[view]] for view in self.step.views],
             "kept": None if kept is None else kept.shown(),
             "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
         }
 
-    def _best_elsewhere(self) -> str:
-        """Where the reader's fastest kernel is, if the step began with another one; or ""."""
+    def _kept(self) -> Edit | None:
+        """What the step keeps, or None."""
+        return None if self.step is None else kept_edit(self.edits, self.step)
+
+    def _begun_with(self) -> str:
+        """With which kernel of the reader's the step began; or where the fastest one is, if it
+        began with another; or "".
+        """
         assert self.step is not None
-        others = [edit for edit in self.edits if edit.kept and edit.step != self.step.name]
-        if self.step.previous or not others:
+        first = next(iter(self.edits), None)
+        if first is not None and first.note.startswith(BEGUN):
+            return f"Begun with {first.note}."
+        found = None if self.step.previous else fastest_step(self.file.path.parent)
+        if found is None or found[0] == self.step:
             return ""
-        best = max(others, key=lambda edit: edit.gflops)
-        return f"Your {best.gflops:,.0f} Gflop/s of step {best.step} are in the history."
+        step, edit = found
+        return f"Your {edit.gflops:,.0f} Gflop/s from step {step.name} are in {step.file}."
 
     def _words(self) -> Message:
         """What words mean: of a product's launch, also what its constants hold."""
@@ -283,15 +288,27 @@ class Conversation:
     def _take_text(self, message: Message) -> None:
         """A page has a new text: it goes into the file, and to the answer process."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
+        base, typed = message.get("base"), float(message.get("typed", math.inf))
         if self.closed.is_set():
             self.say(self._heard_message(edit))
+        elif self._has_later_text(base, typed / 1000):
+            self._keep_unknown(text, "before the file was changed outside")
+            self.say(self._heard_message(edit))
+            self.say({"type": "text", "text": self.text, "edit": self.edit})
         else:
-            self.begin(edit, text, message.get("base"))
+            self.begin(edit, text, base)
+
+    def _has_later_text(self, base: str | None, typed: float) -> bool:
+        """Whether the file has a text that another editor wrote after a reader had ``typed``, in
+        seconds since 1970, and that the reader hasn't seen.
+        """
+        if self.file.written() <= typed:
+            return False
+        self.look()
+        return self.edit.startswith("file-") and base != self.edit
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
-        """``text`` is what counts from now on, for each conversation about the file; here it is
-        answered, and by another one if a page of its own says that it shows it. Closed pages get
-        no messages: a conversation that none asks is silent.
+        """``text`` is what counts from now on, and is answered.
 
         ``base`` is the text that was edited. If that isn't the last one, whoever typed hadn't seen
         what stands here: it is kept.
@@ -300,7 +317,8 @@ class Conversation:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
                 self._keep_unknown(self.text, self.note or "changed at the same time")
-            self._put(edit, text)
+            self._write(text)
+            self._take(edit, text)
             self._answer_text()
 
     def put(self, text: str, note: str) -> None:
@@ -308,53 +326,13 @@ class Conversation:
         and ask for its answers.
         """
         with self.lock:
-            if self.closed.is_set() or (text == self.text and not self.elsewhere):
+            if self.closed.is_set() or text == self.text:
                 return
             self._keep_unknown(self.text, "before another text came")
             self.files += 1
-            self._put(f"put-{self.files}-{id(self)}", text)
+            self._write(text)
+            self._take(f"put-{self.files}", text)
             self.note = note
-
-    def _put(self, edit: str, text: str) -> None:
-        """Put a text into the file, and tell the others. The history says first at which step."""
-        if self.elsewhere:
-            self._keep_unknown(self.file.text, "before the file went on at another step")
-        self.lead(text)
-        self._write(text)
-        self._take(edit, text)
-        for other in tuple(self.file.readers):
-            if other is not self:
-                other._follow(edit, text)
-
-    def lead(self, text: str) -> None:
-        """The file, which holds this text, is at this workbench's step from now on. Workbenches of
-        other steps, in this notebook or another, keep what stands on them.
-        """
-        if self.step is not None and self.edits.step != self.step.name:
-            self.add(Edit(0, text, note=at_step(self.step.name), step=self.step.name))
-        for reader in self.file.readers:
-            reader._say_place()
-
-    @property
-    def elsewhere(self) -> str:
-        """The step at which the file is worked on, if it isn't this workbench's; or ""."""
-        at = self.edits.step if self.step is not None else ""
-        return "" if self.step is not None and at == self.step.name else at
-
-    def _say_place(self) -> None:
-        """Say where the file is worked on, if that has changed. What stood here is kept."""
-        if (place := self.elsewhere) == self.place:
-            return
-        self.place = place
-        if place:
-            self._keep_unknown(self.text, f"before the file went on at {place}")
-        self.say({"type": "place", "elsewhere": place})
-
-    def _follow(self, edit: str, text: str) -> None:
-        """The file has another text: it is shown, unless it is another step's."""
-        self._say_place()
-        if text != self.text and not self.place:
-            self._take(edit, text)
 
     def _keep_unknown(self, text: str, note: str) -> None:
         """A text makes room for another: the history has it."""
@@ -377,12 +355,6 @@ class Conversation:
         """The reader wants the book's text of the step."""
         if self.step is not None:
             self.put(self.step.book, f"the book's {self.step.name}")
-
-    def _say_step(self) -> None:
-        """The step has become another: something was kept."""
-        for reader in self.file.readers:
-            if reader.step is not None:
-                reader.say({"type": "step", **(reader._step_state() or {})})
 
     def _take(self, edit: str, text: str) -> None:
         """Take over a text that is in the file, or should be."""
@@ -593,22 +565,21 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the text in the history, unless its figures are those of the edit before it:
-        whether it is right, its speed, N, what binds it, bundles and registers.
-        A right text that reaches the step's first par is kept as the step's, if it is its fastest.
-        While the file is at another step, nothing is.
-        """
-        if self.elsewhere:
-            return
+        """Keep the text that was answered in the history."""
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
-        if code is None or verdict is None or "card" not in code:
-            return
-        clocks, card = self.answers["clocks"], code["card"]
+        if code is not None and verdict is not None and "card" in code:
+            self.note_edit(code["card"], verdict["right"], self.answers["clocks"])
+
+    def note_edit(self, card: Message, right: bool, clocks: Message) -> None:
+        """Keep the text in the history, with these parts of its answer, unless its figures are
+        those of the edit before it: whether it is right, its speed, N, what binds it, bundles and
+        registers.
+        """
         gflops = clocks.get("gflops", 0.0)
         made = Edit(
             number=0,
             text=self.text,
-            right=verdict["right"],
+            right=right,
             gflops=gflops,
             n=clocks["size"][0] if gflops else 0,
             bound=clocks.get("bound", ""),
@@ -616,33 +587,11 @@ class Conversation:
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
             note=self.note,
-            step=self.step.name if self.step is not None else "",
         )
         self.note = ""
+        self._read_history()
         if not self.edits or _figures(self.edits[-1]) != _figures(made):
             self.add(made)
-        if self.step is not None and made.right and made.n == self.step.n:
-            self.keep_step(made.text, made.gflops)
-        for reader in self.file.readers:
-            _call(reader.noted)
-
-    def keep_step(self, text: str, gflops: float) -> None:
-        """Keep a right text as the step's if it reaches the first par, and is the fastest."""
-        assert self.step is not None
-        best = self.edits.kept(self.step.name)
-        if gflops < self.step.pars.right or (best and best.gflops >= gflops):
-            return
-        with self._history_said():
-            self.edits.keep(self.step.name, text, gflops)
-        self._say_history()
-        self._say_step()
-
-    def bring_back(self, texts: dict[str, StepText]) -> None:
-        """Keep what a saved notebook holds of steps of which the history keeps nothing."""
-        with self.lock, self._history_said():
-            for step, held in texts.items():
-                self.edits.bring_back(step, whole_letters(held.text), held.kept, BROUGHT)
-        self._say_history()
 
     def _keep(self, text: str, note: str) -> None:
         """Keep a text of which nothing is known but where it came from."""
@@ -654,10 +603,18 @@ class Conversation:
             self.edits.add(edit)
         self._say_history()
 
+    def _read_history(self) -> None:
+        """Read the history, if another workbench has written it."""
+        if self.edits.news():
+            self._say_history()
+
     def _say_history(self) -> None:
-        for reader in self.file.readers:
-            if reader.edits is self.edits:
-                reader.say({"type": "history", "entries": reader._history()})
+        """The history has grown: tell pages, and what shows the step's text."""
+        self.say({"type": "history", "entries": self._history()})
+        if (kept := self._kept()) != self.kept:
+            self.kept = kept
+            self.say({"type": "step", **(self._step_state() or {})})
+        _call(self.noted)
 
     @contextmanager
     def _history_said(self) -> Iterator[None]:
@@ -685,7 +642,7 @@ class Conversation:
         """A view of the kernel is wanted, or the picture of the climb."""
         view = str(message["view"])
         if view == CLIMB:
-            picture = own_climb(self.edits).to_html()
+            picture = own_climb(histories(self.file.path.parent)).to_html()
             answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
             self.say(answer | {"picture": picture})
             return
@@ -726,29 +683,17 @@ class Conversation:
         and is answered. A text that couldn't be written is tried again.
         """
         with self.lock:
+            self._read_history()
             text = self.file.news()
-            if text is None and self.file.problem and not self.elsewhere:
+            if text is None and self.file.problem:
                 self._write(self.text)
                 if not self.file.problem:
-                    for reader in self.file.readers:
-                        reader.say({"type": "saved", "edit": reader.edit})
-            if text is not None:
-                for reader in tuple(self.file.readers):
-                    reader._changed_outside(text)
-            self._say_place()
-
-    def _changed_outside(self, text: str) -> None:
-        if text == self.text or self.elsewhere:
-            return
-        self._keep_unknown(self.text, "before the file was changed outside")
-        self.files += 1
-        self._follow(f"file-{self.files}", text)
-        self.note = "changed outside"
-
-
-def whole_letters(text: str) -> str:
-    """A text without halves of letters, as a page may send them, which no file can hold."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                    self.say({"type": "saved", "edit": self.edit})
+            if text is not None and text != self.text:
+                self._keep_unknown(self.text, "before the file was changed outside")
+                self.files += 1
+                self._take(f"file-{self.files}", text)
+                self.note = "changed outside"
 
 
 def _call(acts: list[Callable[[], None]]) -> None:

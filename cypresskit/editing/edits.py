@@ -5,9 +5,8 @@ last one. An edit is kept once it is known whether it is right and how fast: not
 but each text whose figures (right or wrong, speed and N, what binds, bundles, registers) aren't
 those of the one before. Two attempts at the same thing
 that are both wrong, within seconds, are one. A text that was changed outside, or never reached the
-file, is kept without being judged. A text that a step of the climb keeps bears the step's name, and
-stays. All workbenches on a file share its history, those of other processes, too: the file is read
-anew before it is written.
+file, is kept without being judged, until it is. All workbenches on a file share its history, those
+of other processes, too: the file is read anew before it is written.
 """
 
 import fcntl
@@ -15,7 +14,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.tables import elided, quantity
 
-MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
+MOST = 300  # edits that are kept; of older ones, the fastest
 LARGEST = 64 << 20  # bytes of a history
 BURST = 15.0  # seconds within which wrong attempts are one
 LETTERS = 48  # of a line that is quoted
@@ -40,8 +39,6 @@ class Edit:
     judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
     ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
     typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
-    ``step``: the step of the climb on whose workbench it was made, or ""; ``kept``, whether
-    that step keeps it.
     """
 
     number: int
@@ -56,8 +53,6 @@ class Edit:
     note: str = ""
     time: float = 0.0
     change: str = ""
-    step: str = ""
-    kept: bool = False
 
     @property
     def judgement(self) -> str:
@@ -80,7 +75,7 @@ class Edits(Sequence[Edit]):
         self.path = path
         self.rows: list[Edit] = []
         self._stamp: object = ...  # of the file when it was last read or written
-        self._read_anew()
+        self.news()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -99,46 +94,22 @@ class Edits(Sequence[Edit]):
         """The latest edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
-    @property
-    def step(self) -> str:
-        """The step at which the file was worked on last, in whichever notebook, or ""."""
-        self._read_anew()
-        return next((edit.step for edit in reversed(self.rows) if edit.step), "")
-
-    def kept(self, step: str) -> Edit | None:
-        """The fastest text that a step of the climb keeps, the latest of equals, or None."""
-        own = [edit for edit in self.rows if edit.kept and edit.step == step]
+    def fastest(self, n: int, least: float = 0.0) -> Edit | None:
+        """The fastest correct edit timed at m = n = k = ``n``, the latest of equals; or None, where
+        none reaches ``least`` Gflop/s.
+        """
+        own = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
-    def keep(self, step: str, text: str, gflops: float) -> Edit:
-        """Keep a right text as a step's: the edit that is kept, or its latest one, bears the step's
-        name, or a new one does. The step's other texts stay. Raises ``OSError`` as ``add`` does.
+    def take_in(self, edits: Iterable[Edit]) -> None:
+        """Keep the edits of another history, too, in the order of their times; those that are here
+        already once. Raises ``OSError`` as ``add`` does.
         """
         with self._change():
-            texts = (edit for edit in self.rows if edit.text == text)
-            free = [edit for edit in texts if not edit.kept or edit.step == step]
-            known = max(free, key=lambda edit: (edit.kept, edit.number), default=None)
-            if known is None:
-                kept = self._append(Edit(0, text, right=True, gflops=gflops, step=step, kept=True))
-            else:
-                kept = replace(known, right=True, gflops=gflops, step=step, kept=True)
-                self.rows[self.rows.index(known)] = kept
-        return kept
-
-    def counting(self, step: str) -> Edit | None:
-        """The text that counts as a step's: the one that it keeps; until it keeps one, the latest
-        that was judged there or brought back; or None.
-        """
-        own = (edit for edit in reversed(self.rows) if edit.step == step)
-        return self.kept(step) or next((edit for edit in own if edit.note != at_step(step)), None)
-
-    def bring_back(self, step: str, text: str, kept: bool, note: str) -> None:
-        """Keep a text of a step that has none here, or keeps none and did ``kept`` this one; not
-        judged. Raises ``OSError`` as ``add`` does.
-        """
-        with self._change():
-            if self.kept(step) is None and (kept or self.counting(step) is None):
-                self._append(Edit(0, text, note=note, step=step, kept=kept))
+            all_edits = {(edit.text, edit.time): edit for edit in (*self.rows, *edits)}
+            rows = sorted(all_edits.values(), key=lambda edit: edit.time)
+            self.rows = [replace(edit, number=n) for n, edit in enumerate(rows, 1)]
+            self._drop()
 
     def stand_in(self, text: str | None) -> None:
         """Keep a text that can't be written into the kernel's file, in place of the one before it
@@ -150,8 +121,9 @@ class Edits(Sequence[Edit]):
                 self._append(Edit(0, text, note=UNWRITTEN))
 
     def add(self, edit: Edit) -> Edit:
-        """Keep an edit, with the next number. Raises ``OSError`` if it can't be written; it is kept
-        in memory all the same, and written with the next one.
+        """Keep an edit, with the next number, or in place of the last one, if that has this text
+        and isn't known to be right. Raises ``OSError`` if it can't be written; it is kept in memory
+        all the same, and written with the next one.
         """
         with self._change():
             return self._append(edit)
@@ -161,23 +133,27 @@ class Edits(Sequence[Edit]):
         now = edit.time or time.time()
         number = last.number + 1 if last else 1
         edit = replace(edit, number=number, time=round(now, 1))
+        if last is not None and not last.right and last.text == edit.text:
+            note = edit.note if last.note == UNWRITTEN else last.note or edit.note
+            self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
+            return self.rows[-1]
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
             self.rows.remove(last)
         if self.rows:
             edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
         self.rows.append(edit)
-        while len(self.rows) > MOST:
-            self._drop()
+        self._drop()
         return edit
 
     def _drop(self) -> None:
-        """Forget one of the older half that no step keeps: one that isn't known to be right, or the
+        """Forget what is too much, of the older half: what isn't known to be right, then the
         slowest.
         """
-        older = [edit for edit in self.rows[: len(self.rows) // 2] if not edit.kept]
-        older = older or self.rows[:1]
-        self.rows.remove(min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number)))
+        while len(self.rows) > MOST:
+            older = self.rows[: len(self.rows) // 2]
+            worst = min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number))
+            self.rows.remove(worst)
 
     # -- the file
 
@@ -187,17 +163,18 @@ class Edits(Sequence[Edit]):
         if self.path is None:
             yield
             return
-        with _locked(self.path.parent):
-            self._read_anew()
+        with locked(self.path.parent):
+            self.news()
             yield
             self.save()
 
-    def _read_anew(self) -> None:
-        """Read the file, if another process has written it."""
+    def news(self) -> bool:
+        """Read the file, if another workbench has written it. Returns whether that was so."""
         if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
-            return
+            return False
         self._stamp = stamp
         self.rows = _read(self.path)
+        return True
 
     def save(self) -> None:
         """Write the file. Raises ``OSError``."""
@@ -213,15 +190,9 @@ class Edits(Sequence[Edit]):
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            kept = f"  saved as your step {edit.step}" if edit.kept else ""
-            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}{kept}  {edit.note}"
+            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {edit.note}"
             lines.append(line.rstrip())
         return "\n".join(lines)
-
-
-def at_step(step: str) -> str:
-    """The note of a text with which a step began."""
-    return f"at {step}"
 
 
 def change_between(before: str, after: str) -> str:
@@ -259,7 +230,7 @@ def history_path(path: Path) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Alone among all processes that change histories in a folder."""
     try:
         number = os.open(folder, os.O_RDONLY)
@@ -301,13 +272,12 @@ def _read(path: Path) -> list[Edit]:
 
 def _is_sound(edit: Edit) -> bool:
     """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note, edit.change, edit.step)
+    texts = (edit.text, edit.bound, edit.note, edit.change)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)
         and all(type(value) is int for value in wholes)
         and isinstance(edit.right, bool | None)
-        and type(edit.kept) is bool
         and all(
             isinstance(value, int | float) and math.isfinite(value)
             for value in (edit.gflops, edit.time)

@@ -1,6 +1,7 @@
 // The history of edits: a dot for each, as high as it is fast. Hover says what it changed, and a click
 // goes back to its text.
 import {make} from "../draw/shell.js"
+import {arrowTo, keepKey} from "./arrows.js"
 
 const HIGH = 68
 const HINT = "Hover to see a change. Click to bring its text back."
@@ -114,19 +115,17 @@ export class History {
   }
 
   press(event) {
-    if (!this.entries.length || event.altKey || event.ctrlKey || event.metaKey) return
-    const last = this.entries.length - 1
-    const at = this.at ?? last
-    const moves = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last}
-    if (event.key in moves) {
-      this.at = Math.max(0, Math.min(moves[event.key], last))
+    if (!this.entries.length) return
+    const at = this.at ?? this.entries.length - 1
+    const place = arrowTo(event, [this.entries], [0, at])
+    if (place) {
+      this.at = place[1]
       this.mark()
-      this.tell(this.at)
       this.box.querySelectorAll(".ckw-dot")[this.at].scrollIntoView({block: "nearest"})
-    } else if (event.key === "Enter") this.goBack(at)
-    else return
-    event.preventDefault()
-    event.stopPropagation()
+    } else if (event.key === "Enter") {
+      this.goBack(at)
+      keepKey(event)
+    }
   }
 }
 

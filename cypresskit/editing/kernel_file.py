@@ -5,11 +5,10 @@ A text that can't be written is kept in its history meanwhile (``edits``).
 
 import errno
 import stat
-import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from cypresskit.files.atomic import file_stamp, replace_file, save_file
 from cypresskit.il.parser import MAX_TEXT
@@ -22,8 +21,7 @@ WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 class KernelFile:
     """The file at ``path``, and what it was last seen to hold (``text``).
 
-    ``problem`` says why the text that was last saved isn't in it, or is "". ``readers`` are those
-    whom it concerns, who hold ``lock`` while they use it.
+    ``problem`` says why the text that was last saved isn't in it, or is "".
 
     Raises ``OSError`` if it can't be read, ``ValueError`` if it is too long or isn't text.
     """
@@ -33,8 +31,6 @@ class KernelFile:
         self.stamp = file_stamp(self.path)
         self.text = read_text(self.path)
         self.problem = ""
-        self.lock = threading.RLock()
-        self.readers: list[Any] = []
 
     def news(self) -> str | None:
         """The text that somebody else has put into the file since it was last seen, or None: so it
@@ -52,6 +48,13 @@ class KernelFile:
             return None
         self.text = text
         return text
+
+    def written(self) -> float:
+        """When the file was written last, in seconds since 1970; 0 for none."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def write(self, text: str) -> str | None:
         """Put a text into the file, at once and whole. Returns what somebody else had put there in
@@ -131,3 +134,8 @@ def begin_file(path: str | Path, text: str) -> bool:
         return False
     save_file(path, text)
     return True
+
+
+def whole_letters(text: str) -> str:
+    """A text without halves of letters, as a page may send them, which no file can hold."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -3,10 +3,11 @@ line that made it. Ideas beside the climb (steps on lines of their own) are left
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.step_files import kept_edit
 from cypresskit.editing.steps import CLOSE, STEPS
 from cypresskit.il.cursor import without_remark
 from cypresskit.tables import quantity
@@ -15,18 +16,22 @@ PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 ORDER = "the same lines in another order"
 
 
-def own_climb(edits: Edits) -> Climb:
-    """The climb in a history, its figures in a sentence."""
-    steps = list(_steps(edits))
+def own_climb(histories: Mapping[str, Edits]) -> Climb:
+    """The climb in the histories of steps, by their names; its figures in a sentence."""
+    steps = list(_steps(histories))
     if not steps:
         return Climb(
             "No step is saved yet: a correct kernel is, once it reaches the step's first target.",
             (),
         )
     (first, begin), (last, end) = steps[0], steps[-1]
-    latest = max(edit.number for _, edit in steps)
-    between = [e for e in edits if e.right is not None and begin.number < e.number <= latest]
-    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(len(between), 'edit')}"
+    judged = [
+        edit.number <= kept.number
+        for step, kept in steps[1:]
+        for edit in histories[step]
+        if edit.right is not None
+    ]
+    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(sum(judged), 'edit')}"
     if first == last:
         speeds = f"{end.gflops:,.0f} Gflop/s"
     sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the record of 2010, {PAPER:,}"
@@ -40,11 +45,11 @@ def own_climb(edits: Edits) -> Climb:
     return Climb(sentence, bars)
 
 
-def _steps(edits: Edits) -> Iterator[tuple[str, Edit]]:
+def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[str, Edit]]:
     """The steps of the climb that are kept, each faster than the one before."""
     before = 0.0
     for step in STEPS.values():
-        edit = edits.kept(step.name)
+        edit = kept_edit(histories[step.name], step) if step.name in histories else None
         if step.climbs and edit is not None and edit.gflops > CLOSE * before:
             yield step.name, edit
             before = edit.gflops

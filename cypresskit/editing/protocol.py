@@ -10,10 +10,12 @@ The page says:
 ``hello``: unsent
     The page is there; the answer is ``state``. ``unsent``: by file, what a page had when nobody
     heard it any more, ``{text, base}`` with the text that it was made of.
-``text``: edit, text, base
-    The reader changed the text. ``edit`` names this text: whatever the page chose, never used
-    twice. Each ``answer`` carries it back, and the page drops answers to older texts. ``base`` is
-    the ``edit`` of the text that was changed. Nothing but a reader's hand makes a page say this.
+``text``: edit, text, base, typed
+    The reader changed the text, at ``typed``, in milliseconds since 1970: of two texts at once the
+    later one counts, and the other is in the history. ``edit`` names this text: whatever the page
+    chose, never used twice. Each ``answer`` carries it back, and the page drops answers to older
+    texts. ``base`` is the ``edit`` of the text that was changed. Nothing but a reader's hand makes
+    a page say this.
 ``shown``: edit
     The page shows a text that came in ``state`` or ``text``, and wants its answers. A workbench
     that no page asks works on nothing: its cell may be gone.
@@ -29,12 +31,12 @@ The page says:
 
 Whoever answers says:
 
-``state``: name, file, text, edit, words, parts, history, problem, step, elsewhere
+``state``: name, file, text, edit, words, parts, history, problem, step
     All that a page needs to begin: the file's name and its whole path, its text, what the
     language's words mean (``pure_answers.words``; ``beside``: what this launch puts into them),
     which parts of an answer can come (without a clock, "text" and "code" alone), the history, the
-    problem of ``heard``, the ``step`` of the climb, or None, and ``elsewhere`` of ``place``. Only
-    the page that said ``hello`` hears it.
+    problem of ``heard``, and the ``step`` of the climb, or None. Only the page that said ``hello``
+    hears it.
 ``heard``: edit, saved, problem
     The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
     where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
@@ -63,10 +65,7 @@ Whoever answers says:
     another page on the same file, or an entry or the book's text was asked for. The page says
     ``shown``, and never sends it back. A page whose reader has typed meanwhile sends that instead.
 ``step``: ...
-    The step of ``state`` is another: a text was kept (``kept``, as an entry).
-``place``: elsewhere
-    The step at which the file is worked on, if that is another one's: the page keeps its text, and
-    says so. A ``text`` that it sends brings the file to its own step. Or "".
+    The step of ``state`` is another: it keeps a faster text (``kept``, as an entry).
 ``history``: entries
     The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
 ``gone``

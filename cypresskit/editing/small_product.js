@@ -2,6 +2,7 @@
 // its row of A and its column of B, and the sum is written out; a wrong element is orange, with what
 // belongs there.
 import {make} from "../draw/shell.js"
+import {arrowTo} from "./arrows.js"
 
 const APART = "A small product that you can check by hand. Other products are tested, too."
 
@@ -97,12 +98,7 @@ export class SmallProduct {
   }
 
   press(event) {
-    const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
-    const step = steps[event.key]
-    if (!step || !event.target.dataset.at) return
-    const [row, column] = event.target.dataset.at.split(",").map(Number)
-    this.elements[row + step[0]]?.[column + step[1]]?.focus()
-    event.preventDefault()
-    event.stopPropagation()
+    const place = arrowTo(event, this.elements, event.target.dataset.at.split(",").map(Number))
+    if (place) this.elements[place[0]][place[1]].focus()
   }
 }

@@ -102,7 +102,7 @@ export class StepHead {
   }
 
   showPars() {
-    const {pars, within, kept, brought, hint, elsewhere, blocks = []} = this.step
+    const {pars, within, kept, brought, hint, begun, blocks = []} = this.step
     this.pars.replaceChildren()
     const speed = this.right ? (this.gflops ?? 0) : 0
     for (const [words, target] of this.targets) {
@@ -118,7 +118,7 @@ export class StepHead {
       const from = brought ? `, ${brought}` : ""
       make(this.pars, "b", {class: "ckw-kept"}, `Saved as your step ${this.step.name}${own}${from}`)
     }
-    if (elsewhere) make(this.pars, "span", {}, elsewhere)
+    if (begun) make(this.pars, "span", {}, begun)
     this.hint.replaceChildren()
     make(this.hint, "summary", {}, "Hint")
     makeSentence(this.hint, "p", {}, hint)

@@ -1,8 +1,8 @@
 """The steps of the climb: one idea after the other, each typed into the same kernel.
 
 A step is data: what it is about, how its kernel is launched and timed, and what it is asked to
-reach. ``ck.workbench(step="02")`` opens one; what a reader made of it is an entry of the history of
-the kernel's file (``edits``). Lessons and checks read the same table.
+reach. ``ck.workbench(step="02")`` opens one; what a reader types for it is in a file of its own
+(``step_files``). Lessons and checks read the same table.
 """
 
 import json
@@ -21,7 +21,6 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import author
 from cypresskit.published import kernel as published
 
-FILE = "my_kernel.il"  # where a reader's kernel is
 FIRST = "00"  # the step that every reader begins with
 SIDES = re.compile(r"block_(\d+)x(\d+)")
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's text
@@ -76,6 +75,11 @@ class Step:
     n: int = REFERENCE
     old_c: bool = False
     climbs: bool = True
+
+    @property
+    def file(self) -> str:
+        """The name of the file with what the reader types for it."""
+        return f"{self.name}.il"
 
     @property
     def pars(self) -> Pars:

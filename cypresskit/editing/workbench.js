@@ -23,7 +23,6 @@ const UNOPENED =
   "run this cell again: your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const GO_ON = "Continue here"
 const GUESS = "Which line costs the most? Click its number."
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MOST_SET = 8 // lines that set a register that are named
@@ -118,7 +117,6 @@ class Workbench {
     else if (message.type === "saved") this.heard({saved: true})
     else if (message.type === "history") this.history.show(message.entries)
     else if (message.type === "step") this.step?.show(message)
-    else if (message.type === "place") this.showPlace(message.elsewhere)
     else if (message.type === "trouble") this.say(message.message, true)
   }
 
@@ -137,8 +135,6 @@ class Workbench {
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
-    this.elsewhere = make(host, "p", {class: "ckw-elsewhere", role: "status", hidden: ""})
-    page.before(this.elsewhere)
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.passed = make(page, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
@@ -179,7 +175,6 @@ class Workbench {
     this.editor.begin(state.text)
     this.history.show(state.history)
     this.showUnsaved(state.problem ?? "")
-    this.showPlace(state.elsewhere)
     keepUnsent(this.place, null)
     this.takeOver(state)
   }
@@ -222,7 +217,6 @@ class Workbench {
   /** The kernel was started anew, or the widget was made again: what is here goes on. */
   resume(state) {
     this.history.show(state.history)
-    this.showPlace(state.elsewhere)
     if (this.typed) this.send()
     else this.takeOver(state)
   }
@@ -237,6 +231,7 @@ class Workbench {
   changed() {
     if (this.opened) this.touched = true
     this.typed = true
+    this.typedAt = Date.now()
     this.step?.begin()
     keepUnsent(this.place, {base: this.known, text: this.editor.text})
     this.age()
@@ -266,7 +261,8 @@ class Workbench {
     const base = this.edit
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
-    if (!this.post({type: "text", edit: this.edit, text, base})) return
+    const typed = this.typedAt
+    if (!this.post({type: "text", edit: this.edit, text, base, typed})) return
     this.host.setAttribute("aria-busy", "true")
     this.silence = setTimeout(() => {
       this.note(UNHEARD)
@@ -311,23 +307,6 @@ class Workbench {
   showUnsaved(problem) {
     if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
     this.unsaved.hidden = !problem
-  }
-
-  /** Say that the file is at another step now, whose workbench has it. */
-  showPlace(step) {
-    this.elsewhere.hidden = !step
-    this.elsewhere.replaceChildren()
-    if (!step) return
-    const {name, step: own} = this.state
-    make(
-      this.elsewhere,
-      "span",
-      {},
-      `${name} is open at step ${step}, on another workbench. This is your step ${own.name}, as you left it. `,
-    )
-    const button = make(this.elsewhere, "button", {type: "button"}, GO_ON)
-    button.title = `Put this text into ${name}, as typing here does. What it holds stays in the history.`
-    button.addEventListener("click", () => this.send())
   }
 
   /** Show a text that came from elsewhere, unless the reader has typed meanwhile: then what is

@@ -11,25 +11,26 @@ from typing import Any
 
 from cypresskit.draw.climb_picture import REFERENCE, Climb
 from cypresskit.editing import measured_answers, page_files, pure_answers
-from cypresskit.editing.conversation import BROUGHT, Conversation
-from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.pure_answers import Answer
-from cypresskit.editing.steps import (
-    FILE,
-    FIRST,
-    MIME,
-    STEPS,
-    Step,
-    book_kernel,
-    book_text,
-    saved_texts,
-    step_named,
+from cypresskit.editing.step_files import (
+    BROUGHT,
+    CLIMB,
+    begin_step,
+    bring_back,
+    counting_edit,
+    histories,
+    kept_edit,
+    move_over,
 )
+from cypresskit.editing.steps import MIME, book_kernel, book_text, step_named
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.own import resolve
 from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns, quantity
@@ -55,14 +56,13 @@ def workbench(
     Parameters
     ----------
     file
-        The kernel's file, a path that ends in ``.il``; of a step, ``my_kernel.il`` if not given. If
+        The kernel's file, a path that ends in ``.il``; of step 02, ``climb/02.il`` if not given. If
         there is none, it begins with the text of ``like``, or of the step.
     step
-        A step of the climb, such as ``"02"``: its idea and its targets stand above the code, and a
-        correct kernel that reaches the first target is saved as that step's. A step that was
-        open before goes on with its own last text, another one with that of the step before it. The
-        file is at one step at a time: a workbench of another one keeps what stands on it, says so,
-        and has the file again as soon as somebody types there.
+        A step of the climb, such as ``"02"``: its idea and its targets stand above the code. The
+        fastest correct kernel that reaches the first target is saved as that step's. A new step
+        begins with your fastest correct kernel of the steps before it, and says so; some begin with
+        a kernel of their own.
     text
         What the file shall hold from now on, or of a step the name of the book's kernel that has
         it, such as "block_4x4". What it held stays in its history.
@@ -103,8 +103,9 @@ def workbench(
     if file is None:
         if chosen is None:
             raise TypeError('file is a path, such as "my_kernel.il"; or give a step, as step="02"')
-        file = FILE
-    path = _kernel_path(file)
+        path = Path(CLIMB, chosen.file)
+    else:
+        path = _kernel_path(file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
     if text is not None and not isinstance(text, str):
@@ -114,15 +115,18 @@ def workbench(
         n = n or chosen.n
         known = known or book_kernel(chosen.like)
         text = text and book_text(text)
+    if file is None:
+        path.parent.mkdir(exist_ok=True)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
         )
-    start = text
-    if start is None and chosen is not None:
-        start = chosen.book
-    elif start is None and known is not None:
-        start = known.text
+    start = text or (None if known is None else known.text)
+    if chosen is not None:
+        move_over(path.parent.absolute())
+        bring_back(path, chosen)
+        if text is None:
+            begin_step(path, chosen)
     if start is not None:
         begin_file(path, start)
     elif not path.exists():
@@ -136,33 +140,12 @@ def workbench(
         "step": step,
     }
     bench = Workbench(path.absolute(), settings)
-    at = bench._edits.step
-    brought = None if chosen is None else bench._bring_back(chosen)
     if text is not None:
         bench._conversation.put(text, "given")
-        bench._judge()
-    elif brought is not None:
-        bench._conversation.put(brought, BROUGHT)
-    elif chosen is not None and (begun := _begins_with(bench._edits, chosen, at)) is not None:
-        bench._conversation.put(begun, "")
-    bench._conversation.lead(bench._conversation.text)
-    kept = None if chosen is None else bench._edits.kept(chosen.name)
-    if kept is not None and kept.right is None and kept.text == bench._conversation.text:
+    last = bench.history.known(bench.text)
+    if text is not None or (last is not None and last.note == BROUGHT):
         bench._judge()
     return bench
-
-
-def _begins_with(edits: Edits, step: Step, at: str) -> str | None:
-    """The text with which a step goes on: its own last one, or that of the nearest step before it,
-    or the book's. None: the file's, which is ``at`` this very step.
-    """
-    texts = {edit.step: edit.text for edit in edits if edit.step in STEPS}
-    before = step
-    while before.name not in texts and before.previous:
-        before = STEPS[before.previous]
-    if before.name in texts:
-        return None if before.name == at else texts[before.name]
-    return None if not texts and (step.previous or step.name == FIRST) else step.book
 
 
 def _kernel_path(file: object) -> Path:
@@ -194,9 +177,9 @@ def _kernel_path(file: object) -> Path:
 class Workbench:
     """A kernel's file on the workbench; see ``ck.workbench``.
 
-    Attributes describe the file as it is now; while it is at another step, the text left on this
-    workbench: ``text``; ``kernel``, with which all is done that a kernel of the catalogue is for;
-    ``history``, its edits; ``climb``, a picture of the steps that are kept.
+    Attributes describe the file as it is now: ``text``; ``kernel``, with which all is done that a
+    kernel of the catalogue is for; ``history``, its edits; ``kept``, the one that its step keeps;
+    ``climb``, a picture of what all steps keep.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -229,9 +212,18 @@ class Workbench:
         return self._edits
 
     @property
+    def kept(self) -> Edit | None:
+        """The fastest correct edit that meets the step's target; None for none, and without a
+        step.
+        """
+        step = self._conversation.step
+        return None if step is None else kept_edit(self.history, step)
+
+    @property
     def climb(self) -> Climb:
         """The climb so far as one picture to send round, with buttons that save it."""
-        return own_climb(self.history)
+        folder = self.path.parent
+        return own_climb(histories(folder if self._settings["step"] else folder / CLIMB))
 
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}, {_summary(_pure_answers(self.text, self.path.name))}"
@@ -255,14 +247,15 @@ class Workbench:
             return
         from IPython.display import display
 
-        step = self._conversation.step.name
+        step = self._conversation.step
 
         def bundle() -> dict[str, Any]:
-            edit = self._edits.counting(step)
+            edit = counting_edit(self._edits, step)
             if edit is None:
                 return {HTML: "", PLAIN: ""}
-            held = {"step": step, "text": edit.text, "kept": edit.kept}
-            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step}." if edit.kept else ""}
+            kept = edit == kept_edit(self._edits, step)
+            held = {"step": step.name, "text": edit.text, "kept": kept}
+            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step.name}." if kept else ""}
 
         last = bundle()
         shown = display(last, raw=True, display_id=True)
@@ -277,22 +270,11 @@ class Workbench:
         noted.append(update)
         del noted[:-OUTPUTS]
 
-    def _bring_back(self, step: Step) -> str | None:
-        """Take what the saved notebook holds into a history that keeps nothing of the step: the
-        notebook was moved, and its output will be shown anew. Returns the step's text, or None.
-        """
-        if self._edits.kept(step.name) is not None:
-            return None
-        known = self._edits.counting(step.name)
-        if texts := saved_texts():
-            self._conversation.bring_back(texts)
-        brought = self._edits.counting(step.name)
-        return None if brought is None or brought is known else brought.text
-
     def _judge(self) -> None:
-        """Judge and time the text here and now, and keep it as the step's if it is right."""
+        """Judge and time a step's text here and now, for its history, if that wasn't done yet."""
         step = self._conversation.step
-        if step is None:
+        known = self.history.known(self.text)
+        if step is None or (known is not None and known.right is not None):
             return
         try:
             mine, seen = measured_answers.judged_kernel(
@@ -300,10 +282,9 @@ class Workbench:
             )
         except (ILError, ValueError, TypeError):
             return
-        if not seen.right:
-            return
-        gflops = measured_answers.clocks_answer(mine, step.n).get("gflops", 0.0)
-        self._conversation.keep_step(self.text, gflops)
+        if seen.right:
+            clocks = measured_answers.clocks_answer(mine, step.n)
+            self._conversation.note_edit(vars(kernel_stats(mine)), True, clocks)
 
     def _begin(self) -> Any:
         """The widget, made when it is first shown."""
@@ -323,20 +304,15 @@ def _pure_answers(text: str, name: str) -> dict[str, Answer]:
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     """The conversation about a file with these settings: a cell that is run again goes on with the
-    one there is. Those with other settings go on beside it, with the same text and history.
+    one there is. Those with other settings go on beside it.
     """
     known = _conversations.setdefault(path.resolve(), [])
     for conversation in known:
         if conversation.settings == settings:
             known.append(known.pop(known.index(conversation)))
+            conversation.look()
             return conversation
-    if known:
-        file, edits = known[-1].file, known[-1].edits
-        known[-1].look()
-    else:
-        file = KernelFile(path)
-        edits = Edits(history_path(path))
-    known.append(Conversation(file, edits, settings))
+    known.append(Conversation(KernelFile(path), Edits(history_path(path)), settings))
     while len(known) > BENCHES:
         known.pop(0).close()
     return known[-1]

@@ -110,7 +110,7 @@ def open_bench(message: dict[str, Any]) -> None:
     """
     AnswerInPage.endless = message["endless"]
     step = message["step"] if message["step"] in STEPS else FIRST
-    file = FOLDER / "my_kernel.il"
+    file = FOLDER / STEPS[step].file
     bench = workbench(file, step=step)
     if message["text"] and message["text"] != bench.text:
         bench = workbench(file, step=step, text=message["text"])
