@@ -21,6 +21,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
+from cypresskit.editing.supervisor import SLOW
 from cypresskit.il import dataflow
 from cypresskit.kernels import own
 from cypresskit.kernels.generated import block_kernel
@@ -453,14 +454,14 @@ def test_a_page_hears_when_nothing_more_comes(talk, parts):
     hear = talk.processes[0].hear
     for part in parts:
         hear({"type": "answer", "edit": "a-1", "part": part, "right": False})
-    hear({"type": "done", "edit": "a-1", "parts": ["code", "verdict", "clocks", "replay"]})
+    hear({"type": "done", "edit": "a-1", "parts": talk.processes[0].jobs[-1]["parts"]})
     assert talk.said[-1] == {"type": "done", "edit": "a-1"}
 
 
 def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
     text = TEXT + "; a line\n" * 20_000
     talk.type("a-1", text)
-    talk.talk._give_up()
+    talk.talk.supervisor._end_jobs(SLOW)
     trouble, done = talk.said[-2:]
     assert f" {text.count(chr(10)) + 1:,} lines " in trouble["message"]
     assert done["type"] == "done"
@@ -503,7 +504,9 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
                 part = rng.choice(["code", "verdict", "clocks", "done"])
                 kind = "done" if part == "done" else "answer"
                 before = len(talk.said)
-                talk.processes[0].hear({"type": kind, "edit": edit, "part": part, "parts": []})
+                talk.processes[0].hear(
+                    {"type": kind, "edit": edit, "part": part, "parts": ["view"]}
+                )
                 assert all(m["edit"] == f"a-{typed}" for m in talk.said[before:] if "edit" in m)
         assert {m["edit"] for m in talk.talk.answers.values()} <= {f"a-{typed}"}
         talk.talk.close()
@@ -605,7 +608,7 @@ def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
 def test_what_is_typed_is_in_the_file_at_once(talk):
     talk.type("a-1", TEXT + "; mine\n")
     assert talk.path.read_text() == TEXT + "; mine\n"
-    assert {"type": "heard", "edit": "a-1", "saved": True, "problem": ""} in talk.said
+    assert {"type": "heard", "edit": "a-1", "problem": ""} in talk.said
 
 
 def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
@@ -626,7 +629,7 @@ def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
     assert "; from another editor" in bench.text
 
     talk = bench._conversation
-    talk.start = Silent
+    talk.supervisor.start = Silent
     bench.path.write_text(theirs + "; again\n")
     talk.hear({"type": "hello"})
     assert talk.text == theirs + "; again\n"

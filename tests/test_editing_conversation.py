@@ -1,5 +1,6 @@
 """The conversation: nothing waits for ever, no text is lost, and no answer is of another text."""
 
+import io
 import json
 import os
 import random
@@ -10,19 +11,15 @@ from pathlib import Path
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing import conversation
-from cypresskit.editing.conversation import (
-    CLOSED,
-    FOLLOWS,
-    OVER,
-    SLOW,
-    Conversation,
-    State,
-)
+from cypresskit.editing import conversation, supervisor
+from cypresskit.editing.answer_process import Jobs
+from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.conversation import CLOSED, Conversation
 from cypresskit.editing.edits import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.step_files import BROUGHT, counting_edit, kept_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
+from cypresskit.editing.supervisor import OVER, SLOW
 from cypresskit.il.parser import MAX_TEXT
 
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -170,7 +167,7 @@ class Talk:
     def settle(self, edit, most=200):
         """Let everybody work until the edit is done. Returns in how many steps."""
         for step in range(most):
-            if self.is_done(edit):
+            if self.is_done(edit) and not self.talk.supervisor.jobs:
                 return step
             if speakers := self.speakers():
                 speakers[0].speak()
@@ -258,19 +255,12 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
             talk.path.mkdir()
 
     def replay():
-        talk.talk.hear({"type": "replay", "edit": talk.talk.edit, "row": 0, "column": 0})
+        part = rng.choice([{"part": "replay", "element": [0, 0]}, {"part": "view", "view": "chip"}])
+        talk.talk.hear({"type": "ask", "edit": talk.talk.edit} | part)
 
     def hello():
         talk.talk.hear({"type": "hello"}, talk.said.append)
 
-    went = []
-
-    def go(state, *arguments):
-        before = talk.talk.state
-        Conversation._go(talk.talk, state, *arguments)
-        went.append((before, state))
-
-    talk.talk._go = go
     acts = [type_text] * 4 + [answer] * 8
     acts += [late_answer, late_end, die, hang, broken_page, outside, protect, replay, hello]
     acts += [talk.schedule.next, talk.talk.look]
@@ -288,17 +278,16 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         act()
     talk.settle(last)
 
-    assert talk.talk.state is State.RESTED
-    assert all(after is State.UNASKED or after in FOLLOWS[before] for before, after in went)
+    assert not talk.talk.supervisor.jobs and talk.talk.supervisor.timer is None
     assert talk.talk.edit == last and talk.talk.text == texts[last]
-    process = talk.talk.quick
+    process = talk.talk.supervisor.answerer
     assert process is None or process.alive
     if process is None:
         talk.type("a-last", NAIVE)
         talk.settle("a-last")
         last, texts["a-last"] = "a-last", NAIVE
-        assert talk.talk.quick.alive
-    assert [a for a in talk.actors if a.alive] == [talk.talk.quick]
+        assert talk.talk.supervisor.answerer.alive
+    assert [a for a in talk.actors if a.alive] == [talk.talk.supervisor.answerer]
     if talk.talk.file.problem:
         assert Edits(history_path(talk.path)).known(texts[last])
         heard = [m for m in talk.said if m["type"] == "heard" and m["edit"] == last]
@@ -327,8 +316,8 @@ def test_a_text_that_the_process_never_ends_is_given_up(talk):
     talk.actors[0].speak()
     talk.actors[0].hangs = True
     talk.settle("a-1")
-    assert talk.troubles() == [SLOW.format(lines=NAIVE.count("\n") + 1)]
-    assert talk.talk.quick.alive
+    assert talk.troubles() == [SLOW.replace("{lines}", str(NAIVE.count("\n") + 1))]
+    assert talk.talk.supervisor.answerer.alive
 
 
 def die(actor):
@@ -340,7 +329,7 @@ def hang(actor):
 
 
 @pytest.mark.parametrize(
-    ("fate", "trouble"), [(die, OVER), (hang, SLOW.format(lines=NAIVE.count("\n") + 1))]
+    ("fate", "trouble"), [(die, OVER), (hang, SLOW.replace("{lines}", str(NAIVE.count("\n") + 1)))]
 )
 def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trouble):
     """Whether they end over it, or never begin with it."""
@@ -351,7 +340,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
             fate(speakers[0])
         else:
             talk.schedule.next()
-    assert sum(bool(actor.jobs) for actor in talk.actors) == conversation.MOST_PROCESSES
+    assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_PROCESSES
     assert talk.troubles() == [trouble]
 
 
@@ -363,7 +352,7 @@ def test_prices_that_take_too_long_are_given_up(talk):
     actor.hangs = True
     talk.settle("a-1")
     assert actor.stopped
-    assert talk.troubles() == [conversation.SLOW_PRICES]
+    assert talk.troubles() == [supervisor.SLOW_COSTS]
 
 
 def test_a_process_that_cant_begin_isnt_begun_for_ever(talk):
@@ -372,7 +361,7 @@ def test_a_process_that_cant_begin_isnt_begun_for_ever(talk):
         assert len(talk.actors) < 20
         return talk.actors[-1]
 
-    talk.talk.start = start
+    talk.talk.supervisor.start = start
     talk.type("a-1", NAIVE)
     while any(actor.alive for actor in talk.actors):
         next(actor for actor in talk.actors if actor.alive).die()
@@ -397,16 +386,65 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         for number, pause in enumerate([0.3, 4.0, 0.0]):
             talk.begin(f"a-{number}", NAIVE + f"; {number}\n")
             time.sleep(pause)
-            while (quick := talk.quick) is None or quick.process.poll() is not None:
+            while (quick := talk.supervisor.answerer) is None or quick.process.poll() is not None:
                 time.sleep(0.01)  # the one before is dead, and a new one is being begun
             quick.process.kill()
         done.clear()
         talk.begin("a-last", NAIVE + "; last\n")
         assert done.wait(200)
         assert talk.answers["verdict"]["right"]
-        assert talk.quick.process.poll() is None
+        assert talk.supervisor.answerer.process.poll() is None
     finally:
         talk.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypatch):
+    """The law of the process itself: costs give way to other jobs, and all of them end."""
+    rng = random.Random(seed)
+    monkeypatch.setattr("cypresskit.editing.answering.PAUSE", 0.0)
+    monkeypatch.setattr("cypresskit.editing.answering.Case", Brief)
+    monkeypatch.setattr(Jobs, "_read", lambda *_: None)
+    jobs = Jobs(io.BytesIO())
+    said, sent, edit = [], [], 0
+
+    def send():
+        """Another job arrives: of a new text, or of what a reader asks for besides."""
+        nonlocal edit
+        is_new = not edit or rng.random() < 0.1
+        edit += is_new
+        parts = ["code", "prices"] if is_new else rng.choice([["replay"], ["view"]])
+        sent.append({"edit": edit, "parts": parts, "element": [0, 0]})
+        jobs.waiting.append(sent[-1])
+
+    for step in range(200):
+        for _ in range(rng.randint(0, 2) if step < 40 else 0):
+            send()
+        if jobs.waiting:
+            job = jobs.next()
+            if left := answer_job(job, JobMemory(), said.append, jobs):
+                jobs.put_back(job | {"parts": left})
+    assert not jobs.waiting, "a job is interrupted for ever"
+    ended = [
+        message["parts"][-1]
+        for message in said
+        if (message["type"], message["edit"]) == ("done", edit)
+    ]
+    assert sorted(ended) == sorted(job["parts"][-1] for job in sent if job["edit"] == edit)
+
+
+class Brief:
+    """In the place of a case: each part is made at once."""
+
+    unpriced = False
+
+    def __init__(self, job, memory, others):
+        pass
+
+    def code(self):
+        return {}
+
+    text = verdict = clocks = prices = replay = view = replay_place = code
 
 
 # -- no text is lost
@@ -438,7 +476,6 @@ def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monke
     for number in (1, 2):
         talk.type(f"a-{number}", NAIVE + f"; mine {number}\n")
         heard = [message for message in talk.said if message["type"] == "heard"][-1]
-        assert not heard["saved"]
         assert words in heard["problem"] and str(talk.path) in heard["problem"]
     talk.talk.hear({"type": "hello"})
     assert talk.said[-1]["problem"] == heard["problem"]
@@ -447,7 +484,7 @@ def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monke
     assert talk.said[-1]["type"] == "state"
     mend()
     talk.talk.look()
-    assert {"type": "saved", "edit": "a-2"} in talk.said
+    assert talk.said[-1] == {"type": "heard", "edit": "a-2", "problem": ""}
     assert talk.path.read_text() == NAIVE + "; mine 2\n"
     assert not talk.talk.edits.rows, "it is in the file"
 
@@ -456,7 +493,7 @@ def test_a_file_that_becomes_a_folder_isnt_called_saved(talk):
     talk.path.unlink()
     talk.path.mkdir()
     talk.type("a-1", NAIVE)
-    assert not next(m for m in talk.said if m["type"] == "heard")["saved"]
+    assert next(m for m in talk.said if m["type"] == "heard")["problem"]
 
 
 def into_pipe(path):
@@ -486,7 +523,7 @@ def test_what_is_no_text_is_neither_written_nor_waited_for(talk, become):
     typing.join(20)
     assert not typing.is_alive()
     heard = next(m for m in talk.said if m["type"] == "heard")
-    assert not heard["saved"] and str(talk.path) in heard["problem"]
+    assert str(talk.path) in heard["problem"]
     assert held is None or talk.path.read_bytes() == held
     assert Edits(history_path(talk.path)).known(NAIVE + "; mine\n")
     talk.path.unlink()
@@ -680,7 +717,7 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         right = chance.random() < 0.7
         size = [STEPS[step].n] * 3
         talk = bench._conversation
-        talk.start = Actor
+        talk.supervisor.start = Actor
         talk.begin(f"a-{number}", text)
         talk.note_edit(CARD, right, {"gflops": gflops, "size": size, "bound": "ALU"})
         talk.close()
@@ -771,7 +808,7 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
     )
     bench = ck.workbench(step="01b")
     talk = bench._conversation
-    talk.start = Actor
+    talk.supervisor.start = Actor
     bench._hand_in()
     assert MIME not in shown[0], "nothing was typed"
     wanted = []
@@ -818,7 +855,7 @@ def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeyp
 def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
     history = Edits(history_path(talk.path.with_name(STEPS["00"].file)))
     history.add(Edit(0, NAIVE, right=True, gflops=45.2, n=STEPS["00"].n))
-    talk.talk.hear({"type": "play", "edit": talk.talk.edit, "view": "climb"})
+    talk.talk.hear({"type": "ask", "part": "view", "edit": talk.talk.edit, "view": "climb"})
     answer = talk.said[-1]
     assert (answer["part"], answer["edit"]) == ("view", talk.talk.edit)
     assert "45 Gflop/s" in answer["picture"] and 'download="climb.svg"' in answer["picture"]
@@ -859,7 +896,7 @@ def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch)
     bench = ck.workbench("my.il", like="sgemm_naive")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    bench._conversation.start = Actor
+    bench._conversation.supervisor.start = Actor
     bench._conversation.begin("a-1", NAIVE + "; mine\n")
     assert (tmp_path / "my.il").read_text() == NAIVE + "; mine\n"
     bench._conversation.close()
@@ -869,7 +906,7 @@ def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch)
 
 
 def test_a_page_that_speaks_hears_though_newer_ones_came(talk):
-    pages = [[] for _ in range(conversation.PAGES + 1)]
+    pages = [[] for _ in range(conversation.MAX_PAGES + 1)]
     for page in pages:
         talk.talk.hear({"type": "hello"}, page.append)
     assert [[m["type"] for m in page] for page in pages] == [["state"]] * len(pages)
@@ -979,7 +1016,8 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
         talk = bench._conversation
         if talk not in talks:
             talks.add(talk)
-            talk.start, talk.later = start_for(talk), Schedule().later
+            own = talk.supervisor
+            own.start, own.later = start_for(talk), Schedule().later
             monkeypatch.setattr(talk, "_watch", lambda: None)
         cell = rng.choice("ab")
         if cell in cells:
@@ -1044,18 +1082,18 @@ def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path
     talks = [bench._conversation for bench in (first, second)]
     said = [[], []]
     for talk, page in zip(talks, said):
-        talk.start = Actor
+        talk.supervisor.start = Actor
         talk.pages.append(page.append)
     assert first._conversation is not second._conversation
     talks[0].begin("a-1", NAIVE + "; from the first\n")
     talks[1].begin("b-1", NAIVE + "; from the second\n")
     assert first.text == second.text == path.read_text() == NAIVE + "; from the second\n"
-    assert [talk.quick.jobs[-1]["n"] for talk in talks] == [128, 256]
+    assert [talk.supervisor.answerer.jobs[-1]["n"] for talk in talks] == [128, 256]
     path.write_text(NAIVE + "; from outside\n")
     for talk, page in zip(talks, said):
         talk.look()
         assert [m["text"] for m in page if m["type"] == "text"][-1] == path.read_text()
-        assert all(m["saved"] for m in page if m["type"] == "heard")
+        assert not any(m["problem"] for m in page if m["type"] == "heard")
     assert [*first.history] == [*second.history]
     kept = [NAIVE + f"; from the {name}\n" for name in ("first", "second")]
     assert [edit.text for edit in first.history] == kept
@@ -1071,6 +1109,6 @@ def test_a_workbench_that_has_ended_says_so_and_that_nothing_is_saved(tmp_path):
     talk.hear({"type": "text", "edit": "a-1", "text": NAIVE + "; late\n"}, page.append)
     assert path.read_text() == NAIVE
     assert [message["type"] for message in page] == ["heard"]
-    assert not page[0]["saved"] and CLOSED in page[0]["problem"]
+    assert CLOSED in page[0]["problem"]
     for bench in benches:
         bench._conversation.close()

@@ -813,7 +813,7 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     page.keyboard.type("wrong")
     page.wait_for_selector(".ckw-term")
     page.locator(".ckw-matrices .ckw-wrong").click()
-    assert page.evaluate("() => channel.heard.at(-1).type") == "replay"
+    assert page.evaluate("() => channel.heard.at(-1).part") == "replay"
     page.hover(".ckw-term")
     assert page.locator(".ckw-slot.ckw-lit").count() == 2, "of all lines that touched the term"
     page.click(".ckw-term")

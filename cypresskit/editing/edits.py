@@ -55,6 +55,11 @@ class Edit:
     change: str = ""
 
     @property
+    def figures(self) -> tuple:
+        """What must differ from the edit before, for both to be in the history."""
+        return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
+
+    @property
     def judgement(self) -> str:
         """Whether C is right, in words."""
         if self.right is None:

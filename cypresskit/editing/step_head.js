@@ -34,12 +34,12 @@ export class StepHead {
       const button = make(this.buttons, "button", {type: "button"}, words)
       button.addEventListener("click", () => {
         this.played.textContent = "Drawing …"
-        this.post({type: "play", view})
+        this.post({type: "ask", part: "view", view})
       })
     }
     const climb = make(this.buttons, "button", {type: "button"}, "Share your climb")
     climb.title = "One picture of the steps that you saved, which you can save as a file"
-    climb.addEventListener("click", () => this.post({type: "play", view: "climb"}))
+    climb.addEventListener("click", () => this.post({type: "ask", part: "view", view: "climb"}))
     const book = make(
       this.buttons,
       "button",
@@ -47,7 +47,13 @@ export class StepHead {
       "Load reference kernel",
     )
     book.title = "Your text stays in the history"
-    book.addEventListener("click", () => this.post({type: "book"}))
+    book.addEventListener("click", () => this.post({type: "reference"}))
+    this.showPars()
+  }
+
+  /** The step saves another text. */
+  showSaved(saved) {
+    this.step = {...this.step, ...saved}
     this.showPars()
   }
 

@@ -110,13 +110,11 @@ class Workbench {
     const ours = message.edit === this.edit
     const current = ours && this.editor.text === this.sent
     if (message.type === "answer" && current) this.answer(message)
-    else if (message.type === "heard" && ours) this.heard(message)
+    else if (message.type === "heard" && ours) this.heard(message.problem)
     else if (message.type === "working" && current) this.works(message.part)
     else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
-    else if (message.type === "saved") this.heard({saved: true})
-    else if (message.type === "history") this.history.show(message.entries)
-    else if (message.type === "step") this.step?.show(message)
+    else if (message.type === "history") this.showHistory(message)
     else if (message.type === "trouble") this.say(message.message, true)
   }
 
@@ -155,7 +153,7 @@ class Workbench {
     const right = make(main, "div", {class: "ckw-right"})
     this.small = new SmallProduct(right, (row, column) => {
       this.asked = true
-      this.post({type: "replay", row, column, edit: this.edit})
+      this.post({type: "ask", part: "replay", element: [row, column], edit: this.edit})
     })
     const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
     this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-prices", role: "status", hidden: ""})
@@ -212,6 +210,12 @@ class Workbench {
     this.history = new History(make(history, "div", {class: "ckw-history"}), {
       recall: (entry) => this.post({type: "recall", entry}),
     })
+  }
+
+  /** The history has changed, and perhaps what the step saves. */
+  showHistory({entries, kept, brought}) {
+    this.history.show(entries)
+    this.step?.showSaved({kept, brought})
   }
 
   /** The kernel was started anew, or the widget was made again: what is here goes on. */
@@ -293,11 +297,11 @@ class Workbench {
     this.showUnsaved(RESTARTED)
   }
 
-  heard({saved, problem = ""}) {
+  heard(problem = "") {
     clearTimeout(this.silence)
     if (this.help.textContent === UNHEARD) this.note("")
     this.showUnsaved(problem)
-    if (!saved || this.editor.text !== this.sent) return
+    if (problem || this.editor.text !== this.sent) return
     this.known = this.sent
     this.typed = false
     keepUnsent(this.place, null)
@@ -456,7 +460,7 @@ class Workbench {
     if (!passed) return
     this.passed.textContent = passed
     this.panels.open("views")
-    this.post({type: "play", view: "climb", edit: this.edit})
+    this.post({type: "ask", part: "view", view: "climb", edit: this.edit})
   }
 
   /** There is something else to be done first. */
