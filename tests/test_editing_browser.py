@@ -15,10 +15,10 @@ import cypresskit as ck
 from cypresskit.draw.scripts import joined
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import Edit, Edits, history_path
+from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
-from cypresskit.editing.steps import book_text, step_texts
+from cypresskit.editing.steps import starter_text, step_texts
 from cypresskit.il import OPCODES
 from cypresskit.kernels.generated import block_kernel
 
@@ -138,7 +138,7 @@ def begin(page, tmp_path):
 
 @pytest.mark.parametrize("step", ["00", "02"])
 def test_a_kernel_that_fits_is_seen_whole_and_of_another_its_loop(begin, page, step):
-    text = book_text(step)
+    text = starter_text(step)
     begin(text)
     page.wait_for_selector(".ckw-slot")
     count = text.count("\n")
@@ -450,7 +450,7 @@ def test_the_page_says_when_nobody_answers(begin, page):
     bench.talk.pages.clear()
     bench.type_in("; times alpha", "", " a")
     page.wait_for_function(
-        "() => document.querySelector('.ckw-note')?.textContent.startsWith('Nobody answers')"
+        "() => document.querySelector('.ckw-note')?.textContent.startsWith('No answer')"
     )
 
 
@@ -684,7 +684,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     pytest.importorskip("anywidget")
     lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
     lab.run_all(page)
-    for text, speed in ((book_text("00"), "45"), (BLOCK_4, "1,0")):
+    for text, speed in ((starter_text("00"), "45"), (BLOCK_4, "1,0")):
         if text != page.input_value(AREA):
             page.evaluate("() => document.querySelector('.ckw-area').select()")
             page.keyboard.insert_text(text)

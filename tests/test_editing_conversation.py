@@ -15,9 +15,9 @@ from cypresskit.editing import conversation, supervisor
 from cypresskit.editing.answer_process import Jobs
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.conversation import CLOSED, Conversation
-from cypresskit.editing.edits import Edit, Edits, history_path
+from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.step_files import BROUGHT, counting_edit, kept_edit
+from cypresskit.editing.step_files import BROUGHT, saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
 from cypresskit.il.parser import MAX_TEXT
@@ -578,7 +578,7 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
     holds what was done last there, its workbenches show that, and nothing else changes it. What
     stands there no more is in its history; and it keeps its fastest correct text.
     """
-    monkeypatch.setattr("cypresskit.editing.edits.BURST", -1.0)  # times are rounded
+    monkeypatch.setattr("cypresskit.editing.edit_history.BURST", -1.0)  # times are rounded
     chance = random.Random(seed)
     benches, held, actor = [], {}, {}
     for step in ("00", "01a", "03") * 2:
@@ -622,8 +622,8 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
         found = Edits(history_path(tmp_path / STEPS[step].file))
         assert left[step] <= {edit.text for edit in found} | {held[step]}
         best = max(texts, key=texts.get, default=None)
-        kept = kept_edit(found, STEPS[step])
-        if best is None or texts[best] < max(STEPS[step].pars.right, 1e-9):
+        kept = saved_edit(found, STEPS[step])
+        if best is None or texts[best] < max(STEPS[step].targets.minimum, 1e-9):
             assert kept is None
         else:
             assert kept.text == best
@@ -646,7 +646,7 @@ def test_the_one_file_of_earlier_editions_is_moved_over_and_nothing_is_lost(
         row = {"number": number, "text": f"il_ps_2_0\n; {at} {number}", "time": float(number)}
         row |= {"right": chance.choice([True, False, None]), "step": step, "kept": False}
         if step and row["right"]:
-            row |= {"kept": True, "gflops": STEPS[step].pars.right + number}
+            row |= {"kept": True, "gflops": STEPS[step].targets.minimum + number}
             row |= {"n": chance.choice([0, STEPS[step].n])}
             kept[step] = row["text"]
         if step:
@@ -676,8 +676,8 @@ def test_the_one_file_of_earlier_editions_is_moved_over_and_nothing_is_lost(
     texts = [text.read_text() for text in files.values() if text.is_file()]
     texts += [edit.text for edits in found.values() for edit in edits]
     assert {row["text"] for row in rows} | {last[at]} <= set(texts)
-    assert all(f"; {step} " in kept_edit(found[step], STEPS[step]).text for step in kept)
-    assert {step: kept_edit(found[step], STEPS[step]).text for step in kept} == kept
+    assert all(f"; {step} " in saved_edit(found[step], STEPS[step]).text for step in kept)
+    assert {step: saved_edit(found[step], STEPS[step]).text for step in kept} == kept
     for step, text in last.items():
         newer = seed % 2 and step == at
         assert files[step].read_text() == ("il_ps_2_0\n; newer" if newer else text)
@@ -704,11 +704,13 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         begun = bench._conversation._step_state()["begun"]
         if before is None:
             nearest = (made[s] for s in chain[1:] if s in made)
-            assert bench.text == next(nearest, STEPS[step].book)
+            assert bench.text == next(nearest, STEPS[step].starter)
         else:
             assert bench.text == before[1]
             assert begun == f"Begun with your {before[0]:,.0f} Gflop/s from step {before[2]}."
-        climbs = [best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].pars.right]
+        climbs = [
+            best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].targets.minimum
+        ]
         if not STEPS[step].previous and climbs:
             assert begun.startswith(
                 f"Your {max(climbs)[0]:,.0f} Gflop/s from step {max(climbs)[2]}"
@@ -783,7 +785,7 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
                 assert state["kept"]["right"] and state["kept"]["gflops"] > 40
                 assert state["brought"] == BROUGHT
     found = {step: Edits(edits.path) for step, edits in here.items()}
-    assert {step: counting_edit(found[step], STEPS[step]).text for step in wanted} == wanted
+    assert {step: submitted_edit(found[step], STEPS[step]).text for step in wanted} == wanted
     assert (
         not seed % 2
         or "; of here" in held.read_text()
@@ -849,7 +851,7 @@ def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeyp
         Path("odd.ipynb").write_text(saved)
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "odd.ipynb"))
     bench = ck.workbench(step="00")
-    assert bench.text == STEPS["00"].book and bench.kept is None
+    assert bench.text == STEPS["00"].starter and bench.kept is None
 
 
 def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
@@ -879,8 +881,8 @@ def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):
     talk.talk.look()
     (kept,) = talk.talk.edits
     assert (kept.text, kept.right) == (NAIVE, None)
-    assert "not judged" in repr(talk.talk.edits)
-    assert "wrong" not in repr(talk.talk.edits)
+    assert "not checked" in repr(talk.talk.edits)
+    assert "incorrect" not in repr(talk.talk.edits)
     (again,) = Edits(history_path(talk.path))
     assert again == kept
 

@@ -1,9 +1,9 @@
-// What keys do in rows of options: arrows move from one to the next, Page Up and Page Down by ten rows,
-// Home to the first, End to the last row, or in a single row to its end.
+// Keys in rows of options: arrows move by one, Page Up and Page Down by ten rows, Home to the first
+// option, End to the last row, or in a single row to its end.
 const PAGE_ROWS = 10
 
-/** The place [row, column] to which a key leads from another, in `rows` of options; or undefined. What
- * it leads to is in the rows, and the key does nothing else.
+/** Return the option [row, column] to which a key moves from another, or undefined for other keys. The
+ * key then does nothing else.
  * @param {KeyboardEvent} event
  * @param {any[][]} rows
  * @param {number[]} from
@@ -28,7 +28,7 @@ export function arrowTo(event, rows, [row, column]) {
   return [to, Math.max(0, Math.min(place[1], rows[to].length - 1))]
 }
 
-/** Let a key do nothing else, neither on the page nor in the notebook around it. */
+/** Keep a key from the page, and from the notebook around it. */
 export function keepKey(event) {
   event.preventDefault()
   event.stopPropagation()

@@ -15,12 +15,12 @@ from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import Message, fault_in_words
-from cypresskit.editing.edits import UNWRITTEN, Edit, Edits
+from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
-from cypresskit.editing.pure_answers import text_answer, words
-from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, kept_edit
+from cypresskit.editing.static_answers import text_answer, words
+from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
 from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Later, Start, Supervisor, Timer
 from cypresskit.editing.views import VIEWS
@@ -183,7 +183,7 @@ class Conversation:
             "name": self.step.name,
             "title": self.step.title,
             "idea": self.step.idea,
-            "pars": asdict(self.step.pars),
+            "targets": asdict(self.step.targets),
             "within": WITHIN,
             "record": self.step.record,
             "hint": self.step.hint,
@@ -199,7 +199,7 @@ class Conversation:
         """What the step saves: ``kept``, as an entry of the history or None; and ``brought``, from
         where, if not from this folder.
         """
-        kept = None if self.step is None else kept_edit(self.edits, self.step)
+        kept = None if self.step is None else saved_edit(self.edits, self.step)
         return {
             "kept": None if kept is None else kept.shown(),
             "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
@@ -297,7 +297,7 @@ class Conversation:
 
     def _load_reference(self, message: Message) -> None:
         if self.step is not None:
-            self.put(self.step.book, f"reference kernel of step {self.step.name}")
+            self.put(self.step.starter, f"reference kernel of step {self.step.name}")
 
     def _recall(self, message: Message) -> None:
         edit = self.edits.find(int(message["entry"]))

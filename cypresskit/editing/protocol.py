@@ -31,7 +31,7 @@ Messages of Python
 ------------------
 ``state``: name, file, text, edit, words, parts, history, problem, step
     All that a page needs to begin: the file's name and path; its text; the meanings of the
-    language's words (``pure_answers.words``; ``beside``: what this launch passes); the parts of
+    language's words (``static_answers.words``; ``beside``: what this launch passes); the parts of
     an answer that can come; the history; the problem, as in ``heard``; and the step, or None. Only
     the page that sent ``hello`` gets it.
 ``heard``: edit, problem
@@ -41,15 +41,15 @@ Messages of Python
 ``answer``: edit, part, ...
     A part of the answer, in the order of ``PARTS``; "view" comes when it is asked for.
 
-    - "text" (``pure_answers.text_answer``): faults and live registers. With faults, no other
+    - "text" (``static_answers.text_answer``): faults and live registers. With faults, no other
       part follows.
-    - "code" (``pure_answers.code_answer``): the compiled code and its statistics.
-    - "verdict" (``measured_answers.verdict_answer``): whether C is correct, and findings; ``small``
+    - "code" (``static_answers.code_answer``): the compiled code and its statistics.
+    - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.
-    - "clocks" (``measured_answers.clocks_answer``): the speed, and what limits it.
-    - "replay" (``measured_answers.replay_answer``): the terms of an element of C: the first
+    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
+    - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
-    - "prices" (``measured_answers.prices_answer``): the cost of each line, once typing pauses.
+    - "prices" (``dynamic_answers.prices_answer``): the cost of each line, once typing pauses.
     - "view": a ``view`` as a ``page`` that plays, or the ``problem``; of the climb, its
       ``picture`` as HTML.
 ``done``: edit
@@ -58,7 +58,7 @@ Messages of Python
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
 ``history``: entries, kept, brought
-    The history has changed (``edits.Edit.shown``), and perhaps what the step saves.
+    The history has changed (``edit_history.Edit.shown``), and perhaps what the step saves.
 ``gone``
     The kernel is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

@@ -1,6 +1,6 @@
-// A, B and C of a product that can be multiplied by head: the element of C under the pointer lights
-// its row of A and its column of B, and the sum is written out; a wrong element is orange, with what
-// belongs there.
+// A, B and C of a product that the reader can check by hand. The element of C under the pointer
+// highlights its row of A and its column of B, and its sum is written out. Incorrect elements are
+// orange.
 import {make} from "../draw/shell.js"
 import {arrowTo} from "./arrows.js"
 
@@ -77,7 +77,7 @@ export class SmallProduct {
     if (target.tagName === "BUTTON") this.light(target)
   }
 
-  /** Light an element, its row of A and its column of B, and write its sum. */
+  /** Highlight an element, its row of A and its column of B, and write its sum. */
   light(element) {
     const [row, column] = element.dataset.at.split(",")
     for (const each of this.grid.children) {

@@ -1,7 +1,7 @@
-"""The files of the climb: each step has one, such as ``climb/02.il``, with its history beside it.
+"""The files of the climb: each step has one, such as ``climb/02.il``, and a history beside it.
 
-What a step keeps isn't marked anywhere: it is the fastest correct edit of the step's history that
-meets the step's target.
+A step saves the fastest correct edit of its history that reaches the minimum: this is computed, and
+marked nowhere.
 """
 
 import json
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from cypresskit.editing.edits import LARGEST, Edit, Edits, history_path, locked
+from cypresskit.editing.edit_history import LARGEST, Edit, Edits, history_path, locked
 from cypresskit.editing.kernel_file import begin_file, whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
@@ -17,50 +17,51 @@ from cypresskit.files.received import read_plain
 from cypresskit.kernels.own import read_text
 
 CLIMB = "climb"  # the folder
-ONE_FILE = "my_kernel.il"  # that all steps shared in earlier editions
-BROUGHT = "brought back from this notebook"  # a text that was typed in another folder
-BEGUN = "your "  # how a note begins that says with which kernel of the reader's a step began
+ONE_FILE = "my_kernel.il"  # which all steps shared in earlier editions
+BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
+BEGUN = "your "  # beginning of a note on the reader's kernel that a step starts from
 
 
 def histories(folder: Path) -> dict[str, Edits]:
-    """The histories of all steps in a folder, by the steps' names."""
+    """Return the histories of all steps in a folder, by the steps' names."""
     return {step.name: Edits(history_path(folder / step.file)) for step in STEPS.values()}
 
 
-def kept_edit(edits: Edits, step: Step) -> Edit | None:
-    """The fastest correct edit that meets a step's target, or None."""
-    return edits.fastest(step.n, step.pars.right)
+def saved_edit(edits: Edits, step: Step) -> Edit | None:
+    """Return the fastest correct edit that reaches the step's minimum, or None."""
+    return edits.fastest(step.n, step.targets.minimum)
 
 
-def counting_edit(edits: Edits, step: Step) -> Edit | None:
-    """The edit that counts as a step's: the one that it keeps; until it keeps one, the latest that
-    was judged or brought back; or None.
+def submitted_edit(edits: Edits, step: Step) -> Edit | None:
+    """Return the edit that is submitted for a step: the saved one; until there is one, the last
+    that was checked or brought back; or None.
     """
     judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note == BROUGHT)
-    return kept_edit(edits, step) or next(judged, None)
+    return saved_edit(edits, step) or next(judged, None)
 
 
 def fastest_step(folder: Path) -> tuple[Step, Edit] | None:
-    """The step of a reader's climb that keeps the fastest edit, and this edit, or None."""
+    """Return the step of the climb with the fastest saved edit, and this edit, or None."""
     kept = [
         (STEPS[name], edit)
         for name, edits in histories(folder).items()
-        if STEPS[name].climbs and (edit := kept_edit(edits, STEPS[name])) is not None
+        if STEPS[name].climbs and (edit := saved_edit(edits, STEPS[name])) is not None
     ]
     return max(kept, key=lambda each: each[1].gflops, default=None)
 
 
 def begin_step(path: Path, step: Step) -> None:
-    """Make a step's file, if there is none: with the text that counts in its history; the fastest
-    correct text of the steps that it goes on from, which its history says; the text of the nearest
-    of these; or the book's.
+    """Make a step's file, if there is none.
+
+    It holds the submitted text of its history; or the fastest correct text of the steps before it,
+    with a note in its history; or the text of the nearest step before it; or the starter.
 
     Raises ``OSError`` if it can't be written.
     """
     if path.exists():
         return
     edits = Edits(history_path(path))
-    known = counting_edit(edits, step)
+    known = submitted_edit(edits, step)
     if known is not None:
         begin_file(path, known.text)
         return
@@ -76,7 +77,7 @@ def begin_step(path: Path, step: Step) -> None:
 
 
 def _fastest_before(folder: Path, step: Step) -> tuple[Step, Edit] | None:
-    """The fastest correct edit of the steps that a step goes on from, and its step, or None."""
+    """Return the fastest correct edit of the steps before a step, and its step, or None."""
     found = []
     while step.previous:
         step = STEPS[step.previous]
@@ -87,25 +88,24 @@ def _fastest_before(folder: Path, step: Step) -> tuple[Step, Edit] | None:
 
 
 def _text_before(folder: Path, step: Step) -> str:
-    """The text of the nearest step that a step goes on from and that has a file, or the book's."""
+    """Return the text of the nearest step before a step that has a file, or the starter."""
     before = step
     while before.previous:
         before = STEPS[before.previous]
         if (folder / before.file).is_file():
             return read_text(folder / before.file)
-    return step.book
+    return step.starter
 
 
 def bring_back(path: Path, step: Step) -> None:
-    """Take the texts that the saved notebook holds into the files of steps that keep nothing here:
-    the notebook was moved, and its output will be shown anew. What a file held stays in its
-    history. The file of ``step`` is at ``path``.
+    """Restore texts from the saved notebook, after it was moved, into the files of steps that save
+    nothing here. What a file held goes into its history. The file of ``step`` is at ``path``.
     """
     for name, held in saved_texts().items():
         place = path if name == step.name else path.with_name(STEPS[name].file)
         edits = Edits(history_path(place))
         text = whole_letters(held.text)
-        counts = kept_edit(edits, STEPS[name]) if held.kept else counting_edit(edits, STEPS[name])
+        counts = saved_edit(edits, STEPS[name]) if held.kept else submitted_edit(edits, STEPS[name])
         if counts is not None or edits.known(text):
             continue
         with suppress(OSError, ValueError):
@@ -117,8 +117,8 @@ def bring_back(path: Path, step: Step) -> None:
 
 
 def move_over(folder: Path) -> None:
-    """Move what earlier editions left, one file for all steps and its history, to a file for each
-    step. It is read once; what was there stays, hidden, in the folder of the climb.
+    """Distribute the one file of earlier editions, and its history, to the files of steps. The old
+    files stay, hidden, in the folder of the climb.
     """
     if folder.name != CLIMB:
         return
@@ -130,12 +130,12 @@ def move_over(folder: Path) -> None:
 
 
 def _move(old: Path, folder: Path) -> None:
-    """Move one file for all steps, and its history."""
+    """Distribute one file and its history."""
     rows = json.loads(read_plain(history_path(old), LARGEST))["edits"]
     steps = [row.get("step") for row in rows]
     at = next((step for step in steps if step in STEPS), None)
     if at is None:
-        return  # it is no file of the climb
+        return  # not a file of the climb
     edits: dict[str, list[Edit]] = {}
     texts: dict[str, str] = {}
     for edit, row in zip(Edits(history_path(old)), rows, strict=True):

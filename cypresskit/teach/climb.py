@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from cypresskit.editing.measured_answers import judged_kernel
-from cypresskit.editing.step_files import kept_edit
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
@@ -42,13 +42,13 @@ def answer_text(answer: object, step: str) -> object:
     """The text of a workbench that counts for a step; any other answer is itself."""
     if not isinstance(answer, Workbench):
         return answer
-    kept = kept_edit(answer.history, STEPS[step])
+    kept = saved_edit(answer.history, STEPS[step])
     return answer.text if kept is None else kept.text
 
 
 def unless_empty(text: object, step: str) -> None:
     """Halt the check of a text with nothing in it: the step's workbench kept none."""
-    par = STEPS[step].pars.right
+    par = STEPS[step].targets.minimum
     message = f"Nothing was kept for step {step}"
     message += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
     hint = (
@@ -88,8 +88,8 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
         return wrong_product(mine, seen)
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
-    if gflops < step.pars.right:
-        return Verdict(False, f"{message}; the target is {step.pars.right:,.0f}.", step.hint)
+    if gflops < step.targets.minimum:
+        return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", step.hint)
     return Verdict(True, f"{message}.")
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
-from cypresskit.editing.measured_answers import judged_kernel
+from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.steps import CLOSE, STEPS
 from cypresskit.files.atomic import save_file
 from cypresskit.il import Program

@@ -1,12 +1,9 @@
-"""The history of a reader's kernel: each text that counted, and what it became.
+"""The history of a kernel: its edits, with what was found about each.
 
-A text is kept here and in the kernel's file; a notebook's output and the browser hold a copy of the
-last one. An edit is kept once it is known whether it is right and how fast: not each letter typed,
-but each text whose figures (right or wrong, speed and N, what binds, bundles, registers) aren't
-those of the one before. Two attempts at the same thing
-that are both wrong, within seconds, are one. A text that was changed outside, or never reached the
-file, is kept without being judged, until it is. All workbenches on a file share its history, those
-of other processes, too: the file is read anew before it is written.
+An edit is kept once it is checked and timed, if its figures differ from those of the edit before.
+Incorrect attempts within seconds count as one. A text that another editor replaced, or that never
+reached the kernel's file, is kept unchecked. All workbenches on a file share its history, also
+those of other processes: it is read again before each change.
 """
 
 import fcntl
@@ -24,50 +21,44 @@ from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.tables import elided, quantity
 
-MOST = 300  # edits that are kept; of older ones, the fastest
+MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
-BURST = 15.0  # seconds within which wrong attempts are one
-LETTERS = 48  # of a line that is quoted
+BURST = 15.0  # seconds: incorrect attempts closer than this count as one
+LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "never reached the file"
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A text and what it became.
+    """A text, and what was found about it."""
 
-    ``number`` counts from 1 and is never used twice. ``right``: whether C is, None if that wasn't
-    judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
-    ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
-    typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
-    """
-
-    number: int
+    number: int  # from 1; never used twice
     text: str
-    right: bool | None = None
-    gflops: float = 0.0
-    n: int = 0
-    bound: str = ""
-    bundles: int = 0
-    registers: int = 0
-    wavefronts: int = 0
-    note: str = ""
-    time: float = 0.0
-    change: str = ""
+    right: bool | None = None  # whether C is correct; None: not checked
+    gflops: float = 0.0  # 0: not timed
+    n: int = 0  # m = n = k at which it was timed
+    bound: str = ""  # what limits it
+    bundles: int = 0  # per iteration
+    registers: int = 0  # per work-item
+    wavefronts: int = 0  # per SIMD engine
+    note: str = ""  # where it comes from, unless it was typed
+    time: float = 0.0  # seconds since 1970
+    change: str = ""  # from the edit before, in words
 
     @property
     def figures(self) -> tuple:
-        """What must differ from the edit before, for both to be in the history."""
+        """What must differ between two edits for both to be kept."""
         return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
     @property
     def judgement(self) -> str:
-        """Whether C is right, in words."""
+        """Whether C is correct, in words."""
         if self.right is None:
-            return "not judged"
-        return "right" if self.right else "wrong"
+            return "not checked"
+        return "correct" if self.right else "incorrect"
 
     def shown(self) -> dict[str, Any]:
-        """What a page needs of it: all but the text."""
+        """Return the fields for a page: all except the text."""
         row = asdict(self)
         del row["text"]
         return row
@@ -92,24 +83,22 @@ class Edits(Sequence[Edit]):
         return iter(tuple(self.rows))
 
     def find(self, number: int) -> Edit | None:
-        """The edit of a number, or None."""
+        """Return the edit with a number, or None."""
         return next((edit for edit in self.rows if edit.number == number), None)
 
     def known(self, text: str) -> Edit | None:
-        """The latest edit with this text, or None."""
+        """Return the last edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
     def fastest(self, n: int, least: float = 0.0) -> Edit | None:
-        """The fastest correct edit timed at m = n = k = ``n``, the latest of equals; or None, where
+        """Return the fastest correct edit timed at m = n = k = ``n``, the last of equals; None if
         none reaches ``least`` Gflop/s.
         """
         own = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
     def take_in(self, edits: Iterable[Edit]) -> None:
-        """Keep the edits of another history, too, in the order of their times; those that are here
-        already once. Raises ``OSError`` as ``add`` does.
-        """
+        """Merge the edits of another history, by time. Raises ``OSError`` as ``add`` does."""
         with self._change():
             all_edits = {(edit.text, edit.time): edit for edit in (*self.rows, *edits)}
             rows = sorted(all_edits.values(), key=lambda edit: edit.time)
@@ -117,8 +106,8 @@ class Edits(Sequence[Edit]):
             self._drop()
 
     def stand_in(self, text: str | None) -> None:
-        """Keep a text that can't be written into the kernel's file, in place of the one before it
-        that couldn't; None: there is none any more. Raises ``OSError`` as ``add`` does.
+        """Keep the text that can't be written into the kernel's file, instead of the last such
+        text; None: there is none. Raises ``OSError`` as ``add`` does.
         """
         with self._change():
             self.rows = [edit for edit in self.rows if edit.note != UNWRITTEN]
@@ -126,9 +115,9 @@ class Edits(Sequence[Edit]):
                 self._append(Edit(0, text, note=UNWRITTEN))
 
     def add(self, edit: Edit) -> Edit:
-        """Keep an edit, with the next number, or in place of the last one, if that has this text
-        and isn't known to be right. Raises ``OSError`` if it can't be written; it is kept in memory
-        all the same, and written with the next one.
+        """Add an edit with the next number. It replaces the last edit if that has the same text and
+        isn't known to be correct. Raises ``OSError`` if the file can't be written; the edit is then
+        written with the next one.
         """
         with self._change():
             return self._append(edit)
@@ -152,7 +141,7 @@ class Edits(Sequence[Edit]):
         return edit
 
     def _drop(self) -> None:
-        """Forget what is too much, of the older half: what isn't known to be right, then the
+        """Drop edits beyond ``MOST`` from the older half: unchecked or incorrect ones, then the
         slowest.
         """
         while len(self.rows) > MOST:
@@ -164,7 +153,7 @@ class Edits(Sequence[Edit]):
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """A change to what the file holds: what others have written is read first."""
+        """Read what other processes have written, then write the change."""
         if self.path is None:
             yield
             return
@@ -174,7 +163,7 @@ class Edits(Sequence[Edit]):
             self.save()
 
     def news(self) -> bool:
-        """Read the file, if another workbench has written it. Returns whether that was so."""
+        """Read the file if another workbench has written it. Returns whether it has."""
         if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
             return False
         self._stamp = stamp
@@ -201,7 +190,7 @@ class Edits(Sequence[Edit]):
 
 
 def change_between(before: str, after: str) -> str:
-    """What was changed in a text, in a few words: "" if nothing was."""
+    """Describe the change of a text in a few words; "" for none."""
     old, new = before.splitlines(), after.splitlines()
     shorter = min(len(old), len(new))
     first = 0
@@ -230,20 +219,20 @@ def _quoted(line: str) -> str:
 
 
 def history_path(path: Path) -> Path:
-    """Where the history of a kernel's file is: beside it, hidden."""
+    """Return the path of the history of a kernel's file: a hidden file beside it."""
     return path.with_name(f".{path.name}.history.json")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Alone among all processes that change histories in a folder."""
+    """Lock the histories in a folder against other processes."""
     try:
         number = os.open(folder, os.O_RDONLY)
-    except OSError:  # then it can't be written there, either
+    except OSError:  # then it can't be written, either
         yield
         return
     try:
-        with suppress(OSError):  # a folder of another machine may know no locks
+        with suppress(OSError):  # a network folder may have no locks
             fcntl.flock(number, fcntl.LOCK_EX)
         yield
     finally:
@@ -251,7 +240,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> list[Edit]:
-    """The edits in a file. One that can't be read is put aside, not lost."""
+    """Return the edits in a file. One that can't be read is renamed, and so isn't lost."""
     if not os.path.lexists(path):
         return []
     names = {field.name for field in fields(Edit)}
@@ -276,7 +265,7 @@ def _read(path: Path) -> list[Edit]:
 
 
 def _is_sound(edit: Edit) -> bool:
-    """Whether the fields have the types that they should have."""
+    """Return whether all fields have the right types."""
     texts = (edit.text, edit.bound, edit.note, edit.change)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
