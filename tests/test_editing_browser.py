@@ -206,7 +206,7 @@ def test_a_wrong_term_is_found_shown_and_mended(begin, page):
 def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin, page):
     """One of them; all, without a browser, are in test_editing_journeys."""
     answers = [
-        (right, wrong) for name, right, wrong in kernel_answers() if name == "check_four_by_eight"
+        (right, wrong) for name, right, wrong in kernel_answers() if name == "check_larger_block"
     ]
     right = answers[0][0]
     like = ck.load_kernel(right)

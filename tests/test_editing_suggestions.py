@@ -162,11 +162,11 @@ def test_of_components_that_have_no_room_it_says_what_they_must_be(kept):
     assert not any("could return" in step.text for step in steps)
 
 
-def test_of_few_wavefronts_it_says_how_many_engines_stand_idle():
+def test_of_few_wavefronts_it_says_how_many_engines_are_idle():
     report = report_of("sgemv_n")
     idle = report.device.simd_engines - report.wavefronts
     assert report.bound == "too few wavefronts"
-    assert f"{idle} stand idle" in suggest(report, ck.kernels["sgemv_n"])[0].text
+    assert f"{idle} are idle" in suggest(report, ck.kernels["sgemv_n"])[0].text
 
 
 ONLY_FETCHES = """il_ps_2_0
