@@ -108,8 +108,8 @@ if TYPE_CHECKING:
     from cypresskit.kernels.own import LaunchConventionError, load_kernel
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
+    from cypresskit.timing.costs import line_costs
     from cypresskit.timing.limits import what_if
-    from cypresskit.timing.prices import line_costs
     from cypresskit.timing.simulate import simulate
     from cypresskit.today.machine_code import machine_code as machine_code
 

@@ -1,4 +1,4 @@
-"""How many threads may work at once: those of the fast engine, and of simulations side by side."""
+"""The number of host threads, for the compiled engine and for simulations side by side."""
 
 import os
 from collections.abc import Callable, Iterable

@@ -157,7 +157,6 @@ def add_contents(app, name, source):
         parts = r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->"
         begin, front, *stills = re.findall(parts, source[0])
         page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
-        page = page.replace("<!-- story -->", begin.partition("\n")[2].strip())
         if not (Path(app.outdir) / "bench/index.html").exists():  # see tools/site
             page = re.sub(r"(?s)<!-- bench -->.*?<!-- end -->", "", page)
         source[0] = source[0].replace(begin + front, page)

@@ -261,7 +261,7 @@ def test_an_element_is_a_row_and_a_column(place):
             (
                 lambda window=window: ck.draw.wavefronts("mine.il", window=window),
                 ValueError,
-                "from a clock to a later one, as in (2000, 6000)",
+                "two ascending clocks, as in (2000, 6000)",
             )
             for window in (*NO_NUMBER, (1, 2, 3), (5, 3), (-1, 3), (0, inf), (nan, 1), ("a", "b"))
         ),
@@ -308,7 +308,7 @@ def test_a_gpu_that_runs_cuda_is_refused_with_what_to_use_instead(function, need
     words = rf"runs IL, such as ck\.HD5870, not .*{gpu.name}.*ck\.today\.simulate"
     with pytest.raises(TypeError, match=words):
         result = function(*(GIVEN[name] for name in needed), device=gpu)
-        ck.timing.ask(result)  # what is timed when it is asked
+        ck.timing.run_request(result)
 
 
 def test_a_gpu_that_runs_cuda_is_no_board_for_a_kernel_that_is_given():

@@ -14,7 +14,8 @@ from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
 from cypresskit.timing.units import lds_banks
 from tools.bench_page import cypresskit_native as provider
-from tools.bench_page.engine import engine_module, native_functions
+from tools.bench_page import engine_file
+from tools.bench_page.engine import native_functions
 
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
 SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
@@ -28,7 +29,7 @@ class Engine:
         self.store = wasmtime.Store(engine)
         limits = wasmtime.MemoryType(wasmtime.Limits(1, None))
         self.memory = wasmtime.Memory(self.store, limits)
-        module = wasmtime.Module(engine, engine_module())
+        module = wasmtime.Module(engine, engine_file())
         exports = wasmtime.Instance(self.store, module, [self.memory]).exports(self.store)
         self.entries = {export.name: exports[export.name] for export in module.exports}
         self.called: set[str] = set()

@@ -7,12 +7,15 @@ from functools import reduce
 from math import fsum
 from operator import add
 
+import numpy as np
 import pytest
 from conftest import JS
 from pages import axe_finds
+from test_il_fused import differences, operands
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS
+from cypresskit.il import fused
 from cypresskit.timing.simulate import forget_reports
 from tools import bench_page
 from tools.bench_page import compare
@@ -35,14 +38,21 @@ answering.answer_job = endless
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
+def site(tmp_path_factory, once):
     """The address of a site with the page, on this computer."""
-    folder = tmp_path_factory.mktemp("site")
-    try:
-        bench_page.write_page(folder / "bench")
-    except bench_page.NotHere as why:
-        pytest.skip(f"the page can't be made: {why}")
-    (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
+
+    def make():
+        folder = tmp_path_factory.mktemp("site")
+        (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
+        try:
+            bench_page.write_page(folder / "bench")
+        except bench_page.NotHere as why:
+            return folder, str(why)
+        return folder, ""
+
+    folder, problem = once("page", make)
+    if problem:
+        pytest.skip(f"the page can't be made: {problem}")
     with served(folder) as address:
         yield address
 
@@ -71,6 +81,31 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(bench, page, seed):
         assert both.differences == [], job
         kinds |= {answer.get("part", answer["type"]) for answer in both.here}
     assert kinds >= {"code", "verdict", "clocks", "replay", "prices", "done"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_the_pages_python_rounds_fused_multiply_adds_as_llvm_does(kind, bench, page):
+    open_bench(page, bench)
+    values = operands(np.random.default_rng(1), kind, 10_000)
+    run_python(
+        page, FUSED.format(packed=np.concatenate(values).tobytes().hex(), kind=kind.__name__)
+    )
+    page.wait_for_function("told.length")
+    told = np.frombuffer(bytes.fromhex(page.evaluate("told.pop()")), kind)
+    expected, _ = fused.multiply_add(*values)
+    assert differences(values, expected, told.reshape(expected.shape)) == []
+
+
+#: Tells the results of multiply-adds.
+FUSED = """
+import _host
+import numpy as np
+from cypresskit.il.fused import multiply_add
+
+values = np.frombuffer(bytes.fromhex("{packed}"), np.{kind}).reshape(3, 1, -1)
+_host.call(b"tell " + multiply_add(*values)[0].tobytes().hex().encode())
+"""
 
 
 @pytest.mark.few
@@ -127,8 +162,8 @@ def test_an_edit_is_kept_shared_and_there_without_a_network(bench, page):
 
 
 @pytest.mark.slow
-def test_what_takes_too_long_is_ended_and_the_text_is_still_there(bench, page):
-    """As for a text that never ends: it isn't tried again until it is edited."""
+def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
+    """A text that never ends isn't checked again until it is edited."""
 
     def sooner(route) -> None:
         reply = route.fetch()
@@ -147,6 +182,91 @@ def test_what_takes_too_long_is_ended_and_the_text_is_still_there(bench, page):
 
 
 @pytest.mark.slow
+def test_a_newer_text_does_not_wait_for_one_that_never_ends(bench, page):
+    """A new worker answers it, and the editor keeps its focus."""
+    open_bench(page, f"{bench}?step=00", "prices")
+    run_python(page, ENDLESS)
+    old = page.workers[0]
+    ended = []
+    old.on("close", lambda worker: ended.append(worker))
+    page.evaluate("heard.length = 0")
+    type_at_end(page, "\n; endless")
+    page.wait_for_timeout(300)  # the worker has begun with it
+    page.keyboard.insert_text(" no more")
+    page.keyboard.insert_text(", and on")
+    heard(page, "verdict")
+    assert len(ended) == 1
+    assert text_of(page).endswith("; endless no more, and on")
+    assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+
+#: What a worker's browser may lack, or refuse.
+BROKEN = {
+    "a store that never opens": "indexedDB.open = () => ({})",
+    "a store that refuses": "indexedDB.open = () => { throw new Error('refused') }",
+    "a full store": "IDBObjectStore.prototype.put = () => { throw new Error('full') }",
+    "no caches": "Object.defineProperty(self, 'caches', {value: undefined})",
+}
+
+
+@pytest.fixture
+def tab(bench, page):
+    """A function that opens a page in a browser whose workers begin with a script; it has no
+    service worker, which would bring the worker's own script.
+    """
+    bare = page.context.browser.new_context(service_workers="block")
+
+    def open_tab(script: str):
+        def prefixed(route) -> None:
+            reply = route.fetch()
+            route.fulfill(response=reply, body=reply.text() + "\n" + script)
+
+        new = bare.new_page()
+        new.route("**/worker.js", prefixed)
+        return new
+
+    yield open_tab
+    bare.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lack", sorted(BROKEN))
+def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
+    """It is checked, and there after a reload in the middle of a word."""
+    page = tab(BROKEN[lack])
+    open_bench(page, bench)
+    type_at_end(page, "\n; a rem")
+    page.evaluate("heard.length = 0")
+    heard(page, "verdict")
+    said = page.locator("#status").inner_text()
+    assert ("saves nothing" in said) == ("store" in lack), said
+    type_at_end(page, "ark")
+    page.close(run_before_unload=True)
+    again = tab(BROKEN[lack])
+    open_bench(again, bench)
+    assert text_of(again).endswith("\n; a remark")
+
+
+#: What an old browser doesn't have.
+OLD = "WebAssembly", "DecompressionStream", "Navigator.prototype.locks", "Object.hasOwn"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "lack", ["WebAssembly", "DecompressionStream", "Navigator.prototype.locks"]
+)
+def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
+    page = tab("")
+    page.add_init_script(f"delete {lack}")
+    page.goto(bench)
+    said = page.locator("#status").inner_text()
+    assert "can't run the workbench" in said and "make lab" in said
+    page.wait_for_load_state()
+    assert page.locator("#status").inner_text() == said
+    assert not page.workers
+
+
+@pytest.mark.slow
 def test_it_is_accessible_on_screens_of_both_sizes(bench, page):
     open_bench(page, bench)
     for width, height, scheme in ((1366, 768, "light"), (390, 844, "dark")):
@@ -157,25 +277,47 @@ def test_it_is_accessible_on_screens_of_both_sizes(bench, page):
 
 
 @pytest.mark.slow
-def test_a_second_tab_and_a_browser_without_storage_say_that_they_keep_nothing(bench, page):
+def test_a_second_tab_and_a_page_without_storage_answer(bench, page, tab):
     open_bench(page, bench)
     second = page.context.new_page()
     open_bench(second, bench)
     assert "another tab" in second.locator("#status").inner_text()
     second.close()
-    bare = page.context.browser.new_context()
-    try:
-        tab = bare.new_page()
-        tab.add_init_script(NO_STORAGE)
-        open_bench(tab, bench)
-        type_at_end(tab, "\n; typed")
-        tab.evaluate("heard.length = 0")
-        heard(tab, "verdict")
-    finally:
-        bare.close()
+    bare = tab(BROKEN["a store that refuses"])
+    bare.add_init_script(NO_STORAGE)
+    open_bench(bare, bench)
+    type_at_end(bare, "\n; typed")
+    bare.evaluate("heard.length = 0")
+    heard(bare, "verdict")
 
 
-#: As in a browser that is told to keep nothing.
+@pytest.mark.slow
+def test_a_shared_text_does_not_replace_what_was_typed(bench, page):
+    """The history has both, also if the tab was closed in the middle of a word."""
+    open_bench(page, f"{bench}?step=00")
+    type_at_end(page, "\n; mine")
+    packed = page.evaluate(PACK, STEPS["00"].book + "\n; theirs")
+    page.goto("about:blank")
+    open_bench(page, f"{bench}?step=00#text={packed}")
+    assert text_of(page).endswith("; theirs")
+    run_python(page, FILES)
+    page.wait_for_function("told.length")
+    saved = page.evaluate("told.pop()")
+    assert "; mine" in saved and "; theirs" in saved
+
+
+PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"
+#: Tells what the reader's files hold.
+FILES = """
+import _host
+from pathlib import Path
+
+texts = [file.read_text() for file in Path("/climb").iterdir()]
+_host.call(b"tell " + "\\n".join(texts).encode())
+"""
+
+
+#: As in a browser that may save nothing.
 NO_STORAGE = "Object.defineProperty(window, 'localStorage', {get() { throw Error() }})"
 HOSTILE = ("?step=__proto__", "?step=99#text=%00", "#text=AAAA", "#%", "#text=" + "A" * 5000)
 

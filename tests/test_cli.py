@@ -244,7 +244,7 @@ def test_time_prints_a_report(capsys):
 def test_time_prints_what_each_line_costs(capsys):
     text = said(capsys, "time", "sgemm_nn", "--n", "256", "--costs")
     prices, what_if, report = text.split("\n\n")
-    assert "is the dearest" in prices and "sample_resource(0)" in prices
+    assert "costs the most" in prices and "sample_resource(0)" in prices
     assert "empty wavefront slots" in what_if
     assert report.startswith("sgemm_nn 256 x 256 x 256 on HD 5870: ")
 
@@ -284,7 +284,7 @@ def test_a_launch_without_arrays_says_what_it_lacks():
 
 
 def test_stats_prints_the_statistics_or_a_listing(capsys):
-    assert re.search(r"gprs +25 +registers of a work-item", said(capsys, "stats", "sgemm_tn"))
+    assert re.search(r"gprs +25 +registers per work-item", said(capsys, "stats", "sgemm_tn"))
     assert "MULADD_IEEE" in said(capsys, "stats", "sgemm_tn", "--listing")
 
 

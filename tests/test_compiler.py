@@ -73,7 +73,7 @@ def test_bundles_and_registers_match_the_published_figures(name):
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
-    assert card.loop_bundles == pytest.approx(bundles, rel=0.06)
+    assert card.bundles_per_iteration == pytest.approx(bundles, rel=0.06)
     if filled is not None:
         assert card.slots4_pct + card.slots5_pct == pytest.approx(filled, abs=4)
 
@@ -135,7 +135,7 @@ def test_copies_and_dead_declarations_cost_nothing(name):
     plain = compiled(name)
     copied = compile(ck.assemble(with_copies(ck.kernels[name].text)))
     assert copied.gprs == plain.gprs
-    assert copied.card().loop_bundles == plain.card().loop_bundles
+    assert copied.card().bundles_per_iteration == plain.card().bundles_per_iteration
 
 
 LOOP = """il_ps_2_0
@@ -318,7 +318,7 @@ def test_a_card_counts_the_boards_own_quads_a_clock():
 def test_each_row_of_a_card_says_what_it_means():
     card = compiled("sgemm_tn").card()
     assert re.search(r"^slots5 pct +54\.8 +% have all five$", str(card), re.M)
-    assert re.search(r"^gprs +25 +registers of a work-item", str(card), re.M)
+    assert re.search(r"^gprs +25 +registers per work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
 
 

@@ -34,7 +34,7 @@ def clauses(of) -> list[str]:
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
     card = compiled(name).card(*ck.kernels[name].convention.turn)
     assert card.gprs == gprs
-    assert not bundles or card.loop_bundles == bundles
+    assert not bundles or card.bundles_per_iteration == bundles
 
 
 def test_a_test_is_alone_in_the_bundle_after_its_compare():

@@ -652,7 +652,7 @@ def test_lesson_14s_product_may_copy_to_the_card_and_ask_for_shared_memory():
     names = {"np": np}
     exec(PRODUCT.replace("LINES", ROW), names)
     report = simulate_cuda(names["product"], 128)
-    assert report.active == 5  # workgroups of a warp, each with 40,000 bytes and 1,024
+    assert report.active_wavefronts == 5  # workgroups of a warp, each with 40,000 bytes and 1,024
     assert report.flops == 2 * 8 * 32 * 64
     assert report.sectors[12, "loads of b"] == 8, "as b lies, in columns"
 

@@ -202,7 +202,10 @@ def test_card_code_and_timing_agree_on_the_number_of_wavefronts(name, pool):
     active = board.active_wavefronts(code.gprs, lds)
     assert code.wavefronts == code.card().wavefronts == active
     assert f"{active} wavefronts on a SIMD engine" in code.listing()
-    assert simulate(name, 1 if "sgemv" in name else 64, m=64, k=32, device=board).active == active
+    assert (
+        simulate(name, 1 if "sgemv" in name else 64, m=64, k=32, device=board).active_wavefronts
+        == active
+    )
 
 
 def test_of_a_workgroup_that_does_not_fit_no_wavefront_does():

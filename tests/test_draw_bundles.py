@@ -48,8 +48,14 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         assert at + 1 == len(loops[loop])
         card = codes[loop].card(*ck.kernels[kernels[loop]].convention.turn)
         slots = [len(bundle.operations) for bundle in loops[loop]]
-        turn = [card.loop_bundles, card.mads, sum(slots), 5 * len(slots), card.slots5_pct]
-        return caption(say, shown) + turn + [card.loop_clocks]
+        turn = [
+            card.bundles_per_iteration,
+            card.multiply_adds,
+            sum(slots),
+            5 * len(slots),
+            card.slots5_pct,
+        ]
+        return caption(say, shown) + turn + [card.clocks_per_iteration]
 
     def story(say: Said, _):
         loop, line = divmod(say.index, 10_000)

@@ -109,7 +109,7 @@ def rules(reports: list[Report]) -> dict[str, Rule]:
         scene, frame = at(say)
         return [say.index, (scene.engine[scene.now(frame)] == say.index).sum()]
 
-    fit = max(report.active for report in reports) * device.simd_engines
+    fit = max(report.active_wavefronts for report in reports) * device.simd_engines
     return {
         r"@ # x # x # on the @\. Clock .*": caption,
         r"Wavefront # of N = #: runs on SIMD engine # from clock # to #\.": wavefront,

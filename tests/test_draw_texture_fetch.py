@@ -16,7 +16,7 @@ import cypresskit as ck
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.kernels import samples
 from cypresskit.timing import simulate
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.work import quad_clocks
 
 RUNS = [("dgemm_tn", "dgemm_nn"), ("sgemm_tn", "sgemm_tn_compute")]
@@ -29,13 +29,13 @@ class Unit:
     def __init__(self, kernel: str, fetches: int = 16) -> None:
         self.name = kernel
         run = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
-        surfaces = Surfaces(run.launch, ck.HD5870.geometry, "linear")
+        memory_layout = MemoryLayout(run.launch, ck.HD5870.geometry, "linear")
         self.run, self.clocks, self.missed, self.asked = run, [], 0, 0
-        self.address = surfaces.address
+        self.address = memory_layout.address
         self.behind: list[list[int]] = []  # words that wait for a later clock
         self.held: set[int] = set()  # lines in L1, which is larger than all that is fetched here
         for number, access in enumerate([a for a in run.accesses if a.kind == "fetch"][:fetches]):
-            words = surfaces.address(access.resource, access.x, access.y) // WORD
+            words = memory_layout.address(access.resource, access.x, access.y) // WORD
             for quad in range(16):
                 own = slice(4 * quad, 4 * quad + 4)
                 wanted = list(dict.fromkeys(words[own][access.active[own]].tolist()))

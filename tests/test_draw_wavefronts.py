@@ -166,7 +166,7 @@ def rules(reports: list[Report], window: tuple[float, float] = WINDOW) -> dict[s
         return [ended(report_of(say), clock(say))] if say.where.startswith("turns") else [say.index]
 
     def room(_, shown):
-        return next([r.registers, r.active] for r in reports if r.registers == shown[0])
+        return next([r.registers, r.active_wavefronts] for r in reports if r.registers == shown[0])
 
     def of_all(say: Said, shown):
         registers, wavefronts = room(say, shown)

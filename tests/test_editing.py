@@ -68,7 +68,7 @@ class Talk:
 
     def clocks(self, edit, gflops=100.0, right=True, bundles=31):
         """All quick answers to an edit."""
-        card = {"loop_bundles": bundles, "gprs": 25, "wavefronts": 10}
+        card = {"bundles_per_iteration": bundles, "gprs": 25, "wavefronts": 10}
         hear = self.processes[0].hear
         hear({"type": "answer", "edit": edit, "part": "code", "card": card})
         hear({"type": "answer", "edit": edit, "part": "verdict", "right": right})
@@ -117,7 +117,7 @@ def test_rows_are_the_compiled_code(name):
     fetches = [f.line for control in code.controls for f in control.fetches]
     assert [r["parts"][0][2] for r in answer["rows"] if r["kind"] == "fetch"] == fetches
     loop = sum(row["loop"] for row in rows)
-    assert loop == answer["card"]["loop_bundles"] == code.card().loop_bundles
+    assert loop == answer["card"]["bundles_per_iteration"] == code.card().bundles_per_iteration
     assert json.loads(json.dumps(answer)) == answer
 
 
@@ -273,7 +273,7 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
         report = ck.simulate(name, 512)
         prices = ck.line_costs(report)
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
-        own = [line.price for line in prices.lines if line.unit == unit]
+        own = [line.cost for line in prices.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
         assert ("why" in dynamic_answers.priced_answer(prices)) == cheap, name
 
@@ -557,6 +557,16 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
         assert "problem" in talk.answers["clocks"]
     finally:
         talk.close()
+
+
+def test_a_text_with_an_endless_loop_is_not_timed(monkeypatch):
+    """Its simulation would run the loop again, which takes a browser a minute."""
+    monkeypatch.setattr(dynamic_answers, "simulate", lambda *_, **__: pytest.fail("simulated"))
+    text = NAIVE.replace("add r0.z, r0.z, l0.x", "")
+    job = {"edit": "1", "text": text, "name": "my.il", "like": "sgemm_naive", "n": 512}
+    said = []
+    answer_job(job | {"parts": ["code", "verdict", "clocks"]}, JobMemory(), said.append)
+    assert "has not ended" in said[-2]["problem"] and said[-2]["part"] == "clocks"
 
 
 @pytest.mark.slow

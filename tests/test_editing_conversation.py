@@ -25,7 +25,7 @@ from cypresskit.il.parser import MAX_TEXT
 NAIVE = ck.kernels["sgemm_naive"].text
 SETTINGS = {"like": "sgemm_naive", "n": 128}
 CARD = {
-    "loop_bundles": 3,
+    "bundles_per_iteration": 3,
     "gprs": 4,
     "wavefronts": 10,
     "fetches": 2,

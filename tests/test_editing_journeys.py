@@ -182,5 +182,6 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
 
 def test_a_hint_that_names_figures_of_the_book_has_those_of_its_code():
     made = kernel_stats(reference_kernel(STEPS["03"].reference))
-    words = f"{made.loop_bundles} bundles and {made.gprs} registers, for {made.wavefronts} wave"
+    bundles = f"{made.bundles_per_iteration} bundles"
+    words = f"{bundles} and {made.gprs} registers, for {made.wavefronts} wave"
     assert words in STEPS["03"].hint

@@ -18,7 +18,7 @@ from cypresskit.editing.suggestions import (
     bottleneck,
     suggest,
 )
-from cypresskit.timing.report import bound
+from cypresskit.timing.launch_time import bound
 
 NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
 N = 256

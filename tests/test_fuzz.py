@@ -98,7 +98,7 @@ def test_an_endless_loop_in_the_wrong_line_is_a_fault(monkeypatch):
 
     right = ck.launch
     monkeypatch.setattr(ck, "launch", launch)
-    with pytest.raises(Wrong, match="the explaining engine ends with 6, the fast one with 10"):
+    with pytest.raises(Wrong, match="the interpreter ends with 6, the compiled engine with 10"):
         agree(ck.assemble(TWO_ENDLESS_LOOPS), {"domain": 64})
 
 

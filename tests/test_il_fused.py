@@ -1,5 +1,8 @@
 """The multiply-add of ``cypresskit.il.fused``, and numpy's for where there is no LLVM."""
 
+import ctypes
+import ctypes.util
+import math
 import subprocess
 import sys
 
@@ -57,21 +60,49 @@ def numbers(rng: np.random.Generator, kind: type, count: int) -> np.ndarray:
     return np.choose(rng.integers(0, len(choices), count), choices)
 
 
+def operands(rng: np.random.Generator, kind: type, count: int) -> list[np.ndarray]:
+    """Random a, b and c, of which many nearly or wholly cancel: what is left of a product then
+    counts most.
+    """
+    with np.errstate(all="ignore"):
+        a, b, c = (numbers(rng, kind, count)[np.newaxis] for _ in range(3))
+        off = 1 + rng.integers(-3, 4, c.shape) * np.finfo(kind).eps
+        c = np.where(rng.random(c.shape) < 0.4, (-(a * b) * off).astype(kind), c)
+    return [a, b, c]
+
+
+def differences(operands: list[np.ndarray], one: np.ndarray, other: np.ndarray) -> list[tuple]:
+    """The operands whose results differ in their bits; all NaNs are alike."""
+    word = np.dtype(f"u{one.itemsize}")
+    differs = (one.view(word) != other.view(word)) & ~(np.isnan(one) & np.isnan(other))
+    return [*zip(*(x[differs] for x in operands))]
+
+
+@pytest.fixture(autouse=True)
+def fma(monkeypatch):
+    """C's ``fma`` where Python has none, with the errors of Python's."""
+    library = ctypes.CDLL(ctypes.util.find_library("m"))
+    library.fma.argtypes = [ctypes.c_double] * 3
+    library.fma.restype = ctypes.c_double
+
+    def checked(*values: float) -> float:
+        result = library.fma(*values)
+        if math.isnan(result) and not any(map(math.isnan, values)):
+            raise ValueError("invalid operation in fma")
+        if math.isinf(result) and all(map(math.isfinite, values)):
+            raise OverflowError("overflow in fma")
+        return result
+
+    if not hasattr(math, "fma"):
+        monkeypatch.setattr(math, "fma", checked, raising=False)
+
+
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-@np.errstate(all="ignore")
 def test_numpy_and_llvm_round_alike(kind, seed):
-    """Sums that cancel nearly or wholly are among them, since what is left of a product then counts
-    most.
-    """
-    rng = np.random.default_rng(seed)
-    a, b, c = (numbers(rng, kind, 20_000)[np.newaxis] for _ in range(3))
-    off = 1 + rng.integers(-3, 4, c.shape) * np.finfo(kind).eps
-    c = np.where(rng.random(c.shape) < 0.4, (-(a * b) * off).astype(kind), c)
-    expected, got = (form.multiply_add(a, b, c)[0] for form in (fused, fused_in_numpy))
-    word = np.dtype(f"u{np.finfo(kind).bits // 8}")
-    differs = (expected.view(word) != got.view(word)) & ~(np.isnan(expected) & np.isnan(got))
-    assert [*zip(a[differs], b[differs], c[differs])] == []
+    values = operands(np.random.default_rng(seed), kind, 20_000)
+    expected, got = (form.multiply_add(*values)[0] for form in (fused, fused_in_numpy))
+    assert differences(values, expected, got) == []
     assert 0.01 < np.isnan(expected).mean() < 0.2 and (expected == 0).mean() > 0.01
 
 
@@ -80,8 +111,8 @@ def test_numpy_and_llvm_ask_for_the_same_second_looks(kind):
     rng = np.random.default_rng(0)
     second_looks = set()
     for _ in range(3_000):
-        operands = [numbers(rng, kind, 1)[np.newaxis] for _ in range(3)]
-        expected, got = (form.multiply_add(*operands)[1] for form in (fused, fused_in_numpy))
-        assert expected == got, operands
+        values = [numbers(rng, kind, 1)[np.newaxis] for _ in range(3)]
+        expected, got = (form.multiply_add(*values)[1] for form in (fused, fused_in_numpy))
+        assert expected == got, values
         second_looks.add(expected)
     assert second_looks == {False, True}

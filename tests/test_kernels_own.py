@@ -20,7 +20,7 @@ from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import share_right
 from cypresskit.teach.l12_contest import checks as contest
-from cypresskit.timing import ask
+from cypresskit.timing import run_request
 
 TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
@@ -144,7 +144,7 @@ def is_judged_alike(mine, name, rng):
 def costs_the_same(mine, name, rng):
     n = int(rng.integers(64, 128))
     own, theirs = (ck.line_costs(ck.simulate(kernel, n)).lines for kernel in (mine, name))
-    assert [(line.line, line.price) for line in own] == [(line.line, line.price) for line in theirs]
+    assert [(line.line, line.cost) for line in own] == [(line.line, line.cost) for line in theirs]
 
 
 FUNCTIONS = (
@@ -333,11 +333,11 @@ def test_a_file_is_read_anew_and_a_report_keeps_what_it_timed(tmp_path):
     path = tmp_path / "sgemm_tn.il"  # a name of the catalogue's, and another kernel
     path.write_text(ck.kernels["sgemm_naive"].text, encoding="utf-8")
     report = ck.simulate(path, 128)
-    assert report.launched is not None and report.launched.block == (1, 1)
+    assert report.gemm_kernel is not None and report.gemm_kernel.block == (1, 1)
     assert report.clocks == ck.simulate("sgemm_naive", 128).clocks
     path.write_text(TEXT, encoding="utf-8")
     assert ck.simulate(path, 128).clocks == ck.simulate("sgemm_tn", 128).clocks
-    assert ask(replace(report.question, device=ck.HD5850)).launched.block == (1, 1)
+    assert run_request(replace(report.request, device=ck.HD5850)).gemm_kernel.block == (1, 1)
 
 
 def test_a_catalogue_kernel_may_be_launched_in_another_way():

@@ -10,7 +10,7 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.kernels.products import product
-from cypresskit.machine import explain
+from cypresskit.machine import interpreter
 
 TEXT = ck.kernels["sgemm_tn"].text
 
@@ -134,13 +134,13 @@ def test_gemm_returns_what_a_wrong_kernel_computes():
 def test_a_right_kernel_runs_each_product_once(monkeypatch):
     """The C that is judged is the one that the checks watched."""
     runs = []
-    whole = explain.run
+    whole = interpreter.run
 
     def counted(launch, *rest, **more):
         runs.append(launch.shape.domain)
         return whole(launch, *rest, **more)
 
-    monkeypatch.setattr(explain, "run", counted)
+    monkeypatch.setattr(interpreter, "run", counted)
     seen = ck.verify("sgemm_naive")
     assert seen.right and len(runs) == len(seen.sizes)
 

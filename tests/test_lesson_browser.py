@@ -478,7 +478,7 @@ def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
         '<div class="jp-OutputArea-output">Error displaying widget: model not found</div>'
     )
     page.add_script_tag(content=cell_script())
-    page.get_by_text("What you guessed has to be entered again").wait_for()
+    page.get_by_text("Enter your guesses again").wait_for()
 
 
 READS = """() => {
@@ -504,5 +504,5 @@ def test_the_watch_over_cells_reads_no_packed_scripts(page):
     page.set_content("".join(f"<div class='jp-OutputArea-output'>{one}</div>" for one in outputs))
     page.evaluate(READS)
     page.add_script_tag(content=cell_script())
-    page.get_by_text("What you guessed has to be entered again").wait_for()
+    page.get_by_text("Enter your guesses again").wait_for()
     assert page.evaluate("letters") < 10_000

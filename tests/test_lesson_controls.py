@@ -118,13 +118,13 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
         ],
         r" *# wavefronts; # per SIMD engine, # registers": lambda *_: [
             report.wavefronts,
-            report.active,
+            report.active_wavefronts,
             report.registers,
         ],
         r" *# wavefronts \(# % of their work simulated, .*": lambda *_: [
             report.wavefronts,
             100 * report.simulated,
-            report.active,
+            report.active_wavefronts,
             report.registers,
         ],
         r" *busy .*": lambda *_: [100 * busy[name] for name in busy],

@@ -329,7 +329,7 @@ def test_rows_of_wavefronts_stand_at_their_slots_and_clocks(number):
     def x_of(clock):
         return head[0] + (np.asarray(clock) - 3000) / 3000 * (head[-1] - head[0])
 
-    slots = heights_of_texts(shown, *map(str, range(report.active)))
+    slots = heights_of_texts(shown, *map(str, range(report.active_wavefronts)))
     for frame in moments_of(shown):
         now = 3000 + 3000 * frame / (len(head) - 1)
         for kind, words, first, last in (
@@ -423,7 +423,7 @@ def test_dots_tiles_and_bars_of_the_chip_stand_where_its_report_says(name):
 def test_tiles_of_the_chip_s_map_lie_as_c_does():
     shown, report = player("chip"), reports()[1]
     tiles = said.shown(shown, source_named(shown, "map"), 0)
-    across = report.size[1] // (8 * report.launched.block[1])
+    across = report.size[1] // (8 * report.gemm_kernel.block[1])
     size = float(tiles["w"][0]) + 1
     for number, (x, y) in enumerate(zip(tiles["x"], tiles["y"])):
         row, column = divmod(number, across)

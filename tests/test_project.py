@@ -353,7 +353,7 @@ def test_import_loads_only_what_every_user_needs():
     rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "grading", "isolated", "cli")
     assert not loaded & {f"cypresskit.{room}" for room in rooms}
     fast = {name for name in loaded if name.startswith("cypresskit.machine.fast.")}
-    assert not fast, "the fast engine is loaded with the first launch"
+    assert not fast, "the compiled engine is loaded with the first launch"
 
 
 @pytest.mark.parametrize("before", ["gc.enable()", "gc.disable()"])

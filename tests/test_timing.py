@@ -22,14 +22,15 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, simulate, steady
+from cypresskit.timing import DataDependentError, simulate, steady_state
 from cypresskit.timing.engine import run
-from cypresskit.timing.question import Policy
-from cypresskit.timing.report import LawError, bound
-from cypresskit.timing.sampling import sample
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.launch_time import bound
+from cypresskit.timing.memory_layout import MemoryLayout
+from cypresskit.timing.report import LawError
+from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.walk import keep, walk
+from cypresskit.timing.timing_request import Policy
+from cypresskit.timing.tracing import cache_result, trace_wavefronts
 from cypresskit.timing.work import pack
 from tools import score, sensitivity
 from tools.fuzz import law as fuzz
@@ -51,7 +52,9 @@ def sampled(name, n, k, policy, device=HD5870):
     kernel = KERNELS[name]
     code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
     launch = TimedLaunch(code, shape, device, "linear")
-    return [sample(launch, exact=exact, progress=False, policy=policy) for exact in (False, True)]
+    return [
+        time_launch(launch, exact=exact, progress=False, policy=policy) for exact in (False, True)
+    ]
 
 
 STEADY = {
@@ -68,14 +71,15 @@ STEADY = {
 @pytest.mark.parametrize("name", STEADY)
 def test_skipped_turns_are_timed_within_1_per_cent(name):
     few, all_ = sampled(name, *STEADY[name], Policy(whole=1e6, patience=0))
-    assert few.share < 0.6 and few.part == 1 == all_.share
+    assert few.simulated < 0.6 and all_.simulated == 1
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
-    for what in ("alu", "texture", "lds", "l1_asked", "written"):
-        assert few.outcome.counts[what] == pytest.approx(all_.outcome.counts[what], rel=0.01)
-    rows = len(few.outcome.timeline)
-    assert rows > 100 and np.array_equal(few.outcome.timeline, all_.outcome.timeline[:rows]), (
-        "a timeline has no gaps"
-    )
+    for unit in ("ALU", "texture", "LDS"):
+        worked = few.busy[unit] * few.clocks
+        assert worked == pytest.approx(all_.busy[unit] * all_.clocks, rel=0.01)
+    assert few.hits["L1"] == pytest.approx(all_.hits["L1"], abs=0.01)
+    assert few.bytes["written"] == pytest.approx(all_.bytes["written"], rel=0.01)
+    rows = len(few.events)
+    assert rows > 100 and np.array_equal(few.events, all_.events[:rows]), "a timeline has no gaps"
 
 
 UNSTEADY = ("sgemm_nn_buffer", 1024, 256)  # ever fewer wavefronts meet in one channel
@@ -83,12 +87,12 @@ UNSTEADY = ("sgemm_nn_buffer", 1024, 256)  # ever fewer wavefronts meet in one c
 
 def test_an_unsteady_launch_is_simulated_whole_if_quick():
     few, all_ = sampled(*UNSTEADY, Policy(whole=5e5))
-    assert (few.clocks, few.share, few.error) == (all_.clocks, 1, 0)
+    assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
 
 
 def test_a_longer_one_says_by_how_much_it_may_be_off():
     few, all_ = sampled(*UNSTEADY, Policy(whole=1e5, patience=1e5))
-    assert few.share < 1 and few.error > steady.STEADY
+    assert few.simulated < 1 and few.error > steady_state.CONVERGED_ERROR
     assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
 
 
@@ -97,7 +101,7 @@ def test_rounds_that_are_left_out_are_timed_within_1_per_cent(name):
     few, all_ = sampled(
         name, 512, 256, Policy(whole=5e5, rounds=3), replace(HD5870, simd_engines=4)
     )
-    assert few.part < 0.6
+    assert len(few.use.wavefronts) < 0.6 * len(all_.use.wavefronts)
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
 
@@ -137,7 +141,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     )
     policy = Policy(whole=3e5, rounds=1)
     launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4), "linear")
-    default, exact = (sample(launch, exact=exact, policy=policy) for exact in (False, True))
+    default, exact = (time_launch(launch, exact=exact, policy=policy) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
@@ -151,7 +155,10 @@ def test_progress_is_noted_until_the_end(turns):
     code = compile(assemble(text), board)
     for count in (40, 70, 200):
         shape = LaunchShape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
-        work = pack(walk(code, Surfaces(shape, board.geometry, "linear"), np.arange(count)), 1)
+        work = pack(
+            trace_wavefronts(code, MemoryLayout(shape, board.geometry, "linear"), np.arange(count)),
+            1,
+        )
         outcome = run(work, board, 8)
         clauses = int(work.clauses_run[work.path].sum())
         assert clauses - outcome.pace < clauses // outcome.pace * outcome.pace <= clauses
@@ -276,7 +283,7 @@ def test_a_report_as_text_and_row():
     report = simulate("sgemm_tn", 256, device=HD5850)
     assert "sgemm_tn 256 x 256 x 256 on HD 5850" in str(report)
     assert report.row()["gflops"] == pytest.approx(report.gflops, abs=0.01)
-    assert report.wavefronts == 16 and report.active == 10
+    assert report.wavefronts == 16 and report.active_wavefronts == 10
     assert pickle.loads(pickle.dumps(report)).busy == report.busy, (
         "it can come from another process"
     )
@@ -365,11 +372,11 @@ def test_a_catalogue_kernel_has_its_own_precision():
 
 def test_a_report_that_is_not_steady_says_so():
     steady_report = timed("sgemm_tn", 128)
-    assert steady_report.steady and "steady" not in str(steady_report)
+    assert steady_report.is_converged and "steady" not in str(steady_report)
     report = replace(steady_report, error=0.184, simulated=0.1)
-    assert not report.steady
+    assert not report.is_converged
     assert "ms with launch (not steady: +- 18 %)" in str(report)
-    assert report.row()["error"] == 0.184 and not report.row()["steady"]
+    assert report.row()["error"] == 0.184 and not report.row()["is_converged"]
 
 
 def test_textures_are_as_large_as_the_boards_may_be():
@@ -543,12 +550,15 @@ def test_a_report_is_made_once_and_a_program_compiled_once():
 def test_wavefronts_of_a_workgroup_are_moved_on_together():
     """A barrier would forbid that one is turns ahead of another."""
     turns, group = np.array([5, 7, 6, 9, 4, 8]), np.array([3, 3, 0, 0, 1, 3])
-    assert steady._together(turns, group).tolist() == [5, 5, 6, 6, 4, 5]
+    assert steady_state._together(turns, group).tolist() == [5, 5, 6, 6, 4, 5]
 
 
 def test_the_last_results_are_kept():
     kept = {}
-    assert [keep(kept, key, 2 * key, 2) for key in (1, 2, 3)] == [2, 4, 6] and kept == {2: 4, 3: 6}
+    assert [cache_result(kept, key, 2 * key, 2) for key in (1, 2, 3)] == [2, 4, 6] and kept == {
+        2: 4,
+        3: 6,
+    }
 
 
 def test_a_report_that_another_thread_drops_is_still_given(monkeypatch):
@@ -573,11 +583,13 @@ def test_a_program_under_another_name_is_not_simulated_again(monkeypatch):
     text = KERNELS["sgemm_tn_stream"].text
     first = simulate(own_kernel(text, like="sgemm_tn_stream", name="one"), 192)
     module = importlib.import_module("cypresskit.timing.simulate")
-    monkeypatch.setattr(module, "find_time", lambda *_, **__: pytest.fail("simulated again"))
+    monkeypatch.setattr(module, "time_launch", lambda *_, **__: pytest.fail("simulated again"))
     second = simulate(own_kernel(text, like="sgemm_tn_stream", name="two"), 192)
     assert (first.kernel, second.kernel) == ("one", "two")
     assert first.row() == second.row() | {"kernel": "one"}
-    assert [line.waited for line in first.lines] == [line.waited for line in second.lines]
+    assert [line.waiting_clocks for line in first.lines] == [
+        line.waiting_clocks for line in second.lines
+    ]
 
 
 def test_other_lines_of_the_same_program_are_seen_anew():
@@ -588,4 +600,6 @@ def test_other_lines_of_the_same_program_are_seen_anew():
         for source in (text, f"{header}\n; a comment\n{body}")
     )
     assert [line.line + 1 for line in first.lines] == [line.line for line in second.lines]
-    assert [line.waited for line in first.lines] == [line.waited for line in second.lines]
+    assert [line.waiting_clocks for line in first.lines] == [
+        line.waiting_clocks for line in second.lines
+    ]

@@ -7,7 +7,7 @@ import pytest
 
 from cypresskit.devices import HD5870
 from cypresskit.timing.engine import run
-from cypresskit.timing.units.dram import geometry, place
+from cypresskit.timing.units.dram import address_bits, dram_location
 from cypresskit.timing.work import (
     ALU,
     BARRIER,
@@ -15,13 +15,13 @@ from cypresskit.timing.work import (
     TEX,
     WRITE,
     Clause,
-    Path,
     Stream,
-    combined_stores,
-    fetched_together,
-    of_cost,
+    WavefrontPath,
+    address_stream,
+    combine_stores,
+    cost_amounts,
+    merge_fetches,
     pack,
-    stream,
 )
 
 # One engine, latencies that are easy to add, no cost for a switch.
@@ -32,7 +32,9 @@ LANES = np.arange(64)
 
 def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1, group=1):
     return run(
-        pack([Path(np.arange(wavefronts), ((tuple(clauses), repeats),))], group), device, slots
+        pack([WavefrontPath(np.arange(wavefronts), ((tuple(clauses), repeats),))], group),
+        device,
+        slots,
     )
 
 
@@ -42,7 +44,7 @@ def schedule(result):
 
 
 def fetch(addresses, wavefronts=1, **more):
-    return stream(np.tile(np.asarray(addresses, np.int64), (wavefronts, 1)), **more)
+    return address_stream(np.tile(np.asarray(addresses, np.int64), (wavefronts, 1)), **more)
 
 
 # The ALU (units.alu)
@@ -74,7 +76,9 @@ def test_a_clause_takes_its_clocks_to_get_going():
 
 def test_an_alu_clause_lasts_as_long_as_the_lds_needs():
     none = np.zeros(0, np.int64)
-    lds = Stream(of_cost(np.array([100, 100])), np.zeros(3, np.int64), none, none.astype(np.int32))
+    lds = Stream(
+        cost_amounts(np.array([100, 100])), np.zeros(3, np.int64), none, none.astype(np.int32)
+    )
     assert schedule(outcome([Clause(ALU, 10, (lds,))], 2)) == "0 ALU 0-100 | 1 ALU 0-200"
 
 
@@ -93,14 +97,17 @@ def test_wavefronts_go_round_the_engines():
 
 def test_a_workgroup_starts_only_when_all_its_slots_are_free():
     short, long_ = (Clause(ALU, 1),), (Clause(ALU, 10),)
-    paths = [Path(np.array([0, 2, 3]), ((short, 1),)), Path(np.array([1]), ((long_, 1),))]
+    paths = [
+        WavefrontPath(np.array([0, 2, 3]), ((short, 1),)),
+        WavefrontPath(np.array([1]), ((long_, 1),)),
+    ]
     assert run(pack(paths, 2), ONE, 2).start.tolist() == [0, 0, 80, 80]
 
 
 def test_workgroups_retire_in_order_behind_a_long_one():
     paths = [
-        Path(np.array([0]), (((Clause(ALU, 10),), 1),)),
-        Path(np.arange(1, 4), (((Clause(ALU, 1),), 1),)),
+        WavefrontPath(np.array([0]), (((Clause(ALU, 10),), 1),)),
+        WavefrontPath(np.arange(1, 4), (((Clause(ALU, 1),), 1),)),
     ]
     result = run(pack(paths), ONE, 2)
     assert result.end.tolist()[:2] == [80, 8] and result.start.tolist() == [0, 0, 80, 80]
@@ -108,7 +115,7 @@ def test_workgroups_retire_in_order_behind_a_long_one():
 
 def test_segments_follow_one_another_each_for_its_turns():
     segments = (((Clause(ALU, 1), Clause(ALU, 2)), 2), ((Clause(ALU, 3),), 1))
-    result = run(pack([Path(np.arange(1), segments)]), ONE, 1)
+    result = run(pack([WavefrontPath(np.arange(1), segments)]), ONE, 1)
     assert schedule(result) == "0 ALU 0-8 | 0 ALU 8-24 | 0 ALU 24-32 | 0 ALU 32-48 | 0 ALU 48-72"
 
 
@@ -117,13 +124,16 @@ def test_segments_follow_one_another_each_for_its_turns():
 
 def test_a_barrier_holds_a_workgroup_until_its_last_wavefront():
     clauses = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
-    result = run(pack([Path(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
+    result = run(pack([WavefrontPath(np.arange(3), ((clauses, 1),))], 3), ONE, 3)
     assert result.end.tolist() == [168, 168, 176]  # the third came at 160
 
 
 def test_a_barrier_does_not_wait_for_a_wavefront_that_has_ended():
     waits = (Clause(ALU, 10), Clause(BARRIER), Clause(ALU, 1))
-    paths = [Path(np.array([0]), (((Clause(ALU, 1),), 1),)), Path(np.array([1, 2]), ((waits, 1),))]
+    paths = [
+        WavefrontPath(np.array([0]), (((Clause(ALU, 1),), 1),)),
+        WavefrontPath(np.array([1, 2]), ((waits, 1),)),
+    ]
     assert run(pack(paths, 3), ONE, 3).end.tolist() == [8, 96, 96]
 
 
@@ -163,7 +173,11 @@ def test_a_miss_costs_dram_and_a_line_on_its_way_is_awaited():
     # Asked at 0, there at 300, then the other 16 quads pass; the second wavefront's data follow
     # right behind.
     assert schedule(result) == "0 TEX 0-316 | 1 TEX 16-332"
-    assert (result.counts["l1_asked"], result.counts["l1_missed"], result.counts["l2_missed"]) == (
+    assert (
+        result.counts["l1_requests"],
+        result.counts["l1_misses"],
+        result.counts["l2_misses"],
+    ) == (
         32,
         1,
         1,
@@ -188,7 +202,11 @@ def test_a_slice_gives_its_lines_one_after_another(bytes_clock, clocks):
     clock 60, not 15.
     """
     board = replace(ONE, l2_slice_bytes_clock=bytes_clock, l1_bytes=0)
-    same = [byte for byte in range(0, 1 << 20, 256) if place(byte // 64, geometry(board))[0] == 0]
+    same = [
+        byte
+        for byte in range(0, 1 << 20, 256)
+        if dram_location(byte // 64, address_bits(board))[0] == 0
+    ]
     lines = fetch(np.array(same)[LANES // 4])
     clauses = [Clause(TEX, streams=(lines,)), Clause(ALU, 1000), Clause(TEX, streams=(lines,))]
     *_, last = outcome(clauses, device=board).timeline
@@ -208,19 +226,19 @@ def test_latencies_of_the_three_levels():
 def test_without_caches_every_quad_line_goes_to_dram():
     bare = replace(ONE, l1_bytes=0, l2_bytes=0)
     result = outcome([Clause(TEX, streams=(fetch(0 * LANES, merge=False),))], device=bare)
-    assert result.counts["l2_missed"] == 16
+    assert result.counts["l2_misses"] == 16
 
 
 def test_a_clause_lists_a_line_for_its_first_fetch_only():
-    streams = fetched_together([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
+    streams = merge_fetches([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
     assert [s.line.tolist() for s in streams] == [[0], [1]]
 
 
 def test_a_loop_moves_its_lines_after_every_round_of_phases():
     rows = np.stack([0 * LANES, 16 + 0 * LANES]).astype(np.int64)  # phase 0 and 1: the same line
-    moving = stream(rows, phases=2, step=1)
+    moving = address_stream(rows, phases=2, step=1)
     result = outcome([Clause(TEX, streams=(moving,))], repeats=6)
-    assert (result.counts["l1_asked"], result.counts["l1_missed"]) == (6 * 16, 3)
+    assert (result.counts["l1_requests"], result.counts["l1_misses"]) == (6 * 16, 3)
 
 
 @pytest.mark.parametrize("phases", [1, 2])
@@ -231,9 +249,9 @@ def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
     )  # lines, and parts
     on = np.ones(rows.shape, bool)
     on[2:, :7] = False
-    together = stream(rows, on, phases=phases)
+    together = address_stream(rows, on, phases=phases)
     for n in range(len(rows)):
-        alone, own = stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
+        alone, own = address_stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
         for name, part in (("line", own), ("offset", own), ("amounts", [n])):
             assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (
                 n,
@@ -246,7 +264,9 @@ def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
 
 def store(count):
     """Stores of 64 lines to one channel each."""
-    one = replace(fetch(2048 * LANES, base=1 << 34, uncached=True), amounts=of_cost(np.array([8])))
+    one = replace(
+        fetch(2048 * LANES, base=1 << 34, uncached=True), amounts=cost_amounts(np.array([8]))
+    )
     return Clause(WRITE, streams=(one,) * count)
 
 
@@ -261,8 +281,8 @@ def test_a_wavefront_waits_until_its_stores_are_taken():
 def test_reads_go_before_stores_that_wait():
     read = Clause(TEX, streams=(fetch(0 * LANES, 2, base=1 << 34, uncached=True),))
     paths = [
-        Path(np.array([0]), (((store(1),), 1),)),
-        Path(np.array([1]), (((Clause(ALU, 5), read), 1),)),
+        WavefrontPath(np.array([0]), (((store(1),), 1),)),
+        WavefrontPath(np.array([1]), (((Clause(ALU, 5), read), 1),)),
     ]
     result = run(pack(paths), ONE, 2)
     assert result.end[1] == 40 + 300 + 16  # it found 64 lines to be stored and passed them
@@ -272,7 +292,7 @@ def test_reads_go_before_stores_that_wait():
 
 def test_stores_leave_together_each_line_once_in_order():
     first, second = (fetch(4096 * (LANES % 4)[::-1] + offset) for offset in (0, 16))
-    clauses = combined_stores(
+    clauses = combine_stores(
         [Clause(WRITE, streams=(first,)), Clause(ALU, 1), Clause(WRITE, streams=(second,))]
     )
     assert [s.line.tolist() for c in clauses for s in c.streams] == [[], [0, 64, 128, 192]]
@@ -281,7 +301,7 @@ def test_stores_leave_together_each_line_once_in_order():
 
 def test_paths_must_have_every_wavefront():
     with pytest.raises(ValueError, match="every wavefront once"):
-        pack([Path(np.array([1]), (((Clause(ALU, 1),), 1),))])
+        pack([WavefrontPath(np.array([1]), (((Clause(ALU, 1),), 1),))])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -294,20 +314,22 @@ def test_packed_patterns_are_the_streams_entry_by_entry(seed):
         # Few different entries, so that most can share a pattern and some differ in one number.
         addresses = 64 * rng.integers(0, 2, (2, 64))[rng.integers(0, 2, entries)]
         addresses += 64 * rng.integers(0, 1000, (entries, 1))
-        made = stream(addresses, rng.random((entries, 64)) < rng.choice([0.1, 1]), phases=phases)
+        made = address_stream(
+            addresses, rng.random((entries, 64)) < rng.choice([0.1, 1]), phases=phases
+        )
         made.amounts["cost"] += rng.integers(0, 2, entries)
         streams.append(made)
         streams[-1].offset[rng.random(len(made.offset)) < 0.05] += 1
     wavefronts = max(len(s.cost) // s.phases for s in streams)
     clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
-    packed = pack([Path(np.arange(wavefronts), ((clauses, 1),))])
+    packed = pack([WavefrontPath(np.arange(wavefronts), ((clauses, 1),))])
     for made, (first, *_) in zip(streams, packed.streams):
         for n, (pattern, base) in enumerate(packed.entries[first : first + len(made.cost)]):
-            begin, end, cost, asked, _ = packed.patterns[pattern]
+            begin, end, cost, requests, _ = packed.patterns[pattern]
             own = slice(made.ptr[n], made.ptr[n + 1])
             assert (packed.lines["line"][begin:end] + base).tolist() == made.line[own].tolist()
             assert packed.lines["offset"][begin:end].tolist() == made.offset[own].tolist()
-            assert (cost, asked) == (made.cost[n], made.amounts["asked"][n])
+            assert (cost, requests) == (made.cost[n], made.amounts["requests"][n])
     assert len(packed.patterns) <= len(packed.entries)
     # A view would keep the longer array, which has room for entries that share nothing.
     kept = [packed.patterns, packed.lines]

@@ -1,4 +1,4 @@
-"""The addresses that are timed are those of the explaining engine's events, and everything it does
+"""The addresses that are timed are those of the interpreter's events, and everything it does
 is timed.
 """
 
@@ -11,8 +11,8 @@ from conftest import SIX, TEXTURE, pixel
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import Observer, explain, prepare, shape
-from cypresskit.timing import simulate, surfaces, walk
+from cypresskit.machine import Observer, interpreter, prepare, shape
+from cypresskit.timing import memory_layout, simulate, tracing
 from cypresskit.timing.units.dram import GLOBAL
 
 LINE = ck.HD5870.line_bytes
@@ -62,15 +62,15 @@ def timed(program, arguments, monkeypatch):
     line put together.
     """
     calls = defaultdict(set)
-    made = surfaces.stream
+    made = memory_layout.address_stream
 
     def stream(entries, active, **more):
         rows = np.where(active, entries, -1)
         calls[more["base"]] |= {tuple(row) for row in rows.tolist() if max(row) >= 0}
         return made(entries, active, **more)
 
-    monkeypatch.setattr(surfaces, "stream", stream)
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(memory_layout, "address_stream", stream)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     launch = prepare(program, **arguments)
     simulate(compile(program), launch=launch.shape, exact=True)
     memory_of = dict(zip(sorted(base for base in calls if base != GLOBAL), sorted(launch.textures)))
@@ -79,7 +79,7 @@ def timed(program, arguments, monkeypatch):
 
 def touched(program, arguments):
     observer = Touched()
-    explain.run(prepare(program, **arguments), (observer,))
+    interpreter.run(prepare(program, **arguments), (observer,))
     return {memory: rows for memory, rows in observer.found.items() if rows}
 
 

@@ -87,9 +87,11 @@ def test_a_report_that_breaks_the_law_is_reported(change, said):
 
 
 def test_errors_that_cancel_are_reported(monkeypatch):
-    right = law.walk
+    right = law.trace_wavefronts
     monkeypatch.setattr(
-        law, "walk", lambda *of: [replace(p, wavefronts=p.wavefronts[::-1]) for p in right(*of)]
+        law,
+        "trace_wavefronts",
+        lambda *of: [replace(p, wavefronts=p.wavefronts[::-1]) for p in right(*of)],
     )
     assert [fault.split(":")[0] for fault in faults("sgemm_naive", (50, 70, 9))] == ["wavefront 0"]
 

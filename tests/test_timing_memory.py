@@ -9,10 +9,10 @@ from numba import njit
 from cypresskit.devices import HD5870
 from cypresskit.timing import simulate
 from cypresskit.timing.units.cache import Cache, fold
-from cypresskit.timing.units.dram import GLOBAL, geometry, line_clocks, place, read_dram
+from cypresskit.timing.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.units.state import make_chip
-from cypresskit.timing.work import Path, pack
+from cypresskit.timing.work import WavefrontPath, pack
 
 LANES = np.arange(64)
 
@@ -47,7 +47,7 @@ def test_sets_are_the_line_number_folded():
 
 def line_place(device, address, image=False):
     """(channel, bank, row) of a byte address, in an image or in global memory."""
-    return place((address >> 6) + (0 if image else GLOBAL), geometry(device))
+    return dram_location((address >> 6) + (0 if image else GLOBAL), address_bits(device))
 
 
 def test_address_bits_choose_channel_and_bank():
@@ -65,12 +65,12 @@ class Dram:
 
     def __init__(self, device):
         self.device = device
-        self.chip = make_chip(pack([Path(np.arange(1), ())]), device, 1)
+        self.memory = make_chip(pack([WavefrontPath(np.arange(1), ())]), device, 1).memory
 
     def read(self, address, clock=0.0, image=False):
         """The clock at which the line's last byte has left its channel."""
         at = line_place(self.device, address, image)
-        return line_clocks(self.device) + self.begin(self.chip, clock, *at)
+        return line_clocks(self.device) + self.begin(self.memory, clock, *at)
 
 
 def read_clocks(stride, count=8, **more):
@@ -101,7 +101,7 @@ def test_another_row_of_a_bank_costs_its_opening():
     assert dram.read(1 << 11) == pytest.approx(
         2 * 34 + 4 * line
     )  # another bank opened its row meanwhile
-    assert dram.chip.tally.dram_rows[0] == 2 * 34, "in which the channel has sent nothing"
+    assert dram.memory.row_waits[0] == 2 * 34, "in which the channel has sent nothing"
 
 
 @pytest.mark.parametrize(

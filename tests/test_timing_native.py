@@ -96,7 +96,7 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
 def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
     folder = Path(shutil.copytree(Path(module.__file__).parent, tmp_path / "timing"))
     sources = SourceFiles(lambda: module.native_sources(folder))
-    for name in ("sampling", "steady", "prices", "simulate", "report"):
+    for name in ("sampling", "steady_state", "costs", "simulate", "report"):
         path = folder / f"{name}.py"
         path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
         assert sources.unchanged(), name
@@ -108,7 +108,7 @@ def test_where_nothing_can_be_written_one_warning_is_all(session, monkeypatch):
 
     monkeypatch.setattr(caching._CacheLocator, "ensure_cache_path", refuse)
     hits, (warning,) = session()
-    assert hits == 0 and "can't be kept on disk" in warning and "no locator available" in warning
+    assert hits == 0 and "can't be saved on disk" in warning and "no locator available" in warning
 
 
 def test_a_full_disk_is_no_error(session, monkeypatch):

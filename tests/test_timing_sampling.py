@@ -8,18 +8,19 @@ time in which memory and the busiest unit have to work at once.
 import random
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.timing import sampling, simulate, steady
+from cypresskit.timing import sampling, simulate, steady_state
 from cypresskit.timing.engine import run
-from cypresskit.timing.question import POLICY, Question
-from cypresskit.timing.sampling import Sample, asked_work, sample
-from cypresskit.timing.simulate import ask
+from cypresskit.timing.sampling import requested_work, time_launch
+from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
+from cypresskit.timing.timing_request import POLICY, TimingRequest
 from cypresskit.timing.work import pack
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
@@ -41,13 +42,13 @@ def decision(monkeypatch, effort, error=0.0, wavefronts=None, share=0.1):
     monkeypatch.setattr(sampling, "effort", lambda paths: effort)
     monkeypatch.setattr(sampling, "_mean_work", lambda paths: np.full(3, effort / 4))
     monkeypatch.setattr(sampling, "run", lambda work, *_: counts.append(len(work.path)))
-    sampled = Sample(SAMPLED, [], share, 1.0, 1000.0, error, 0.0, {}, 0.0)
-    monkeypatch.setattr(sampling, "_extended", lambda *_: sampled)
-    whole = replace(sampled, outcome=WHOLE, share=1.0, error=0.0)
+    sampled = SimpleNamespace(outcome=SAMPLED, simulated=share, error=error)
+    monkeypatch.setattr(sampling, "_extrapolate", lambda *_: sampled)
+    whole = SimpleNamespace(outcome=WHOLE, simulated=1.0, error=0.0)
     monkeypatch.setattr(sampling, "_whole", lambda launch, bar: whole)
     board = replace(SMALL, simd_engines=1, max_wavefronts=2)
     launch = TimedLaunch(compile(kernel.program), shape, board, "linear")
-    result = sample(launch, exact=False)
+    result = time_launch(launch, exact=False)
     return result.outcome, *counts
 
 
@@ -74,7 +75,7 @@ def test_a_sample_of_more_than_half_is_not_worth_it(share, outcome, monkeypatch)
 @pytest.mark.parametrize(("error", "outcome"), [(0.0999, SAMPLED), (0.1001, WHOLE)])
 def test_the_fourth_number_is_the_error_that_is_called_steady(error, outcome, monkeypatch):
     report = replace(simulate("sgemm_tn", 128), error=error)
-    assert report.steady == (outcome == SAMPLED)
+    assert report.is_converged == (outcome == SAMPLED)
     assert decision(monkeypatch, 1e8, error=error)[0] == outcome
 
 
@@ -83,30 +84,32 @@ def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
     of its loop.
     """
     stretches, ends = [], []
-    look, move_on = steady.Steady.look, steady.Steady._move_on
+    skipper = steady_state.SteadyStateSkipper
+    observe, skip = skipper.observe, skipper._skip
 
-    def looked(self):
-        before = self.looks[-1:]
-        turn = self._now().turn[0, 0]
-        look(self)
-        stretches.extend(turn - earlier.turn[0, 0] for earlier in before)
+    def observed(self):
+        before = self.snapshots[-1:]
+        turn = self._snapshot().iteration[0, 0]
+        observe(self)
+        stretches.extend(turn - earlier.iteration[0, 0] for earlier in before)
 
-    def moved(self, *looks):
-        was = self.chip.slots.turn.copy()
-        done = move_on(self, *looks)
+    def skipped(self, *snapshots):
+        jobs = self.chip.jobs
+        was = jobs.iteration.copy()
+        done = skip(self, *snapshots)
         if done:
-            last = looks[-2]
-            left = self.chip.work.segments["turns"][last.segment] - self.chip.slots.turn
-            ends.append(left[self.chip.slots.turn != was].min())
+            last = snapshots[-2]
+            left = jobs.work.segments["iterations"][last.segment] - jobs.iteration
+            ends.append(left[jobs.iteration != was].min())
         return done
 
-    monkeypatch.setattr(steady.Steady, "look", looked)
-    monkeypatch.setattr(steady.Steady, "_move_on", moved)
+    monkeypatch.setattr(skipper, "observe", observed)
+    monkeypatch.setattr(skipper, "_skip", skipped)
     kernel = KERNELS["dgemm_tn"]
     code, shape = compile(kernel.program), kernel.shape(32, 32, 2000, 1.0, 0.0)
     assert shape.wavefronts == 1
     policy = replace(POLICY, whole=2e3, patience=0)
-    report = ask(Question(code, shape=shape, policy=policy))
+    report = run_request(TimingRequest(code, shape=shape, policy=policy))
     assert report.simulated < 0.5
     assert ends
     assert 8 <= min(ends) <= 10
@@ -121,23 +124,34 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
     shape = kernel.shape(6400, 256, 8, 1.0, 0.0)
     assert shape.wavefronts == 400
     launch = TimedLaunch(compile(kernel.program), shape, SMALL, "linear")
-    some = sample(replace(launch, shape=kernel.shape(64, 64, 8, 1.0, 0.0)), exact=True).outcome
+    one = replace(launch, shape=kernel.shape(64, 64, 8, 1.0, 0.0))
+    some = run(pack(one.trace(one.wavefronts)), SMALL, one.active_wavefronts)
     start = np.asarray(starts, float)
     end = start + live
     over = end.max() + rest
-    outcome = replace(some, end_clock=over, start=start, end=end, simulated=simulated, error=0.0)
-    return sampling._extended(launch, outcome, [], Spread([]))
+    outcome = replace(
+        some,
+        end_clock=over,
+        start=start,
+        end=end,
+        engine=np.zeros(len(start)),
+        simulated=simulated,
+        error=0.0,
+    )
+    return sampling._extrapolate(launch, outcome, [], Spread([]))
 
 
 def test_the_sixth_number_is_the_error_of_what_nobody_saw():
-    assert sampling.unseen(1.0, 0.0) == sampling.unseen(1.0 + 1e-12, 0.0) == 0.04
-    assert sampling.unseen(0.6, 0.4) == pytest.approx(0.24)
-    assert sampling.unseen(0.0, 1.0) == 1
+    assert (
+        sampling.unobserved_error(1.0, 0.0) == sampling.unobserved_error(1.0 + 1e-12, 0.0) == 0.04
+    )
+    assert sampling.unobserved_error(0.6, 0.4) == pytest.approx(0.24)
+    assert sampling.unobserved_error(0.0, 1.0) == 1
 
 
 def test_the_seventh_number_is_the_error_where_memory_is_busy_beside_the_busiest_unit():
-    assert sampling.unseen(1.0, 1.0) == pytest.approx(0.14)
-    assert sampling.unseen(1.0, 0.7) == pytest.approx(0.11)
+    assert sampling.unobserved_error(1.0, 1.0) == pytest.approx(0.14)
+    assert sampling.unobserved_error(1.0, 0.7) == pytest.approx(0.11)
 
 
 @pytest.mark.parametrize(("count", "simulated"), [(400, 0.25), (120, 1.0), (120, 0.25)])
@@ -154,20 +168,22 @@ def test_rounds_take_as_long_as_those_that_were_seen(seed):
     draw = np.random.default_rng(seed)
     pace = draw.uniform(1000, 2000)
     kernel = KERNELS["sgemm_tn"]
-    burst = TimedLaunch(compile(kernel.program), kernel.shape(64, 64, 8), SMALL, "linear").round
+    burst = TimedLaunch(
+        compile(kernel.program), kernel.shape(64, 64, 8), SMALL, "linear"
+    ).round_size
     offsets = np.sort(draw.uniform(0, pace * burst, burst))
     starts = np.concatenate([offsets + n * pace * burst for n in range(120)])[:120]
     starts += draw.uniform(0, 1e5)
     result = extended(starts, rest=draw.uniform(0, 1e5))
-    assert result.clocks == pytest.approx(result.outcome.end_clock + pace * 280)
-    assert result.lived == pytest.approx(400 * 1000)
+    assert result.clocks == pytest.approx(result.use.clocks[-1] + pace * 280)
+    assert result.resident_clocks == pytest.approx(400 * 1000)
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5, 2.0])
 def test_rounds_whose_pace_changes_are_not_steady(late):
     """Wavefronts that all start at once show none."""
     starts = np.cumsum(np.where(np.arange(120) < 76, 1000.0, 1000.0 * late))
-    assert extended(starts).error > steady.STEADY
+    assert extended(starts).error > steady_state.CONVERGED_ERROR
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -176,9 +192,11 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
     shape = groups(random.Random(seed))
     code = compile(shape.program, SMALL)
     launch = TimedLaunch(code, shape, SMALL, "linear")
-    whole = sample(launch, exact=True, progress=False)
-    for what, amount in asked_work(whole.paths, SMALL).items():
-        assert whole.outcome.counts[what] == whole.counts[what] == amount
+    paths = launch.trace(launch.wavefronts)
+    work = pack(paths, shape.group_wavefronts)
+    counts = run(work, SMALL, launch.active_wavefronts).counts
+    for what, amount in requested_work(paths, SMALL).items():
+        assert counts[what] == amount
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -189,7 +207,7 @@ def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     paces = np.full(6, pace)
     paces[draw.integers(2)] *= slower
     result = extended(np.repeat(np.cumsum(paces) - paces[0], 20), rest=draw.uniform(0, 1e4))
-    in_step = result.outcome.end_clock + 14 * slower * pace
+    in_step = result.use.clocks[-1] + 14 * slower * pace
     assert in_step <= result.clocks * (1 + result.error) * (1 + 1e-9)
 
 
@@ -200,21 +218,25 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     kernel = KERNELS[rng.choice(("dgemm_nt", "dgemm_tn", "sgemm_nn", "dgemm_nn_buffer"))]
     m, n = (64 * rng.randint(5, 14) + rng.randint(1, 40) for _ in "mn")
     board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
-    launch = Question(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
-    few = sample(launch, exact=False, progress=False, policy=replace(POLICY, whole=2e4, patience=0))
-    asked = asked_work(launch.walk(launch.wavefronts), board)
-    assert {what: few.counts[what] for what in asked} == pytest.approx(asked, rel=1e-9)
+    launch = TimingRequest(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
+    policy = replace(POLICY, whole=2e4, patience=0)
+    few = time_launch(launch, exact=False, progress=False, policy=policy)
+    asked = requested_work(launch.trace(launch.wavefronts), board)
+    units = {"alu": "ALU", "texture": "texture", "lds": "LDS"}
+    engines = few.clocks * board.simd_engines
+    found = {what: few.busy[unit] * engines for what, unit in units.items()}
+    assert found | {"delivered": few.bytes["L1"]} == pytest.approx(asked, rel=1e-9)
 
 
 @pytest.mark.slow
 def test_wavefronts_from_all_over_a_launch_show_its_edges():
     """A launch of more than are walked: its last column and row of blocks ask for a part only."""
     for m, n in ((8100, 4056), (4100, 8150), (1 << 14, 1032)):
-        launch = Question(KERNELS["dgemm_tn"], size=(m, n, 32)).launch()
-        spread = launch.walk_spread()
+        launch = TimingRequest(KERNELS["dgemm_tn"], size=(m, n, 32)).launch()
+        spread = launch.trace_spread()
         assert 1 < spread.times < 16
-        shown = asked_work(spread.paths, launch.device)
-        asked = asked_work(launch.walk(launch.wavefronts), launch.device)
+        shown = requested_work(spread.paths, launch.device)
+        asked = requested_work(launch.trace(launch.wavefronts), launch.device)
         for what, amount in asked.items():
             assert spread.times * shown[what] == pytest.approx(amount, rel=0.003), what
 
@@ -231,10 +253,10 @@ def test_wavefronts_of_an_engine_go_at_its_pace(seed):
         start = draw.uniform(0, 1, len(engine))
         return np.floor((start + turns) * 8) / 8 - np.floor(start * 8) / 8
 
-    rates = steady._rates(seen(pace), seen(pace), engine)
+    rates = steady_state._rates(seen(pace), seen(pace), engine)
     assert abs(rates / pace / 2 - 1).max() < 0.015
     quick = pace + np.where(np.arange(len(engine)) % 2, 1.5, -1.5)
-    rates = steady._rates(seen(quick), seen(quick), engine)
+    rates = steady_state._rates(seen(quick), seen(quick), engine)
     assert abs(rates / quick / 2 - 1).max() < 0.05
 
 
@@ -246,7 +268,7 @@ def test_an_engine_with_fewer_wavefronts_keeps_its_pace(seed):
     engine = np.repeat(np.arange(8), counts)
     pace = 30 / (2 + counts)[engine]
     off = draw.uniform(0, 0.3) * (pace - pace.mean())
-    rates = steady._rates(pace + off, pace - off, engine)
+    rates = steady_state._rates(pace + off, pace - off, engine)
     assert abs(rates / pace / 2 - 1).max() < 1e-9
 
 
@@ -258,10 +280,10 @@ def test_who_is_ahead_is_moved_on_no_further_than_it_would_go(seed):
     draw = np.random.default_rng(seed)
     m, n, k = (int(most) for most in draw.integers((64, 64, 300), (100, 100, 900)))
     board = replace(SMALL, l2_bytes=65536)
-    launch = Question(KERNELS["sgemm_naive"], size=(m, n, k), device=board).launch()
-    work = pack(launch.walk(min(launch.round, launch.wavefronts)))
-    watch = partial(steady.Steady, farthest=3.0, strict=0.0)
-    few, whole = (run(work, board, launch.active, watch) for watch in (watch, None))
+    launch = TimingRequest(KERNELS["sgemm_naive"], size=(m, n, k), device=board).launch()
+    work = pack(launch.trace(min(launch.round_size, launch.wavefronts)))
+    watch = partial(steady_state.SteadyStateSkipper, farthest=3.0, strict=0.0)
+    few, whole = (run(work, board, launch.active_wavefronts, watch) for watch in (watch, None))
     assert few.simulated < 0.6
     assert few.end_clock == pytest.approx(whole.end_clock, rel=0.02)
 

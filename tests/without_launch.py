@@ -38,7 +38,7 @@ class Notes:
         self.said: list[tuple] = []
         self.curves: list[tuple] = []
         self.boards: list[tuple] = []
-        self._ask = timing.ask
+        self._ask = timing.run_request
 
     def say(self, guess, truth) -> str:
         self.said.append((guess.question, truth))
@@ -49,7 +49,7 @@ class Notes:
             points = {name: list(curve.items()) for name, curve in series.items()}
             self.curves.append((guess.question, points))
 
-    def ask(self, question):
+    def run_request(self, question):
         launch = f"{question.name} {question.size}"
         self.boards.append((launch, missing(question.device)))
         return self._ask(question)
@@ -65,7 +65,7 @@ def noted(path: Path) -> dict:
     with ExitStack() as stack:
         for patched in (
             patch.object(Prediction, "reveal", lambda guess, truth: notes.say(guess, truth)),
-            patch.object(timing, "ask", notes.ask),
+            patch.object(timing, "run_request", notes.run_request),
             patch.object(ck, "draw", SimpleNamespace(**drawn)),
             patch("IPython.display.display", nothing),
             patch("builtins.print", nothing),

@@ -38,7 +38,7 @@ function answersTo(text) {
     parts: [[0, `OP${stamp}`, line, `op ${stamp}`]],
   }))
   const card = {
-    loop_bundles: stamp,
+    bundles_per_iteration: stamp,
     gprs: stamp,
     wavefronts: stamp,
     fetches: stamp,

@@ -36,7 +36,7 @@ import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.kept_files import cache_folder
-from cypresskit.timing.prices import line_costs
+from cypresskit.timing.costs import line_costs
 from tools import bench_page, book
 from tools.random_edits import random_edits
 

@@ -1,42 +1,41 @@
-"""Make the README's moving picture, light and dark, and its stills from the views themselves:
-``make clip``.
+"""Make the README's pictures: ``make clip``.
 
-The journey of ``ck.draw.explore`` is played and clicked through in Chromium, as a reader would, and
-photographed frame by frame. It needs Chromium and Playwright, which the tests bring.
+Chromium plays and clicks through the journey of ``ck.draw.explore`` as a reader would, and each
+frame is photographed, light and dark. So is the workbench on its page. This needs Chromium, and
+Playwright, which the tests install.
 """
 
 import tempfile
 from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from PIL import Image  # Bokeh needs it too
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize
 
 import cypresskit as ck
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.display import Displayable
 from cypresskit.files.atomic import save_file
-from tools.bench_page.browser import chromium
+from tools import bench_page
+from tools.bench_page.browser import chromium, open_bench, served
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
-
+SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 STILLS: dict[str, Callable[[], Displayable | Climb]] = {
     "climb": ck.draw.climb,
     "pipelines": ck.draw.timeline,
 }
 SIZE = ViewportSize(width=1120, height=655)
-# Colours of a clip; milliseconds for a frame, and for one that has words to read
-COLOURS, PACE, READ = (
-    64,
-    140,
-    900,
-)
-# Of each level how often which key is pressed before each photograph, how many are taken, and the
-# source and which of its cells is clicked at last.
+BENCH_SIZE = ViewportSize(width=1180, height=1000)
+COLORS = 64  # of a picture
+FRAME_MS, READ_MS = 140, 900  # how long a frame is shown, and one that has text to read
+# Per level: key presses before each photograph, photographs, and the source and the number of the
+# cell that is clicked in the end.
 STEPS = (
     (5, 12, "engines", 0),
     (5, 12, "computes sgemm_tn to come", 2),
@@ -62,39 +61,57 @@ def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
     """The clip's frames, and how long each is shown."""
     for presses, count, name, which in STEPS:
         for n in range(count):
-            yield photograph(page), PACE if n else READ
+            yield photograph(page), FRAME_MS if n else READ_MS
             for _ in range(presses):
                 page.keyboard.press("ArrowRight")
-            page.wait_for_timeout(260)  # what travels arrives
+            page.wait_for_timeout(260)  # until all marks have arrived
         if name:
             x, y = page.evaluate(PLACE, [name, which])
             page.evaluate(POINTER, [x, y])
-            yield photograph(page), READ
+            yield photograph(page), READ_MS
             page.evaluate(POINTER, [-1, 0])
             page.mouse.click(x, y)
             page.mouse.move(1, 1)
             page.wait_for_timeout(1200)
-    yield photograph(page), 2 * READ
+    yield photograph(page), 2 * READ_MS
 
 
 def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
     """Write a GIF in the colours of all frames."""
     pictures, times = zip(*frames)
     some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
-    # The other methods lose the pale greys to a red
-    palette = some.quantize(COLOURS, Image.Quantize.FASTOCTREE)
+    # The other methods replace the pale grays by a red
+    palette = some.quantize(COLORS, Image.Quantize.FASTOCTREE)
     first, *rest = (
         picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures
     )
     first.save(path, save_all=True, append_images=rest, duration=list(times), loop=0, optimize=True)
 
 
+def photograph_bench(browser: Browser) -> None:
+    """Photograph the workbench's page, with the costs of the first step's kernel."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench_page.write_page(Path(folder))
+        with served(Path(folder)) as address:
+            for scheme in SCHEMES:
+                page = browser.new_page(viewport=BENCH_SIZE, color_scheme=scheme)
+                open_bench(page, address, "prices")
+                page.get_by_text("Which line costs the most?").wait_for()
+                page.locator(".ckw-number", has_text="16").last.click()
+                page.wait_for_timeout(1000)
+                picture = Image.open(BytesIO(page.locator("#bench").screenshot())).convert("RGB")
+                small = picture.quantize(2 * COLORS, Image.Quantize.FASTOCTREE)
+                small.save(FOLDER / f"bench_{scheme}.png", optimize=True)
+                page.close()
+
+
 def main() -> None:
     for name, view in STILLS.items():
         save_file(FOLDER / f"{name}.svg", view().still())
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        photograph_bench(browser)
         saved = ck.draw.explore("sgemm_tn", 256).save(Path(folder) / "journey.html")
-        for scheme in ("light", "dark"):
+        for scheme in SCHEMES:
             page = browser.new_page(viewport=SIZE, color_scheme=scheme)
             page.goto(saved.as_uri())
             page.wait_for_selector("[data-ready]")

@@ -70,7 +70,7 @@ def _flow(controls: Sequence[Control]) -> Violations:
     for n, control in enumerate(controls):
         name, target = control.name, control.target
         where = f"{n:02d} {name}"
-        tests = sum(o.row.predicate for o in control.operations)
+        tests = sum(o.row.is_test for o in control.operations)
         if target != -1 and target not in names:
             yield f"{where}: jumps out of the program"
         if tests != (name in TESTING):
@@ -202,7 +202,7 @@ def _shape(bundle: Bundle) -> Violations:
         yield from _parts(parts)
 
     rows = [o.row for o in bundle.operations]
-    if sum(row.predicate for row in rows) > 1:
+    if sum(row.is_test for row in rows) > 1:
         yield "two tests in a bundle"
     if sum(row.kind == "lds" for row in rows) > 1:
         yield "two LDS instructions in a bundle"

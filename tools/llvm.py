@@ -5,7 +5,7 @@ cpu ``cypress``).
 
 writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it.
 
-The fast engine's translator writes the LLVM IR, for one more target: how this chip reads and
+The compiled engine's translator writes the LLVM IR, for one more target: how this chip reads and
 writes. In the assembly, registers and the bundles of the innermost loop are counted. Kernels with
 doubles or LDS are not in the record: the back end has no way to them. The rest is up to its own
 scheduler: it is nobody's optimum.
@@ -54,19 +54,28 @@ def read(assembly: str) -> dict[str, int]:
     return {"registers": registers, "loop_bundles": sum(bundles[address] for address in named)}
 
 
+class ScalarTranslator(Translator):
+    """Translates component by component, for this back end knows no vectors of words."""
+
+    vectors = False
+
+    def result(self, i: Instruction, written: Sequence[int]) -> Vec:
+        if i.op.vector:
+            return super().result(i, written)
+        return self.ir.vector([super(ScalarTranslator, self).result(i, (c,)) for c in written])
+
+
 class CypressTarget(Target):
     """This chip, whose registers are preloaded whole, and which reads a constant where it is
     used.
     """
-
-    vectors = False
 
     def __init__(self, program: ck.Program):
         super().__init__(program, PlainFloats)
 
     def module(self) -> str:
         """The module's text."""
-        Translator(self.program, self).work_item()
+        ScalarTranslator(self.program, self).work_item()
         self.ir.do("ret void")
         return "\n".join([*self.ir.declared.values(), self.function(HEAD)])
 
@@ -95,22 +104,21 @@ class CypressTarget(Target):
         more = [*offsets, zero, number, number, zero, zero, zero, zero]
         return self.ir.call("llvm.r600.tex", "float", 4, where, *more).bits("i32")
 
-    def load_global(self, element: Vec) -> Vec:
-        return self._place(element, 1).load("i32", 4)
+    identity = input
 
-    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
+    def global_place(self, element: Vec) -> Vec:
+        return self._place(element, 1)
+
+    def lds_place(self, array: int, byte: Vec) -> Vec:
+        raise self.refused("LDS")
+
+    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
         if len(words) < 4:
             raise self.refused("a part of an element")
-        self._place(element, 1).store(value)
+        place.store(value)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         raise self.refused("an output")
-
-    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        raise self.refused("LDS")
-
-    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
-        raise self.refused("LDS")
 
     def refused(self, what: str) -> CompileError:
         return CompileError(f"{what} is not known to this back end")

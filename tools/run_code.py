@@ -1,5 +1,5 @@
 """Compiled code run on the memories of a launch: what it computes must be what its IL does, bit for
-bit. ``machine.vliw`` has the processor; the arithmetic is the explaining engine's.
+bit. ``machine.vliw`` has the processor; the arithmetic is the interpreter's.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import numpy as np
 
 from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruction
 from cypresskit.il.meaning import SIGN, pair, scaled, split
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.vliw import Processor
 
@@ -70,25 +70,25 @@ class _LaunchMemory:
     def __init__(self, launch: Launch):
         self.launch = launch
         self.items = launch.shape.items
-        self.memories = places.Memories(launch)
+        self.memories = addressing.Memories(launch)
 
     def lds(self, o: Operation, words: list[np.ndarray], active: np.ndarray) -> list[np.ndarray]:
         lds = o.lds
         assert lds is not None
         words = [np.broadcast_to(word, self.items) for word in words]
-        first = places.lds_byte(words[0]) - lds.base
+        first = addressing.lds_byte(words[0]) - lds.base
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
-                word, inside = places.lds_inside(first, lds.offset * n, lds.size)
+                word, inside = addressing.lds_inside(first, lds.offset * n, lds.size)
                 self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, active)
                 self.memories.store(lds.array, word, value, active)
             return []
         requests = [(first, 0)]
         if o.name == "LDS_READ2_RET":
-            requests.append((places.lds_byte(words[1]) - lds.base, 0))
+            requests.append((addressing.lds_byte(words[1]) - lds.base, 0))
         elif o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
-        requested = [places.lds_inside(byte, offset, lds.size) for byte, offset in requests]
+        requested = [addressing.lds_inside(byte, offset, lds.size) for byte, offset in requests]
         return [self.memories.load(lds.array, *place) for place in requested]
 
     def fetch(
@@ -96,10 +96,10 @@ class _LaunchMemory:
     ) -> np.ndarray:
         rows = [np.broadcast_to(word, self.items) for word in coordinates]
         if f.name == "MEM_READ":
-            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            element = addressing.element(f.offset[0], rows[0] if rows else None, self.items)
             return self.launch.elements(element)[0].T
         surface = self.launch.textures[f.resource]
-        x, y, inside = places.texel(rows, surface, f.offset, whole=f.name == "LD")
+        x, y, inside = addressing.texel(rows, surface, f.offset, whole=f.name == "LD")
         return surface.texels(x, y, inside).T
 
     def store(
@@ -116,6 +116,6 @@ class _LaunchMemory:
                 if c < words.shape[1]:
                     np.copyto(words[:, c], row, where=active)
             return
-        element = places.element(s.offset, index, self.items)
+        element = addressing.element(s.offset, index, self.items)
         self.memories.check_global(s.at, element, active)
         self.memories.store_global(element, rows, active)

@@ -31,7 +31,7 @@ LARGE = 4096  # and the larger size at which such a kernel may be faster
 Done = dict[tuple[str, int], dict[str, Any]]  # rows of simulated launches, by kernel and size
 SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
 PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
-CARD = (  # fields of the kernel card; "bundles" are the loop's
+CARD = (  # quantities of the published figures that are a kernel's statistics
     "mads",
     "gprs",
     "slots4_pct",
@@ -43,6 +43,7 @@ CARD = (  # fields of the kernel card; "bundles" are the loop's
     "l1_bytes_per_clock",
     "nominal_gflops",
 )
+STATS = {"mads": "multiply_adds", "bundles": "bundles_per_iteration"}  # names of their fields
 # Double instructions per operation
 PEAKS = {
     "ddgemm_tn_fma": DOUBLE_DOUBLE,
@@ -115,14 +116,12 @@ def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str
             extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)
         ],
         "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
-        "active_threads": lambda: 4 * best["active"],
-        "wavefronts": lambda: best["active"],
+        "active_threads": lambda: 4 * best["active_wavefronts"],
+        "wavefronts": lambda: best["active_wavefronts"],
         "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
         "peak_gflops": lambda: round(HD5870.double_gflops / PEAKS[name], 2),
     }
-    simulated |= {
-        field: partial(getattr, made, field.replace("bundles", "loop_bundles")) for field in CARD
-    }
+    simulated |= {field: partial(getattr, made, STATS.get(field, field)) for field in CARD}
     for quantity, value in simulated.items():
         if quantity in figures:
             yield _row(name, quantity, figures[quantity], value())

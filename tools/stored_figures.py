@@ -147,7 +147,9 @@ def kernel_figures(kernel: Kernel) -> Figures:
         paces.append((round(engines * start, 1), round(engines * per_step, 2)))
     gflops = round(ck.simulate(kernel, N).gflops, 1)
     alone, full = paces
-    return Figures(compiled.gprs, compiled.loop_bundles, gflops, alone, full, short.active)
+    return Figures(
+        compiled.gprs, compiled.bundles_per_iteration, gflops, alone, full, short.active_wavefronts
+    )
 
 
 if __name__ == "__main__":

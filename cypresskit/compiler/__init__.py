@@ -81,7 +81,7 @@ def compile(program: Program, device: Device = HD5870) -> Code:
 
 
 # Equal programs may differ in name and lines, so the keys below include them: an error shows both,
-# and so does ``Code``. What doesn't fit isn't kept, and machine code knows the lines alone.
+# and so does ``Code``. Errors aren't cached, and machine code has the lines only.
 
 
 def forget_code() -> None:

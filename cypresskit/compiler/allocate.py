@@ -16,7 +16,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from cypresskit.compiler.assembly import TEMPORARY
-from cypresskit.compiler.ir import Function, VirtualRegister, Word, refuse
+from cypresskit.compiler.ir import Function, VirtualRegister, Word, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import ClausePlan, Plans
 from cypresskit.devices import CodeLimits
@@ -82,7 +82,7 @@ def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation
             f" {limits.registers} for a work-item. Keep fewer values alive at once: a smaller"
             " block, or fewer fetches before they are used."
         )
-        raise refuse(function.program, lives.crowded_at(), what)
+        raise error_at(function.program, lives.crowded_at(), what)
     return Allocation(max(len(registers), 1), sum(map(any, temporaries)), numbers, lives.written)
 
 
@@ -181,9 +181,9 @@ def _steps(plans: list[ClausePlan]) -> Iterator[_Step]:
     for plan in plans:
         for draft in plan.bundles:
             ops = list(dict.fromkeys(p.op for p in draft.slots.values()))
-            reads = [word for op in ops for word in op.located if word not in draft.forwards]
+            reads = [word for op in ops for word in op.register_words if word not in draft.forwards]
             yield _Step([r for op in ops for r in op.results], reads, plan, ops[0].at)
-        yield from (_Step(op.results, op.located, None, op.at) for op in plan.ops)
+        yield from (_Step(op.results, op.register_words, None, op.at) for op in plan.ops)
 
 
 def _units(vregs: list[VirtualRegister]) -> list[Unit]:

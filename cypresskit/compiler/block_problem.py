@@ -51,7 +51,9 @@ class DependenceGraph:
         """Return what an op reads: words made in the block, or virtual registers for others, each
         with its virtual register.
         """
-        return {word if word in self.defined else word.vreg: word.vreg for word in op.located}
+        return {
+            word if word in self.defined else word.vreg: word.vreg for word in op.register_words
+        }
 
     def find_edges(self) -> None:
         """Fill in ``after`` and ``before``."""
@@ -68,7 +70,7 @@ class DependenceGraph:
                 self.before[b].append(a)
 
         for n, op in enumerate(self.ops):
-            for word in op.located:
+            for word in op.register_words:
                 if word in maker:
                     edge(maker[word], n)
                 readers.setdefault(word.vreg, []).append(n)
@@ -86,8 +88,8 @@ class DependenceGraph:
                 for m in write if reads else write + since:
                     edge(m, n)
                 accesses[memory] = (write, [*since, n]) if reads else ([n], [])
-            if op.row.predicate:  # it ends the block: only arithmetic may follow in its clause
-                for m in (m for m, other in enumerate(self.ops) if not other.arithmetic):
+            if op.row.is_test:  # it ends the block: only arithmetic may follow in its clause
+                for m in (m for m, other in enumerate(self.ops) if not other.is_arithmetic):
                     edge(m, n)
 
 
@@ -143,10 +145,10 @@ class Pressure:
 
     def undo(self, state: tuple[int, list[int], list[int]]) -> None:
         """Restore a snapshot."""
-        kept, self.count, self.peak = state
-        for vreg in self.assigned[kept:]:
+        length, self.count, self.peak = state
+        for vreg in self.assigned[length:]:
             vreg.channel = None
-        del self.assigned[kept:]
+        del self.assigned[length:]
 
     def read(self, op: Op) -> None:
         """Count an op's reads; a word's live range ends with its last read."""

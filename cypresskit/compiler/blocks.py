@@ -68,7 +68,7 @@ class BlockScheduler:
         The schedule so far, and its register pressure.
     open
         Ops that are not placed yet.
-    bundled, samples
+    bundled, texture_fetches
         Ops that go into bundles, and texture fetches.
     waits, later
         How many open ops each op waits for. Ops of the open bundle count until it closes for those
@@ -96,9 +96,9 @@ class BlockScheduler:
         self.draining = False
         self.plans: list[ClausePlan] = []
         self.waits = list(map(len, graph.before))
-        self.bundled = {n for n, op in enumerate(self.ops) if not (op.fetches or op.stores)}
-        self.samples = [n for n, op in enumerate(self.ops) if op.samples]
-        self.held = self._held()
+        self.bundled = {n for n, op in enumerate(self.ops) if not (op.is_fetch or op.is_store)}
+        self.texture_fetches = [n for n, op in enumerate(self.ops) if op.is_texture_fetch]
+        self.held = self._count_held()
         self.places: defaultdict[Word, set[tuple[int, int]]] = defaultdict(set)
         for n, op in enumerate(self.ops):
             for k, src in enumerate(op.srcs):
@@ -111,19 +111,19 @@ class BlockScheduler:
         access, or that access, until no op is open.
         """
         while self.open:
-            batch, needs = self.gathered()
+            batch, needs = self.next_fetches()
             if batch:
-                self.arithmetic(sorted(needs))
-                self.fetch(batch)
-            elif run := self.until_memory():
-                self.arithmetic(run)
+                self.schedule_arithmetic(sorted(needs))
+                self.schedule_fetches(batch)
+            elif run := self.next_arithmetic():
+                self.schedule_arithmetic(run)
             else:
-                self.memory()
+                self.schedule_memory_access()
         return self.plans
 
-    def _held(self) -> list[int]:
-        """Return for each op how many that it waits for are fetches, stores, or arithmetic that
-        waits for one.
+    def _count_held(self) -> list[int]:
+        """Return for each op how many fetches and stores it waits for, directly or not: it counts
+        the ops before it that are one, or that wait for one.
         """
         held = [0] * len(self.ops)
         left = list(self.waits)
@@ -137,7 +137,7 @@ class BlockScheduler:
                     done.append(m)
         return held
 
-    def _let_go(self, n: int) -> None:
+    def _release(self, n: int) -> None:
         """Release the ops that fetch or store ``n`` holds."""
         stack = [n]
         while stack:
@@ -148,11 +148,11 @@ class BlockScheduler:
 
     # What comes next
 
-    def gathered(self) -> tuple[list[int], set[int]]:
-        """Return the texture fetches that wait for nothing but arithmetic, and that arithmetic."""
+    def next_fetches(self) -> tuple[list[int], set[int]]:
+        """Return the texture fetches that wait for arithmetic only, and that arithmetic."""
         batch: list[int] = []
         needed: set[int] = set()
-        for n in self.samples:
+        for n in self.texture_fetches:
             if len(batch) == self.gather:
                 break
             if n in self.open and not self.held[n]:
@@ -160,7 +160,7 @@ class BlockScheduler:
                 needed |= self.ancestors(n, needed)
         return batch, needed
 
-    def until_memory(self) -> list[int]:
+    def next_arithmetic(self) -> list[int]:
         """Return the arithmetic that goes next, in order: up to the next store, or the first use of
         a read of global memory. An instruction's LDS reads precede the ops that pop their words.
         """
@@ -169,21 +169,21 @@ class BlockScheduler:
         for n in sorted(self.open):
             op = self.ops[n]
             reads |= op.name == "MEM_READ"
-            waits = op.fetches or self.held[n]
-            if op.stores or (waits and reads and not op.fetches):
+            waits = op.is_fetch or self.held[n]
+            if op.is_store or (waits and reads and not op.is_fetch):
                 break
             if not waits:
                 run.append(n)
         return sorted(run, key=lambda n: (self.ops[n].at, self.ops[n].name == "LDS_POP", n))
 
-    def memory(self) -> None:
+    def schedule_memory_access(self) -> None:
         """Schedule the next accesses to global memory or outputs. Reads share a clause up to the
         first use of a result.
         """
         ready = sorted(n for n in self.open if not self.waits[n])
         batch = list(takewhile(lambda n: self.ops[n].name == "MEM_READ", ready))
         if batch:
-            self.fetch(batch)
+            self.schedule_fetches(batch)
         else:
             self.schedule_alone("STORE", ready[:1])
 
@@ -200,7 +200,7 @@ class BlockScheduler:
                     stack.append(m)
         return needed
 
-    def fetch(self, batch: list[int]) -> None:
+    def schedule_fetches(self, batch: list[int]) -> None:
         """Schedule fetches, in as many clauses as they need."""
         most = self.graph.limits.tex_clause_fetches
         for first in range(0, len(batch), most):
@@ -211,7 +211,7 @@ class BlockScheduler:
         plan = ClausePlan(kind, ops=[self.ops[n] for n in batch])
         self.plans.append(plan)
         for n, op in zip(batch, plan.ops):
-            for word in op.located:
+            for word in op.register_words:
                 self.pressure.assign_channel(word.vreg)
             self.pressure.read(op)
             self.assign_fetch_channels(op)
@@ -245,7 +245,7 @@ class BlockScheduler:
         """Mark op ``n`` as scheduled, and release what waited for it."""
         self.open.discard(n)
         if n not in self.bundled:
-            self._let_go(n)
+            self._release(n)
         for m, later in self.graph.after[n].items():
             if later and n in self.bundled:
                 self.later.append(m)
@@ -254,12 +254,12 @@ class BlockScheduler:
 
     # Bundles
 
-    def arithmetic(self, run: list[int]) -> None:
+    def schedule_arithmetic(self, run: list[int]) -> None:
         """Put ops into bundles, in order; open bundles and clauses as they fill up."""
         waiting = list(run)
         while waiting:
-            n = self.next(waiting)
-            if not self.waits[n] and self.fits(self.ops[n]):
+            n = self.choose_next(waiting)
+            if not self.waits[n] and self.try_to_place(self.ops[n]):
                 waiting.remove(n)
                 self.mark_scheduled(n)
             elif self.draft.slots:
@@ -273,7 +273,7 @@ class BlockScheduler:
         if self.draft.slots:
             self.close_bundle()
 
-    def next(self, waiting: list[int]) -> int:
+    def choose_next(self, waiting: list[int]) -> int:
         """Return the op to try next: the first one, but LDS pops before it if the clause is nearly
         full, and a test last.
         """
@@ -287,22 +287,18 @@ class BlockScheduler:
         first = waiting[:2]
         if not self.draft.slots:  # some op is ready, in whatever order the numbers are
             first = list(islice((n for n in waiting if not self.waits[n]), 2)) or first
-        return first[-1] if self.ops[first[0]].row.predicate else first[0]
+        return first[-1] if self.ops[first[0]].row.is_test else first[0]
 
-    def fits(self, op: Op) -> bool:
-        """Put an op into the bundle; a test only if it is alone. Return whether it fits."""
-        return not (op.row.predicate and self.draft.slots) and self.place(op)
-
-    def place(self, op: Op) -> bool:
+    def try_to_place(self, op: Op) -> bool:
         """Put an op into the bundle. Return False, with nothing changed, if it doesn't fit."""
         if self.draft.holds("GROUP_BARRIER") or (op.name == "GROUP_BARRIER" and self.draft.slots):
             return False
         if op.popped:
-            return self.place_pop(op)
+            return self.try_pop(op)
         reads_lds = op.name.startswith("LDS_READ")
-        if reads_lds and not self.may_read_lds():
+        if reads_lds and not self.can_read_lds():
             return False
-        if op.row.predicate and not self.can_place_test():
+        if op.row.is_test and (self.draft.slots or not self.can_place_test()):
             return False
 
         needed = constants_of([op])
@@ -314,15 +310,13 @@ class BlockScheduler:
                 return True
         return False
 
-    def may_read_lds(self) -> bool:
+    def can_read_lds(self) -> bool:
         """Return whether the clause has room for the words of one more LDS read."""
         words = 2 * (len(self.queue) + 1)
         return self.room >= DRAIN + 2 * words
 
     def can_place_test(self) -> bool:
-        """Return whether a test may be placed now. It ends its clause, so the rest of the block
-        must fit.
-        """
+        """Return whether the rest of the block fits into the clause, which the test ends."""
         left = [self.graph.ops[n] for n in self.open]
         size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
         windows = self.clause.windows | constants_of(left).windows
@@ -351,7 +345,7 @@ class BlockScheduler:
         isn't possible.
         """
         draft, pressure, slots = self.draft, self.pressure, choice.slots
-        constants = sum(not s.value.located for s in op.srcs)
+        constants = sum(not s.value.has_register for s in op.srcs)
         if slots[0] == T and constants > 2:
             return False
         together = Constants(
@@ -365,7 +359,7 @@ class BlockScheduler:
         before = pressure.state()
         for n, r in enumerate(op.results):
             pressure.assign_channel(r.vreg, (choice.channel or 0) + n)
-        for word in op.located:
+        for word in op.register_words:
             if word not in draft.forwards:
                 pressure.assign_channel(word.vreg)
         reading, placed = parts_of(draft, op, slots, constants)
@@ -379,7 +373,7 @@ class BlockScheduler:
         pressure.issue(op)
         return True
 
-    def place_pop(self, op: Op) -> bool:
+    def try_pop(self, op: Op) -> bool:
         """Put the MOVs that empty the LDS queue of one read into the bundle. Return False if they
         don't all fit.
         """
@@ -408,7 +402,7 @@ class BlockScheduler:
         return True
 
     def open_clause(self) -> None:
-        """Begin an ALU clause, with constants of its own."""
+        """Begin an ALU clause, without constants so far."""
         self.clause = ClausePlan("ALU")
         self.open_bundle({})
 

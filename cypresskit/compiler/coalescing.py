@@ -37,9 +37,11 @@ class _Coalescer:
         self.readers = Counter(s.value for b in self.blocks for op in b.ops for s in op.srcs)
 
         alive = Alive(self.blocks)
-        steps = {block: [(op.results, op.located) for op in block.ops] for block in self.blocks}
+        steps = {
+            block: [(op.results, op.register_words) for op in block.ops] for block in self.blocks
+        }
         alive.set_masks(steps, count_unread=True)
-        self.note_depths(alive)
+        self.set_depths(alive)
 
         # Points are numbered as `set_masks` does: one for each op of a block, one for its end
         self.last_point: dict[BasicBlock, int] = {}
@@ -48,10 +50,10 @@ class _Coalescer:
             end += len(block.ops) + 1
             self.last_point[block] = end
 
-    def note_depths(self, alive: Alive) -> None:
-        """Set each virtual register's ``depth``: that of the innermost loop that uses it."""
+    def set_depths(self, alive: Alive) -> None:
+        """Set each virtual register's ``depth``, from the innermost loop that uses it."""
         for block in self.blocks:
-            touched = {word.vreg for op in block.ops for word in (*op.located, *op.results)}
+            touched = {word.vreg for op in block.ops for word in (*op.register_words, *op.results)}
             for vreg in touched | alive.into[block] | alive.out[block]:
                 vreg.depth = max(vreg.depth, block.depth)
 
@@ -61,7 +63,7 @@ class _Coalescer:
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
-                    if not self.shares(phi, arg):
+                    if not self.try_sharing(phi, arg):
                         copies[pred].append((phi, arg))
                         phi.vreg.mask |= 1 << self.last_point[pred]  # the copy writes it there
                 for arg in phi.args.values():
@@ -70,9 +72,9 @@ class _Coalescer:
         for pred, pairs in copies.items():
             self.copy_on_edge(pred, pairs)
 
-    def shares(self, phi: Word, arg: Word) -> bool:
+    def try_sharing(self, phi: Word, arg: Word) -> bool:
         """Let an argument share its phi's virtual register. Return whether it does."""
-        if not arg.located:
+        if not arg.has_register:
             return False
         return arg.vreg is phi.vreg or _join(phi.vreg, arg.vreg)
 
@@ -83,7 +85,7 @@ class _Coalescer:
         doesn't end there, nothing is joined.
         """
         chain: list[Word] = []
-        while word.op is not None and word.op.arithmetic:
+        while word.op is not None and word.op.is_arithmetic:
             op = word.op
             operands = _operands_of_part(op, word)
             if any(v.kind == "phi" and v.vreg is vreg for v in operands):
@@ -107,7 +109,7 @@ class _Coalescer:
 
         The copies act at once, so none may overwrite what a later one reads. A copy is safe if no
         other one reads its target. If none is safe, they form a cycle, and one of its words is
-        moved to a register of its own first.
+        moved to another register first.
         """
         at = pred.ops[-1].at if pred.ops else 0
         waiting = list(pairs)
@@ -118,7 +120,7 @@ class _Coalescer:
             return op.results[0]
 
         while waiting:
-            readers = Counter(arg.vreg for _, arg in waiting if arg.located)
+            readers = Counter(arg.vreg for _, arg in waiting if arg.has_register)
             safe = [n for n, pair in enumerate(waiting) if _is_safe(*pair, readers)]
             if safe:
                 phi, arg = waiting.pop(safe[0])
@@ -135,7 +137,7 @@ class _Coalescer:
 
 def _is_safe(phi: Word, arg: Word, readers: Counter[VirtualRegister]) -> bool:
     """Return whether no copy but this one reads the register that it writes."""
-    itself = int(arg.located and arg.vreg is phi.vreg)
+    itself = int(arg.has_register and arg.vreg is phi.vreg)
     return readers[phi.vreg] == itself
 
 

@@ -1,13 +1,13 @@
-"""Hold compiled code, and count its statistics (the kernel card).
+"""Represent compiled code, and compute its statistics.
 
-The card has what AMD's kernel analyzer showed, and what the figures in papers are computed from. It
-is counted in the main loop of the compiled code, per iteration:
+The statistics are those of AMD's kernel analyzer, and those that published figures are computed
+from. They describe one iteration of the main loop of the compiled code:
 
 - A bundle of a wavefront takes 4 clocks. A fetch of 16 bytes per work-item takes at least 16 clocks
   of the texture unit (AMD's OpenCL guide, 4.9, 4.11.1).
 - Nominal Gflop/s are flops over bundles, times thread processors, times clock.
-- Bytes per clock requested from L1 are a work-item's bytes fetched from textures, over the same
-  bundles (Ashraf).
+- Bytes per clock requested from L1 are the bytes that a work-item fetches from textures, over the
+  same bundles (Ashraf).
 - Lower bounds. Bundles: five operations per bundle, four if doubles or vector-only, one if t-only.
   Registers, in the order of the IL: a quarter of the words live at once.
 """
@@ -27,50 +27,46 @@ from cypresskit.tables import folded, table
 
 
 def _row(means: str) -> Any:
-    """Return a field of the card, with the explanation that is printed after its value."""
+    """Return a field with the explanation that is printed after its value."""
     return field(metadata={"means": means})
 
 
 @dataclass(frozen=True)
 class KernelStats:
-    """Statistics of compiled code, one row per field.
-
-    ``fetches`` to ``flops`` count one work-item in one iteration of the main loop; other rows say
-    what they count.
-    """
+    """Statistics of compiled code, one row per field. Counts are of one work-item."""
 
     name: str = _row("")
-    gprs: int = _row("registers of a work-item, four words each")
-    floats: int = _row("the same in words")
-    temporaries: int = _row("more registers, kept for one clause only")
-    wavefronts: int = _row("that share a SIMD engine: its registers, LDS and places")
-    k_per_iteration: int | None = _row("steps of k in a turn of the main loop")
-    alu_clauses: int = _row("clauses of bundles in a turn of the main loop")
+    gprs: int = _row("registers per work-item, of four words each")
+    floats: int = _row("words in these registers")
+    temporaries: int = _row("additional registers, used within one clause only")
+    wavefronts: int = _row("wavefronts per SIMD engine: its registers, LDS and slots limit them")
+    k_per_iteration: int | None = _row("values of k per iteration of the main loop")
+    alu_clauses: int = _row("ALU clauses per iteration")
     tex_clauses: int = _row(
-        "clauses of fetches and reads of g[] in it: what is gathered in one is waited for once"
+        "clauses of fetches and reads of g[] per iteration: a wavefront waits once for each"
     )
-    fetches: int = _row("texels fetched in a turn")
-    fetch_bytes: int = _row("their bytes")
-    global_reads: int = _row("elements of g[] read in a turn, which the texture unit does, too")
-    lds_operations: int = _row("reads and writes of the LDS")
-    mads: int = _row("multiply-adds")
-    flops: int = _row("floating-point operations")
-    loop_bundles: int = _row("bundles in a turn")
-    loop_clocks: int = _row("that a wavefront takes for them, 4 for each on the HD 5870")
+    fetches: int = _row("texels fetched per iteration")
+    fetch_bytes: int = _row("bytes of these")
+    global_reads: int = _row("elements of g[] read per iteration, also by the texture unit")
+    lds_operations: int = _row("reads and writes of the LDS per iteration")
+    multiply_adds: int = _row("multiply-adds per iteration")
+    flops: int = _row("floating-point operations per iteration")
+    bundles_per_iteration: int = _row("bundles of the main loop")
+    clocks_per_iteration: int = _row("clocks of a wavefront for these, 4 each on the HD 5870")
     slots4_pct: float = _row("% of the bundles have four slots filled")
     slots5_pct: float = _row("% have all five")
     alu_fetch_ratio: float | None = _row(
-        "clocks of the bundles over those of fetches and reads of g[], 16 for each on the HD 5870"
+        "clocks of the bundles over those of fetches and reads of g[], 16 each on the HD 5870"
     )
     l1_bytes_per_clock: float = _row(
-        "that a thread processor asks of the L1 cache while bundles run"
+        "bytes that a thread processor requests from L1 per clock while bundles run"
     )
-    nominal_gflops: float = _row("of the chip, if nothing but bundles took time")
+    nominal_gflops: float = _row("Gflop/s of the chip if only bundles took time")
     bound_by: str = _row(
-        "what takes longest: bundles, the texture unit or, shared by the wavefronts, latency"
+        "what takes longest: bundles, the texture unit, or latency, which the wavefronts share"
     )
-    bundles_bound: int = _row("no fewer bundles could hold these operations")
-    gprs_bound: int = _row("no fewer registers would do in this order of the IL")
+    bundles_bound: int = _row("the least bundles that could hold these operations")
+    gprs_bound: int = _row("the least registers in this order of the IL")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -86,7 +82,7 @@ class KernelStats:
             value = getattr(self, row.name)
             shown = f"{'-' if value is None else value!s:<14}"
             lines.append(
-                f"{row.name.replace('_', ' '):<20} {shown}{row.metadata['means']}".rstrip()
+                f"{row.name.replace('_', ' '):<22} {shown}{row.metadata['means']}".rstrip()
             )
         return "\n".join(lines)
 
@@ -214,7 +210,7 @@ class Code:
         return head + listing(self.controls)
 
     def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelStats:
-        """Return the kernel card.
+        """Return the statistics.
 
         Parameters
         ----------
@@ -255,10 +251,10 @@ class Code:
             fetch_bytes=read,
             global_reads=global_reads,
             lds_operations=sum(o.row.kind == "lds" for o in whole),
-            mads=sum(o.row.flops == 2 for o in whole),
+            multiply_adds=sum(o.row.flops == 2 for o in whole),
             flops=flops,
-            loop_bundles=count,
-            loop_clocks=alu,
+            bundles_per_iteration=count,
+            clocks_per_iteration=alu,
             slots4_pct=round(100 * filled[4] / count, 1) if count else 0.0,
             slots5_pct=round(100 * filled[5] / count, 1) if count else 0.0,
             alu_fetch_ratio=round(alu / tex, 2) if tex else None,

@@ -62,18 +62,18 @@ class _Constraints:
         self.before = []
         self.after = []
         if op.row.slots:
-            self.few_constants(op)
-        if op.samples:
-            self.coordinates(op)
-        elif op.fetches:
-            self.index(op)
+            self.limit_constants(op)
+        if op.is_texture_fetch:
+            self.constrain_coordinates(op)
+        elif op.is_fetch:
+            self.constrain_index(op)
 
-        if op.fetches:
-            self.fetched(op)
+        if op.is_fetch:
+            self.constrain_fetch(op)
         elif isinstance(op.detail, StoreDetail):
-            self.stored(op, op.detail)
+            self.constrain_store(op, op.detail)
         elif len(op.results) == 2 and not op.popped:
-            self.double(op)
+            self.constrain_double(op)
         return [*self.before, op, *self.after]
 
     # Copies
@@ -96,24 +96,24 @@ class _Constraints:
 
     # Operands
 
-    def few_constants(self, op: Op) -> None:
+    def limit_constants(self, op: Op) -> None:
         """Read constants from copies until one bundle can hold the rest."""
         while not _readable(op):
-            constant = next(s.value for s in op.srcs if not s.value.located)
+            constant = next(s.value for s in op.srcs if not s.value.has_register)
             fresh = self.copy(op, constant)
             op.srcs = [Src(fresh, s.neg, s.abs) if s.value is constant else s for s in op.srcs]
 
-    def index(self, op: Op) -> None:
+    def constrain_index(self, op: Op) -> None:
         """Put the index of an element of global memory into a register, if it is a constant."""
-        if op.srcs and not op.srcs[0].value.located:
+        if op.srcs and not op.srcs[0].value.has_register:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
 
-    def coordinates(self, op: Op) -> None:
+    def constrain_coordinates(self, op: Op) -> None:
         """Put the coordinates of a fetch, except 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
         needed = [word for word in words if not _selectable(word, selectable)]
-        if all(word.located for word in needed) and group([word.vreg for word in needed]):
+        if all(word.has_register for word in needed) and group([word.vreg for word in needed]):
             return
         copies = {word: self.copy(op, word) for word in needed}
         group([copy.vreg for copy in copies.values()])
@@ -121,13 +121,13 @@ class _Constraints:
 
     # Results
 
-    def fetched(self, op: Op) -> None:
+    def constrain_fetch(self, op: Op) -> None:
         """Put the results of a fetch that are read into one register."""
         used = [n for n, word in enumerate(op.results) if word in self.read]
         if not group([op.results[n].vreg for n in used]):
             group([self.rename(op, n) for n in used])
 
-    def double(self, op: Op) -> None:
+    def constrain_double(self, op: Op) -> None:
         """Put the two words of a double next to each other."""
         low, high = (r.vreg for r in op.results)
         if low.pair is high and high.pair is low:
@@ -145,7 +145,7 @@ class _Constraints:
         low.allowed, high.allowed = LOW, HIGH
         low.pair, high.pair = high, low
 
-    def stored(self, op: Op, detail: StoreDetail) -> None:
+    def constrain_store(self, op: Op, detail: StoreDetail) -> None:
         """Put the words of a store into their channels of one register, and its address into x of
         another. Words that a loop carries are copied, so that the loop isn't constrained.
         """
@@ -160,7 +160,7 @@ class _Constraints:
         for n, word in zip(needed, self.in_one_register(op, values, needed, channels), strict=True):
             op.srcs[n] = Src(word)
         if len(op.srcs) > len(values):
-            self.address(op)
+            self.constrain_address(op)
 
     def in_one_register(
         self, op: Op, values: list[Word], needed: list[int], channels: list[int | None]
@@ -168,7 +168,7 @@ class _Constraints:
         """Return the needed values, or copies of them, in channels of one register."""
         stored = [values[n] for n in needed]
         suited = [
-            self.copy(op, value) if self.unsuited(value) or value in stored[:n] else value
+            self.copy(op, value) if self.is_unsuited(value) or value in stored[:n] else value
             for n, value in enumerate(stored)
         ]
         if not group([value.vreg for value in suited], channels):
@@ -176,25 +176,29 @@ class _Constraints:
             group([value.vreg for value in suited], channels)
         return suited
 
-    def address(self, op: Op) -> None:
+    def constrain_address(self, op: Op) -> None:
         """Put the address of a store, its last operand, into a channel x."""
         address = op.srcs[-1].value
-        if self.unsuited(address) or 0 not in choices(address.vreg):
+        if self.is_unsuited(address) or 0 not in choices(address.vreg):
             address = self.copy(op, address)
         decide(address.vreg, 0)
         op.srcs[-1] = Src(address)
 
-    def unsuited(self, word: Word) -> bool:
+    def is_unsuited(self, word: Word) -> bool:
         """Return whether a store can't take a word where it is: it has no register, a preloaded
         one, or one that a loop uses.
         """
-        return not word.located or word.vreg.depth > self.block.depth or word.vreg.fixed is not None
+        return (
+            not word.has_register
+            or word.vreg.depth > self.block.depth
+            or word.vreg.fixed is not None
+        )
 
 
 def copy_operands(block: BasicBlock, op: Op) -> None:
     """Give a double operation copies of its operands: low words in x or z, high words in y or w."""
     for n, src in enumerate(op.srcs):
-        if not src.value.located:
+        if not src.value.has_register:
             continue
         copy = Op("MOV", [Src(src.value)], op.at)
         allowed = HIGH if n % 2 else LOW
@@ -214,5 +218,5 @@ def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
 
 def _readable(op: Op) -> bool:
     """Return whether one bundle can hold the op's constants, of which t takes two."""
-    constants = len(op.srcs) - len(op.located)
+    constants = len(op.srcs) - len(op.register_words)
     return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)

@@ -68,14 +68,14 @@ class _Emitter:
             if isinstance(item, BasicBlock):
                 self.block(item)
             elif item == "if":
-                n += self.test(n)
+                n += self.begin_if(n)
             else:
-                self.keyword(n, item)
+                self.control_flow(n, item)
             n += 1
         self.add("END")
         return self.controls
 
-    def keyword(self, n: int, keyword: str) -> None:
+    def control_flow(self, n: int, keyword: str) -> None:
         """Emit item ``n``: control flow without a test."""
         if keyword == "loop":
             self.depth += 1
@@ -85,18 +85,18 @@ class _Emitter:
         elif keyword == "endloop":
             start = self.opened.pop()
             end = self.add("LOOP_END", self.controls[start].at, target=start + 1)
-            self.aim(start, end + 1)
+            self.set_target(start, end + 1)
             self.depth -= 1
         elif keyword in ("break", "continue"):
             self.add(f"LOOP_{keyword.upper()}")
         elif keyword == "endif":
-            self.aim(self.opened.pop(), self.add("POP"))
-        elif not self.empty(n + 1) or self.items[n + 2] != "endif":
+            self.set_target(self.opened.pop(), self.add("POP"))
+        elif not self.is_empty(n + 1) or self.items[n + 2] != "endif":
             inverting = self.add("ELSE")
-            self.aim(self.opened.pop(), inverting)
+            self.set_target(self.opened.pop(), inverting)
             self.opened.append(inverting)
 
-    def empty(self, n: int) -> bool:
+    def is_empty(self, n: int) -> bool:
         """Return whether item ``n`` is a block without code."""
         item = self.items[n]
         return isinstance(item, BasicBlock) and not self.plans[item]
@@ -110,20 +110,20 @@ class _Emitter:
         self.controls.append(Control(name, depth=self.depth, at=at, **fields))
         return len(self.controls) - 1
 
-    def aim(self, index: int, target: int) -> None:
+    def set_target(self, index: int, target: int) -> None:
         """Set the target of the control-flow instruction at ``index``."""
         self.controls[index] = replace(self.controls[index], target=target)
 
     def line(self, at: int) -> int:
         return self.program.body[at].line
 
-    def test(self, n: int) -> int:
+    def begin_if(self, n: int) -> int:
         """Emit an if: push the mask before the clause with the test, or leave the loop if that is
         all it does. Return how many more items this covers.
         """
         last = self.controls[-1]
         items = [
-            "" if self.empty(k) else self.items[k]
+            "" if self.is_empty(k) else self.items[k]
             for k in range(n + 1, min(n + 7, len(self.items)))
         ]
         for leave in ("break", "continue"):
@@ -217,7 +217,7 @@ class _Emitter:
             op.name,
             dest,
             "".join(select),
-            self.register(op.located),
+            self.register(op.register_words),
             "".join(_selected(s.value) for s in op.srcs),
             detail.offset,
             op.at,
@@ -232,7 +232,9 @@ class _Emitter:
         words = [s.value for s in op.srcs]
         for component, word in zip(detail.mask, words):
             select[component] = _selected(word)
-        source = self.register([word for word in words[: len(detail.mask)] if word.located]) or 0
+        source = (
+            self.register([word for word in words[: len(detail.mask)] if word.has_register]) or 0
+        )
         index = self.register(words[len(detail.mask) :])
         return StoreInstruction(
             op.name, source, "".join(select), detail.place, index, op.at, self.line(op.at)
@@ -247,14 +249,14 @@ def _selected(word: Word) -> str:
     """Return the letter by which a fetch or store names a word: its channel, or 0 or 1 for these
     constants.
     """
-    if word.located:
+    if word.has_register:
         return LETTERS[word.vreg.channel or 0]
     return "1" if word.bits else "0"
 
 
 def _inverted(control: Control) -> tuple[Bundle, ...]:
     """Return the bundles of an ALU clause with its test inverted."""
-    test = next(o for o in control.operations if o.row.predicate)
+    test = next(o for o in control.operations if o.row.is_test)
     turned = replace(test, name=OPPOSITE[test.name])
     return tuple(
         replace(bundle, operations=tuple(turned if o is test else o for o in bundle.operations))

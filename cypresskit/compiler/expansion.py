@@ -184,7 +184,7 @@ def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
     if i.shift == 1.0 and not i.saturate:
         return word
     op = word.op
-    if op is None or op.at != b.at or not op.row.scales or not op.plain:
+    if op is None or op.at != b.at or not op.row.scales or not op.is_plain:
         op = b.append("MOV", word)
     if i.shift in (1.0, 2.0, 4.0, 0.5):
         op.omod = i.shift

@@ -31,7 +31,7 @@ class CompileError(ValueError):
     """A kernel that can't be compiled for the chip. The message names the IL line and the limit."""
 
 
-def refuse(program: Program, at: int, what: str) -> CompileError:
+def error_at(program: Program, at: int, what: str) -> CompileError:
     """Return the error for ``body[at]``: its line, and ``what`` is wrong and what to try."""
     return CompileError(f"{program.where(program.body[at].line)}\n    {what}")
 
@@ -72,7 +72,7 @@ class Word:
         return word
 
     @property
-    def located(self) -> bool:
+    def has_register(self) -> bool:
         """Whether it is kept in a register."""
         return self.kind in ("op", "phi", "input")
 
@@ -234,39 +234,39 @@ class Op:
         return OPS[self.name]
 
     @property
-    def fetches(self) -> bool:
+    def is_fetch(self) -> bool:
         """Whether it is done by a fetch clause."""
         return self.row.kind == "fetch"
 
     @property
-    def samples(self) -> bool:
+    def is_texture_fetch(self) -> bool:
         """Whether it reads a texture. Textures are never written."""
-        return self.fetches and not self.row.memories
+        return self.is_fetch and not self.row.memories
 
     @property
-    def stores(self) -> bool:
+    def is_store(self) -> bool:
         """Whether it writes memory or an output. The ISA counts these as control flow."""
         return self.row.kind == "store"
 
     @property
-    def arithmetic(self) -> bool:
+    def is_arithmetic(self) -> bool:
         """Whether its results, or its test, depend on its operands only."""
         return self.row.meaning is not None
 
     @property
-    def pure(self) -> bool:
+    def is_pure(self) -> bool:
         """Whether two such ops on the same operands give the same results."""
-        return self.samples or (self.arithmetic and not self.row.predicate)
+        return self.is_texture_fetch or (self.is_arithmetic and not self.row.is_test)
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether its result is neither scaled nor clamped."""
         return self.omod == 1.0 and not self.clamp
 
     @property
-    def located(self) -> list[Word]:
+    def register_words(self) -> list[Word]:
         """The operands that are kept in registers."""
-        return [s.value for s in self.srcs if s.value.located]
+        return [s.value for s in self.srcs if s.value.has_register]
 
     def takes_float(self, n: int) -> bool:
         """Return whether operand ``n`` can be negated and made absolute: of a double only the high

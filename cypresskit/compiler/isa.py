@@ -105,7 +105,7 @@ class HardwareOp:
     @property
     def words(self) -> int:
         """Number of result words. A pop has as many as its LDS read queued."""
-        if self.predicate or self.kind in ("lds", "sync", "store", "pop"):
+        if self.is_test or self.kind in ("lds", "sync", "store", "pop"):
             return 0
         if self.kind == "fetch":
             return 4
@@ -117,7 +117,7 @@ class HardwareOp:
         return 1 if self.name == "LDS_READ_RET" else 2
 
     @property
-    def predicate(self) -> bool:
+    def is_test(self) -> bool:
         """Whether it sets the execution mask."""
         return self.name.startswith("PRED_")
 

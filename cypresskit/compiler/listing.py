@@ -100,7 +100,7 @@ def fetch_text(f: FetchInstruction) -> str:
 
 def operation_text(o: Operation) -> str:
     """Return an operation as the listing shows it, without its slot."""
-    dest = [] if not (o.row.words or o.row.predicate) else ["____"]
+    dest = [] if not (o.row.words or o.row.is_test) else ["____"]
     if o.dest is not None:
         dest = [f"{_register(o.dest[0])}.{LETTERS[o.dest[1]]}"]
     *first, last = dest + [_read(r) for r in o.reads] or [""]
@@ -109,7 +109,7 @@ def operation_text(o: Operation) -> str:
     notes += ["CLAMP"] if o.clamp else []
     if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL"):
         notes.append(f"OFFSET({o.lds.offset})")
-    notes += ["UPDATE_EXEC_MASK"] if o.row.predicate else []
+    notes += ["UPDATE_EXEC_MASK"] if o.row.is_test else []
     swizzle = "" if o.swizzle in USUAL else o.swizzle
     return f"{o.name:<16} {operands:<46} {swizzle:<7} {' '.join(notes)}".rstrip()
 

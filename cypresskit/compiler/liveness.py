@@ -83,7 +83,7 @@ def _used_and_defined(block: BasicBlock) -> tuple[set[VirtualRegister], set[Virt
     used: set[VirtualRegister] = set()
     defined = {phi.vreg for phi in block.phis}
     for op in block.ops:
-        used |= {word.vreg for word in op.located} - defined
+        used |= {word.vreg for word in op.register_words} - defined
         defined |= {word.vreg for word in op.results}
     return used, defined
 
@@ -92,7 +92,7 @@ def _arguments_from(block: BasicBlock) -> set[VirtualRegister]:
     """Return the virtual registers that phis of the successors take from a block."""
     phis = [phi for successor in block.succs for phi in successor.phis]
     words = [phi.args[block] for phi in phis if block in phi.args]
-    return {word.vreg for word in words if word.located}
+    return {word.vreg for word in words if word.has_register}
 
 
 def _span(first: int, last: int) -> int:

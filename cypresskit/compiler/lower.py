@@ -1,6 +1,6 @@
 """Lower IL to scalar operations: the first pass.
 
-Each component of an IL register becomes a variable of its own, and each write to it a new word
+Each component of an IL register becomes a variable, and each write to it a new word
 (``ssa``). A `mov` becomes no operation unless it loads a constant or modifies its operand.
 ``sources`` says what an instruction reads, ``expansion`` what it computes. This module handles
 whole instructions, and turns control flow into blocks and keywords. A conditional exit of a loop
@@ -19,7 +19,7 @@ from cypresskit.compiler.ir import (
     StoreDetail,
     Word,
     const,
-    refuse,
+    error_at,
 )
 from cypresskit.compiler.isa import comparison
 from cypresskit.compiler.sources import Sources, plain, times
@@ -81,7 +81,7 @@ class _Lowering:
         b.items.append("loop")
         exit_block = BasicBlock(b.depth, sealed=False)
         b.depth += 1
-        header = b.start(b.block)
+        header = b.begin_block(b.block)
         header.sealed = False
         header.loop = b.at
         self.loops.append((header, exit_block))
@@ -89,7 +89,7 @@ class _Lowering:
     def end_loop(self) -> None:
         b = self.builder
         header, exit_block = self.loops.pop()
-        b.go_to(header)
+        b.add_edge(header)
         reached = not header.dead  # from above; the back edge alone doesn't make a loop reachable
         b.seal(header)
         header.dead = not reached
@@ -98,7 +98,7 @@ class _Lowering:
         b.block = exit_block
         if reached and not exit_block.preds:
             what = "nothing leaves this loop: it needs a break that is reached"
-            raise refuse(self.program, header.loop, what)
+            raise error_at(self.program, header.loop, what)
         b.seal(exit_block)
         b.items.append(exit_block)
 
@@ -115,9 +115,9 @@ class _Lowering:
             self.begin_if(i)
         if flow in ("break", "continue"):  # the block ends here; what follows is unreachable
             header, exit_block = self.loops[-1]
-            b.go_to(exit_block if flow == "break" else header)
+            b.add_edge(exit_block if flow == "break" else header)
             b.items.append(flow)
-            b.start()
+            b.begin_block()
         if flow == "endif" or (i.sources and flow != "if"):
             self.end_if()
 
@@ -135,20 +135,20 @@ class _Lowering:
         b.append("PRED_SETNE_INT" if wanted else "PRED_SETE_INT", value, const(0))
         b.items.append("if")
         self.ifs.append((b.block, []))
-        b.start(b.block)
+        b.begin_block(b.block)
 
     def begin_else(self) -> None:
         tests, ends = self.ifs[-1]
         ends.append(self.builder.block)
         self.builder.items.append("else")
-        self.builder.start(tests)
+        self.builder.begin_block(tests)
 
     def end_if(self) -> None:
         if not self.ifs[-1][1]:
             self.begin_else()
         _, ends = self.ifs.pop()
         self.builder.items.append("endif")
-        self.builder.start(*ends, self.builder.block)
+        self.builder.begin_block(*ends, self.builder.block)
 
     # Instructions
 
@@ -185,7 +185,7 @@ class _Lowering:
             )
             what += "share fewer values, or let the work-items of a group fetch them"
         if what:
-            raise refuse(self.program, self.builder.at, what)
+            raise error_at(self.program, self.builder.at, what)
 
     def alu(self, i: Instruction, dest: Dest) -> None:
         op, b, positions = i.op, self.builder, dest.written

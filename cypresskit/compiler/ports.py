@@ -77,13 +77,13 @@ class Ports:
         added: list[tuple[int, object]] = []
         for slot in new:
             if not slot.options:
-                return self.forget(added)
+                return self.remove(added)
             for read in slot.reads:
                 if read is not None and read[1] not in (bank := self.banks[read[0]]):
                     bank.add(read[1])
                     added.append(read)
                     if len(bank) > 3:
-                        return self.forget(added)
+                        return self.remove(added)
         chosen = [""] * len(new)
         self.steps = 0
         if _search(self, new, 0, self.table, chosen):
@@ -101,9 +101,9 @@ class Ports:
             self.slots, self.table = slots, table
             self.swizzles = [name for _, name in sorted(zip(order, chosen))]
             return True
-        return self.forget(added)
+        return self.remove(added)
 
-    def forget(self, added: list) -> bool:
+    def remove(self, added: list) -> bool:
         """Remove words that found no port. Return False."""
         for channel, word in added:
             self.banks[channel].discard(word)
@@ -301,7 +301,7 @@ def parts_of(
             forwarded = tuple(n for n, word in enumerate(words) if word in draft.forwards)
             reads = [
                 (word.vreg.channel, word.vreg)
-                if word.located and word not in draft.forwards
+                if word.has_register and word not in draft.forwards
                 else None
                 for word in words
             ]

@@ -8,7 +8,7 @@ and scheduling starts again.
 from cypresskit.compiler.block_problem import DependenceGraph, source_order_pressure
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.constraints import copy_operands
-from cypresskit.compiler.ir import Function, Op, refuse
+from cypresskit.compiler.ir import Function, Op, error_at
 from cypresskit.compiler.liveness import Alive
 from cypresskit.compiler.ports import Plans
 from cypresskit.devices import CodeLimits
@@ -43,7 +43,7 @@ def schedule(function: Function, limits: CodeLimits, gather: int) -> tuple[Plans
             block, op = stuck.args
             if op in copied or op.row.kind != "double":
                 what = f"no bundle of this chip can hold {op.name} here"
-                raise refuse(function.program, op.at, what) from None
+                raise error_at(function.program, op.at, what) from None
             copied.add(op)
             for vreg, channel in channels.items():
                 vreg.channel = channel

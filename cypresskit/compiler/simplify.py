@@ -79,7 +79,7 @@ class _Rewriter:
         self.scopes = [{}]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
-                item.ops = [op for op in item.ops if self.keeps(op)]
+                item.ops = [op for op in item.ops if self.rewrite(op)]
             else:
                 self.enter(item)
 
@@ -94,20 +94,20 @@ class _Rewriter:
         elif keyword in ("loop", "endloop"):
             self.scopes.append({})
 
-    def keeps(self, op: Op) -> bool:
+    def rewrite(self, op: Op) -> bool:
         """Rewrite one op. Return False if it is to be removed."""
         op.srcs = [self.look_through(op, n, s.resolve()) for n, s in enumerate(op.srcs)]
-        if op.row.predicate:
+        if op.row.is_test:
             return True
-        if op.arithmetic:
+        if op.is_arithmetic:
             self.algebra(op)
             value, neg, absolute = op.srcs[0]
-            copies = op.name == "MOV" and op.plain and not (neg or absolute)
-            if copies and value.located:
+            copies = op.name == "MOV" and op.is_plain and not (neg or absolute)
+            if copies and value.has_register:
                 return self.replaced(op, [value])
             if not copies and all(s.value.kind == "const" for s in op.srcs):
                 self.fold(op)
-        if not op.pure or (op.name == "MOV" and op.srcs[0].value.kind == "const"):
+        if not op.is_pure or (op.name == "MOV" and op.srcs[0].value.kind == "const"):
             return True
         same = self.scopes[-1].setdefault(_key(op), op)
         return same is op or self.replaced(op, same.results)
@@ -123,15 +123,15 @@ class _Rewriter:
         MOV's modifiers.
         """
         made = src.value.op
-        if made is not None and made.name == "MOV" and made.plain:
+        if made is not None and made.name == "MOV" and made.is_plain:
             inner = made.srcs[0].resolve()
             if inner.value.kind in ("const", "constant") and not (
-                op.arithmetic or op.name.startswith("LDS_")
+                op.is_arithmetic or op.name.startswith("LDS_")
             ):
                 return src
             if not inner.neg and not inner.abs:
                 src = Src(inner.value, src.neg, src.abs)
-            elif op.arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
+            elif op.is_arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
                 if src.abs:
                     src = Src(inner.value, src.neg, True)
                 else:
@@ -151,7 +151,7 @@ class _Rewriter:
             if row.kind == "double":
                 words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
             bits = row.meaning(*words)
-            if not op.plain:
+            if not op.is_plain:
                 bits = scaled(bits, op.omod, op.clamp)
         op.name = "MOV"
         op.srcs = [Src(const(int(bits[0])))]
@@ -162,7 +162,7 @@ class _Rewriter:
         """Rewrite an op of two operands by the first of ``RULES`` that matches; constants are put
         last.
         """
-        if len(op.srcs) != 2 or not op.plain:
+        if len(op.srcs) != 2 or not op.is_plain:
             return
         first, second = (s.value.kind == "const" for s in op.srcs)
         if first and not second and op.row.commutes and op.row.kind == "int":
@@ -221,7 +221,7 @@ def _drop_dead(function: Function) -> None:
     kept: set[Word | Op] = set()
     ops = (op for block in blocks for op in block.ops)
     stack: list[Word | Op] = [
-        op for op in ops if op.stores or op.row.predicate or op.name in EFFECTS
+        op for op in ops if op.is_store or op.row.is_test or op.name in EFFECTS
     ]
     while stack:
         needed = stack.pop()

@@ -19,12 +19,12 @@ from cypresskit.il.program import LETTERS
 class Sources:
     """Reads the operands of instructions of ``program``.
 
-    An element of global memory is read once per instruction (``kept``).
+    An element of global memory is read once per instruction (``loaded``).
     """
 
     def __init__(self, builder: OpBuilder, program: Program):
         self.builder, self.program = builder, program
-        self.kept: dict[tuple[int, Register], list[Word]] = {}
+        self.loaded: dict[tuple[int, Register], list[Word]] = {}
 
     def component(self, source: Source, letter: str) -> Word:
         if letter in "01":
@@ -58,12 +58,12 @@ class Sources:
     def global_read(self, register: Register) -> list[Word]:
         b = self.builder
         place = (self.builder.at, register)
-        if place not in self.kept:
+        if place not in self.loaded:
             read = b.append(
                 "MEM_READ", *self.address(register), detail=FetchDetail((register.element,))
             )
-            self.kept = {place: read.results}
-        return self.kept[place]
+            self.loaded = {place: read.results}
+        return self.loaded[place]
 
     def address(self, register: Register) -> list[Word]:
         """Return the word that an access adds to its element's number, in a list; an empty list if

@@ -105,13 +105,13 @@ class OpBuilder:
             self.block.ops.append(op)
         return op
 
-    def go_to(self, block: BasicBlock) -> None:
+    def add_edge(self, block: BasicBlock) -> None:
         """Add an edge from here to another block."""
         if not self.block.dead:
             self.block.succs.append(block)
             block.preds.append(self.block)
 
-    def start(self, *preds: BasicBlock) -> BasicBlock:
+    def begin_block(self, *preds: BasicBlock) -> BasicBlock:
         """Begin a block with these predecessors."""
         self.block = BasicBlock(self.depth, preds=[p for p in preds if not p.dead])
         for p in self.block.preds:

@@ -109,7 +109,7 @@ def elements(recording: Recording, words: int) -> np.ndarray:
         tables.append(np.stack([np.full(len(row), resource), row, word // words], axis=1))
     nothing = np.full((1, 3), -1)  # index -1: no element
     table = np.concatenate([*tables, nothing])
-    held = recording.held
+    held = recording.texture_words
     if words == 2:  # both words of a double have to be there
         low = held[..., ::2]
         is_whole = (low % 2 == 0) & (held[..., 1::2] == low + 1)

@@ -75,7 +75,7 @@ class BlockSteps:
             for group in (block.totals, block.b, block.a)
         ]
         self.captions = [self._caption(step) for step in range(self.steps)]
-        if recording.whole:
+        if recording.is_complete:
             self.captions[-1] += f"\n{self._summary()}"
 
     def _k(self) -> np.ndarray:
@@ -144,7 +144,7 @@ class BlockSteps:
         recording = self.recording
         line = recording.line(step)
         text = without_remark(recording.program.lines[line - 1]).strip()
-        head = f"Step {step + 1} of {recording.steps_said}, line {line}: `{text}` "
+        head = f"Step {step + 1} of {recording.steps_text}, line {line}: `{text}` "
         return head + self._meaning(step, text)
 
     def _summary(self) -> str:

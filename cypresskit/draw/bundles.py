@@ -168,13 +168,17 @@ class _Loop:
     def summary(self) -> str:
         """Return the statistics of an iteration."""
         card = self.code.card()
-        count = card.loop_bundles
+        count = card.bundles_per_iteration
         filled = sum(bundle.filled for bundle in self.bundles)
-        mads = f", {card.mads} {plural('multiply-add', card.mads)}" if card.mads else ""
+        mads = (
+            f", {card.multiply_adds} {plural('multiply-add', card.multiply_adds)}"
+            if card.multiply_adds
+            else ""
+        )
         return (
             f"**One iteration of the loop**: {count} {plural('bundle', count)}{mads};"
             f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
-            f" full. It takes a wavefront {card.loop_clocks} clocks."
+            f" full. It takes a wavefront {card.clocks_per_iteration} clocks."
         )
 
     def text(self) -> list[str]:

@@ -212,7 +212,7 @@ def _draw_bars(
 def _draw_slots(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> np.ndarray:
     """Draw the wavefront slots of each engine. Returns their centers: (engines, slots, 2)."""
     x, y = layout.engine_corners(np.arange(scenes[0].report.device.simd_engines))
-    slots = max(scene.report.active for scene in scenes)
+    slots = max(scene.report.active_wavefronts for scene in scenes)
     beside = -(-slots // 2) if slots > 4 else slots
     step = min(22.0, (layout.engine_size[0] - 44) / beside)
     row, column = np.divmod(np.arange(slots), beside)
@@ -259,7 +259,7 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     """Draw the number of running wavefronts over time."""
     left, width, top = layout.left, layout.engines_width, layout.running_top
     engines = scenes[0].report.device.simd_engines
-    slots = max(scene.report.active for scene in scenes) * engines
+    slots = max(scene.report.active_wavefronts for scene in scenes) * engines
     count = np.concatenate([np.tile(scene.running.sum(axis=1), (FRAMES, 1)) for scene in scenes])
     bar = np.maximum(count / slots * RUNNING, 3 * (count > 0))  # even one is visible
     pitch = width / FRAMES

@@ -13,7 +13,7 @@ import numpy as np
 from cypresskit.devices import Device
 from cypresskit.tables import plural
 from cypresskit.timing import Report
-from cypresskit.timing.report import Use
+from cypresskit.timing.launch_time import Use
 
 FRAMES = 120  # of a report
 MAX_TILES = 1024  # with more wavefronts, a tile represents several
@@ -213,7 +213,7 @@ class Scene:
 
         0 if that isn't known: if only some were simulated, or C is a vector.
         """
-        kernel, size = self.report.launched, self.report.size
+        kernel, size = self.report.gemm_kernel, self.report.size
         if self.skipped or not kernel or not size or size[1] == 1:
             return 0
         return -(-size[1] // (8 * kernel.block[1]))

@@ -153,6 +153,6 @@ def _bundles_level(code: Code, recording: Recording) -> Level:
 def _registers_level(recording: Recording) -> Level:
     block = register_block(recording)
     hint = "Click an element of C to see its sum. Press Escape to go back."
-    if not recording.whole:
-        hint += f" Shown: {recording.steps_said} steps."
+    if not recording.is_complete:
+        hint += f" Shown: {recording.steps_text} steps."
     return Level("Registers of work-item 0", hint, block, {})

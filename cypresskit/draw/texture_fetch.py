@@ -19,7 +19,7 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import plural
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.units.cache import Cache
 from cypresskit.timing.work import BANK_SHIFT
 
@@ -118,7 +118,7 @@ class _Replay:
 
     def __init__(self, run: Traffic, name: str, keys: int, device: Device, fetches: int) -> None:
         self.run, self.name, self.keys = run, name, keys
-        self.memory = Surfaces(run.launch, device.geometry, "linear")
+        self.memory = MemoryLayout(run.launch, device.geometry, "linear")
         self.accesses = [a for a in run.accesses if a.kind == "fetch"][:fetches]
         if not self.accesses:
             raise ValueError(f"{name}: wavefront 0 fetches nothing from a texture")

@@ -168,21 +168,22 @@ def wavefronts(
     terms = device.terms
     sheet = Sheet(f"{terms.wavefront.capitalize()}s of a {terms.engine}: {names}")
     clocks = np.linspace(*window, FRAMES + 1)
-    most = max(report.active for report in drawn)
+    most = max(report.active_wavefronts for report in drawn)
     height = HEAD + ROW * most
     label = "; ".join(
-        f"{r.kernel}: {r.active} {terms.wavefront} slots, the {terms.alu} and the"
+        f"{r.kernel}: {r.active_wavefronts} {terms.wavefront} slots, the {terms.alu} and the"
         f" {terms.fetch_unit}"
         for r in drawn
     )
     sheet.stage(label, WIDTH, len(drawn) * height)
     for number, report in enumerate(drawn):
-        layout = _Layout(number * height, report.active, most)
+        layout = _Layout(number * height, report.active_wavefronts, most)
         _draw_report(sheet, report, number, layout, clocks)
 
     lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
     lines += [
-        f"{r.kernel}: {r.registers} registers, {r.active} {terms.wavefront} slots" for r in drawn
+        f"{r.kernel}: {r.registers} registers, {r.active_wavefronts} {terms.wavefront} slots"
+        for r in drawn
     ]
     heights = f"half height: only one {terms.wavefront}, half speed"
     if at_once(device) != 2:
@@ -236,9 +237,9 @@ def iteration_ends(report: ChipReport) -> np.ndarray:
     An iteration is counted when its longest ALU clause ends. The result is empty for programs that
     aren't GEMM kernels, or that wait for the LDS in that clause.
     """
-    if not isinstance(report, Report) or report.launched is None:
+    if not isinstance(report, Report) or report.gemm_kernel is None:
         return np.zeros(0)
-    loop = compile(report.launched.program, report.device).main_loop
+    loop = compile(report.gemm_kernel.program, report.device).main_loop
     longest = max(len(clause.bundles) for clause in loop)
     per_iteration = sum(len(clause.bundles) == longest for clause in loop)
     clocks = report.device.clause_overhead_clocks + report.device.alu_latency_clocks * longest
@@ -299,7 +300,7 @@ def _draw_report(
     axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
     terms = report.device.terms
     of_all = f"{report.registers} of {report.device.register_pool} registers"
-    slots = f"{report.active} {terms.wavefront} slots"
+    slots = f"{report.active_wavefronts} {terms.wavefront} slots"
     title = f"{report.kernel}: {of_all} per {terms.wavefront}, {slots}"
     sheet.words(LEFT, layout.title, title, bold=True, size=14)
     numbers = [str(slot) for slot in range(layout.slots)]

@@ -415,7 +415,7 @@ class Conversation:
             gflops=gflops,
             n=clocks["size"][0] if gflops else 0,
             bound=clocks.get("bound", ""),
-            bundles=card["loop_bundles"],
+            bundles=card["bundles_per_iteration"],
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
             note=self.note,

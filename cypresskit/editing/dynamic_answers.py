@@ -27,7 +27,15 @@ from cypresskit.machine.checks import Finding
 from cypresskit.machine.checks.bounds import TOO_FAR
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
-from cypresskit.timing.prices import SHOWN, Cost, LinePrice, Prices, line_costs, never, percent
+from cypresskit.timing.costs import (
+    MIN_SHOWN,
+    CostEstimate,
+    LineCost,
+    LineCosts,
+    line_costs,
+    never,
+    percent,
+)
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
@@ -349,9 +357,9 @@ def report_answer(report: Report, mine: Kernel) -> Answer:
         "help": bottleneck(report.bound).help,
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
-        "launch": round(1 - report.running, 4),
+        "launch": round(1 - report.chip_time_share, 4),
         "error": round(report.error, 4),
-        "wavefronts": report.active,
+        "wavefronts": report.active_wavefronts,
         "steps": [{"text": step.text, "lines": list(step.lines)} for step in steps],
     }
 
@@ -367,16 +375,16 @@ def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> A
     return priced_answer(line_costs(report_at(mine, n), unless=unless))
 
 
-def priced_answer(prices: Prices) -> Answer:
+def priced_answer(prices: LineCosts) -> Answer:
     """Return the part "prices" for computed costs."""
-    written: dict[int, list[LinePrice]] = {}
+    written: dict[int, list[LineCost]] = {}
     for row in prices.lines:
         written.setdefault(_line_of(row), []).append(row)
     costs = {line: _cost(parts) for line, parts in written.items()}
-    lived = prices.report.lived
+    lived = prices.report.resident_clocks
     rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
-    first = max(costs, key=lambda line: costs[line].price, default=0)
-    if not first or costs[first].price < WORTH:
+    first = max(costs, key=lambda line: costs[line].cost, default=0)
+    if not first or costs[first].cost < WORTH:
         return {"lines": rows, "dearest": 0, "message": "No single line costs much."}
     dear = [line for line, cost in costs.items() if cost.is_close_to(costs[first])]
     message = f"Line {first} costs the most: {costs[first]} of the time."
@@ -386,12 +394,12 @@ def priced_answer(prices: Prices) -> Answer:
     return answer | ({"why": why} if (why := _why_cheap(prices, costs)) else {})
 
 
-def _why_cheap(prices: Prices, costs: dict[int, Cost]) -> str:
+def _why_cheap(prices: LineCosts, costs: dict[int, CostEstimate]) -> str:
     """Return why the lines of the unit that limits the kernel cost little, or "" if they don't."""
     report = prices.report
     unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
     lines = {_line_of(row) for row in prices.lines if row.unit == unit}
-    if not lines or math.fsum(costs[line].price for line in lines) > report.busy[unit] / 2:
+    if not lines or math.fsum(costs[line].cost for line in lines) > report.busy[unit] / 2:
         return ""
     return (
         f"{unit} limits this kernel, but each of its lines costs little: a line's cost depends on"
@@ -399,18 +407,18 @@ def _why_cheap(prices: Prices, costs: dict[int, Cost]) -> str:
     )
 
 
-def _line_of(row: LinePrice) -> int:
+def _line_of(row: LineCost) -> int:
     """Return the line of the source: for a macro's instruction, the line of the call."""
     return row.work.calls[0] if row.work.calls else row.line
 
 
-def _cost(parts: Sequence[LinePrice]) -> Cost:
+def _cost(parts: Sequence[LineCost]) -> CostEstimate:
     """Return the cost of a line: the sum over its instructions."""
-    names = "price", "low", "high"
-    return Cost(*(math.fsum(getattr(part, name) for part in parts) for name in names))
+    names = "cost", "low", "high"
+    return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
 
 
-def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) -> Answer:
+def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: float) -> Answer:
     """Return a line's cost, the unit that works for it, and the share of the wavefronts' lifetime
     (``lived`` clocks in all) that they wait at it.
     """
@@ -426,9 +434,9 @@ def _price_row(line: int, cost: Cost, parts: Sequence[LinePrice], lived: float) 
     if unit != "ALU" and runs:
         clocks = math.fsum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
-    waited = math.fsum(part.work.waited for part in parts)
+    waited = math.fsum(part.work.waiting_clocks for part in parts)
     if lived and waited / lived >= PRICED_WAIT:
         text += f"; wavefronts spend {percent(waited / lived)} of their lifetime waiting here"
-    shown = percent(cost.price).removesuffix(" %") if cost.price >= SHOWN else ""
-    shares = {"work": round(works[unit], 5), "price": round(cost.price, 5)}
+    shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
+    shares = {"work": round(works[unit], 5), "price": round(cost.cost, 5)}
     return {"line": line, **shares, "shown": shown, "text": text}

@@ -69,7 +69,12 @@ export class Figures {
     const before = this.correctCard ?? card
     this.lastCard = card
     const change = (name) => card[name] - before[name]
-    this.row("bundles per iteration", card.loop_bundles, "", change("loop_bundles"))
+    this.row(
+      "bundles per iteration",
+      card.bundles_per_iteration,
+      "",
+      change("bundles_per_iteration"),
+    )
     this.row("registers", card.gprs, "", change("gprs"))
     this.row("wavefronts", card.wavefronts, "", change("wavefronts"))
     this.row("fetches per iteration", card.fetches, "", change("fetches"))

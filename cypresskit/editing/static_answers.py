@@ -167,8 +167,8 @@ CARD = (
     "wavefronts",
     "fetches",
     "lds_operations",
-    "mads",
-    "loop_bundles",
+    "multiply_adds",
+    "bundles_per_iteration",
     "slots5_pct",
     "nominal_gflops",
 )

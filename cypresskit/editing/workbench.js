@@ -392,7 +392,7 @@ class Workbench {
     this.fresh.markFresh("code")
     if (!this.opened) this.open(answer.rows)
     if (!this.state.parts.includes("verdict")) {
-      const {loop_bundles: bundles, gprs} = answer.card
+      const {bundles_per_iteration: bundles, gprs} = answer.card
       const text = `It assembles: ${bundles} bundles in the loop, ${gprs} registers.`
       this.headline("plain", text)
       this.speak(text)

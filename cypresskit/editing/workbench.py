@@ -343,7 +343,7 @@ def _summary(answers: dict[str, Answer]) -> str:
     if "refusal" in code:
         return code["refusal"]["message"].splitlines()[-1].strip()
     card = code["card"]
-    bundles = quantity(card["loop_bundles"], "bundle")
+    bundles = quantity(card["bundles_per_iteration"], "bundle")
     registers = quantity(card["gprs"], "register")
     wavefronts = quantity(card["wavefronts"], "wavefront")
     return f"{bundles} in the loop, {registers}, {wavefronts}"

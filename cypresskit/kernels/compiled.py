@@ -28,7 +28,7 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
 
     Examples
     --------
-    >>> ck.compile("sgemm_tn").card().loop_bundles
+    >>> ck.compile("sgemm_tn").card().bundles_per_iteration
     31
     """
     return compiler.compile(resolve_program(kernel), device)

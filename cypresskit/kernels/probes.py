@@ -21,10 +21,10 @@ from cypresskit.il.dataflow import Key, defines, is_address, keys, uses
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
-from cypresskit.machine import KernelError, explain
-from cypresskit.machine.copies import copies, group_of
+from cypresskit.machine import KernelError, interpreter
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.replicas import group_of, make_replicas
 
 AT_ONCE = 1 << 16  # most work-items of all copies per launch
 PARTS = 4  # of a split in the bisection
@@ -284,9 +284,9 @@ class Probes:
         table = table.astype(self.kernel.dtype)
         textures = {n: table[:, numbers] for n, numbers in self.layout.items()}
         memory = table[:, self.memory]
-        launch = copies(self.whole, self.first, textures, memory, self.given.longest)
+        launch = make_replicas(self.whole, self.first, textures, memory, self.given.longest)
         try:
-            explain.run(launch, observers)
+            interpreter.run(launch, observers)
         except KernelError:
             pass  # after the element was stored, since an earlier failure would have been reported
         number, word, stream = self.traced.place

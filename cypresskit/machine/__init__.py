@@ -1,8 +1,8 @@
-"""The machine: runs any IL program on numpy arrays, with two engines that agree bit for bit.
+"""Run any IL program on numpy arrays, with two engines that agree bit for bit.
 
-``launch`` checks the arguments and picks the engine: ``fast`` translates the program to native
-code, ``explain`` steps through it with every register at hand and tells observers what happens.
-What the compiler made of a program is run by ``vliw``, for the timing.
+``launch`` checks the arguments and picks the engine: ``fast`` compiles the program to native code,
+``interpreter`` executes one instruction at a time for all work-items and reports events to
+observers. ``vliw`` runs what the compiler made of a program, for the timing.
 """
 
 from cypresskit.machine.engines import launch

@@ -1,4 +1,4 @@
-"""Checks of a launch's arguments against its program, and arrays as the 32-bit words that the chip
+"""Check a launch's arguments against its program, and view arrays as the 32-bit words that the chip
 sees.
 """
 
@@ -16,7 +16,7 @@ DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint
 
 
 def whole_domain(program: Program, domain) -> tuple[int, int, int]:
-    """The domain's three sizes, 1 where none is given."""
+    """Return the domain's three sizes, 1 where none is given."""
     sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
     wanted = 2 if program.mode == "pixel" and sizes[2:] != (1,) else 3
     if not 0 < len(sizes) <= wanted or not all(
@@ -40,8 +40,8 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
 
 
 def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
-    """``ValueError`` for an array that the program uses and that isn't ``given``; ``what`` the
-    arguments map to.
+    """Raise ``ValueError`` for an array that the program uses and that isn't ``given``. ``what``:
+    the values that the arguments map to.
     """
     reads = {
         "cb": "reads cb{}",
@@ -65,7 +65,7 @@ def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str
 
 
 def by_number(name: str, given) -> dict:
-    """Arrays by number; of those that are written, none may be another's memory."""
+    """Return arrays by number. Raise ``ValueError`` if two arrays for results share memory."""
     mapped = f"{name} maps numbers to arrays, as in {{0: array}}; found"
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{mapped} {type(given).__name__}")
@@ -77,14 +77,14 @@ def by_number(name: str, given) -> dict:
         both = arrays[first], arrays[second]
         if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
             raise ValueError(
-                f"outputs[{first}] and outputs[{second}] are one array: of two results one would be"
+                f"outputs[{first}] and outputs[{second}] share memory: of two results one would be"
                 " lost"
             )
     return arrays
 
 
 def check_results(outputs: Mapping[int, np.ndarray], global_memory) -> None:
-    """``ValueError`` if an output shares memory with ``global_memory``."""
+    """Raise ``ValueError`` if an output shares memory with ``global_memory``."""
     for n, array in outputs.items():
         if isinstance(global_memory, np.ndarray) and np.shares_memory(array, global_memory):
             raise ValueError(
@@ -94,8 +94,8 @@ def check_results(outputs: Mapping[int, np.ndarray], global_memory) -> None:
 
 
 def check_written(array: np.ndarray, name: str) -> None:
-    """``ValueError`` for an array that can't hold results: read-only, or with elements that share
-    memory.
+    """Raise ``ValueError`` for an array that can't hold results: read-only, or with elements that
+    share memory.
     """
     if not array.flags.writeable:
         raise ValueError(f"{name} is read-only")
@@ -114,16 +114,18 @@ def check_written(array: np.ndarray, name: str) -> None:
 
 
 def check_unmasked(array: object, name: str) -> None:
-    """``TypeError`` for a masked array."""
+    """Raise ``TypeError`` for a masked array."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
-            f"{name} is a masked array, and kernels know no mask: say what stands there,"
-            f" {name}.filled(0)"
+            f"{name} is a masked array, and kernels know no mask: fill in the masked"
+            f" elements, {name}.filled(0)"
         )
 
 
 def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarray:
-    """``array``, of so many dimensions, as uint32 words with a last axis of words per element."""
+    """Return ``array`` as uint32 words, with a last axis of words per element. ``ndim``: the
+    numbers of dimensions that it may have.
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     check_unmasked(array, name)
@@ -143,17 +145,17 @@ def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarr
 
 
 def texel_words(array, name: str, dimensions: int = 2, written: bool = False) -> np.ndarray:
-    """A texture or output as uint32 of shape (height, width, words per texel)."""
+    """Return a texture or output as uint32 of shape (height, width, words per texel)."""
     words = array_words(array, name, dimensions, dimensions + 1, written=written)
     if words.shape[-1] not in (1, 2, 4):
         raise ValueError(
-            f"{name} has {32 * words.shape[-1]} bits a texel: 32, 64 or 128 are possible"
+            f"{name} has {32 * words.shape[-1]} bits per texel: 32, 64 or 128 are possible"
         )
     return words if words.ndim == 3 else words[np.newaxis]
 
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:
-    """A constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
+    """Return a constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
     array = np.asarray(array) if isinstance(array, np.ndarray) else plain_numbers(array, n)
     given = array_words(array.reshape(-1), f"constants[{n}]", 1).reshape(-1)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
@@ -166,7 +168,7 @@ def constant_words(array, program: Program, n: int) -> np.ndarray:
 
 
 def plain_numbers(values, n: int) -> np.ndarray:
-    """Plain Python numbers as float32 or 32-bit integers."""
+    """Return plain Python numbers as float32 or 32-bit integers."""
     try:
         array = np.asarray(values)
     except ValueError:  # rows of different lengths

@@ -1,8 +1,8 @@
-"""Running IL: ``launch``, and the fallback for launches that the fast engine declines.
+"""Run IL: ``launch``, and the fallback for launches that the compiled engine declines.
 
-The engines don't know each other. The fast one stops at a store out of range, and at a divergent
-barrier, without knowing which work-item comes first when all run in step. The explaining one then
-runs the launch again.
+The engines are independent. The compiled one stops at a store out of range, and at a divergent
+barrier, but doesn't know which work-item fails first if all run in step. The interpreter then runs
+the launch again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,12 +13,12 @@ import numpy as np
 from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import HAS_LLVM
-from cypresskit.machine import explain, fast
+from cypresskit.machine import fast, interpreter
 from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import LaunchCounters
 
-REPEATED = 50_000_000  # instructions that are stepped through to find which work-item fails first
+REPEATED = 50_000_000  # instructions times work-items, repeated to find which one fails first
 
 
 def launch(
@@ -35,8 +35,7 @@ def launch(
     threads: int | None = None,
     in_place: bool = False,
 ) -> LaunchCounters:
-    """Run ``program`` over ``domain`` on the simulated chip; which board makes no difference to
-    results.
+    """Run ``program`` over ``domain`` on the simulated chip. Results don't depend on the board.
 
     Parameters
     ----------
@@ -44,10 +43,10 @@ def launch(
         An assembled kernel.
     domain
         (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode. In an empty
-        one, (0, 8), nothing is run, and the counts are 0.
+        one, (0, 8), nothing runs, and the counts are 0.
     inputs
         Resource number to texture: shape (height, width) or (height, width, components), dtype
-        float32, float64, int32 or uint32, at most 128 bits a texel. A 1-D resource takes (width,)
+        float32, float64, int32 or uint32, at most 128 bits per texel. A 1-D resource takes (width,)
         or (width, components).
     constants
         Buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python
@@ -58,28 +57,35 @@ def launch(
     global_memory
         An array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine
-        "fast" (compiled) or "explain" (steps with every register known).
+        "fast" (compiled) or "explain" (the interpreter, with every register known).
     observers
-        Objects that hear what happens; with any, the engine is "explain".
+        Objects that receive events; with any, the engine is "explain".
     max_instructions
-        A loop in which more have been issued is taken for endless (2 million by default).
-        Work-items that run together count as one, so both ways of a divergent branch count in the
-        explaining engine, which steps through the whole domain at once. It takes no more than
-        50,000 by default, and fewer for large domains.
+        A loop that has issued more is taken for endless (2 million by default). Work-items that run
+        together count as one, so both paths of a divergent branch count in the interpreter, which
+        steps through the whole domain at once. It takes at most 50,000 by default, and fewer for
+        large domains.
     threads
-        Host threads of the fast engine; None takes one for each processor that this process may
+        Host threads of the compiled engine; None takes one for each processor that this process may
         use. Results don't depend on it, unless work-items race for the same memory.
     in_place
         Compute in the arrays for results themselves, which saves copies; an error may then leave
         some of the results in them. An input that shares their memory is read as it was before the
         launch, here too.
 
-    Returns a ``LaunchCounters``. Raises ``ValueError``/``TypeError`` for arguments that don't
-    fit the program, and for results that share memory; ``KernelError`` for a store out of range or
-    an endless loop: all arrays are then as they were, but for those of ``in_place``. A fetch out of
-    range gives 0 and is counted.
-    Ctrl-C while results are copied back can leave some arrays new and others old. The limits of a
-    card, on texture sizes and memory, aren't checked.
+    Returns
+    -------
+    A ``LaunchCounters`` with the counts. A fetch out of range gives 0 and is counted. Ctrl-C while
+    results are copied back can leave some arrays new and others old. A card's limits on texture
+    sizes and memory aren't checked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that don't fit the program, and for results that share memory.
+    KernelError
+        For a store out of range, an endless loop or a divergent barrier. All arrays are then
+        unchanged, unless ``in_place``.
     """
     arrays: dict[str, Any] = {
         "inputs": inputs,
@@ -115,21 +121,21 @@ def carry_out(
         )
     if engine == "fast" and not watching:
         return run(checked, threads)
-    return explain.run(checked, watching)
+    return interpreter.run(checked, watching)
 
 
 def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
-    """Run a checked launch with the fast engine, or with the explaining one where that declines or
+    """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.
-    Raises ``KernelError``: of a failed store, the one that comes first if all work-items run in
-    step.
+
+    Raises ``KernelError``: for a failed store, the first one if all work-items run in step.
     """
     try:
-        return (fast.run(launch, threads) if HAS_LLVM else None) or explain.run(launch)
+        return (fast.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)
     except KernelError as error:
         if error.kind == "store" and launch.shape.items * len(launch.program.body) <= REPEATED:
             try:
-                explain.run(launch, most=REPEATED)
+                interpreter.run(launch, max_work=REPEATED)
             except KernelError as first:
                 if first.kind in ("store", "barrier"):
                     raise first from None

@@ -1,4 +1,4 @@
-"""A launch: a program, its domain and its arrays, checked once, every numpy array as 32-bit words.
+"""A launch: a program, its domain and its arrays, checked once, every array as 32-bit words.
 
 Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a
 ``Launch`` to an engine.
@@ -18,16 +18,24 @@ from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
 
-MAX_ITEMS = 1 << 28  # work-items of one launch: more would not end within a day here
+MAX_ITEMS = 1 << 28  # work-items of one launch: more would take longer than a day
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
 
 
 class KernelError(RuntimeError):
-    """A kernel did what it must not. ``kind`` is "store" (outside its memory), "barrier" (that part
-    of a group doesn't reach), "endless" (a loop); ``line`` the kernel's line and ``at`` the index
-    of its instruction in ``Program.body``; ``work_item`` its place in the domain, as (x, y) or a
-    flat number, or None; ``advice`` is for whoever makes the launch: what raises the limit that a
-    loop ran into, as a sentence, or "".
+    """A kernel did something invalid.
+
+    Attributes
+    ----------
+    kind
+        "store" (outside its memory), "barrier" (that part of a group doesn't reach) or "endless" (a
+        loop).
+    line, at
+        The kernel's line, and the index of its instruction in ``Program.body``.
+    work_item
+        Its place in the domain, as (x, y) or a number, or None.
+    advice
+        What raises the limit that a loop ran into, as a sentence, or "".
     """
 
     def __init__(
@@ -45,7 +53,7 @@ class KernelError(RuntimeError):
 
     @property
     def message(self) -> str:
-        """Its text without the advice, for readers who don't make the launch."""
+        """Its text without the advice, for readers who can't change the launch."""
         return str(self.args[0])
 
     def __str__(self) -> str:
@@ -58,15 +66,15 @@ class KernelError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Surface(Extent):
-    """A texture or output: ``words`` is uint32 of shape (height, width, words per texel), the
-    latter 1, 2 or 4; ``single`` tells float32 data, whose missing components read 0, 0, 1.0.
+    """A texture or output. ``words``: uint32 of shape (height, width, words per texel), the latter
+    1, 2 or 4. ``single``: whether the data is float32, whose missing components read 0, 0, 1.0.
     """
 
     words: np.ndarray
     single: bool
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """The texels at those coordinates that are ``inside``, 0 for the others: uint32 of shape
+        """Return the texels at coordinates that are ``inside``, 0 for the others: uint32 of shape
         (items, 4).
         """
         if self.texel == 16 and inside.all():
@@ -80,7 +88,7 @@ class Surface(Extent):
 
 @dataclass(frozen=True, eq=False)
 class Launch:
-    """A checked launch: its ``shape``, and all arrays. These are C-contiguous uint32; ``outputs``
+    """A checked launch: its ``shape`` and its arrays. These are C-contiguous uint32; ``outputs``
     and ``global_memory``, of shape (elements, 4) or None, are working copies, or the caller's
     arrays if ``in_place``.
     """
@@ -90,7 +98,7 @@ class Launch:
     outputs: Mapping[int, Surface]
     global_memory: np.ndarray | None = None
     max_instructions: int = MAX_INSTRUCTIONS
-    limited: bool = False  # whether the caller said how many
+    limited: bool = False  # whether the caller set max_instructions
     in_place: bool = False  # whether results are computed in the caller's arrays
 
     @property
@@ -100,7 +108,7 @@ class Launch:
 
     @cached_property
     def memory(self) -> np.ndarray:
-        """``global_memory``, or none of its elements."""
+        """``global_memory``, or an empty array."""
         return np.zeros((0, 4), np.uint32) if self.global_memory is None else self.global_memory
 
     @cached_property
@@ -113,7 +121,7 @@ class Launch:
         outputs: Mapping[int, np.ndarray] | None = None,
         global_memory: np.ndarray | None = None,
     ) -> None:
-        """Copy the results to the caller's arrays, where they weren't computed there."""
+        """Copy the results to the caller's arrays, unless they were computed there."""
         pairs = [((outputs or {})[n], surface.words) for n, surface in self.outputs.items()]
         if global_memory is not None:
             pairs.append((global_memory, self.memory))
@@ -122,16 +130,16 @@ class Launch:
                 array[...] = words.reshape(-1).view(array.dtype).reshape(array.shape)
 
     def exist(self, element: np.ndarray) -> np.ndarray:
-        """Whether elements of global memory exist (bool)."""
+        """Return whether elements of global memory exist (bool)."""
         return (element >= 0) & (element < len(self.memory))
 
     def row_of(self, element: np.ndarray) -> np.ndarray:
-        """The rows of ``memory`` that are a work-item's elements of global memory."""
+        """Return the rows of ``memory`` that hold a work-item's elements of global memory."""
         return element
 
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Elements of global memory, uint32 of shape (items, 4), 0 for those that don't exist; and
-        which exist.
+        """Return elements of global memory, uint32 of shape (items, 4), 0 for those that don't
+        exist; and which exist.
         """
         inside = self.exist(element)
         words = np.zeros((len(element), 4), np.uint32)
@@ -141,12 +149,12 @@ class Launch:
     def error(
         self, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
     ) -> KernelError:
-        """An error of ``body[at]``, that work-item ``item`` made."""
+        """Return an error of ``body[at]``, caused by work-item ``item``."""
         return _error(self.shape, kind, at, what, item, advice)
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:
-        """The error for a store of ``body[at]`` to a byte of LDS, or element of global memory, that
-        doesn't exist.
+        """Return the error of a store by ``body[at]`` to a byte of LDS, or an element of global
+        memory, that doesn't exist.
         """
         i = self.program.body[at]
         what = f"to g[{place}], which has {len(self.memory)} elements"
@@ -164,7 +172,7 @@ class Launch:
     def endless_error(
         self, at: int, item: int, count: int | None = None, raised_by: str = "max_instructions"
     ) -> KernelError:
-        """The error for a loop, opened at ``body[at]``, that passed ``max_instructions``, or
+        """Return the error of a loop, opened at ``body[at]``, that passed ``max_instructions``, or
         ``count``.
         """
         advice = f"{raised_by} raises the limit."
@@ -174,12 +182,12 @@ class Launch:
 def endless_error(
     shape: LaunchShape, at: int, count: int, item: int | None = None, advice: str = ""
 ) -> KernelError:
-    """The error for a loop, opened at ``body[at]``, that has not ended after so many instructions
-    of work-item ``item``, or of any.
+    """Return the error of a loop, opened at ``body[at]``, that has not ended after ``count``
+    instructions of work-item ``item``, or of any.
     """
-    who = "a work-item" if item is None else shape.item_name(item)
+    culprit = "a work-item" if item is None else shape.item_name(item)
     why = "Does its break condition ever become true?"
-    what = f"this loop has not ended after {count:,} instructions of {who}. {why}"
+    what = f"this loop has not ended after {count:,} instructions of {culprit}. {why}"
     return _error(shape, "endless", at, what, item, advice)
 
 
@@ -193,7 +201,9 @@ def _error(
 
 
 def check_program(caller: str, given: object) -> None:
-    """``TypeError`` for what is no ``Program``, in the name of the function that takes one."""
+    """Raise ``TypeError`` if ``given`` is no ``Program``; ``caller`` is the function that takes
+    one.
+    """
     if not isinstance(given, Program):
         raise TypeError(
             f"{caller} takes a Program, not {shortened(given)}: ck.assemble makes one of IL text,"
@@ -212,9 +222,11 @@ def prepare(
     max_instructions: int | None = None,
     in_place: bool = False,
 ) -> Launch:
-    """Check the arguments of ``launch`` against the program and make words of them, see there."""
+    """Check the arguments of ``engines.launch`` against the program. Return them as a
+    ``Launch``.
+    """
     check_program("launch", program)
-    most = _limit(MAX_INSTRUCTIONS if max_instructions is None else max_instructions)
+    limit = _limit(MAX_INSTRUCTIONS if max_instructions is None else max_instructions)
     sizes = arguments.whole_domain(program, domain)
     if (items := math.prod(sizes)) > MAX_ITEMS:
         raise ValueError(
@@ -240,7 +252,7 @@ def prepare(
         textures,
         streams,
         memory,
-        most,
+        limit,
         limited=max_instructions is not None,
         in_place=in_place,
     )
@@ -254,21 +266,21 @@ def fitting(
     outputs: Mapping[int, np.ndarray] | None = None,
     global_memory: np.ndarray | None = None,
 ) -> Launch:
-    """A launch of this shape, in place, on arrays that were made to fit it: C-contiguous, none in
-    another's memory, textures and outputs of shape (height, width, numbers of a texel).
+    """Return a launch of this shape, in place, on arrays that were made to fit it: C-contiguous,
+    without shared memory, textures and outputs of shape (height, width, numbers per texel).
     """
     textures = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in inputs.items()}
     streams = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in (outputs or {}).items()}
     memory = None if global_memory is None else _global(global_memory, True)
-    most = _limit(max_instructions)
-    return Launch(shape, textures, streams, memory, most, limited=True, in_place=True)
+    limit = _limit(max_instructions)
+    return Launch(shape, textures, streams, memory, limit, limited=True, in_place=True)
 
 
-def _limit(most: Any) -> int:
-    """``max_instructions`` as a whole number; ``ValueError`` for none."""
-    if not isinstance(most, (int, float, np.integer)) or not 1 <= most < math.inf:
-        raise ValueError(f"max_instructions is a number of at least 1, not {most!r}")
-    return int(most)
+def _limit(given: Any) -> int:
+    """Return ``max_instructions`` as a whole number."""
+    if not isinstance(given, (int, float, np.integer)) or not 1 <= given < math.inf:
+        raise ValueError(f"max_instructions is a number of at least 1, not {given!r}")
+    return int(given)
 
 
 def _surface(array: Any, name: str, dimensions: int = 2, written: bool = False) -> Surface:
@@ -281,7 +293,7 @@ def _of_words(words: np.ndarray, dtype: np.dtype) -> Surface:
 
 
 def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:
-    """The texture, in memory of its own if results are computed in its array."""
+    """Return the texture, copied if results are computed in its array."""
     if any(np.may_share_memory(texture.words, words) for words in results):
         return replace(texture, words=texture.words.copy())
     return texture

@@ -1,7 +1,7 @@
-"""SIMT masks: which work-items are active inside nested ifs and loops.
+"""Active masks: which work-items are active inside nested ifs and loops.
 
-All work-items step through a program together. An ``if`` narrows the mask; ``break`` takes
-work-items out of a loop until its end, ``continue`` until its next iteration.
+All work-items step through a program together. An ``if`` narrows the active mask; ``break`` removes
+work-items until the end of the loop, ``continue`` until its next iteration.
 """
 
 from dataclasses import dataclass
@@ -11,25 +11,46 @@ import numpy as np
 
 @dataclass
 class StackEntry:
-    """An "if" or a "loop" (``kind``) being run: the instruction ``at`` that opened it, and who
-    ``entered`` it.
+    """An open if or loop; masks are bool, one per work-item.
 
-    Of an if, who is ``waiting`` for the else. Of a loop, who is ``skipping`` the rest of this
-    iteration, who is still ``running`` in it, and how many instructions were ``issued`` before it.
+    Attributes
+    ----------
+    kind
+        "if" or "loop".
+    at
+        The instruction that opened it.
+    entry_mask
+        The work-items that entered it.
+    else_mask
+        Of an if: those left for the else.
+    continued_mask
+        Of a loop: those that skip the rest of this iteration.
+    loop_mask
+        Of a loop: those that have not left it.
+    issued
+        Of a loop: the instructions issued before it.
     """
 
     kind: str
     at: int
-    entered: np.ndarray
-    waiting: np.ndarray
-    skipping: np.ndarray
-    running: np.ndarray
+    entry_mask: np.ndarray
+    else_mask: np.ndarray
+    continued_mask: np.ndarray
+    loop_mask: np.ndarray
     issued: int = 0
 
 
 class Masks:
-    """``active`` (bool, one per work-item) and ``count`` of them, inside the ifs and loops of the
-    ``stack``.
+    """The active mask inside nested ifs and loops.
+
+    Attributes
+    ----------
+    active
+        The active mask: bool, one per work-item.
+    count
+        The number of active work-items.
+    stack
+        The open ifs and loops, the innermost last.
     """
 
     def __init__(self, items: int):
@@ -37,14 +58,16 @@ class Masks:
         self.set(np.ones(items, bool))
 
     def set(self, active: np.ndarray) -> None:
-        """Make ``active`` the mask."""
+        """Replace the active mask."""
         self.active = active
         self.count = int(np.count_nonzero(active))
 
     def loop_past_limit(self, issued: int, limit: int) -> StackEntry | None:
-        """The loop that is taken for endless, of which more than ``limit`` of all ``issued``
-        instructions ran, or None. An inner loop that ends every time leads back into it, too: the
-        endless one is the innermost where most of them ran.
+        """Return the loop that is taken for endless, or None.
+
+        That needs more than ``limit`` of all ``issued`` instructions in the outermost loop. An
+        endless loop runs its inner loops again and again, so the endless one is the innermost that
+        issued more than half of them.
         """
         loops = self.loops
         if not loops or issued - loops[0].issued <= limit:
@@ -58,22 +81,22 @@ class Masks:
         return [entry for entry in self.stack if entry.kind == "loop"]
 
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
-        """Open an if: go on with those that are active and ``taken``."""
+        """Open an if: continue with the active work-items that are ``taken``."""
         none = np.zeros_like(self.active)
         self.stack.append(
             StackEntry("if", at, self.active, self.active & ~taken, none, self.active)
         )
         self.set(self.active & taken)
 
-    def otherwise(self) -> None:
-        """Go on with those that the if left out."""
-        self._rejoin(self.stack[-1].waiting)
+    def begin_else(self) -> None:
+        """Continue with the work-items that the if left out."""
+        self._rejoin(self.stack[-1].else_mask)
 
     def close(self) -> None:
-        """Close the innermost if or loop: go on with all that came to it and are still in the loop
-        around it.
+        """Close the innermost if or loop: continue with all that entered it and are still in the
+        loop around it.
         """
-        self._rejoin(self.stack.pop().entered)
+        self._rejoin(self.stack.pop().entry_mask)
 
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
@@ -82,22 +105,24 @@ class Masks:
             StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued)
         )
 
-    def leave(self, items: np.ndarray, for_good: bool) -> None:
-        """Take active work-items out of the innermost loop, for good or until its next
+    def leave_loop(self, items: np.ndarray, for_good: bool) -> None:
+        """Remove active work-items from the innermost loop, for good or until its next
         iteration.
         """
         loop = self.loops[-1]
         leaving = self.active & items
-        loop.skipping |= leaving
+        loop.continued_mask |= leaving
         if for_good:
-            loop.running &= ~leaving
+            loop.loop_mask &= ~leaving
         self.set(self.active & ~leaving)
 
     def next_iteration(self) -> bool:
-        """At a loop's end: whether anyone starts another iteration; if not, the loop is closed."""
+        """At a loop's end, return whether any work-item starts another iteration; if none does,
+        close the loop.
+        """
         loop = self.loops[-1]
-        loop.skipping[:] = False
-        self.set(loop.running.copy())
+        loop.continued_mask[:] = False
+        self.set(loop.loop_mask.copy())
         if self.count:
             return True
         self.close()
@@ -105,4 +130,4 @@ class Masks:
 
     def _rejoin(self, mask: np.ndarray) -> None:
         loops = self.loops
-        self.set(mask & ~loops[-1].skipping if loops else mask)
+        self.set(mask & ~loops[-1].continued_mask if loops else mask)

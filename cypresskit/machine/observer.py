@@ -1,9 +1,11 @@
-"""The events of a run, and ``Observer``, which listens to them.
+"""The events of a run, and ``Observer``, which receives them.
 
-The machine never prints or draws. The explaining engine calls an observer's methods as a program
-runs; recorders, checkers and counters are observers. Arrays in an event cover all work-items of the
-launch, by number; they are views that the next instruction may change, so an
-observer copies what it keeps.
+The machine never prints or draws. The interpreter calls an observer's methods as a program runs;
+recorders, checks and counters are observers. Arrays in an event cover all work-items of the launch,
+by number. They are views that the next instruction may change: an observer copies what it needs
+later.
+
+Every event begins with ``at``, an index in ``Program.body``, and ``active``, the active mask.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,10 +18,9 @@ from cypresskit.machine.masks import StackEntry
 
 
 class StepEvent(NamedTuple):
-    """Instruction ``at`` of ``Program.body`` is about to run; ``registers`` are the r registers
-    before it: number to 32-bit patterns, uint32 of shape (4, items). ``rows(source, letters)``
-    gives components of any source, without its modifiers: uint32 of shape (letters or 1, items or
-    1).
+    """An instruction is about to run. ``registers``: number of an r register to its 32-bit
+    patterns, uint32 of shape (4, items). ``rows(source, letters)`` returns components of any
+    source, without its modifiers: uint32 of shape (letters or 1, items or 1).
     """
 
     at: int
@@ -30,9 +31,9 @@ class StepEvent(NamedTuple):
 
 
 class WroteEvent(NamedTuple):
-    """Register ``register``, an output or global memory is about to be written in ``components``
-    (numbers 0 to 3): ``rows`` are the 32-bit patterns, uint32 of shape (components or 1, items or
-    1), ``element`` the elements of global memory (int64).
+    """A register, an output or global memory is about to be written in ``components`` (0 to 3).
+    ``rows``: 32-bit patterns, uint32 of shape (components or 1, items or 1). ``element``: the
+    elements of global memory (int64).
     """
 
     at: int
@@ -44,8 +45,8 @@ class WroteEvent(NamedTuple):
 
 
 class FetchEvent(NamedTuple):
-    """Texels were read: ``x``, ``y`` whole coordinates (int64; at most +-2^62, unless ``INFINITE``
-    or ``NOWHERE``), ``inside`` whether they lie in the texture.
+    """Texels were read. ``x``, ``y``: whole coordinates (int64; at most +-2^62, unless ``INFINITE``
+    or ``NOWHERE``). ``inside``: whether each is in the texture.
     """
 
     at: int
@@ -57,10 +58,12 @@ class FetchEvent(NamedTuple):
 
 
 class MemoryEvent(NamedTuple):
-    """Global memory or LDS was read or is about to be written: ``space`` is "global" or "lds" (then
-    ``array`` is its id), ``element`` (int64) counts 128-bit elements or bytes (as asked for: the
-    two low bits are dropped later), ``words`` which 32-bit words from there on each work-item looks
-    at, ``inside`` whether all of them exist.
+    """Global memory or LDS was read or is about to be written.
+
+    ``space`` is "global" or "lds", ``array`` the number of the LDS array. ``element`` (int64)
+    counts 128-bit elements, or bytes of LDS before their two low bits are dropped. ``words``: the
+    32-bit words that each work-item accesses, counted from there. ``inside``: whether all of them
+    exist.
     """
 
     at: int
@@ -74,8 +77,8 @@ class MemoryEvent(NamedTuple):
 
 
 class BarrierEvent(NamedTuple):
-    """Work-items come to a fence inside the open loops and ifs of the ``stack``, the outermost
-    first. It is told before a barrier that only some of a group reach raises `KernelError`.
+    """Work-items reach a fence. ``stack``: the open loops and ifs, the outermost first. The event
+    precedes the `KernelError` of a barrier that only part of a group reaches.
     """
 
     at: int
@@ -83,8 +86,7 @@ class BarrierEvent(NamedTuple):
     stack: tuple[StackEntry, ...] = ()
 
 
-#: What is told by the method of an ``Observer`` of that name; all events begin with the instruction
-#: and with which work-items are active (bool, one per work-item).
+#: The event of each method of an ``Observer``.
 EVENTS = {
     "step": StepEvent,
     "wrote": WroteEvent,
@@ -95,16 +97,16 @@ EVENTS = {
 
 
 class Observer:
-    """Listens to a run; a subclass overrides what it wants to hear."""
+    """Receives the events of a run; a subclass overrides the methods that it needs."""
 
     def start(self, launch: Any) -> None:
         """The run begins; ``launch`` is the checked ``Launch``."""
 
     def step(self, event: StepEvent) -> None:
-        """An instruction is about to run."""
+        """Return an instruction is about to run."""
 
     def wrote(self, event: WroteEvent) -> None:
-        """A register, an output or global memory is about to be written."""
+        """Return a register, an output or global memory is about to be written."""
 
     def fetch(self, event: FetchEvent) -> None:
         """Texels were read."""
@@ -113,15 +115,15 @@ class Observer:
         """Global memory or LDS was read or is about to be written."""
 
     def barrier(self, event: BarrierEvent) -> None:
-        """Work-items come to a fence."""
+        """Work-items reach a fence."""
 
     def finish(self, run: Any) -> None:
-        """The run has ended; ``run`` is its ``LaunchCounters``."""
+        """Return the run has ended; ``run`` is its ``LaunchCounters``."""
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:
-    """The methods named ``event`` of those observers that override it: an event without a listener
-    isn't made.
+    """Return the methods named ``event`` of the observers that override it. An event without
+    listeners isn't made.
     """
     return [
         getattr(o, event)

@@ -1,10 +1,10 @@
-"""A recorded run of one work-item: its steps, fetches, stores, and every register value after every
+"""Record a run of one work-item: its steps, fetches, stores, and every register value after every
 step.
 
 ``Recorder`` is an observer; after the run its ``recording`` holds the trace as writes only, from
-which the registers at any step follow. Pictures are drawn from it. LDS accesses aren't
-recorded: ``Recording.held`` runs the group again, and follows values through the LDS. Left out:
-what the other work-items did.
+which the registers at any step follow. Pictures are drawn from it. LDS accesses aren't recorded:
+``Recording.texture_words`` runs the group again, and follows values through the LDS. Left out: what
+the other work-items do.
 """
 
 from contextlib import suppress
@@ -16,27 +16,40 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.machine import explain
-from cypresskit.machine.copies import copies, group_of
+from cypresskit.machine import interpreter
 from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.replicas import group_of, make_replicas
 from cypresskit.machine.shape import LaunchShape
 
-ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # what a recording holds of each
-#: The first of the bit patterns that stand for words of textures: large floats, or halves of large
-#: doubles, whose sums, products and leading bits are none of them.
+ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # numbers per row
+#: The first of the bit patterns that identify words of textures: large floats, or halves of large
+#: doubles. Their sums, products and leading bits are none of these patterns.
 NUMBERED = 0x65432100
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The trace of work-item number ``item`` of a launch of this ``shape``, with so many
-    ``elements`` of global memory.
+    """The trace of one work-item; arrays are int64.
 
-    ``at`` (steps,) is the index in ``program.body`` of each executed instruction. ``writes`` (n, 4)
-    holds step, register number (``r`` registers), component and 32-bit pattern; ``fetches`` (n, 5)
-    step, resource, texel x and y, whether inside; ``stores`` (n, 2) step and 128-bit element of
-    global memory. All int64. ``whole``: whether all steps are there.
+    Attributes
+    ----------
+    shape
+        The launch's.
+    elements
+        The 128-bit elements of global memory.
+    item
+        The work-item's number.
+    at
+        (steps,) the index in ``program.body`` of each executed instruction.
+    writes
+        (n, 4) step, register number (``r`` registers), component and 32-bit pattern.
+    fetches
+        (n, 5) step, resource, texel x and y, whether inside.
+    stores
+        (n, 2) step and 128-bit element of global memory.
+    is_complete
+        Whether all steps are recorded.
     """
 
     shape: LaunchShape
@@ -46,20 +59,20 @@ class Recording:
     writes: np.ndarray
     fetches: np.ndarray
     stores: np.ndarray
-    whole: bool
+    is_complete: bool
 
     def __len__(self) -> int:
-        """Steps: instructions that the work-item executed."""
+        """The number of instructions that the work-item executed."""
         return len(self.at)
 
     def __repr__(self) -> str:
-        did = f"{self.steps_said} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
+        did = f"{self.steps_text} steps, {len(self.fetches)} fetches, {len(self.stores)} stores"
         return f"Recording of {self.program.name}, work-item {self.place}: {did}"
 
     @property
-    def steps_said(self) -> str:
-        """How many steps there are, in words: "92", or "the first 640"."""
-        return f"{'' if self.whole else 'the first '}{len(self)}"
+    def steps_text(self) -> str:
+        """The number of steps as text: "92", or "the first 640"."""
+        return f"{'' if self.is_complete else 'the first '}{len(self)}"
 
     @property
     def program(self) -> Program:
@@ -71,7 +84,7 @@ class Recording:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Where the work-item is in the domain: (x, y) or (number,)."""
+        """The work-item's place in the domain: (x, y) or (number,)."""
         place = self.shape.place(self.item)
         return place if isinstance(place, tuple) else (place,)
 
@@ -81,12 +94,12 @@ class Recording:
         return {n: (t.height, t.width, t.texel // 4) for n, t in self.shape.textures.items()}
 
     def line(self, step: int) -> int:
-        """The kernel's line that ran at ``step``, counted from 1."""
+        """Return the kernel's line that ran at ``step``, counted from 1."""
         return self.program.body[int(self.at[step])].line
 
     def registers(self, step: int) -> dict[int, np.ndarray]:
-        """Every written register's four 32-bit patterns after ``step``, uint32; the others are
-        still 0.
+        """Return every written register's four 32-bit patterns after ``step``, uint32; the others
+        are still 0.
         """
         before = self.writes[: np.searchsorted(self.writes[:, 0], step, "right"), 1]
         return {int(register): self.bits[step, register] for register in np.unique(before)}
@@ -102,13 +115,13 @@ class Recording:
         return written[np.maximum.accumulate(last)]
 
     @cached_property
-    def held(self) -> np.ndarray:
-        """The word of the textures that each register component holds after each step, whichever
-        way it came, through the LDS, too; -1 where it holds none. Words are counted from resource
-        to resource; int64 of shape (steps, registers, 4).
+    def texture_words(self) -> np.ndarray:
+        """The texture word that each register component holds after each step, on whichever path it
+        came, LDS included; -1 if none. Words are counted from resource to resource; int64 of shape
+        (steps, registers, 4).
 
-        The work-item's group is run once more on textures whose words are their own numbers. Where
-        that takes other steps, branches depend on the numbers, and nothing is known.
+        The work-item's group runs once more on textures whose words are their own numbers. If that
+        takes other steps, branches depend on the numbers, and nothing is known.
         """
         numbered: dict[int, np.ndarray] = {}
         count = 0
@@ -121,7 +134,7 @@ class Recording:
         again = Recorder(self.item - int(members[0]), len(self))
         limit = 2 * len(self) * len(members)
         with suppress(KernelError):
-            explain.run(copies(self.shape, self.item, numbered, memory, limit), (again,))
+            interpreter.run(make_replicas(self.shape, self.item, numbered, memory, limit), (again,))
         if not np.array_equal(again.recording.at, self.at):
             return np.full(self.bits.shape, -1)
         held = again.recording.bits.astype(np.int64) - NUMBERED
@@ -129,18 +142,18 @@ class Recording:
 
 
 class Recorder(Observer):
-    """Records one work-item of a launch: ``item`` is its place (x, y) in a pixel domain, or its
-    number. It is followed for ``most`` steps.
+    """Records one work-item of a launch. ``item``: its place (x, y) in a pixel domain, or its
+    number. ``max_steps``: the steps to record.
     """
 
-    def __init__(self, item: int | tuple[int, int] = 0, most: float = inf) -> None:
+    def __init__(self, item: int | tuple[int, int] = 0, max_steps: float = inf) -> None:
         place = item if isinstance(item, tuple) and len(item) == 2 else (item,)
         if not all(isinstance(n, (int, np.integer)) for n in place):
             raise TypeError(
                 f"a work-item is named by its number or its place (x, y), not by {item!r}"
             )
         self._wanted = item
-        self._most = most
+        self._max_steps = max_steps
         self._launch: Launch | None = None
 
     def start(self, launch: Any) -> None:
@@ -164,7 +177,7 @@ class Recorder(Observer):
     def step(self, event: StepEvent) -> None:
         if not event.active[self._item]:
             return
-        self._whole = len(self._at) < self._most
+        self._whole = len(self._at) < self._max_steps
         if self._whole:
             self._at.append(event.at)
 
@@ -176,7 +189,7 @@ class Recorder(Observer):
             self._rows["writes"].append((len(self._at) - 1, event.register.index, c, bits))
 
     def _follows(self, active: np.ndarray) -> bool:
-        """Whether what happens is the work-item's, in a step that is recorded."""
+        """Return whether an event belongs to the work-item, in a recorded step."""
         return self._whole and bool(active[self._item])
 
     def fetch(self, event: FetchEvent) -> None:
@@ -190,7 +203,7 @@ class Recorder(Observer):
 
     @property
     def recording(self) -> Recording:
-        """The trace; there once the run has ended, ``ValueError`` before."""
+        """The trace, after the run; ``ValueError`` before."""
         if self._launch is None:
             raise ValueError(
                 "nothing is recorded yet: ck.launch(..., observers=[recorder]) does that"
@@ -200,4 +213,6 @@ class Recorder(Observer):
         }
         at = np.array(self._at, np.int64)
         elements = len(self._launch.memory)
-        return Recording(self._launch.shape, elements, self._item, at, **arrays, whole=self._whole)
+        return Recording(
+            self._launch.shape, elements, self._item, at, **arrays, is_complete=self._whole
+        )

@@ -1,4 +1,4 @@
-"""The counts of a run, computed from how many work-items executed each instruction."""
+"""The counts of a run, from how many work-items executed each instruction."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -55,8 +55,8 @@ COUNTED = (
 
 
 def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> LaunchCounters:
-    """The counts of a run of ``launch`` from ``executed``: int64, how many work-items executed each
-    instruction of ``Program.body``.
+    """Return the counts of a run of ``launch``. ``executed``: int64, how many work-items executed
+    each instruction of ``Program.body``.
     """
     weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
@@ -75,8 +75,8 @@ def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> 
 
 @lru_cache(maxsize=256)
 def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
-    """By how much one execution of each instruction raises each of ``COUNTED`` and the fetches from
-    each resource: int64, (instructions, counts); and the resources.
+    """Return by how much one execution of each instruction raises each of ``COUNTED``, and the
+    fetches from each resource: int64, (instructions, counts); and the resources.
     """
     resources = sorted({i.controls.resource for i in program.body if i.op.kind == "fetch"})
     rows = np.zeros((len(program.body), len(COUNTED) + len(resources)), np.int64)

@@ -1,12 +1,11 @@
-"""A launch without its arrays: the program, the domain, and how large everything is that is bound
-to it.
+"""A launch without its arrays: the program, the domain, and the size of everything bound to it.
 
 Pixel mode: the domain is (width, height, 1); a wavefront is a tile of 8 x 8 work-items, in quads of
 2 x 2. Compute mode: the domain counts work-items along x, y, z; a wavefront is 64 consecutive ones
-of a workgroup. Work-items have numbers, row by row in a pixel domain and group by group in a
-compute domain; lanes of a wavefront that stick out of the domain, or of the workgroup, are there
-and never active. A work-item's coordinates are its x and y in a pixel domain, its workgroup and its
-number in it in a compute domain.
+of a workgroup. Work-items are numbered row by row in a pixel domain and group by group in a compute
+domain. Lanes of a wavefront outside of the domain, or of the workgroup, exist and are never active.
+A work-item's coordinates are its x and y in a pixel domain, its workgroup and its number there in a
+compute domain.
 """
 
 import math
@@ -24,7 +23,9 @@ LANES = np.arange(WAVEFRONT)
 
 
 def wavefronts(domain: Sequence[int], group: int) -> int:
-    """Wavefronts of a domain in workgroups of so many work-items, 0 in pixel mode."""
+    """Return the number of wavefronts of a domain in workgroups of ``group`` work-items, 0 in pixel
+    mode.
+    """
     if not group:
         return -(-domain[0] // TILE) * -(-domain[1] // TILE)
     return math.prod(domain) // group * -(-group // WAVEFRONT)
@@ -110,12 +111,12 @@ class LaunchShape:
 
     @property
     def items(self) -> int:
-        """Work-items in all."""
+        """The number of work-items."""
         return math.prod(self.domain)
 
     @property
     def group_items(self) -> int:
-        """Work-items of a workgroup; in pixel mode there are no groups: each is one of its own."""
+        """Work-items of a workgroup; 1 in pixel mode, which has no groups."""
         return 1 if self.pixels else math.prod(self.program.group)
 
     @property
@@ -135,13 +136,13 @@ class LaunchShape:
         return wavefronts(self.domain, 0 if self.pixels else self.group_items)
 
     def place(self, item: int) -> Any:
-        """Where work-item number ``item`` is: (x, y) in a pixel domain, its number in a compute
-        domain.
+        """Return the place of work-item number ``item``: (x, y) in a pixel domain, its number in a
+        compute domain.
         """
         return (item % self.domain[0], item // self.domain[0]) if self.pixels else item
 
     def item_name(self, item: int) -> str:
-        """``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``."""
+        """Return ``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``."""
         if self.pixels:
             return f"work-item {self.place(item)}"
         group, within = divmod(item, self.group_items)
@@ -149,13 +150,13 @@ class LaunchShape:
 
 
 def coordinates(shape: LaunchShape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The coordinates of work-items by their numbers."""
+    """Return the coordinates of work-items by their numbers."""
     across = shape.domain[0] if shape.pixels else shape.group_items
     return (items % across, items // across) if shape.pixels else (items // across, items % across)
 
 
 def number(shape: LaunchShape, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The numbers of work-items by their coordinates."""
+    """Return the numbers of work-items by their coordinates."""
     across = shape.domain[0]
     numbers: np.ndarray
     numbers = first + across * second if shape.pixels else first * shape.group_items + second
@@ -163,8 +164,8 @@ def number(shape: LaunchShape, first: np.ndarray, second: np.ndarray) -> np.ndar
 
 
 def lanes(shape: LaunchShape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coordinates of all 64 lanes of each wavefront (numbers in dispatch order), one wavefront
-    after another; and which lanes exist. A tile's lanes are listed quad by quad.
+    """Return the coordinates of all 64 lanes of each wavefront (numbers in dispatch order), one
+    wavefront after another; and which lanes exist. A tile's lanes are listed quad by quad.
     """
     wave = np.asarray(wavefronts)[:, np.newaxis]
     if shape.pixels:
@@ -179,7 +180,7 @@ def lanes(shape: LaunchShape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def wavefront(shape: LaunchShape, item: int) -> int:
-    """The number of the wavefront that a work-item belongs to."""
+    """Return the number of the wavefront that a work-item belongs to."""
     if shape.pixels:
         x, y = shape.place(item)
         return int(y // TILE * -(-shape.domain[0] // TILE) + x // TILE)
@@ -191,8 +192,8 @@ def wavefront(shape: LaunchShape, item: int) -> int:
 def input_registers(
     shape: LaunchShape, first: np.ndarray, second: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """Input registers of work-items by their coordinates: name to uint32 bits of shape (4,
-    work-items).
+    """Return the input registers of work-items by their coordinates: name to uint32 bits of shape
+    (4, work-items).
     """
     if shape.pixels:
         place = np.zeros((4, len(first)), np.float32)

@@ -1,9 +1,8 @@
 """The memory accesses of a launch's first wavefront, in order: fetches and LDS accesses of its 64
 work-items.
 
-``Traffic`` is an observer. A pixel kernel's wavefront is an 8 x 8 tile whose work-items are listed
-quad by quad (2 x 2); a compute kernel's is 64 consecutive ones. Left out: global memory, and what
-came back.
+A pixel kernel's wavefront is an 8 x 8 tile whose work-items are listed quad by quad (2 x 2); a
+compute kernel's is 64 consecutive ones. Left out: global memory, and the values.
 """
 
 from dataclasses import dataclass
@@ -16,9 +15,20 @@ from cypresskit.machine.shape import lanes, number
 
 @dataclass(frozen=True, eq=False)
 class Access:
-    """One fetch or LDS access, ``at`` an index in ``Program.body``. ``kind``: "fetch", "store" or
-    "load". ``active`` (64,) bool. A fetch has ``resource`` and texels ``x``, ``y`` (64,); an LDS
-    access has byte ``addresses`` (words, 64).
+    """One fetch or LDS access.
+
+    Attributes
+    ----------
+    at
+        An index in ``Program.body``.
+    kind
+        "fetch", "store" or "load".
+    active
+        bool of shape (64,).
+    resource, x, y
+        Of a fetch: the texture and the texels, each (64,).
+    addresses
+        Of an LDS access: bytes, (words, 64).
     """
 
     at: int
@@ -31,9 +41,7 @@ class Access:
 
 
 class Traffic(Observer):
-    """Listens to the first wavefront of a launch; ``accesses`` is what it saw, ``launch`` the
-    launch.
-    """
+    """Records the accesses of the first wavefront of a launch."""
 
     def __init__(self) -> None:
         self.accesses: list[Access] = []

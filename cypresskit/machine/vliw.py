@@ -1,15 +1,15 @@
-"""The processor that runs compiled code: the same machine state as the hardware's, for many
-work-items at once.
+"""The processor that runs compiled code, for many work-items at once, with the machine state of the
+hardware.
 
 Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are
-modelled one to one, so that what runs here is the schedule and the allocation themselves. Registers
-start as a pattern that no kernel means, not as zero: code that reads what it never wrote shows.
-Left out: time, and the order in which wavefronts run.
+modeled one to one, so this runs the schedule and the allocation themselves. Registers begin with a
+pattern instead of 0, so that code that reads an unwritten register gives a visible result. Left
+out: time, and the order in which wavefronts run.
 
-A ``Processor`` steps from one control-flow instruction to the next. It is given its arithmetic
-(``words``) and its ``memory``: the timing gives it words that know what came from memory, and a
-memory that notes where accesses look; ``tools/run_code.py`` gives it 32-bit patterns and the
-memories of a launch, and its results must be the IL's, bit for bit.
+A ``Processor`` steps from one control-flow instruction to the next. Its arithmetic (``words``) and
+its ``memory`` are parameters: the timing passes words that track what came from memory, and a
+memory that records addresses; ``tools/run_code.py`` passes 32-bit patterns and the memories of a
+launch, and the results must be the IL's, bit for bit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,39 +41,39 @@ class Words(Protocol):
     poison: Word  # in registers that were never written
 
     def constant(self, bits: np.ndarray) -> Word:
-        """A word that isn't computed: an input, a constant or a literal."""
+        """Return a word that isn't computed: an input, a constant or a literal."""
 
     def signed(self, word: Word, negated: bool, absolute: bool) -> Word:
-        """The word as an operand's signs make it."""
+        """Return a word with an operand's signs applied."""
 
     def compute(self, slots: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
-        """The result of an operation on the words that its first slot reads; ``low``: its last
-        slot's, of doubles.
+        """Return the result of an operation on the words that its first slot reads. ``low``: the
+        words of its last slot, for doubles.
         """
 
     def halves(self, value: Word) -> tuple[Word, Word]:
-        """The low and the high word of a result of two words."""
+        """Return the low and the high word of a result of two words."""
 
     def merge(self, new: Word, old: Word, active: np.ndarray) -> Word:
         """``new`` in the active work-items, ``old`` in the others."""
 
     def passed(self, predicate: Operation, value: Word, active: np.ndarray) -> np.ndarray:
-        """Which work-items (bool) pass a test of that value; only the active ones matter."""
+        """Return which work-items (bool) pass a test of that value; only active ones matter."""
 
 
 class Memory(Protocol):
-    """What a processor's fetches, stores and LDS operations do; ``active`` work-items count."""
+    """The fetches, stores and LDS operations of a processor, for ``active`` work-items."""
 
     def lds(self, o: Operation, words: list[Word], active: np.ndarray) -> list[Word]:
-        """An access to the local data share with the operands that it reads. Returns what it puts
-        into the LDS queue: one or two words, none for a write.
+        """Access the local data share with the operands of an operation. Return the words for the
+        LDS queue: one or two, none for a write.
         """
 
     def fetch(
         self, f: FetchInstruction, coordinates: list[Word], active: np.ndarray
     ) -> Sequence[Word] | np.ndarray:
-        """The four components that a fetch gives: a sequence of words, or an array with a row for
-        each.
+        """Return the four components that a fetch reads: a sequence of words, or an array with a
+        row for each.
         """
 
     def store(
@@ -87,12 +87,22 @@ class Memory(Protocol):
 
 
 class Processor:
-    """The state of the work-items that run ``code``, with ``ids`` in their input registers:
-    ``registers`` by number and channel, ``forwards`` (PV and PS by slot), the ``queue`` of the LDS,
-    ``masks``, and how many ``bundles`` were issued.
+    """The state of the work-items that run ``code``.
 
-    Of the work-items those that ``exist`` (bool; all, if None) are active at first. While it is not
-    ``masked``, results are written for all work-items, active or not.
+    Attributes
+    ----------
+    registers
+        Words by number and channel; ``ids`` are in the input registers.
+    forwards
+        PV and PS, by slot.
+    queue
+        The LDS queue.
+    masks
+        The active mask; at first the work-items that ``exist`` (bool; all, if None).
+    masked
+        Whether results are written for active work-items only.
+    bundles
+        The number of bundles issued.
     """
 
     def __init__(
@@ -126,7 +136,7 @@ class Processor:
     # Control flow
 
     def step(self, at: int) -> int:
-        """Do control-flow instruction ``at``. Returns the number of the one that follows."""
+        """Execute control-flow instruction ``at``. Return the number of the next one."""
         control = self.code.controls[at]
         masks = self.masks
         name = control.name
@@ -136,20 +146,20 @@ class Processor:
             if name == "ALU_PUSH_BEFORE":
                 masks.begin_if(passed)
             elif name in ("ALU_BREAK", "ALU_CONTINUE"):
-                masks.leave(~passed, name == "ALU_BREAK")
+                masks.leave_loop(~passed, name == "ALU_BREAK")
         elif control.store is not None:
             if masks.count:
                 self.store(control.store)
         elif name == "LOOP_START_DX10":
             masks.begin_loop(at, self.bundles)
         elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
-            masks.leave(masks.active, name == "LOOP_BREAK")
+            masks.leave_loop(masks.active, name == "LOOP_BREAK")
         elif name == "LOOP_END":
             start = masks.loops[-1].at
             return start + 1 if masks.next_iteration() else at + 1
         elif name in ("JUMP", "ELSE"):
             if name == "ELSE":
-                masks.otherwise()
+                masks.begin_else()
             return at + 1 if masks.count else control.target
         elif name == "POP":
             masks.close()
@@ -192,7 +202,7 @@ class Processor:
             elif row.kind != "sync":
                 low = [self.read(r) for r in slots[-1].reads] if row.kind == "double" else []
                 value = self.words.compute(slots, words, low)
-                if row.predicate:
+                if row.is_test:
                     test = first, value
                 elif row.words == 2:
                     halves = self.words.halves(value)
@@ -210,7 +220,7 @@ class Processor:
     # Registers
 
     def read(self, read: Read) -> Word:
-        """An operand."""
+        """Return an operand."""
         kind = read.kind
         if kind == "gpr":
             word = self.registers.get((read.index, read.channel), self.words.poison)
@@ -227,8 +237,8 @@ class Processor:
         return self.words.signed(word, read.neg, read.abs) if read.neg or read.abs else word
 
     def write(self, place: tuple[int, int], word: Word) -> None:
-        """Set a register in the active work-items; a clause temporary, which dies with its clause,
-        in all.
+        """Set a register in the active work-items; in all, if it is a clause temporary, which ends
+        with its clause.
         """
         if self.masked and self.masks.count < self.existing and place[0] < TEMPORARY:
             old = self.registers.get(place, self.words.poison)
@@ -236,7 +246,7 @@ class Processor:
         self.registers[place] = word
 
     def component(self, register: int | None, letter: str) -> Word:
-        """A register's component, or one of the constants 0 and 1.0."""
+        """Return a register's component, or one of the constants 0 and 1.0."""
         if letter in "01" or register is None:
             return self.words.constant(np.array([ONE if letter == "1" else 0], np.uint32))
         return self.registers.get((register, LETTERS.index(letter)), self.words.poison)

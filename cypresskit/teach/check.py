@@ -369,7 +369,7 @@ ARGUMENTS = {
     "machine/launch.py",
     "machine/shape.py",
     "timing/simulate.py",
-    "timing/surfaces.py",
+    "timing/memory_layout.py",
 }
 
 

@@ -110,7 +110,7 @@ def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
 def of_turn(mine: Kernel) -> str:
     """With what a kernel's turn does its products: "with 2 fetches and 16 multiply-adds a turn"."""
     made = kernel_stats(mine)
-    return f"with {made.fetches} fetches and {made.mads} multiply-adds a turn"
+    return f"with {made.fetches} fetches and {made.multiply_adds} multiply-adds a turn"
 
 
 @lru_cache(maxsize=64)

@@ -1,32 +1,36 @@
 """Timing: how long a compiled kernel takes on a device, and why.
 
-``simulate`` gives a ``Report``, ``line_costs`` what each line of a kernel costs, ``what_if`` what
-each limit of the chip does. Underneath: ``walk`` follows the compiled code without data, with
-``words`` (arithmetic that knows what came from memory), ``requests``, ``loops`` (counting loops),
-``endless`` (those that never end), ``history`` (what each wavefront went through) and ``surfaces``
-(where accesses lie); ``work`` is what comes of it, and ``engine`` the chip that takes the time,
-with one file for each of its ``units``.
+``simulate`` returns a ``Report``, ``line_costs`` what each line of a kernel costs, ``what_if`` what
+each limit of the chip costs. From the code to the time:
+
+1. ``tracing`` follows the compiled code without data, with ``symbolic`` values and recorded
+   ``memory_requests``. ``loop_extrapolation`` fast-forwards counting loops, ``infinite_loops``
+   finds those that never end. ``memory_layout`` turns addresses into cache lines, ``clauses`` and
+   ``history`` collect what each wavefront ran.
+2. ``work`` is the result, and the input of the chip simulation (``engine``, with a file for each of
+   its ``units``).
+3. ``sampling`` and ``steady_state`` decide how much is simulated.
 """
 
+from cypresskit.timing.costs import LineCost, LineCosts, line_costs
 from cypresskit.timing.limits import Limit, WhatIf, what_if
-from cypresskit.timing.prices import LinePrice, Prices, line_costs
-from cypresskit.timing.question import Question
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.simulate import ask, simulate
-from cypresskit.timing.stored import note_model
-from cypresskit.timing.words import DataDependentError
+from cypresskit.timing.result_cache import note_model
+from cypresskit.timing.simulate import run_request, simulate
+from cypresskit.timing.symbolic import DataDependentError
+from cypresskit.timing.timing_request import TimingRequest
 
 __all__ = [
     "DataDependentError",
     "Event",
     "Limit",
-    "LinePrice",
-    "Prices",
-    "Question",
+    "LineCost",
+    "LineCosts",
     "Report",
+    "TimingRequest",
     "WhatIf",
-    "ask",
     "line_costs",
+    "run_request",
     "simulate",
     "what_if",
 ]

@@ -18,6 +18,9 @@ class Board(Protocol):
     def clock_ghz(self) -> float: ...
 
     @property
+    def launch_overhead_us(self) -> float: ...
+
+    @property
     def simd_engines(self) -> int: ...
 
     @property

@@ -1,9 +1,9 @@
-"""From what wavefronts ran to what the timing charges: the clauses of a control-flow instruction.
+"""Turn a control-flow instruction that wavefronts ran into clauses for the chip simulation.
 
-A clause of fetches or a store is one ``Clause``. A clause of bundles becomes several where its
-workgroup waits at a barrier: a piece of bundles, the barrier, the next piece, each with the LDS
-accesses of its own bundles. Each access becomes a ``Stream`` of the cache lines or banks that it
-asks for, with an entry for each of the wavefronts that ran it.
+A fetch clause or a store is one ``Clause``. An ALU clause becomes several if its workgroup waits at
+a barrier in it: the bundles before the barrier, the barrier, and the bundles after it, each with
+its own LDS accesses. Each access becomes a ``Stream``, with an entry for each wavefront that ran
+it.
 """
 
 from bisect import bisect_left
@@ -16,20 +16,20 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
 from cypresskit.machine.wavefront import WAVEFRONT
-from cypresskit.timing.requests import MemoryRequest
-from cypresskit.timing.surfaces import Motion, Surfaces
-from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, fetched_together
+from cypresskit.timing.memory_layout import MemoryLayout, Motion
+from cypresskit.timing.memory_requests import MemoryRequest
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, merge_fetches
 
 
 class ClauseMaker:
-    """Makes the clauses of some walked wavefronts, whose work-items lie at (``x``, ``y``)."""
+    """Makes the clauses of some wavefronts, whose work-items are at (``x``, ``y``)."""
 
-    def __init__(self, code: Code, surfaces: Surfaces, x: np.ndarray, y: np.ndarray):
+    def __init__(self, code: Code, memory_layout: MemoryLayout, x: np.ndarray, y: np.ndarray):
         self.code = code
-        self.surfaces = surfaces
+        self.memory_layout = memory_layout
         self.x = x
         self.y = y
-        alone = surfaces.shape.group_wavefronts == 1  # a wavefront that waits for nobody
+        alone = memory_layout.shape.group_wavefronts == 1  # such a wavefront never waits
         self.barriers = [[] if alone else _bundles_with("sync", c) for c in code.controls]
         self.lds_bundles = [_bundles_with("lds", control) for control in code.controls]
 
@@ -40,9 +40,18 @@ class ClauseMaker:
         active: np.ndarray,
         members: np.ndarray,
     ) -> list[Clause]:
-        """The clauses that control-flow instruction ``at`` is for the timing, where it made these
-        ``accesses`` with ``active`` lanes (bool), which belong to ``members`` (bool, of the
-        wavefronts).
+        """Return the clauses of a control-flow instruction.
+
+        Parameters
+        ----------
+        at
+            Its index.
+        accesses
+            The accesses that it made.
+        active
+            Mask of the lanes that ran it.
+        members
+            Mask of the wavefronts that ran it.
         """
         control = self.code.controls[at]
         streams = tuple(self._streams(accesses, active, members))
@@ -50,13 +59,13 @@ class ClauseMaker:
         if control.store is not None:
             return [Clause(WRITE, 0, streams, at, 0, sources)]
         if control.fetches:
-            return [Clause(TEX, 0, fetched_together(streams), at, 0, sources)]
+            return [Clause(TEX, 0, merge_fetches(streams), at, 0, sources)]
         return self._pieces(at, streams, sources)
 
     def _pieces(
         self, at: int, streams: tuple[Stream, ...], sources: tuple[int, ...]
     ) -> list[Clause]:
-        """The clause of bundles at ``at``, cut at its barriers."""
+        """Return an ALU clause, cut at its barriers."""
         count = len(self.code.controls[at].bundles)
         lds_bundles = self.lds_bundles[at]  # each made one access, in this order
         assert len(lds_bundles) == len(streams)
@@ -73,15 +82,15 @@ class ClauseMaker:
     def _streams(
         self, accesses: list[tuple[MemoryRequest, Motion]], active: np.ndarray, members: np.ndarray
     ) -> list[Stream]:
-        """A stream for each access, with entries for the ``members`` alone."""
+        """Return a stream for each access, with entries for the ``members`` only."""
         if not accesses:
             return []
         if members.all():
             pixels = self.x, self.y
-            return [self.surfaces.stream(a, pixels, active, motion) for a, motion in accesses]
+            return [self.memory_layout.stream(a, pixels, active, motion) for a, motion in accesses]
 
         def cut(row: Any) -> Any:
-            """What a row says of the members; one number is for all."""
+            """Return the members' part of a row; one number stands for all."""
             if np.size(row) == 1:
                 return row
             return row.reshape(-1, WAVEFRONT)[members].ravel()
@@ -90,12 +99,12 @@ class ClauseMaker:
         pixels = cut(self.x), cut(self.y)
         for access, motion in accesses:
             own = replace(access, rows=tuple(cut(row) for row in access.rows))
-            own_motion = motion._replace(turns=cut(motion.turns))
-            streams.append(self.surfaces.stream(own, pixels, cut(active), own_motion))
+            own_motion = motion._replace(iterations=cut(motion.iterations))
+            streams.append(self.memory_layout.stream(own, pixels, cut(active), own_motion))
         return streams
 
 
 def _bundles_with(kind: str, control: Control) -> list[int]:
-    """The numbers of the bundles that have an operation of this kind."""
+    """Return the numbers of the bundles that have an operation of this kind."""
     bundles = enumerate(control.bundles)
     return [n for n, bundle in bundles if any(o.row.kind == kind for o in bundle.operations)]

@@ -1,12 +1,11 @@
-"""The chip as an event simulation: SIMD engines that share L2 and DRAM, one wavefront's clause
-after another in time.
+"""Simulate the chip: an event simulation of SIMD engines that share L2 and DRAM.
 
-A SIMD engine has slots for as many wavefronts as registers and LDS allow. The one that is ready
-first goes on, and the engine that is furthest behind; what its clause costs is the business of the
-units (``timing.units``). After a clause a wavefront pauses for ``clause_switch_clocks``.
+A SIMD engine has as many wavefront slots as registers and LDS allow. The simulation always
+continues the engine that is furthest behind, with the slot that is ready first: a unit
+(``timing.units``) runs the slot's clause and returns when it is over. Between two clauses a
+wavefront pauses for ``clause_switch_clocks``.
 
-Left out: instruction caches, a limit on misses under way, and what happens within a clause on the
-ALU.
+Not modeled: instruction caches, a limit on misses in flight, and what happens within an ALU clause.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,43 +16,68 @@ import numpy as np
 
 from cypresskit.timing.board import Board
 from cypresskit.timing.native import native
-from cypresskit.timing.steady import Steady
+from cypresskit.timing.steady_state import SteadyStateSkipper
 from cypresskit.timing.units.alu import run_alu_clause
 from cypresskit.timing.units.cache import place_of_least
 from cypresskit.timing.units.dispatch import dispatch_first, retire
-from cypresskit.timing.units.sequencer import arrive, next_clause, note_clause, note_waits
+from cypresskit.timing.units.sequencer import (
+    arrive_at_barrier,
+    count_clause,
+    log_clause,
+    next_clause,
+)
 from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, make_ledger, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import run_texture_clause
-from cypresskit.timing.work import ALU, BARRIER, WRITE, Packed
+from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Packed
 
-MOST_CLAUSES = 1 << 62
+MAX_CLAUSES = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The result of a simulation. Clocks are core clocks; work counts when it begins."""
+    """The result of a simulation. Times are in core clocks.
 
-    end_clock: float  # when the last store has left
-    start: np.ndarray  # clocks, of each wavefront
+    Attributes
+    ----------
+    end_clock
+        When the last store has left.
+    start, end, engine
+        Of each wavefront.
+    timeline
+        Rows (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine 0:
+        its first few thousand clauses, or those before the first skipped iterations.
+    progress, pace
+        The clocks at which ``pace``, 2 ``pace``, ... clauses were over.
+    done
+        The counters of all units at these clocks, by name; in the last row at the end. Work counts
+        when it begins.
+    counts
+        Sums of the last row over all units of a kind.
+    simulated
+        The share of clauses that weren't skipped.
+    error
+        The share by which ``end_clock`` may be off because the pace changed.
+    ledger
+        What each clause waited for, and what each access moved.
+    """
+
+    end_clock: float
+    start: np.ndarray
     end: np.ndarray
     engine: np.ndarray
-    #: Rows (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine 0:
-    #: its first few thousand clauses, or those before the first turns that are skipped.
     timeline: np.ndarray
-    progress: np.ndarray  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
+    progress: np.ndarray
     pace: int
-    #: What each part had done at these clocks, and in the last row in the end, by the names of
-    #: ``units.state.Tally``.
     done: dict[str, np.ndarray]
-    counts: dict[str, float]  # sums of the last row over all parts of a kind
-    simulated: float  # share of clauses that weren't skipped
-    error: float  # share by which ``end_clock`` may be off, as far as the pace was seen to change
+    counts: dict[str, float]
+    simulated: float
+    error: float
     ledger: Ledger = field(default_factory=partial(make_ledger, 0, 0))
 
     @property
-    def lived(self) -> float:
-        """The clocks for which wavefronts are on the chip, those of all together."""
+    def resident_clocks(self) -> float:
+        """The sum of the clocks that each wavefront is on the chip."""
         return float((self.end - self.start).sum())
 
 
@@ -61,71 +85,100 @@ def run(
     work: Packed,
     device: Board,
     slots: int,
-    watch: Callable[[Chip], Steady] | None = None,
+    watch: Callable[[Chip], SteadyStateSkipper] | None = None,
     parts: Callable[[range], Iterable] = iter,
 ) -> Outcome:
-    """Run ``work`` on ``device`` with room for ``slots`` wavefronts on each SIMD engine. ``watch``
-    makes what passes over steady turns, if any are. ``parts`` is given the numbers of the parts in
-    which that is done, a hundredth of the clauses each, and may show how they go by.
+    """Simulate a launch.
+
+    Parameters
+    ----------
+    work
+        What the wavefronts do.
+    device
+        The board.
+    slots
+        Wavefront slots per SIMD engine.
+    watch
+        Makes the object that skips iterations in a steady state. None are skipped, by default.
+    parts
+        Is given the numbers of the hundredths of the launch, and may show progress over them.
     """
     chip = make_chip(work, device, slots)
     clauses = int(work.clauses_run[work.path].sum())
     over = chip.log.over
-    steady = watch and watch(chip)
-    run_chip(chip, slots, 0)  # which dispatches the first workgroups
+    skipper = watch and watch(chip)
+    dispatch = 0  # clauses: only the first workgroups are dispatched
+    run_chip(chip, slots, dispatch)
     for step in parts(range(100)):
-        until = clauses * (step + 1) // 100 if step < 99 else MOST_CLAUSES
-        while over[0] < until and chip.engines.next_clock.min() < NEVER:
-            run_chip(chip, slots, over[0] + steady.stretch if steady else until)
-            if steady:
-                steady.look()
+        until = clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES
+        while over[0] < until and chip.slots.next_clock.min() < NEVER:
+            run_chip(chip, slots, over[0] + skipper.stretch if skipper else until)
+            if skipper:
+                skipper.observe()
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
-    counts = {name: float(part[-1].sum()) for name, part in done.items()}
-    end = float(
-        max(groups.wavefront_end.max(initial=0), (memory.channel_free + memory.pending).max())
+    sent = (memory.channel_free + memory.pending).max()
+    end = float(max(groups.wavefront_end.max(initial=0), sent))
+    return Outcome(
+        end_clock=end,
+        start=groups.wavefront_start,
+        end=groups.wavefront_end,
+        engine=groups.wavefront_engine,
+        timeline=log.rows[: log.row_count[0]][: skipper.logged if skipper else None],
+        progress=log.progress,
+        pace=log.pace,
+        done=done,
+        counts={name: float(part[-1].sum()) for name, part in done.items()},
+        simulated=skipper.simulated / int(over[0]) if skipper else 1.0,
+        error=abs(skipper.drift) / end if skipper else 0.0,
+        ledger=chip.ledger,
     )
-    simulated = steady.simulated / int(over[0]) if steady else 1.0
-    error = abs(steady.drift) / end if steady else 0.0
-    wavefronts = groups.wavefront_start, groups.wavefront_end, groups.wavefront_engine
-    rows = log.rows[: log.row_count[0]][: steady.logged if steady else None]
-    progress = log.progress, log.pace
-    return Outcome(end, *wavefronts, rows, *progress, done, counts, simulated, error, chip.ledger)
 
 
 @native
 def run_chip(chip, room, until):
-    """Run until so many clauses are over, or all wavefronts."""
-    engines, slots, log = chip.engines, chip.slots, chip.log
-    if chip.groups.upcoming[0] == 0:
-        dispatch_first(chip, room)
-    e = place_of_least(engines.next_clock, 0, len(engines.next_clock))
-    while engines.next_clock[e] < NEVER and log.over[0] < until:
-        s = engines.next_slot[e]
-        kind = chip.work.clauses[slots.clause[e, s]].kind
+    """Run the chip until this number of clauses is over, or all wavefronts have ended."""
+    jobs, slots, groups, texture = chip.jobs, chip.slots, chip.groups, chip.texture
+    if groups.upcoming[0] == 0:
+        dispatch_first(jobs, slots, groups, room)
+    e = place_of_least(slots.next_clock, 0, len(slots.next_clock))
+    while slots.next_clock[e] < NEVER and chip.log.over[0] < until:
+        s = slots.next_slot[e]
+        clause = jobs.clause[e, s]
+        kind = jobs.work.clauses[clause].kind
         now = slots.ready[e, s]
-        # Slot and engine are out of the choice until their next clocks are known: a processor that
-        # has just stored one number waits long for a vector with it.
-        slots.ready[e, s] = engines.next_clock[e] = NEVER
+        # Take slot and engine out of the choice until their next clocks are known. The search below
+        # reads several clocks at once, and would wait for a value that was stored just before.
+        slots.ready[e, s] = slots.next_clock[e] = NEVER
         ended = False
-        over = -1.0
+        began = served = now
+        over = -1.0  # the clause isn't over
         if kind == BARRIER:
-            ended = arrive(chip, e, s, now)
+            ended = arrive_at_barrier(jobs, slots, groups, chip.ledger, e, s, now)
             now = slots.ready[e, s]
         elif kind == ALU:
-            over = run_alu_clause(chip, e, s, now)
+            began, served, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
         elif kind == WRITE:
-            over = run_store_clause(chip, e, s, now)
+            began, served, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
         else:
-            over, now = run_texture_clause(chip, e, s, now)
+            now, over = run_texture_clause(jobs, texture, chip.memory, e, s, now)
+            began = texture.began[e, s]
+            served = now
+            if over >= 0 and texture.owner[e] >= 0:
+                slots.ready[e, texture.owner[e]] = now
         if over >= 0:
-            note_clause(chip, e, s, kind, now, over)
-            note_waits(chip, e, s, over)
-            pause = chip.clocks.clause_switch + chip.work.clauses[slots.clause[e, s]].pause
-            now = slots.came[e, s] = over + pause
-            ended = next_clause(chip, e, s, over)
+            count_clause(chip.log, chip.tally, now)
+            if e == 0:
+                shown = served if kind == TEX else over
+                log_clause(chip.log, s, jobs.wavefront[e, s], kind, began, over, shown)
+            before = began - slots.came[e, s]
+            chip.ledger.waited[clause] += before + over - served
+            now = slots.came[e, s] = over + (
+                chip.clause_switch_clocks + jobs.work.clauses[clause].pause
+            )
+            ended = next_clause(jobs, slots, groups, e, s, over)
         if ended:
-            retire(chip)
+            retire(jobs, slots, groups)
             now = slots.ready[e, s]
         first = e * slots.ready.shape[1]
         next_slot = place_of_least(slots.ready, first, slots.ready.shape[1]) - first
@@ -133,9 +186,9 @@ def run_chip(chip, room, until):
         if now < next_clock or (now == next_clock and s < next_slot):
             next_slot, next_clock = s, now
         slots.ready[e, s] = now
-        other = place_of_least(engines.next_clock, 0, len(engines.next_clock))
-        others_clock = engines.next_clock[other]
-        engines.next_slot[e] = next_slot
-        engines.next_clock[e] = next_clock
+        other = place_of_least(slots.next_clock, 0, len(slots.next_clock))
+        others_clock = slots.next_clock[other]
+        slots.next_slot[e] = next_slot
+        slots.next_clock[e] = next_clock
         if others_clock < next_clock or (others_clock == next_clock and other < e):
             e = other

@@ -1,20 +1,20 @@
-"""What wavefronts that are walked together have run, and the paths that this becomes.
+"""Record what traced wavefronts have run, and turn it into paths.
 
-All wavefronts step through the code in one set of arrays, as the lanes of one wavefront do. A
-``History`` notes each clause, and which of the wavefronts ran it. In the end those that ran the
-same clauses make a ``Path``.
+All wavefronts are traced together, in one set of arrays. A ``History`` records each clause, with
+the mask of the wavefronts that ran it. At the end, those that ran the same clauses form one
+``WavefrontPath``.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.timing.work import WRITE, Clause, Path, Stream, combined_stores
+from cypresskit.timing.work import WRITE, Clause, Stream, WavefrontPath, combine_stores
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Ran:
-    """Clauses that ``members`` (bool, of all wavefronts) ran."""
+    """Clauses that the wavefronts in the mask ``members`` ran."""
 
     members: np.ndarray
     clauses: tuple[Clause, ...]
@@ -22,17 +22,23 @@ class _Ran:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _SegmentEnd:
-    """The end of a segment of the ``members``, which they ran ``turns`` times."""
+    """The end of a segment of the ``members``, which they ran for these ``iterations``."""
 
     members: np.ndarray
-    turns: np.ndarray
+    iterations: np.ndarray
 
 
 _Entry = _Ran | _SegmentEnd
 
 
 class History:
-    """The clauses of so many wavefronts, and about how many ``bytes`` they hold."""
+    """The clauses of a number of wavefronts.
+
+    Attributes
+    ----------
+    bytes
+        About how much memory the clauses take.
+    """
 
     def __init__(self, wavefronts: int):
         self.wavefronts = wavefronts
@@ -41,18 +47,18 @@ class History:
         self.once = np.ones(wavefronts, np.int64)
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
-        """Clauses whose streams have an entry for each of the members."""
+        """Record clauses, whose streams have an entry for each of the members."""
         self.entries.append(_Ran(members, tuple(clauses)))
         for clause in clauses:
             for s in clause.streams:
                 self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
-    def end_segment(self, members: np.ndarray, turns: np.ndarray | None = None) -> None:
-        """What the members ran since their last segment is one, repeated so many turns."""
-        self.entries.append(_SegmentEnd(members, self.once if turns is None else turns))
+    def end_segment(self, members: np.ndarray, iterations: np.ndarray | None = None) -> None:
+        """End the members' segment; they run it for these iterations, once by default."""
+        self.entries.append(_SegmentEnd(members, self.once if iterations is None else iterations))
 
-    def paths(self, wavefronts: np.ndarray) -> list[Path]:
-        """The paths; ``wavefronts`` are the walked ones' numbers."""
+    def paths(self, wavefronts: np.ndarray) -> list[WavefrontPath]:
+        """Return the paths. ``wavefronts`` has the numbers of the traced ones."""
         self.end_segment(np.ones(self.wavefronts, bool))
         kind = self._kinds()
         leaders = np.unique(kind, return_index=True)[1]
@@ -66,33 +72,33 @@ class History:
                 if isinstance(entry, _Ran):
                     clauses += _of_kind(entry, kind, n)
                 elif clauses:
-                    together = combined_stores(_with_stores_joined(clauses))
-                    segments.append((tuple(together), int(entry.turns[leader])))
+                    together = combine_stores(_with_stores_joined(clauses))
+                    segments.append((tuple(together), int(entry.iterations[leader])))
                     clauses = []
-            paths.append(Path(wavefronts[kind == n], tuple(segments)))
+            paths.append(WavefrontPath(wavefronts[kind == n], tuple(segments)))
         return paths
 
     def _kinds(self) -> np.ndarray:
-        """A number for each wavefront, equal for those that ran the same."""
+        """Return a number for each wavefront, equal for those that ran the same."""
         columns = {
             id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
         }
         for entry in self.entries:
-            if isinstance(entry, _SegmentEnd) and entry.turns is not self.once:
-                turns = np.where(entry.members, entry.turns, 0)
-                columns[id(entry.turns)] = turns.view(np.uint8).reshape(-1, turns.itemsize)
+            if isinstance(entry, _SegmentEnd) and entry.iterations is not self.once:
+                counts = np.where(entry.members, entry.iterations, 0)
+                columns[id(entry.iterations)] = counts.view(np.uint8).reshape(-1, counts.itemsize)
         varied = [column for column in columns.values() if (column != column[0]).any()]
         if not varied:
             return np.zeros(self.wavefronts, np.int64)
         table = np.ascontiguousarray(np.concatenate(varied, axis=1))
         rows = table.view(np.dtype((np.void, table.shape[1]))).ravel()
         _, first, kind = np.unique(rows, return_index=True, return_inverse=True)
-        order = np.argsort(np.argsort(first))  # kinds in the order in which they first come
+        order = np.argsort(np.argsort(first))  # kinds in the order of their first wavefronts
         return order[kind.ravel()]
 
 
 def _of_kind(ran: _Ran, kind: np.ndarray, n: int) -> list[Clause]:
-    """The clauses, as run by the wavefronts of kind ``n``."""
+    """Return the clauses of the wavefronts of kind ``n``."""
     own = kind[ran.members] == n
     if own.all():
         return [*ran.clauses]
@@ -103,7 +109,7 @@ def _of_kind(ran: _Ran, kind: np.ndarray, n: int) -> list[Clause]:
 
 
 def _picked(stream: Stream, wavefronts: np.ndarray) -> Stream:
-    """The stream of some of its wavefronts."""
+    """Return the part of a stream that belongs to some of its wavefronts."""
     entry = (wavefronts[:, None] * stream.phases + np.arange(stream.phases)).ravel()
     counts = np.diff(stream.ptr).astype(np.intp)[entry]
     ptr = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
@@ -119,7 +125,7 @@ def _picked(stream: Stream, wavefronts: np.ndarray) -> Stream:
 
 
 def _with_stores_joined(clauses: list[Clause]) -> list[Clause]:
-    """The clauses, of which stores that follow one another are one."""
+    """Return the clauses, with consecutive stores joined in one."""
     joined: list[Clause] = []
     for clause in clauses:
         if clause.kind == WRITE and joined and joined[-1].kind == WRITE:

@@ -1,130 +1,249 @@
-"""``LaunchTime``: what the chip was seen to do in a launch. A report is made from it, whatever the
-kernel is called and however many flops are counted for it.
+"""``LaunchTime``: how long a launch takes, and what the units of the chip do meanwhile.
+
+A launch's time doesn't depend on the name of its kernel, nor on its number of flops. A ``Report``
+adds these. The functions here derive a time's figures from the counters of a simulation.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import copyreg
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from cypresskit.timing.account import Seen, extended, seen_lines
 from cypresskit.timing.board import Board
 from cypresskit.timing.engine import Outcome
-from cypresskit.timing.question import Question
-from cypresskit.timing.report import Use, read_only
-from cypresskit.timing.sampling import sample
-from cypresskit.timing.timed_launch import TimedLaunch
+from cypresskit.timing.line_work import LineObservations
 from cypresskit.timing.units.l2 import l2_clocks
 
-INTERVALS = 64  # of ``Report.use``, at most
-SHORTEST = 500  # clocks of such an interval, at least
-NUMBERS = ("clocks", "error", "lived", "share", "clocks_seen", "lived_seen", "counts", "channels")
+MAX_INTERVALS = 64  # of ``Use``
+MIN_INTERVAL_CLOCKS = 500
+BUSY_SHARE = 0.8  # a unit that is busy for at least this share of the time is the bottleneck
+OCCUPIED_SHARE = 0.6  # below this share of occupied wavefront slots, there are too few wavefronts
+TABLES = ("busy", "hits", "bytes")
+
+
+def read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
+    """Return a read-only dict that can be copied and pickled."""
+    return MappingProxyType(values)
+
+
+copyreg.pickle(MappingProxyType, lambda mapping: (read_only, (dict(mapping),)))
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchTime:
-    """A launch's ``clocks``, with their ``error``, for how many ``lived``, the ``share`` that was
-    simulated, what was ``seen``, the ``use`` of the chip and its ``events``, all as in ``Report``.
+class Use:
+    """How busy each part of the chip is, in equal intervals.
 
-    ``counts`` are those of ``Outcome``, of the whole launch. ``channels`` has for each DRAM channel
-    the shares of the time in which it sends, and in which it waits for a row. In ``clocks_seen`` of
-    the simulation wavefronts were on the chip for ``lived_seen``.
+    Attributes
+    ----------
+    clocks
+        The bounds of the n intervals, (n + 1,).
+    shares
+        Shares of the time, arrays of shape (n, units): "ALU", "texture", "LDS" and "L1 hits" of
+        each SIMD engine, "L2" and "L2 hits" of each slice, "DRAM" and "DRAM rows" of each channel.
+        The last two together are at most 1. Hits are NaN where nothing was requested.
+    wavefronts
+        A row (SIMD engine, first clock, last clock) for each wavefront, in the order of dispatch.
+    """
+
+    clocks: np.ndarray
+    shares: Mapping[str, np.ndarray]
+    wavefronts: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipTime:
+    """How long a launch takes on a chip, and what the chip does meanwhile.
+
+    Attributes
+    ----------
+    clocks
+        Core clocks from the first wavefront's start to the last store's end.
+    simulated
+        The share of clauses that were simulated. The rest is extrapolated.
+    resident_clocks
+        The sum of the core clocks that each wavefront is on the chip, served or waiting
+        (``LineWork.waiting_clocks``).
+    bound
+        The bottleneck.
+
+        - "ALU", "texture", "LDS", "L2" or "DRAM": these units are busy at least 80 % of the time.
+        - "DRAM channel 3": this channel is, while others wait. "DRAM rows of channel 3": it is, if
+          waiting for rows counts as busy.
+        - "DRAM rows": all channels are, if waiting for rows counts as busy.
+        - "latency": at least 60 % of the wavefront slots were occupied, and all wavefronts waited.
+        - "too few wavefronts": the launch has fewer wavefronts than the chip has slots.
+        - "tail": it has more, but slots are empty while its last wavefronts end.
+    busy
+        For "ALU", "texture", "LDS", "L2" and "DRAM" the share of the time in which such a unit
+        works, averaged over all units of the kind. For "DRAM rows" the share in which a channel
+        waits for a row and sends nothing.
+    hits
+        "L1": the share of hits among the lines that quads request from it. "L2": among the lines
+        that L1 requests. Reads of ``g[]`` bypass both.
+    bytes
+        "L1": texels delivered to work-items, as in ``LaunchCounters.fetch_bytes``. "L2": lines that
+        it sends to L1. "DRAM": lines read from memory, for ``g[]`` as well. "written": lines that
+        are stored.
+    events
+        Rows of ``Report.timeline``, as in ``engine.Outcome``.
+    use
+        What each part of the chip did during the simulated time.
     """
 
     clocks: float
+    simulated: float
+    resident_clocks: float
+    bound: str
+    busy: Mapping[str, float]
+    hits: Mapping[str, float]
+    bytes: Mapping[str, float]
+    events: np.ndarray = field(repr=False, compare=False)
+    use: Use = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchTime(ChipTime):
+    """The time of a launch of a kernel in IL.
+
+    Attributes
+    ----------
+    error
+        The share by which ``clocks`` and ``resident_clocks`` may be off if only a part of the
+        launch was simulated; 0 if all was. A bound for the worst case: most are off by a tenth of
+        it.
+    line_observations
+        What each line of the kernel waited for and moved.
+    """
+
     error: float
-    lived: float
-    share: float
-    clocks_seen: float
-    lived_seen: float
-    counts: Mapping[str, float]
-    channels: list[tuple[float, float]]
-    events: np.ndarray
-    use: Use
-    seen: Seen
+    line_observations: LineObservations = field(repr=False, compare=False)
 
     def as_plain(self) -> dict[str, Any]:
-        """Numbers, lists and arrays by name; see ``time_from_plain``."""
-        plain: dict[str, Any] = {name: getattr(self, name) for name in NUMBERS}
-        plain |= {"events": self.events, "use of": list(self.use.shares)}
-        plain |= {"bounds": self.use.clocks, "wavefronts": self.use.wavefronts}
-        plain |= {f"use {part}": shares for part, shares in self.use.shares.items()}
-        for name in ("waits", "moves"):
-            lines = getattr(self.seen, name).items()
-            plain[name] = [[line, calls, amounts] for (line, calls), amounts in lines]
+        """Return numbers, lists, dicts and arrays by name, for ``time_from_plain``."""
+        plain = {**vars(self), **{name: dict(getattr(self, name)) for name in TABLES}}
+        use, observations = plain.pop("use"), plain.pop("line_observations")
+        plain |= {"bounds": use.clocks, "wavefronts": use.wavefronts, "parts": list(use.shares)}
+        plain |= {f"use {part}": shares for part, shares in use.shares.items()}
+        for name, lines in vars(observations).items():
+            plain[name] = [[line, calls, amount] for (line, calls), amount in lines.items()]
         return plain
 
 
 def time_from_plain(plain: dict[str, Any]) -> LaunchTime:
-    """The time that ``LaunchTime.as_plain`` was of."""
-    shares = {part: plain[f"use {part}"] for part in plain["use of"]}
+    """Return the time that ``LaunchTime.as_plain`` has described."""
+    shares = {part: plain.pop(f"use {part}") for part in plain.pop("parts")}
+    use = Use(plain.pop("bounds"), read_only(shares), plain.pop("wavefronts"))
     waits, moves = (
-        {(line, tuple(calls)): amounts for line, calls, amounts in plain[name]}
+        {(line, tuple(calls)): amount for line, calls, amount in plain.pop(name)}
         for name in ("waits", "moves")
     )
-    return LaunchTime(
-        **{name: plain[name] for name in NUMBERS},
-        events=plain["events"],
-        use=Use(plain["bounds"], read_only(shares), plain["wavefronts"]),
-        seen=Seen(waits, moves),
-    )
+    tables: dict[str, Any] = {name: read_only(plain.pop(name)) for name in TABLES}
+    return LaunchTime(**plain, **tables, use=use, line_observations=LineObservations(waits, moves))
 
 
-def find_time(question: Question, launch: TimedLaunch) -> LaunchTime:
-    """Simulate a launch, or as much of it as the question's policy says."""
-    device = launch.device
-    result = sample(
-        launch, exact=question.exact, progress=question.progress, policy=question.policy
-    )
-    outcome = result.outcome
-    seen = seen_lines(launch.code, result.paths, outcome.ledger, device.line_bytes, result.part)
-    if result.share < 1:
-        seen = extended(seen, result.lived - result.worked)
-    sending, waiting = (
-        outcome.done[what][-1] / result.part / result.clocks for what in ("dram", "dram_rows")
-    )
-    return LaunchTime(
-        clocks=float(result.clocks),
-        error=float(result.error),
-        lived=float(result.lived),
-        share=float(result.share),
-        clocks_seen=outcome.end_clock,
-        lived_seen=outcome.lived,
-        counts=result.counts,
-        channels=list(zip(sending.tolist(), waiting.tolist())),
-        events=outcome.timeline,
-        use=use_of(outcome, device),
-        seen=seen,
-    )
+def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:
+    """Return ``ChipTime.busy``, given the sums of counters."""
+    engines = clocks * device.simd_engines
+    busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
+    through = l2_clocks(counts["l2_requests"] + counts["l2_bypasses"], device)
+    busy["L2"] = through / (clocks * device.l2_slices)
+    channel_clocks = clocks * device.memory_channels
+    busy["DRAM"] = counts["dram"] / channel_clocks
+    busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
+    return busy
 
 
-def use_of(out: Outcome, device: Board) -> Use:
-    """How busy each part was, interval by interval."""
-    noted = np.append(True, out.progress[1:] > 0)
-    # The log notes a clause's start when it is over, so that clocks may go back.
-    clock = np.maximum.accumulate([*out.progress[noted], out.end_clock])
+def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
+    """Return ``ChipTime.bytes``, given the sums of counters."""
+    read = device.dram_lines * (counts["l2_misses"] + counts["l2_bypasses"])
+    lines = {"L2": counts["l2_requests"], "DRAM": read, "written": counts["written"]}
+    return {"L1": counts["delivered"]} | {
+        level: count * device.line_bytes for level, count in lines.items()
+    }
+
+
+def hit_rate(counts: Mapping[str, Any], level: str) -> np.ndarray:
+    """Return the share of requested lines that were in a cache; NaN where none was requested."""
+    requests = counts[f"{level}_requests"]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        hits = np.clip(1 - np.divide(counts[f"{level}_misses"], requests), 0, 1)
+        return np.where(requests > 0, hits, np.nan)
+
+
+def hit_rates(counts: Mapping[str, float]) -> dict[str, float]:
+    """Return ``ChipTime.hits``; 0 for a cache from which nothing was requested."""
+    return {level.upper(): float(np.nan_to_num(hit_rate(counts, level))) for level in ("l1", "l2")}
+
+
+def bound(
+    busy: Mapping[str, float],
+    occupied: float,
+    rounds: float,
+    channels: Sequence[tuple[float, float]] = (),
+    wavefront: str = "wavefront",
+) -> str:
+    """Return the bottleneck of a launch, as in ``ChipTime.bound``.
+
+    Parameters
+    ----------
+    busy
+        ``ChipTime.busy``.
+    occupied
+        The share of occupied wavefront slots, averaged over the time.
+    rounds
+        How many times the wavefronts fill the slots.
+    channels
+        For each DRAM channel the shares of the time in which it sends, and waits for a row.
+    wavefront
+        The chip's term for a wavefront.
+    """
+    unit = max(busy, key=lambda name: busy[name])
+    if busy[unit] >= BUSY_SHARE:
+        return unit
+    if busy.get("DRAM", 0) + busy.get("DRAM rows", 0) >= BUSY_SHARE:
+        return "DRAM rows"
+    if channels:
+        busiest = max(range(len(channels)), key=lambda n: math.fsum(channels[n]))
+        sending, waiting = channels[busiest]
+        if sending >= BUSY_SHARE:
+            return f"DRAM channel {busiest}"
+        if sending + waiting >= BUSY_SHARE:
+            return f"DRAM rows of channel {busiest}"
+    if occupied >= OCCUPIED_SHARE:
+        return "latency"
+    return "tail" if rounds > 1 else f"too few {wavefront}s"
+
+
+def use_of(outcome: Outcome, device: Board) -> Use:
+    """Return how busy each part of the chip was in a simulation, interval by interval."""
+    noted = np.append(True, outcome.progress[1:] > 0)
+    # A clause's start is noted when it is over, so clocks may decrease.
+    clock = np.maximum.accumulate([*outcome.progress[noted], outcome.end_clock])
     at = np.append(np.flatnonzero(noted), len(noted))
-    count = int(np.clip(out.end_clock / SHORTEST, 1, INTERVALS))
-    bounds = np.linspace(0, out.end_clock, count + 1)
+    count = int(np.clip(outcome.end_clock / MIN_INTERVAL_CLOCKS, 1, MAX_INTERVALS))
+    bounds = np.linspace(0, outcome.end_clock, count + 1)
     did = {
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
-        for name, done in out.done.items()
+        for name, done in outcome.done.items()
     }
-    slices = l2_clocks(did["l2_asked"] + did["l2_passed"], device)
+    slices = l2_clocks(did["l2_requests"] + did["l2_bypasses"], device)
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
-    # A channel sends a line or waits for a row, never both: what begins in an interval and can't be
-    # done in it is left for the next, and each keeps its share of that.
-    asked = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
-    shares["DRAM"], shares["DRAM rows"] = _served_together(asked)
+    # A channel either sends a line or waits for a row.
+    given = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
+    shares["DRAM"], shares["DRAM rows"] = _served_together(given)
     shares |= {f"{level.upper()} hits": hit_rate(did, level) for level in ("l1", "l2")}
-    return Use(bounds, read_only(shares), np.stack([out.engine, out.start, out.end], axis=1))
+    wavefronts = np.stack([outcome.engine, outcome.start, outcome.end], axis=1)
+    return Use(bounds, read_only(shares), wavefronts)
 
 
 def _served(given: np.ndarray) -> np.ndarray:
-    """The work done in each interval, given what begins there: what an interval can't hold is left
-    for the next.
+    """Return the work done in each interval, given what begins there: (intervals, units). What an
+    interval can't hold is left for the next.
     """
     served = np.empty_like(given)
     left = np.zeros(given.shape[1])
@@ -135,7 +254,9 @@ def _served(given: np.ndarray) -> np.ndarray:
 
 
 def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for two kinds of work of one unit, (intervals, units, 2): together at most 1."""
+    """Do the same for two kinds of work of one unit, (intervals, units, 2), at most 1 together.
+    Each is left for the next interval in proportion.
+    """
     served = np.empty_like(given)
     left = np.zeros(given.shape[1:])
     for n, new in enumerate(given):
@@ -144,12 +265,3 @@ def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         served[n] = waiting * np.minimum(1 / np.maximum(together, 1), 1)
         left = waiting - served[n]
     return served[..., 0], served[..., 1]
-
-
-def hit_rate(counts: Mapping[str, Any], level: str) -> np.ndarray:
-    """The share of a cache's lines that were there when they were asked for; NaN if none was."""
-    asked = counts[f"{level}_asked"]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(
-            asked > 0, np.clip(1 - np.divide(counts[f"{level}_missed"], asked), 0, 1), np.nan
-        )

@@ -1,13 +1,13 @@
-"""What if: the same launch on chips that lack one limit, and where the chip's peak went.
+"""What if: time the same launch on chips that lack one limit, and account for the chip's peak.
 
-Each limit is taken away alone, which says what it costs now; and from the last to the first, one
-after the other, until nothing but the ALU is left, which makes an account from the chip's peak down
-to what the kernel reaches. A limit that another hides costs little alone, and may be a large step
-of the account.
+Each limit is removed alone, which shows what it costs now. They are also removed one after another,
+from the last to the first, until only the ALU is left: an account from the chip's peak down to what
+the kernel reaches. A limit that another one hides costs little alone, and may be a large step of
+the account.
 
-Empty slots (of a ragged last round, or of too few wavefronts) are taken to be filled, each
-wavefront as slow as it was. Left out: where a launch was simulated in part, steps of a per cent may
-be noise.
+Empty wavefront slots (in the partly filled last round, or with too few wavefronts) are assumed to
+be filled, with each wavefront as slow as it was. For a launch that is simulated in part, steps of
+about one percent may be noise.
 """
 
 from collections.abc import Iterator
@@ -17,8 +17,8 @@ from typing import Any
 from cypresskit.devices import Device
 from cypresskit.tables import table
 from cypresskit.threads import map_in_threads
-from cypresskit.timing.report import Report, kept_with_report
-from cypresskit.timing.simulate import ask
+from cypresskit.timing.report import Report, cached_in_report
+from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
@@ -32,22 +32,24 @@ TAIL = "empty wavefront slots"
 LAUNCH = "the launch itself"
 ONE_MORE = "room for one more wavefront"
 ONE_FEWER = "one register fewer"
-TIMES = 10  # as fast, from which on a gain isn't told in per cent
+FACTOR = 10  # times as fast: from here on, a gain is shown as a factor
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of the chip, the ``lesson`` that is about it, and what it costs.
+    """A limit of the chip, and what it costs.
 
-    Its fields:
-
+    Attributes
+    ----------
+    name, lesson
+        Its name, and the lesson about it.
     gflops
-        Gflop/s of the launch without this limit alone, or None where no chip lacks it.
+        Gflop/s of the launch with only this limit removed; None if it can't be removed.
     gain
-        by what share that is faster.
+        The share by which that is faster.
     reached
-        Gflop/s with this limit and all above it, from the chip's peak down; None for what isn't a
-        limit, room for one more wavefront and one register fewer.
+        Gflop/s with this limit and all above it, from the chip's peak down. None for what isn't a
+        limit: room for one more wavefront, and one register fewer.
     """
 
     name: str
@@ -59,8 +61,14 @@ class Limit:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """The ``steps`` from the chip's peak down to what a launch reaches, then what else was asked.
-    Without flops, Gflop/s are 0, and ``gain`` says all.
+    """The limits of a launch.
+
+    Attributes
+    ----------
+    report
+        The report on the launch. Without flops, Gflop/s are 0, and only ``gain`` is shown.
+    steps
+        The limits from the chip's peak down to what the launch reaches, then other changes.
     """
 
     report: Report
@@ -73,7 +81,7 @@ class WhatIf:
         return len(self.steps)
 
     def __getitem__(self, name: str) -> Limit:
-        """The step of that name. Raises ``KeyError`` with all names if there is none."""
+        """Return the step with this name. Raise ``KeyError`` with all names if there is none."""
         names = [step.name for step in self.steps]
         if name not in names:
             raise KeyError(f"there is no limit {name!r}; there are {', '.join(names)}")
@@ -114,18 +122,30 @@ class WhatIf:
                 yield step.name, gain, step.lesson
 
 
-@kept_with_report
+@cached_in_report
 def what_if(report: Report) -> WhatIf:
-    """The launch of a report on chips that lack one limit. Takes some seconds the first time.
+    """Time a launch on chips that lack one limit. Takes some seconds the first time.
 
-    ck.what_if(ck.simulate("sgemm_nn", 2048))["bank conflicts"].gain
+    Parameters
+    ----------
+    report
+        The report on the launch.
+
+    Returns
+    -------
+    WhatIf
+        A table of the limits.
+
+    Examples
+    --------
+    >>> ck.what_if(ck.simulate("sgemm_nn", 2048))["bank conflicts"].gain  # doctest: +SKIP
     """
     launch, device = report.launch, report.device
-    question = replace(report.question, progress=False)
+    request = replace(report.request, progress=False)
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
     no_rows: dict[str, Any] = {"dram_row_clocks": 0}
     no_switches: dict[str, Any] = {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}
-    asked = {
+    changed = {
         CONFLICTS: replace(device, **NO_CONFLICTS),
         MEMORY: replace(device, **near),
         ROWS: replace(device, **no_rows),
@@ -133,24 +153,26 @@ def what_if(report: Report) -> WhatIf:
         "open": replace(device, **NO_CONFLICTS, **no_rows),
         "near": replace(device, **NO_CONFLICTS, **no_rows, **near),
         "free": replace(device, **NO_CONFLICTS, **no_rows, **near, **no_switches),
-        ONE_MORE: _with_room(device, launch, launch.active + launch.shape.group_wavefronts),
-        ONE_FEWER: _with_room(device, launch, launch.active_with(max(launch.code.gprs - 1, 1))),
+        ONE_MORE: _with_room(
+            device, launch, launch.active_wavefronts + launch.shape.group_wavefronts
+        ),
+        ONE_FEWER: _with_room(device, launch, launch.occupancy_with(max(launch.code.gprs - 1, 1))),
     }
-    boards = dict.fromkeys(board for board in asked.values() if board != device)
-    reports = map_in_threads(lambda board: ask(replace(question, device=board)), boards)
+    boards = dict.fromkeys(board for board in changed.values() if board != device)
+    reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
     times = {device: report} | dict(zip(boards, reports))
-    runs = {name: times[board] for name, board in asked.items()}
+    runs = {name: times[board] for name, board in changed.items()}
 
     def alone(name: str, reached: float | None, lesson: str) -> Limit:
         other = runs[name]
         return Limit(name, lesson, other.gflops, report.seconds / other.seconds - 1, reached)
 
-    def without(name: str, clocks: float, launched: float, lesson: str, reached: float) -> Limit:
-        seconds = clocks / (device.clock_ghz * 1e9) + launched
+    def without(name: str, clocks: float, overhead: float, lesson: str, reached: float) -> Limit:
+        seconds = clocks / (device.clock_ghz * 1e9) + overhead
         speed = report.flops / seconds / 1e9
         return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
 
-    launched = device.launch_overhead_us * 1e-6
+    overhead = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     tail = "08" if _too_few(report) else "00"
     steps = [
@@ -160,7 +182,7 @@ def what_if(report: Report) -> WhatIf:
         alone(MEMORY, _gflops(report, _filled(runs["open"])), "04"),
         alone(ROWS, _gflops(report, _filled(runs[CONFLICTS])), "08"),
         alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
-        without(TAIL, _filled(report), launched, tail, _gflops(report, report.clocks)),
+        without(TAIL, _filled(report), overhead, tail, _gflops(report, report.clocks)),
         without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
         alone(ONE_MORE, None, "04"),
         alone(ONE_FEWER, None, "04"),
@@ -169,26 +191,26 @@ def what_if(report: Report) -> WhatIf:
 
 
 def _gain_in_words(gain: float) -> str:
-    """A gain in a table: "+3.1 %", or "x 180"."""
-    return f"{100 * gain:+.1f} %" if gain < TIMES - 1 else f"x {1 + gain:,.0f}"
+    """Return a gain as the table shows it: "+3.1 %", or "x 180"."""
+    return f"{100 * gain:+.1f} %" if gain < FACTOR - 1 else f"x {1 + gain:,.0f}"
 
 
 def _too_few(report: Report) -> bool:
-    """Whether the launch has fewer wavefronts than the chip has slots for."""
-    return report.wavefronts < report.launch.round
+    """Return whether the launch has fewer wavefronts than the chip has slots."""
+    return report.wavefronts < report.launch.round_size
 
 
 def _gflops(report: Report, clocks: float) -> float:
-    """Gflop/s in so many clocks, without the cost of a launch."""
+    """Return Gflop/s for a number of clocks, without launch overhead."""
     return report.flops / clocks * report.device.clock_ghz if clocks else 0.0
 
 
 def _filled(report: Report) -> float:
-    """The clocks of a launch if its wavefronts had filled all slots to the end; no fewer than its
+    """Return the clocks of a launch whose wavefronts fill all slots to the end; no fewer than its
     busiest unit needs.
     """
     _, start, end = report.use.wavefronts.T
-    slots = report.active * report.device.simd_engines
+    slots = report.active_wavefronts * report.device.simd_engines
     empty = float(report.use.clocks[-1]) - float((end - start).sum()) / slots
     return max(report.clocks - empty, max(report.busy.values()) * report.clocks)
 
@@ -198,8 +220,8 @@ def _uses_lds(launch: TimedLaunch) -> bool:
 
 
 def _with_room(device: Device, launch: TimedLaunch, wavefronts: int) -> Device:
-    """The device with room for so many of the launch's wavefronts on an engine."""
-    if wavefronts <= launch.active:
+    """Return the device with room for this number of the launch's wavefronts per engine."""
+    if wavefronts <= launch.active_wavefronts:
         return device
     groups = -(-wavefronts // launch.shape.group_wavefronts)
     room = {

@@ -1,9 +1,9 @@
-"""The provider of the timing model's native functions: a module ``cypresskit_native`` of the host,
-which has them compiled for where numba can't be (WebAssembly), or else numba.
+"""The provider of the timing model's native functions.
 
-``native`` marks a function that Python calls, ``part`` one that only native code calls.
-``place_of`` and ``least`` look at ``LANES`` numbers at once; ``compiler()`` is what compiled code
-depends on besides its source.
+numba compiles them, unless there is a module ``cypresskit_native``, which has them compiled for
+where numba can't run (WebAssembly). ``native`` marks a function that Python calls, ``part`` one
+that only native code calls. ``place_of`` and ``least`` compare ``LANES`` numbers at once.
+``compiler()`` returns what compiled code depends on besides its source.
 """
 
 try:

@@ -1,10 +1,9 @@
-"""``native``: the compiler for the timing model's inner loops, numba, with a disk cache that is
-allowed to fail.
+"""Compile the timing model's inner loops with numba, and cache the result on disk.
 
-Compiling takes some seconds, so numba keeps the result on disk. It is stale as soon as any file
-with native code has changed, since one function's compiled form contains those that it calls. Where
-nothing can be kept (a read-only installation and home, a full disk) or a kept file is damaged, the
-code is compiled again, with one warning.
+Compiling takes some seconds. A cached result is stale as soon as any file with native code has
+changed, since one function's compiled form contains those that it calls. If nothing can be cached
+(a read-only installation and home, a full disk), or if a cached file is damaged, the code is
+compiled again, with one warning.
 """
 
 import pickle
@@ -29,10 +28,10 @@ OPTIONS: dict = {
     "error_model": "numpy",
     "_nrt": False,
     "nogil": True,
-    # Or what comes from disk is three times as slow, with the units' state to pass on.
+    # Without it, code from disk is three times as slow, because it passes the units' state.
     "forceinline": True,
 }
-LANES = 8  # numbers that are looked at at once: a vector register of AVX-512, or two of AVX2
+LANES = 8  # numbers that are compared at once: a vector register of AVX-512, or two of AVX2
 WORD = ir.IntType(64)
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
 LEAST = ir.FunctionType(WORD, [VECTOR]), f"llvm.vector.reduce.smin.v{LANES}i64"
@@ -40,8 +39,8 @@ NOTICE = "cypresskit compiles its timing engine for this processor: once, about 
 
 
 def native(function):
-    """Compile ``function`` when Python first calls it. It must make no arrays: counting references
-    halves its speed.
+    """Compile ``function`` when Python first calls it. It must make no arrays, since counting
+    references halves its speed.
     """
     compiled = njit(**OPTIONS)(function)
     try:
@@ -52,21 +51,21 @@ def native(function):
 
 
 def part(function):
-    """Compile a function that only native code calls. It has no wrapper for Python, which halves
-    compile time; a test that calls it wraps it in ``njit``.
+    """Compile a function that only native code calls. It gets no wrapper for Python, which halves
+    compile time. A test that calls it wraps it in ``njit``.
     """
     return njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def compiler() -> tuple:
-    """The version of numba and the processor that compiled code is for."""
+    """Return the version of numba, and the processor that code is compiled for."""
     return numba.__version__, numba.config.CPU_NAME or host_processor()
 
 
 @intrinsic
 def place_of(typing, numbers, place, wanted):
-    """The place of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``, or that
-    behind them.
+    """Return the index of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``;
+    if there is none, the index after them.
     """
 
     def generate(context, builder, signature, args):
@@ -82,8 +81,8 @@ def place_of(typing, numbers, place, wanted):
 
 @intrinsic
 def least(typing, numbers, place):
-    """The least of the ``LANES`` numbers from ``place`` on, as bits; floats must not be
-    negative.
+    """Return the least of the ``LANES`` numbers from ``place`` on. They are compared as integers,
+    so floats must not be negative.
     """
 
     def generate(context, builder, signature, args):
@@ -96,16 +95,14 @@ def least(typing, numbers, place):
 
 
 def _load(context, builder, signature, args):
-    """As many numbers of the array ``args[0]``, of 64 bits each, from ``args[1]`` on, in one piece
-    or in rows.
-    """
+    """Load ``LANES`` numbers of 64 bits of the array ``args[0]``, from index ``args[1]`` on."""
     data = context.make_array(signature.args[0])(context, builder, args[0]).data
     return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
 class SealedFiles(IndexDataCacheFile):
-    """numba's files of one function, each sealed: of machine code with a flipped bit Python would
-    die.
+    """numba's files of one function, each with a checksum: machine code with a flipped bit would
+    crash Python.
     """
 
     def _load_index(self):
@@ -128,9 +125,7 @@ class SealedFiles(IndexDataCacheFile):
 
 
 class DiskCache(FunctionCache):
-    """numba's cache of one function, of which nothing is lost but time where it can't be read or
-    written.
-    """
+    """numba's cache of one function. If it can't be read or written, only time is lost."""
 
     def __init__(self, function):
         super().__init__(function)
@@ -138,17 +133,17 @@ class DiskCache(FunctionCache):
         self._cache_file = SealedFiles(self._cache_path, base, SOURCES.key())
 
     def load_overload(self, sig, target_context):
-        """The compiled form for these types, or None; the first time that there is none, a line
-        says what follows.
+        """Return the compiled form for these types, or None. The first time that there is none,
+        print a notice.
         """
-        # Not by way of ``super()``, which loads all that numba could compile: 0.2 s.
-        kept = self._tried(self._load_overload, sig, target_context)
-        if kept is None and is_watched():
+        # Not through ``super()``, which loads everything that numba could compile: 0.2 s.
+        compiled = self._tried(self._load_overload, sig, target_context)
+        if compiled is None and is_watched():
             _notify()
-        return kept
+        return compiled
 
     def save_overload(self, sig, data):
-        """Keep the compiled form for these types."""
+        """Cache the compiled form for these types."""
         self._tried(super().save_overload, sig, data)
 
     def _tried(self, step: Callable, *arguments):
@@ -163,7 +158,7 @@ class DiskCache(FunctionCache):
 
 
 def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
-    """This file and those in ``folder`` that have native code in them."""
+    """Return this file, and the files in ``folder`` that contain native code."""
     native_ones = (
         path
         for path in folder.rglob("*.py")
@@ -186,7 +181,7 @@ _warned: list[Exception] = []
 def _warn(error: Exception) -> None:
     if not _warned:
         warnings.warn(
-            "the compiled timing model can't be kept on disk, or what was kept is damaged"
+            "the compiled timing model can't be saved on disk, or a saved file is damaged"
             f" ({str(error) or type(error).__name__}): it is compiled again, which takes some"
             " seconds. NUMBA_CACHE_DIR names another folder.",
             RuntimeWarning,

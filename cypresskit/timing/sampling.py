@@ -1,22 +1,26 @@
-"""Sampling: how much of a launch is simulated, how its time follows from that, and how far the
-result may be off.
+"""Simulate a launch, whole or in part, and bound the error of the result.
 
-A launch of up to ``Policy.whole`` cache lines and clauses is simulated whole. A longer one is
-continued where it is periodic: turns of loops that go by as those before them did are skipped
-(``steady``), the more the longer it is. Rounds of wavefronts (as many as the chip holds) are alike,
-too. How a launch begins and how its ragged rest ends is simulated with some rounds, and the others
-take as long as the later of these, unless late wavefronts have other work.
+How it works
+------------
+A launch of at most ``Policy.whole`` cache lines and clauses is simulated whole. Parts of a longer
+one are skipped where it is periodic:
 
-``Sample.error`` is what the pace was seen to change by, and what may have changed unseen: by as
-much as ``unseen`` says, or to the pace of the slowest round, since wavefronts that begin in step
-and then drift apart may fall back into step in any later round. A launch with an error of more than
-``STEADY``, or of which less than half can be left out, is simulated whole, if that takes no more
-than ``Policy.patience`` lines and clauses; the latter in any case if it takes no more than a
-second.
+- loop iterations in a steady state (``steady_state``), the more, the longer the launch is;
+- rounds of wavefronts (as many as the chip holds), if late wavefronts do the same work. Some rounds
+  are simulated, with the beginning and the partly filled end of the launch. Each round that is left
+  out takes as long as the later ones of these.
+
+The error is how much the pace was seen to change, and how much it may have changed unobserved:
+``unobserved_error``, or the difference to the slowest round, since wavefronts that begin in step
+and then drift apart may fall into step again in any later round. A launch is simulated whole after
+all if
+
+- its error is above ``CONVERGED_ERROR`` and its effort at most ``Policy.patience``; or
+- less than half of it could be skipped, and its effort is at most the larger of ``Policy.patience``
+  and one second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import fsum
 
@@ -25,42 +29,45 @@ from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
 from cypresskit.progress import DELAY, is_watched
-from cypresskit.timing.account import worked_clocks
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.question import POLICY, Policy
-from cypresskit.timing.steady import STEADY, Steady
+from cypresskit.timing.launch_time import (
+    LaunchTime,
+    bound,
+    busy_shares,
+    bytes_moved,
+    hit_rates,
+    read_only,
+    use_of,
+)
+from cypresskit.timing.line_work import observe_lines, scale_waits, service_clocks
+from cypresskit.timing.steady_state import CONVERGED_ERROR, SteadyStateSkipper
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
+from cypresskit.timing.timing_request import POLICY, Policy
 from cypresskit.timing.units.l2 import l2_clocks
-from cypresskit.timing.work import ALU, TEX, Clause, Path, clause_runs, pack
+from cypresskit.timing.work import ALU, TEX, Clause, WavefrontPath, clause_executions, pack
 
-HALF = 0.5  # of the clauses: who has to simulate more saves nothing
-SECOND = 8  # times as much as is simulated whole at once
-ALIKE = 0.002  # share by which the work of a round may differ from that of the first ones
+MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
+ONE_SECOND = 8  # as a multiple of ``Policy.whole``
+WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
-
-Bar = Callable[[range], Iterable]  # shows how many of a range's numbers are done
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """A launch's time, from the ``outcome`` of its first wavefronts, those on ``paths``."""
-
-    outcome: Outcome
-    paths: list[Path]
-    share: float  # of the launch's clauses, that were simulated
-    part: float  # of the launch's wavefronts, those on ``paths``
-    clocks: float  # of the launch
-    error: float  # share by which ``clocks`` and ``lived`` may be off; 0 if all was simulated
-    lived: float  # clocks for which wavefronts are on the chip, those of the launch together
-    counts: Mapping[str, float]  # as in ``Outcome``, of the launch
-    worked: float  # clocks for which wavefronts are worked on, those of the launch together
+Bar = Callable[[range], Iterable]  # shows progress over a range
 
 
-def sample(
+def time_launch(
     launch: TimedLaunch, *, exact: bool, progress: bool = True, policy: Policy = POLICY
-) -> Sample:
-    """Simulate a launch: everything if ``exact``, else as much as ``policy`` says. Shows its
-    ``progress`` if it takes more than ``DELAY`` seconds, where that can be watched.
+) -> LaunchTime:
+    """Simulate a launch.
+
+    Parameters
+    ----------
+    launch
+        The launch.
+    exact
+        Whether everything is simulated.
+    progress
+        Whether a bar is shown after ``DELAY`` seconds, where a person can see it.
+    policy
+        How much is simulated otherwise.
     """
     hidden = not (progress and is_watched())
     bar = partial(tqdm, desc="simulating", unit="%", delay=DELAY, leave=False, disable=hidden)
@@ -76,160 +83,216 @@ def sample(
     watch = None
     if largest > policy.whole:
         strict = policy.patience / largest
-        watch = partial(Steady, farthest=2 * largest / policy.whole - 1, strict=strict)
-    outcome = run(pack(paths, launch.group), launch.device, launch.active, watch, bar)
-    sampled = _extended(launch, outcome, paths, spread)
+        farthest = 2 * largest / policy.whole - 1
+        watch = partial(SteadyStateSkipper, farthest=farthest, strict=strict)
+    outcome = _run(launch, paths, watch, bar)
+    sampled = _extrapolate(launch, outcome, paths, spread)
     patience = policy.patience
-    if sampled.share > HALF:  # so that the whole takes but twice as long
-        patience = max(patience, SECOND * policy.whole)
-    elif sampled.error <= STEADY:
+    if sampled.simulated > MAX_SHARE:  # simulating the whole takes at most twice as long
+        patience = max(patience, ONE_SECOND * policy.whole)
+    elif sampled.error <= CONVERGED_ERROR:
         return sampled
     if everything <= patience:
         return _whole(launch, bar)
     return sampled
 
 
-def _whole(launch: TimedLaunch, bar: Bar) -> Sample:
-    paths = launch.walk(launch.wavefronts)
-    work = pack(paths, launch.group)
-    outcome = run(work, launch.device, launch.active, None, bar)
-    return _extended(launch, outcome, paths, Spread(paths))
+def _whole(launch: TimedLaunch, bar: Bar) -> LaunchTime:
+    paths = launch.trace(launch.wavefronts)
+    return _extrapolate(launch, _run(launch, paths, None, bar), paths, Spread(paths))
 
 
-def _chosen(launch: TimedLaunch, policy: Policy) -> tuple[list[Path], Spread]:
-    """The paths of the first wavefronts, which are simulated, and those that show the work of all:
-    the same, unless whole rounds are left out.
+def _run(launch: TimedLaunch, paths: list[WavefrontPath], watch, bar: Bar) -> Outcome:
+    work = pack(paths, launch.shape.group_wavefronts)
+    return run(work, launch.device, launch.active_wavefronts, watch, bar)
+
+
+def _chosen(launch: TimedLaunch, policy: Policy) -> tuple[list[WavefrontPath], Spread]:
+    """Return the paths of the first wavefronts, which are simulated, and paths that represent the
+    work of the launch: the same, unless whole rounds are left out.
     """
-    rounds, rest = divmod(launch.wavefronts, launch.round)
+    rounds, rest = divmod(launch.wavefronts, launch.round_size)
     if rounds > 3 * policy.rounds:
-        spread = launch.walk_spread()
+        spread = launch.trace_spread()
         average = _mean_work(spread.paths)
-        first = max(policy.rounds, int(policy.whole / (launch.round * average[0])))
+        first = max(policy.rounds, int(policy.whole / (launch.round_size * average[0])))
         if rounds > 2 * first:
-            paths = launch.walk(first * launch.round + rest)
-            changes = abs(average / np.maximum(_mean_work(paths), 1 / launch.round) - 1)
-            if changes.max() <= ALIKE:
+            paths = launch.trace(first * launch.round_size + rest)
+            changes = abs(average / np.maximum(_mean_work(paths), 1 / launch.round_size) - 1)
+            if changes.max() <= WORK_TOLERANCE:
                 return paths, spread
-    paths = launch.walk(launch.wavefronts)
+    paths = launch.trace(launch.wavefronts)
     return paths, Spread(paths)
 
 
-def _extended(launch: TimedLaunch, outcome: Outcome, paths: list[Path], spread: Spread) -> Sample:
-    """The launch's time from the ``outcome`` of its first wavefronts, those on ``paths``. A round
-    that was left out takes as long as the later ones of these: from when its wavefronts start, on
-    average, to when those of the next do. ``spread`` shows the work of all.
+def _extrapolate(
+    launch: TimedLaunch, outcome: Outcome, paths: list[WavefrontPath], spread: Spread
+) -> LaunchTime:
+    """Return the launch's time, given the simulation of its first wavefronts.
+
+    A round that was left out takes as long as the later ones of these: from the mean start of its
+    wavefronts to the mean start in the next round.
+
+    Parameters
+    ----------
+    paths
+        The wavefronts that were simulated.
+    spread
+        Wavefronts that represent the work of the launch.
     """
+    device = launch.device
     part = len(outcome.start) / launch.wavefronts
-    asked = {what: spread.times * n for what, n in asked_work(spread.paths, launch.device).items()}
-    counts = {what: count / part for what, count in outcome.counts.items()} | asked
-    worked = spread.times * worked_clocks(spread.paths, launch.device)
-    share = outcome.simulated * part
-    clocks, lived = outcome.end_clock, outcome.lived
-    if share == 1:
-        return Sample(outcome, paths, 1.0, 1.0, clocks, 0.0, lived, counts, worked)
+    requested = requested_work(spread.paths, device)
+    counts = {name: count / part for name, count in outcome.counts.items()}
+    counts |= {name: spread.times * count for name, count in requested.items()}
+    simulated = outcome.simulated * part
+    clocks, resident, error = outcome.end_clock, outcome.resident_clocks, 0.0
+    observations = observe_lines(launch.code, paths, outcome.ledger, device.line_bytes, part)
+    if simulated < 1:
+        clocks, resident, change = _with_rounds(launch, outcome, part)
+        least = min_clocks(counts, device)
+        resident *= max(least / clocks, 1)
+        clocks = max(clocks, least)
+        busy = _requested_clocks(counts, device) / clocks
+        sending = counts["dram"] / device.memory_channels / clocks
+        seen, slower = change
+        error = float(seen + max(unobserved_error(busy, sending), slower))
+        served = spread.times * service_clocks(spread.paths, device)
+        observations = scale_waits(observations, resident - served)
 
-    seen, slower = outcome.error, 0.0
-    if part < 1:
-        rounds = len(outcome.start) // launch.round
-        start, end = (
-            times[: rounds * launch.round].reshape(rounds, launch.round).mean(axis=1)
-            for times in (outcome.start, outcome.end)
-        )
-        third = rounds // 3
-        ahead = np.diff(start[rounds - 1 - 2 * third :: third]) / third
-        lives = (end - start)[rounds - 1 - 2 * third : -1].reshape(2, third).mean(axis=1)
-        left = launch.wavefronts - len(outcome.start)
-        clocks += left / launch.round * ahead.mean()
-        lived += left * lives.mean()
-        changes = [abs(np.diff(pace)[0]) / max(pace.max(), 1) for pace in (ahead, lives)]
-        seen = seen * part + min(max(changes), 1) * (1 - part)
-        slower = (np.diff(start).max() / max(ahead.mean(), 1) - 1) * (1 - part)
-    least = least_clocks(counts, launch.device)
-    lived *= max(least / clocks, 1)
-    clocks = max(clocks, least)
-    busy = _asked_clocks(counts, launch.device) / clocks
-    sending = counts["dram"] / launch.device.memory_channels / clocks
-    error = float(seen + max(unseen(busy, sending), slower))
-    return Sample(outcome, paths, share, part, float(clocks), error, float(lived), counts, worked)
+    clocks = float(clocks)
+    busy_units = busy_shares(counts, clocks, device)
+    active = launch.active_wavefronts
+    occupied = outcome.resident_clocks / (outcome.end_clock * device.simd_engines * active)
+    sends, waits = (outcome.done[what][-1] / part / clocks for what in ("dram", "dram_rows"))
+    return LaunchTime(
+        clocks=clocks,
+        error=error,
+        simulated=float(simulated),
+        resident_clocks=float(resident),
+        bound=bound(
+            busy_units,
+            occupied,
+            launch.wavefronts / (active * device.simd_engines),
+            list(zip(sends.tolist(), waits.tolist())),
+        ),
+        busy=read_only(busy_units),
+        hits=read_only(hit_rates(counts)),
+        bytes=read_only(bytes_moved(counts, device)),
+        events=outcome.timeline,
+        use=use_of(outcome, device),
+        line_observations=observations,
+    )
 
 
-def unseen(busy: float, sending: float) -> float:
-    """The share by which a launch may be off of which half or more was left out, and whose pace
-    wasn't seen to change. It is meant for the worst of ten thousand; most are off by about a
-    hundredth of it. The busiest of the units whose work the code knows is ``busy`` for that share
-    of the time.
+def _with_rounds(
+    launch: TimedLaunch, outcome: Outcome, part: float
+) -> tuple[float, float, tuple[float, float]]:
+    """Add the rounds that were left out.
 
-    A unit that is always busy takes as long as its work does. The others may, at most, take as long
-    as is left: who shares lines with whom, how rows of DRAM and wavefronts fall together, may
-    change in the part that is skipped. DRAM channels are ``sending`` for a share of the time, too:
-    where both units are nearly always busy, SIMD engines that go on side by side may part in the
-    skipped turns, and those behind then wait for rows. Of the time in which both units have to be
-    busy at once, a tenth may be lost.
+    Returns
+    -------
+    Clocks, resident clocks, and two relative changes: of the pace, as observed, and to the
+    slowest round.
+    """
+    clocks, resident = outcome.end_clock, outcome.resident_clocks
+    if part == 1:
+        return clocks, resident, (outcome.error, 0.0)
+    rounds = len(outcome.start) // launch.round_size
+    start, end = (
+        times[: rounds * launch.round_size].reshape(rounds, launch.round_size).mean(axis=1)
+        for times in (outcome.start, outcome.end)
+    )
+    third = rounds // 3
+    ahead = np.diff(start[rounds - 1 - 2 * third :: third]) / third
+    lifetimes = (end - start)[rounds - 1 - 2 * third : -1].reshape(2, third).mean(axis=1)
+    left = launch.wavefronts - len(outcome.start)
+    clocks += left / launch.round_size * ahead.mean()
+    resident += left * lifetimes.mean()
+    changes = [abs(np.diff(pace)[0]) / max(pace.max(), 1) for pace in (ahead, lifetimes)]
+    seen = outcome.error * part + min(max(changes), 1) * (1 - part)
+    slower = (np.diff(start).max() / max(ahead.mean(), 1) - 1) * (1 - part)
+    return clocks, resident, (seen, slower)
 
-    Chosen on those of 3,930 random launches that were off the most; the last term on one more, off
-    by 11 %, with ALUs busy for 97 % and DRAM sending for 78 % of the time. ``python -m tools.fuzz
-    --calibrate 1000`` shows what others are off by.
+
+def unobserved_error(busy: float, sending: float) -> float:
+    """Return the share by which a launch may be off, of which half or more was left out and whose
+    pace didn't change while it was observed.
+
+    It is meant for the worst of ten thousand launches. Most are off by about a hundredth of it.
+
+    A unit that is always busy takes as long as its work does. All others take, at most, the rest of
+    the time: which wavefronts share lines, and how rows of DRAM are opened, may change in the part
+    that is left out. If DRAM is nearly always busy as well, SIMD engines that run side by side may
+    drift apart in that part, and those that fall back wait for rows. A tenth of the time in which
+    both have to be busy at once may be lost in this way.
+
+    Calibrated on those of 3,930 random launches that were off the most; the last term on one more,
+    off by 11 %, with ALUs busy for 97 % and DRAM sending for 78 % of the time. ``python -m
+    tools.fuzz --calibrate 1000`` shows how far others are off.
+
+    Parameters
+    ----------
+    busy
+        The share of the time in which the busiest of the units works whose work the code
+        determines.
+    sending
+        The share in which DRAM channels send.
     """
     idle = 1 / max(min(busy, 1.0), 0.1) - 1
     both = max(min(busy, 1.0) + sending - 1, 0.0)
     return min(0.04 + 0.3 * idle + 0.1 * both, 1.0)
 
 
-def asked_work(paths: list[Path], device: Device) -> dict[str, float]:
-    """What wavefronts on ``paths`` ask for, however long they wait for it: clocks of "alu",
-    "texture" and "lds", and "delivered" bytes of texels.
+def requested_work(paths: list[WavefrontPath], device: Device) -> dict[str, float]:
+    """Return what wavefronts request, however long they wait for it: clocks of "alu", "texture" and
+    "lds", and "delivered" bytes of texels.
     """
-    asked = dict.fromkeys(("alu", "texture", "lds", "delivered"), 0.0)
-    for clause, turns, wavefronts in clause_runs(paths):
-        asked["alu"] += turns * wavefronts * clause.bundles * device.bundle_clocks
+    requested = dict.fromkeys(("alu", "texture", "lds", "delivered"), 0.0)
+    for clause, iterations, wavefronts in clause_executions(paths):
+        requested["alu"] += iterations * wavefronts * clause.bundles * device.bundle_clocks
         unit = {ALU: "lds", TEX: "texture"}.get(clause.kind)
         if unit is None:
             continue
         for stream in clause.streams:
-            asked[unit] += stream.total(stream.cost, turns)
-            asked["delivered"] += stream.total(stream.delivered, turns)
-    return asked
+            requested[unit] += stream.total(stream.cost, iterations)
+            requested["delivered"] += stream.total(stream.delivered, iterations)
+    return requested
 
 
-def least_clocks(counts: Mapping[str, float], device: Device) -> float:
-    """Clocks for which the busiest kind of unit is at work or waits for a row, on average over the
-    units of that kind: no launch takes less.
+def min_clocks(counts: Mapping[str, float], device: Device) -> float:
+    """Return for how long the busiest kind of unit works or waits for a row, averaged over the
+    units of that kind: the least time of the launch.
     """
     return max(
-        _asked_clocks(counts, device),
+        _requested_clocks(counts, device),
         (counts["dram"] + counts["dram_rows"]) / device.memory_channels,
-        l2_clocks(counts["l2_asked"] + counts["l2_passed"], device) / device.l2_slices,
+        l2_clocks(counts["l2_requests"] + counts["l2_bypasses"], device) / device.l2_slices,
     )
 
 
-def _asked_clocks(counts: Mapping[str, float], device: Device) -> float:
-    """Those of the units whose work the code knows, whatever is found in a cache."""
+def _requested_clocks(counts: Mapping[str, float], device: Device) -> float:
+    """Return the same for the units whose work the code determines, whatever the caches hold."""
     return max(counts[unit] for unit in ("alu", "texture", "lds")) / device.simd_engines
 
 
-def effort(paths: list[Path]) -> float:
-    """Lines and clauses that the engine will handle, roughly."""
-    return fsum(n * turns * _effort(clause) for clause, turns, n in clause_runs(paths))
+def effort(paths: list[WavefrontPath]) -> float:
+    """Estimate the lines and clauses that a simulation handles."""
+    return fsum(n * times * _effort(clause) for clause, times, n in clause_executions(paths))
 
 
 def _effort(clause: Clause) -> float:
-    return 1 + len(clause.streams) + _lines(clause)
+    lines = fsum(len(stream.line) / len(stream.cost) for stream in clause.streams)
+    return 1 + len(clause.streams) + lines
 
 
-def _lines(clause: Clause) -> float:
-    """How many lines a wavefront asks for in a clause."""
-    return fsum(len(stream.line) / len(stream.cost) for stream in clause.streams)
-
-
-def _mean_work(paths: list[Path]) -> np.ndarray:
-    """What a wavefront on ``paths`` has to do, on average: its effort, its bundles, the clocks of
-    its accesses, and the bytes of texels that it gets.
-    """
+def _mean_work(paths: list[WavefrontPath]) -> np.ndarray:
+    """Return a wavefront's mean work: effort, bundles, clocks of accesses, bytes of texels."""
     amounts = [path.amount(_work) for path in paths]
     return np.average(amounts, axis=0, weights=[len(path.wavefronts) for path in paths])
 
 
-def _wavefronts(paths: list[Path]) -> int:
+def _wavefronts(paths: list[WavefrontPath]) -> int:
     return sum(len(path.wavefronts) for path in paths)
 
 

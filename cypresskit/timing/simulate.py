@@ -1,21 +1,17 @@
 """``simulate``: how many clocks a kernel takes on a device, and why.
 
-What is asked becomes a ``Question``; ``ask`` answers it with a ``Report``. The compiled code is
-followed without data, which gives every wavefront's clauses and the cache lines of their accesses
-(``walk``); the chip runs them (``engine``), all or as much as it takes to know the pace
-(``sampling``, ``steady``). What explains a report is a function of it: ``prices.price`` and
-``limits.what_if``.
+A ``TimingRequest`` describes what is timed; ``run_request`` returns its ``Report``. The compiled
+code is traced without data, which gives every wavefront's clauses and the cache lines of their
+accesses (``tracing``). The chip runs them (``engine``), all or as many as it takes to know the pace
+(``sampling``, ``steady_state``). ``costs`` and ``limits`` explain a report.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.devices import HD5870, Device, check_device, is_whole
@@ -24,19 +20,17 @@ from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.timing import stored
-from cypresskit.timing.board import Board
-from cypresskit.timing.launch_time import LaunchTime, find_time, hit_rate, time_from_plain
-from cypresskit.timing.question import Question
-from cypresskit.timing.report import Report, bound, read_only
-from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.units.l2 import l2_clocks
-from cypresskit.timing.walk import forget_walks, keep
+from cypresskit.timing import result_cache
+from cypresskit.timing.launch_time import LaunchTime, time_from_plain
+from cypresskit.timing.report import Report
+from cypresskit.timing.sampling import time_launch
+from cypresskit.timing.timing_request import TimingRequest
+from cypresskit.timing.tracing import cache_result, clear_trace_cache
 
-MAX_VECTOR = 1 << 20  # of a vector
-KEPT_REPORTS = 64
-_reports: dict[Question, Report] = {}
-KEPT_TIMES = 16  # launches, for the same program under another name
+MAX_VECTOR = 1 << 20  # elements
+CACHED_REPORTS = 64
+_reports: dict[TimingRequest, Report] = {}
+CACHED_TIMES = 16  # for the same program under another name
 _times: dict[tuple[Any, ...], LaunchTime] = {}
 
 
@@ -57,50 +51,61 @@ def simulate(
     progress: bool = True,
     **unknown: Any,
 ) -> Report:
-    """Time a kernel on ``device``.
+    """Time a kernel on a device.
 
     Parameters
     ----------
     kernel
-        a kernel of the catalogue or its name, or one of your own (``ck.load_kernel``, its text,
-        file or program), with ``n``; or any program, assembled or compiled, with its ``launch``.
+        A GEMM kernel with its ``n``: a kernel of the catalogue or its name, or your own
+        (``ck.load_kernel``, its source, file or program). Or any program, assembled or compiled,
+        with its ``launch``.
     n, m, k
-        C is m x n, and k numbers are summed up for each of its elements; m and k are n where
-        they aren't given. For GEMM kernels alone.
+        Of a GEMM kernel: C is m x n, and k products are summed for each element. m and k are n by
+        default.
     device
-        the board, one of ``cypresskit.devices.DEVICES`` or made from one by ``replace``.
+        The board: one of ``cypresskit.devices.DEVICES``, or made from one by ``replace``.
     launch
-        ``ck.LaunchShape(program, domain, textures, constants)``, for a program alone.
+        Of any other program: ``ck.LaunchShape(program, domain, textures, constants)``.
     layout
-        how textures lie in memory, "linear" (rows) or "tiled" (8 x 8 texels).
+        How textures are arranged in memory: "linear" (by rows) or "tiled" (8 x 8 texels).
     beta
-        other than 0, C is read too.
+        If it isn't 0, C is read as well.
     count
-        products in one launch, for a packed kernel.
+        The number of products in one launch, for a packed kernel.
     flops
-        floating-point operations of the launch, for Gflop/s; 2 m n k times ``count`` for a
-        GEMM kernel.
+        Floating-point operations of the launch, for Gflop/s. 2 m n k times ``count`` for a GEMM
+        kernel by default.
     precision
-        of a program's flops, "single" (if not given), "double" or "double-double", for per
-        cent of peak. A GEMM kernel has its own.
+        Of a program's flops: "single" (the default), "double" or "double-double". A GEMM kernel has
+        its own.
     exact
-        simulate every turn of every wavefront. Else a long launch is simulated in part; its
-        report states by how much it may be off (``Report.error``: a bound for the worst of
-        thousands of launches; most are off by about a hundredth of it). Where that is more than
-        10 %, ``Report.steady`` is False. Such a launch is simulated whole all the same, if that
-        takes no more than some five seconds.
+        Whether all iterations of all wavefronts are simulated. By default, a long launch is
+        simulated in part, and its report states by how much it may be off: ``Report.error``, a
+        bound for the worst of thousands of launches; most are off by about a hundredth of it. A
+        launch with an error above 10 % is simulated whole if that takes at most about five seconds;
+        if not, ``Report.is_converged`` is False.
     progress
-        show a bar if it takes more than two seconds.
+        Whether a bar is shown if it takes more than two seconds.
 
-    Returns a ``Report``. A GEMM kernel's is kept, and given again to whoever asks for the
-    same. Raises ``TypeError`` and ``ValueError`` for arguments that make no sense, and
-    ``DataDependentError`` for a kernel whose addresses or branches depend on data.
+    Returns
+    -------
+    Report
+        That on a GEMM kernel is cached.
 
-        ck.simulate("sgemm_tn", 2048).gflops
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments that make no sense.
+    DataDependentError
+        For a kernel whose addresses or branches depend on data.
+
+    Examples
+    --------
+    >>> ck.simulate("sgemm_tn", 2048).gflops  # doctest: +SKIP
     """
     check_options("simulate", unknown, ["n", *OPTIONS])
     _checked(kernel, n, device, launch, layout, beta, flops, precision)
-    question = Question(
+    request = TimingRequest(
         kernel,  # type: ignore[arg-type]
         shape=launch,
         device=device,
@@ -112,12 +117,12 @@ def simulate(
     )
     if launch is not None:
         _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})
-        return ask(question)
-    own = resolve(kernel)  # now: its file may have changed when another board is asked about
+        return run_request(request)
+    own = resolve(kernel)  # now, since its file may change before another board is timed
     size = _size(own, device, m, n, k, count)
-    return ask(
+    return run_request(
         replace(
-            question,
+            request,
             kernel=own,
             size=size,
             beta=beta,
@@ -132,35 +137,52 @@ def simulate(
 OPTIONS = tuple(simulate.__kwdefaults__ or ())
 
 
-def ask(question: Question) -> Report:
-    """The report on what is asked. That on a GEMM kernel is kept, and given again to whoever asks
-    for the same.
-    """
-    by_kernel = question.shape is None
-    kept = _reports.get(question) if by_kernel else None  # once: another thread may drop it
-    if kept is not None:
-        return kept
-    launch = question.launch()
-    _check_shape(launch.shape, question.device)
-    _check_work(launch.code, question.name)
+def run_request(request: TimingRequest) -> Report:
+    """Return the report on a launch. That on a GEMM kernel is cached."""
+    by_kernel = request.shape is None
+    cached = _reports.get(request) if by_kernel else None  # once: another thread may drop it
+    if cached is not None:
+        return cached
+    launch = request.launch()
+    _check_shape(launch.shape, request.device)
+    _check_work(launch.code, request.name)
     lines = tuple(i.id for i in launch.code.program.body)
     code = launch.code.program, launch.code.controls, launch.code.gprs, lines
-    part = question.exact, question.policy
-    key = *code, launch.shape.domain, launch.surfaces.key, question.device, *part
+    part = request.exact, request.policy
+    key = *code, launch.shape.domain, launch.memory_layout.key, request.device, *part
     time = _times.get(key)
     if time is None:
-        find = partial(find_time, question, launch)
-        time = stored.kept("time", question, launch, find, LaunchTime.as_plain, time_from_plain)
-    keep(_times, key, time, KEPT_TIMES)
-    report = _report(question, launch, time)
-    return keep(_reports, question, report, KEPT_REPORTS) if by_kernel else report
+        compute = partial(
+            time_launch,
+            launch,
+            exact=request.exact,
+            progress=request.progress,
+            policy=request.policy,
+        )
+        wanted = "time", request, launch, compute
+        time = result_cache.load_or_compute(*wanted, LaunchTime.as_plain, time_from_plain)
+    cache_result(_times, key, time, CACHED_TIMES)
+    report = Report(
+        **vars(time),
+        kernel=request.name,
+        device=launch.device,
+        size=request.size,
+        flops=request.flops,
+        peak_gflops=launch.device.peak_gflops(request.precision),
+        registers=launch.code.gprs,
+        active_wavefronts=launch.active_wavefronts,
+        wavefronts=launch.wavefronts,
+        request=request,
+        launch=launch,
+    )
+    return cache_result(_reports, request, report, CACHED_REPORTS) if by_kernel else report
 
 
 def forget_reports() -> None:
-    """Forget what is kept of launches, which a process that sees many has no use for."""
+    """Clear the caches of launches, for processes that time many."""
     _reports.clear()
     _times.clear()
-    forget_walks()
+    clear_trace_cache()
 
 
 def _checked(
@@ -173,7 +195,7 @@ def _checked(
     flops: Any,
     precision: Any,
 ) -> None:
-    """Arguments of other types and values that make no sense."""
+    """Raise an error for arguments that make no sense."""
     if not isinstance(kernel, (str, Path, Kernel, Program, Code)):
         raise TypeError(
             f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, IL text, a"
@@ -188,7 +210,7 @@ def _checked(
             f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0"
         )
     if precision is not None:
-        device.peak_gflops(precision)  # raises ValueError for one that there isn't
+        device.peak_gflops(precision)  # raises ValueError for an unknown one
     if not isinstance(kernel, (Program, Code)) or (
         isinstance(kernel, Program) and launch is None and n is not None
     ):
@@ -210,7 +232,7 @@ def _checked(
 
 
 def _check_left_out(given: dict[str, object]) -> None:
-    """``ValueError`` for arguments of a GEMM kernel that are given beside a program's launch."""
+    """Raise ``ValueError`` for arguments of a GEMM kernel in addition to a program's launch."""
     left_out = {"n": None, "m": None, "k": None, "count": 1, "beta": 0}
     extra = [f"{name} = {value!r}" for name, value in given.items() if value != left_out[name]]
     if extra:
@@ -221,7 +243,7 @@ def _check_left_out(given: dict[str, object]) -> None:
 
 
 def _check_shape(shape: LaunchShape, device: Device) -> None:
-    """``ValueError`` for a texture that the device can't have, or without work-items."""
+    """Raise ``ValueError`` for an empty domain, or a texture that is too large for the device."""
     most = device.texture_side
     if not shape.wavefronts:
         raise ValueError(f"{shape.program.name}: the domain {shape.domain} is empty")
@@ -233,7 +255,7 @@ def _check_shape(shape: LaunchShape, device: Device) -> None:
 
 
 def _check_work(code: Code, name: str) -> None:
-    """``ValueError`` for code in which nothing is left to be timed."""
+    """Raise ``ValueError`` for code that neither computes nor accesses anything."""
     if not any(control.operations or control.accesses for control in code.controls):
         raise ValueError(
             f"{name}: there is nothing to time, since nothing that it computes or fetches is"
@@ -244,8 +266,8 @@ def _check_work(code: Code, name: str) -> None:
 def _size(
     kernel: Kernel, device: Device, m: Any, n: Any, k: Any, count: Any
 ) -> tuple[int, int, int]:
-    """m, n and k: a matrix has at most as many rows or columns as the widest texture has numbers in
-    a row.
+    """Return m, n and k, checked. A row or column has at most as many elements as a row of the
+    largest texture.
     """
     if n is None:
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
@@ -258,63 +280,3 @@ def _size(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
         )
     return int(size[0]), int(size[1]), int(size[2])
-
-
-def _report(question: Question, launch: TimedLaunch, time: LaunchTime) -> Report:
-    """The report on a launch that takes so long."""
-    device = launch.device
-    active = launch.active
-    wavefronts = launch.shape.wavefronts
-    clocks, counts = time.clocks, time.counts
-    busy = busy_shares(counts, clocks, device)
-    occupied = time.lived_seen / (time.clocks_seen * device.simd_engines * active)
-    rounds = wavefronts / (active * device.simd_engines)
-    # Where nobody asks a cache, its hits are said to be none.
-    levels = ("l1", "l2")
-    hits = {level.upper(): float(np.nan_to_num(hit_rate(counts, level))) for level in levels}
-    # A report may be given again, so nobody may change it: its tables are read-only.
-    return Report(
-        kernel=question.name,
-        device=device,
-        size=question.size,
-        clocks=clocks,
-        seconds=clocks / (device.clock_ghz * 1e9) + device.launch_overhead_us * 1e-6,
-        flops=question.flops,
-        peak_gflops=device.peak_gflops(question.precision),
-        bound=bound(busy, occupied, rounds, time.channels),
-        registers=launch.code.gprs,
-        active=active,
-        wavefronts=wavefronts,
-        simulated=time.share,
-        busy=read_only(busy),
-        hits=read_only(hits),
-        bytes=read_only(bytes_moved(counts, device)),
-        error=time.error,
-        lived=time.lived,
-        use=time.use,
-        events=time.events,
-        question=question,
-        launch=launch,
-        seen=time.seen,
-    )
-
-
-def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:
-    """The share of the time, 0 to 1, in which each unit is busy, on average over its copies."""
-    engines = clocks * device.simd_engines
-    busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    through = l2_clocks(counts["l2_asked"] + counts["l2_passed"], device)
-    busy["L2"] = through / (clocks * device.l2_slices)
-    channel_clocks = clocks * device.memory_channels
-    busy["DRAM"] = counts["dram"] / channel_clocks
-    busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
-    return busy
-
-
-def bytes_moved(counts: Mapping[str, float], device: Board) -> dict[str, float]:
-    """Bytes that L1, L2 and DRAM gave, and bytes written."""
-    read = device.dram_lines * (counts["l2_missed"] + counts["l2_passed"])
-    lines = {"L2": counts["l2_asked"], "DRAM": read, "written": counts["written"]}
-    return {"L1": counts["delivered"]} | {
-        level: count * device.line_bytes for level, count in lines.items()
-    }

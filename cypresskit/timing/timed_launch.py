@@ -9,27 +9,43 @@ import numpy as np
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.timing.surfaces import Surfaces
-from cypresskit.timing.walk import walk
-from cypresskit.timing.work import Path
+from cypresskit.timing.memory_layout import MemoryLayout
+from cypresskit.timing.tracing import trace_wavefronts
+from cypresskit.timing.work import WavefrontPath
 
-MANY = 4096  # wavefronts that show the work of a launch, if it has more
-GOLDEN = (math.sqrt(5) - 1) / 2  # whose multiples fall in step with no row of workgroups
+MAX_SPREAD = 4096  # wavefronts that stand for a larger launch
+GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples fall in step with no row of workgroups
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Paths that show the work of a launch: each of their wavefronts stands for ``times`` as
-    many.
+    """Wavefronts that stand for a launch.
+
+    Attributes
+    ----------
+    paths
+        Their paths.
+    times
+        How many wavefronts of the launch each of them stands for.
     """
 
-    paths: list[Path]
+    paths: list[WavefrontPath]
     times: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class TimedLaunch:
-    """What was timed: compiled code, its ``shape``, the board and the textures' layout."""
+    """A launch on a board.
+
+    Attributes
+    ----------
+    code
+        The compiled kernel.
+    shape, layout
+        Its launch, and how textures are arranged in memory ("linear" or "tiled").
+    device
+        The board.
+    """
 
     code: Code
     shape: LaunchShape
@@ -37,24 +53,23 @@ class TimedLaunch:
     layout: str
 
     @property
-    def active(self) -> int:
+    def active_wavefronts(self) -> int:
         """Wavefronts that share a SIMD engine."""
-        return self.active_with(self.code.gprs)
+        return self.occupancy_with(self.code.gprs)
 
-    def active_with(self, registers: int) -> int:
-        """Wavefronts that share a SIMD engine if a work-item has so many registers."""
-        lds = self.shape.program.lds_bytes
-        return self.device.active_wavefronts(registers, lds, self.group)
+    def occupancy_with(self, registers: int) -> int:
+        """Return how many wavefronts would share a SIMD engine with this number of registers per
+        work-item.
+        """
+        shape = self.shape
+        return self.device.active_wavefronts(
+            registers, shape.program.lds_bytes, shape.group_wavefronts
+        )
 
     @property
-    def round(self) -> int:
-        """Wavefronts that the chip holds at a time."""
-        return self.active * self.device.simd_engines
-
-    @property
-    def group(self) -> int:
-        """Wavefronts of a workgroup."""
-        return self.shape.group_wavefronts
+    def round_size(self) -> int:
+        """Wavefronts that the chip holds at once."""
+        return self.active_wavefronts * self.device.simd_engines
 
     @property
     def wavefronts(self) -> int:
@@ -62,25 +77,26 @@ class TimedLaunch:
         return self.shape.wavefronts
 
     @cached_property
-    def surfaces(self) -> Surfaces:
+    def memory_layout(self) -> MemoryLayout:
         """Its memory."""
-        return Surfaces(self.shape, self.device.geometry, self.layout)
+        return MemoryLayout(self.shape, self.device.geometry, self.layout)
 
-    def walk(self, count: int) -> list[Path]:
-        """The paths of the first ``count`` wavefronts."""
-        return self.walk_some(np.arange(count))
+    def trace(self, count: int) -> list[WavefrontPath]:
+        """Return the paths of the first ``count`` wavefronts."""
+        return self.trace_some(np.arange(count))
 
-    def walk_some(self, numbers: np.ndarray) -> list[Path]:
-        """The paths of the wavefronts of these ``numbers``, which rise."""
-        return walk(self.code, self.surfaces, numbers)
+    def trace_some(self, numbers: np.ndarray) -> list[WavefrontPath]:
+        """Return the paths of the wavefronts with these numbers, in ascending order."""
+        return trace_wavefronts(self.code, self.memory_layout, numbers)
 
-    def walk_spread(self) -> "Spread":
-        """The paths of all wavefronts or, if they are more than ``MANY``, of so many from all over
-        the launch.
+    def trace_spread(self) -> Spread:
+        """Return the paths of all wavefronts; of a large launch, of ``MAX_SPREAD`` from all over
+        it.
         """
         total = self.wavefronts
-        if total <= MANY:
-            return Spread(self.walk(total))
-        parts = np.arange(MANY)
-        numbers = np.unique((parts + parts * GOLDEN % 1) * total / MANY // 1).astype(np.int64)
-        return Spread(self.walk_some(numbers), total / len(numbers))
+        if total <= MAX_SPREAD:
+            return Spread(self.trace(total))
+        parts = np.arange(MAX_SPREAD)
+        positions = (parts + parts * GOLDEN % 1) * total / MAX_SPREAD // 1
+        numbers = np.unique(positions).astype(np.int64)
+        return Spread(self.trace_some(numbers), total / len(numbers))

@@ -1,14 +1,12 @@
-"""The timing engine's input: per wavefront a list of clauses, and for every fetch the cache lines
-it touches.
+"""The input of the chip simulation: what each wavefront does, clause by clause.
 
-A ``Path`` is a set of wavefronts that take the same way through a kernel: segments of clauses, each
-repeated so many times. A ``Stream`` has, for one fetch (or one LDS access list) and all wavefronts
-of its path, the lines that each wavefront touches and when: the texture unit takes the wavefront's
-16 quads one after another and needs for each as many clocks as its fullest bank has different words
-(``quad_clocks``). In a repeated segment the pattern comes back every ``phases`` turns, ``step``
-lines further.
+A ``WavefrontPath`` is a set of wavefronts that run the same clauses, as segments that each repeat a
+list of clauses. A clause's accesses to memory are ``Stream``s: for each wavefront, the cache lines
+that it requests and when. The texture unit takes the 16 quads of a wavefront one after another,
+each for as many clocks as different words are requested from its busiest bank (``quad_clocks``). In
+a repeated segment, the same pattern recurs every ``phases`` iterations, ``step`` lines further on.
 
-``pack`` turns paths into flat arrays for the compiled engine. Data values are not modelled.
+``pack`` turns paths into flat arrays for native code. Data values aren't modeled.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,38 +18,51 @@ import numpy as np
 from cypresskit.timing.native import native, part
 
 ALU, TEX, WRITE, BARRIER = range(4)
-BANK_SHIFT = 4  # a bank of L1 gives a word of 2**4 bytes a clock
+BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
 
 
 def _row(*fields: str) -> np.dtype:
-    """The type of a table's row: 64 bits for each field."""
+    """Return the type of a table's row: 64 bits for each field."""
     return np.dtype([(field, np.int64) for field in fields])
 
 
-# The rows of Packed's tables. ``first`` to ``end`` are rows of another: a clause's streams, a
-# segment's clauses, a pattern's lines; a stream's ``first`` is its first entry.
+# Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, a
+# segment's clauses, or a pattern's lines; a stream's ``first`` is its first entry.
 CLAUSE = _row("kind", "bundles", "first", "end", "pause")
-SEGMENT = _row("first", "end", "turns")
+SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
-ENTRY = _row("pattern", "moved")  # moved by so many lines
-PATTERN = _row("first", "end", "cost", "asked", "delivered")
+ENTRY = _row("pattern", "moved")  # by a number of lines
+PATTERN = _row("first", "end", "cost", "requests", "delivered")
 LINE = _row("line", "offset")
-AMOUNT = _row("cost", "asked", "delivered")  # of an entry of a stream
+AMOUNT = _row("cost", "requests", "delivered")  # of an entry of a stream
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Lines of one fetch, LDS operation or store: entry ``w * phases + p`` belongs to the path's
-    wavefront ``w`` in turns p, p + phases, ...
+    """What one fetch, LDS operation or store requests.
 
-    ``amounts`` (wavefronts * phases rows of AMOUNT): the ``cost`` in clocks of the unit, for how
-    many lines it ``asked``, each once for a quad, and the bytes of texels ``delivered`` to its
-    work-items; ``ptr`` its bounds in ``line`` (line numbers) and ``offset`` (clock at which the
-    line is first asked for); ``uncached`` accesses go past both caches. ``whole``: this stream
-    before the lines that another stream of the same clause or combined store asks for were dropped;
-    None if none were.
+    Entry ``w * phases + p`` is for wavefront ``w`` of the path, in iterations p, p + phases, ...
+
+    Attributes
+    ----------
+    amounts
+        A row of AMOUNT for each entry: ``cost`` in clocks of the unit; ``requests``, lines counted
+        once per quad; and ``delivered``, bytes of texels.
+    ptr
+        The bounds of each entry's lines in ``line`` and ``offset``.
+    line
+        Numbers of the lines.
+    offset
+        Clocks from the beginning of the access to the first request of each line.
+    phases, step
+        The pattern recurs every ``phases`` iterations, ``step`` lines further on.
+    uncached
+        Whether both caches are bypassed.
+    whole
+        This stream before lines were dropped that another stream of its clause, or of combined
+        stores, requests as well; None if none were.
     """
 
     amounts: np.ndarray
@@ -65,32 +76,41 @@ class Stream:
 
     @property
     def cost(self) -> np.ndarray:
-        """The clocks of the unit, for each entry."""
+        """Clocks of the unit, for each entry."""
         clocks: np.ndarray = self.amounts["cost"]
         return clocks
 
     @property
     def delivered(self) -> np.ndarray:
-        """The bytes of texels, for each entry."""
+        """Bytes of texels, for each entry."""
         texels: np.ndarray = self.amounts["delivered"]
         return texels
 
-    def total(self, amount: np.ndarray, turns: int) -> float:
-        """The sum, over all wavefronts and so many ``turns``, of an ``amount`` for each entry."""
-        whole, remainder = divmod(turns, self.phases)
+    def total(self, amount: np.ndarray, iterations: int) -> float:
+        """Sum an ``amount`` per entry over all wavefronts and iterations."""
+        whole, remainder = divmod(iterations, self.phases)
         times = whole + (np.arange(self.phases) < remainder)
         return float((amount.reshape(-1, self.phases) @ times).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Clause:
-    """ALU with its ``bundles`` and one of the ``streams`` for each LDS operation; TEX or WRITE
-    with one per fetch or store; BARRIER, where a workgroup's wavefronts wait for each other.
+    """A clause of one or more wavefronts.
 
-    Where it comes from: bundles ``first``, ``first`` + 1, ... of ``Code.controls[control]``, and
-    for each stream its instruction, an index into ``Program.body`` (``sources``). The engine needs
-    none of that. A wavefront pauses for so many clocks after it: what a warp waits for its own
-    results.
+    Attributes
+    ----------
+    kind
+        ALU, TEX, WRITE; or BARRIER, at which the wavefronts of a workgroup wait for each other.
+    bundles
+        The number of bundles of an ALU clause.
+    streams
+        One for each LDS operation, fetch or store.
+    control, first
+        The code that it comes from: ``Code.controls[control]``, from bundle ``first`` on.
+    sources
+        For each stream the index of its instruction in ``Program.body``.
+    pause
+        Clocks before the wavefront's next clause: a warp's wait for its own results.
     """
 
     kind: int
@@ -103,59 +123,85 @@ class Clause:
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """``wavefronts`` (numbers in dispatch order) that run ``segments``: pairs of clauses and how
-    often they repeat.
+class WavefrontPath:
+    """Wavefronts that run the same clauses.
+
+    Attributes
+    ----------
+    wavefronts
+        Their numbers in dispatch order.
+    segments
+        Pairs of clauses and the number of iterations.
     """
 
     wavefronts: np.ndarray
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
 
     def amount(self, measure: Callable[[Clause], Any]) -> Any:
-        """The sum of ``measure`` over all clauses that a wavefront runs."""
-        return sum(turns * measure(clause) for body, turns in self.segments for clause in body)
+        """Sum ``measure`` over all clauses that a wavefront runs."""
+        return sum(
+            iterations * measure(clause) for body, iterations in self.segments for clause in body
+        )
 
 
-def clause_runs(paths: Iterable[Path]) -> Iterator[tuple[Clause, int, int]]:
-    """Each clause of ``paths``, with its turns and the number of wavefronts that take them."""
+def clause_executions(paths: Iterable[WavefrontPath]) -> Iterator[tuple[Clause, int, int]]:
+    """Yield each clause of ``paths``, with its iterations and the number of wavefronts."""
     for path in paths:
-        for body, turns in path.segments:
+        for body, iterations in path.segments:
             for clause in body:
-                yield clause, turns, len(path.wavefronts)
+                yield clause, iterations, len(path.wavefronts)
 
 
 class Packed(NamedTuple):
-    """Paths as flat arrays; see ``pack``."""
+    """Paths as flat arrays.
 
-    clauses: np.ndarray  # rows of CLAUSE, and so on
+    Attributes
+    ----------
+    clauses, segments, streams, entries, patterns, lines
+        Tables with rows of CLAUSE, SEGMENT and so on.
+    paths
+        The first segment of each path, and the end.
+    path, member
+        For each wavefront its path, and its number within the path.
+    group_wavefronts
+        Wavefronts per workgroup.
+    """
+
+    clauses: np.ndarray
     segments: np.ndarray
-    paths: np.ndarray  # first segment of each path, and the end
-    path: np.ndarray  # of each wavefront
-    member: np.ndarray  # its number within the path
+    paths: np.ndarray
+    path: np.ndarray
+    member: np.ndarray
     streams: np.ndarray
     entries: np.ndarray
     patterns: np.ndarray
     lines: np.ndarray
-    group: int = 1
+    group_wavefronts: int = 1
 
     @property
     def clauses_run(self) -> np.ndarray:
-        """The number of clauses that a wavefront of each path runs, repeats counted."""
-        clauses = self.clauses_a_turn * self.segments["turns"]
+        """For each path, the clauses that a wavefront runs, repeats counted."""
+        clauses = self.clauses_per_iteration * self.segments["iterations"]
         return np.diff(np.concatenate(([0], np.cumsum(clauses)))[self.paths])
 
     @property
-    def clauses_a_turn(self) -> np.ndarray:
-        """The number of clauses in one turn of each segment. Barriers don't count: nothing works on
-        them, and the engine's log (``units.sequencer.note_clause``) has no row for them.
+    def clauses_per_iteration(self) -> np.ndarray:
+        """For each segment, the clauses in one iteration, without barriers: no unit runs these, and
+        they aren't logged.
         """
         counted = np.concatenate(([0], np.cumsum(self.clauses["kind"] != BARRIER)))
         return counted[self.segments["end"]] - counted[self.segments["first"]]
 
 
-def pack(paths: list[Path], group: int = 1) -> Packed:
-    """Paths that together have every wavefront from 0 up once; ``group`` wavefronts make a
-    workgroup.
+def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
+    """Turn paths into flat arrays.
+
+    Parameters
+    ----------
+    paths
+        They have each wavefront from 0 on exactly once.
+    group_wavefronts
+        Wavefronts per workgroup.
     """
     clauses: list[tuple[int, ...]] = []
     streams: list[Stream] = []
@@ -170,9 +216,9 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
                 clauses.append((clause.kind, clause.bundles, first, end, clause.pause))
                 streams += clause.streams
         bounds.append(len(segments))
-    everyone = np.concatenate([path.wavefronts for path in paths])
-    total = len(everyone)
-    if not np.array_equal(np.sort(everyone), np.arange(total)):
+    numbers = np.concatenate([path.wavefronts for path in paths])
+    total = len(numbers)
+    if not np.array_equal(np.sort(numbers), np.arange(total)):
         raise ValueError("the paths don't have every wavefront once")
     path_of, member = np.zeros(total, np.int32), np.zeros(total, np.int32)
     for number, path in enumerate(paths):
@@ -188,14 +234,15 @@ def pack(paths: list[Path], group: int = 1) -> Packed:
         member,
         np.array(rows, STREAM),
         *_shared_patterns(streams),
-        group,
+        group_wavefronts,
     )
 
 
 def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """``Packed.entries``, ``patterns`` and ``lines``. Most wavefronts ask for the same lines as the
-    one before, some lines further: they share a pattern, so that all patterns stay in the host's
-    caches.
+    """Return ``entries``, ``patterns`` and ``lines`` of ``Packed``.
+
+    Most wavefronts request the same lines as the one before, moved by some lines. They share a
+    pattern, so that all patterns fit into the host's caches.
     """
     entries = np.zeros(sum(len(s.amounts) for s in streams), ENTRY)
     patterns, lines = [np.zeros(0, PATTERN)], [np.zeros(0, LINE)]
@@ -204,7 +251,7 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
     for stream in streams:
         end = first + len(stream.amounts)
         found = np.zeros(end - first, PATTERN)
-        asked = np.zeros(len(stream.line), LINE)
+        touched = np.zeros(len(stream.line), LINE)
         sizes = np.zeros(2, np.int64)
         bounds, numbers, offsets = (
             np.ascontiguousarray(part, np.int64)
@@ -219,15 +266,15 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
             sizes,
             entries[first:end],
             found,
-            asked,
+            touched,
         )
-        # Copies, or the streams' patterns would take as much memory as if nothing was shared.
-        found, asked = found[: sizes[0]].copy(), asked[: sizes[1]].copy()
+        # Copies, since views would keep the memory of the patterns that aren't used.
+        found, touched = found[: sizes[0]].copy(), touched[: sizes[1]].copy()
         entries["pattern"][first:end] += totals[0]
         for bound in ("first", "end"):
             found[bound] += totals[1]
         patterns.append(found)
-        lines.append(asked)
+        lines.append(touched)
         totals += sizes
         first = end
     return entries, np.concatenate(patterns), np.concatenate(lines)
@@ -235,9 +282,10 @@ def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.
 
 @native
 def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, lines):
-    """Fill the last three arrays with the entries of a stream, their patterns and the patterns'
-    lines; ``sizes`` says how many of the latter two there are. An entry takes the pattern of its
-    phase in the wavefront before, or a new one.
+    """Fill the last three arrays: the entries of a stream, their patterns, and the patterns' lines.
+
+    ``sizes`` gets the numbers of patterns and lines. An entry takes the pattern of its phase in the
+    wavefront before if it fits, or a new one.
     """
     for n in range(len(amounts)):
         first = ptr[n]
@@ -249,7 +297,7 @@ def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns,
             same = patterns[pattern].end - patterns[pattern].first == count
         if same:
             same &= patterns[pattern].cost == amounts[n].cost
-            same &= patterns[pattern].asked == amounts[n].asked
+            same &= patterns[pattern].requests == amounts[n].requests
             same &= patterns[pattern].delivered == amounts[n].delivered
             for p in range(count):
                 known = patterns[pattern].first + p
@@ -264,14 +312,14 @@ def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns,
                 sizes[1] += 1
             patterns[pattern].end = sizes[1]
             patterns[pattern].cost = amounts[n].cost
-            patterns[pattern].asked = amounts[n].asked
+            patterns[pattern].requests = amounts[n].requests
             patterns[pattern].delivered = amounts[n].delivered
             sizes[0] += 1
         entries[n].pattern = pattern
         entries[n].moved = base
 
 
-def stream(
+def address_stream(
     addresses: np.ndarray,
     active: np.ndarray | None = None,
     *,
@@ -283,29 +331,40 @@ def stream(
     phases: int = 1,
     **more,
 ) -> Stream:
-    """The stream of byte ``addresses``, int64 of shape (entries, 64) in quad order: work-items 4q
-    to 4q+3 are a quad.
+    """Return the stream of accesses to bytes.
 
-    ``merge`` lists a line once per fetch, as an L1 would ask for it; ``base`` is added to line
-    numbers; ``phases``, ``step`` and ``uncached`` as in ``Stream``.
+    Parameters
+    ----------
+    addresses
+        int64 of shape (entries, 64): work-items 4 q to 4 q + 3 are a quad.
+    active
+        Mask of the work-items that take part. All, by default.
+    line_bytes, quads_per_clock, banks
+        As in ``Device``.
+    merge
+        Whether a line is requested once per fetch, as by an L1, and not once per quad.
+    base
+        Is added to line numbers.
+    phases, **more
+        As in ``Stream``.
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
-    cost, asked = np.zeros((2, entries), np.int32)
+    cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     how = line_bytes.bit_length() - 1, banks, quads_per_clock, merge, phases
-    _find_lines(np.ascontiguousarray(addresses), on, *how, cost, asked, ptr, line, offset)
-    amounts = of_cost(cost)
-    amounts["asked"] = asked
-    # Copies, not views: a view would keep 64 places for each entry.
+    _find_lines(np.ascontiguousarray(addresses), on, *how, cost, requests, ptr, line, offset)
+    amounts = cost_amounts(cost)
+    amounts["requests"] = requests
+    # Copies, since a view would keep the memory of 64 lines for each entry.
     lines = line[: ptr[-1]] + base
     offsets = offset[: ptr[-1]].copy()
     return Stream(amounts, ptr, lines, offsets, phases, **more)
 
 
-def joined(parts: list[Stream]) -> Stream:
-    """One stream of the wavefronts of several, in their order."""
+def concatenate(parts: list[Stream]) -> Stream:
+    """Join streams of the same access by different wavefronts, in their order."""
     if len(parts) == 1:
         return parts[0]
     starts = np.cumsum([0, *(part.ptr[-1] for part in parts)])
@@ -318,17 +377,17 @@ def joined(parts: list[Stream]) -> Stream:
     return replace(parts[0], amounts=amounts, ptr=ptr, line=line, offset=offset)
 
 
-def of_cost(clocks: np.ndarray) -> np.ndarray:
-    """The amounts of entries that take so many clocks of a unit, and nothing else."""
+def cost_amounts(clocks: np.ndarray) -> np.ndarray:
+    """Return the amounts of entries that only occupy their unit, for these ``clocks``."""
     amounts = np.zeros(len(clocks), AMOUNT)
     amounts["cost"] = clocks
     return amounts
 
 
-def fetched_together(streams: Iterable[Stream]) -> tuple[Stream, ...]:
-    """The streams of a TEX clause. A line that an earlier fetch of the clause has asked for is
-    dropped from later ones' lists: data come back in order, so that it has arrived before theirs
-    can.
+def merge_fetches(streams: Iterable[Stream]) -> tuple[Stream, ...]:
+    """Drop the lines that an earlier fetch of the same TEX clause requests.
+
+    Data return in order, so these lines arrive before the later fetch's data can be delivered.
     """
     kept: list[Stream] = []
     for whole in streams:
@@ -345,10 +404,11 @@ def fetched_together(streams: Iterable[Stream]) -> tuple[Stream, ...]:
     return tuple(kept)
 
 
-def combined_stores(clauses: list[Clause]) -> list[Clause]:
-    """Clauses with their stores as the write-combining buffer sends them: stores with nothing but
-    ALU clauses between them leave together after the last one, each line once and in the order of
-    addresses.
+def combine_stores(clauses: list[Clause]) -> list[Clause]:
+    """Combine stores as the write-combining buffer does.
+
+    Stores with only ALU clauses between them leave together after the last one: each line once, in
+    the order of addresses.
     """
     result = list(clauses)
     waiting: list[int] = []
@@ -377,12 +437,12 @@ def combined_stores(clauses: list[Clause]) -> list[Clause]:
 
 
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
-    """All lines of the streams per entry, sorted and once."""
+    """Return the different lines of the streams, sorted, for each entry: bounds and lines."""
     entries = len(streams[0].cost)
     if all((np.diff(s.ptr) == s.ptr[1]).all() for s in streams):
         table = np.hstack([s.line.reshape(entries, -1) for s in streams])
         table, first = table - table[:, :1], table[:, :1]
-        if (table == table[0]).all():  # the same of all, moved
+        if (table == table[0]).all():  # all entries are alike, moved
             pattern = np.unique(table[0])
             return np.arange(entries + 1, dtype=np.int64) * len(pattern), (first + pattern).ravel()
     numbers = np.arange(entries, dtype=np.int64)
@@ -407,7 +467,7 @@ def _without(stream: Stream, before: Stream):
 
 @native
 def _drop_known(keep, ptr, line, before_ptr, before_line):
-    """Clear ``keep`` of the lines that the same entry of ``before`` has."""
+    """Clear ``keep`` for lines that the same entry of the stream before requests."""
     for e in range(len(ptr) - 1):
         for p in range(ptr[e], ptr[e + 1]):
             for q in range(before_ptr[e], before_ptr[e + 1]):
@@ -418,11 +478,23 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 
 @native
 def _find_lines(
-    addresses, active, shift, banks, quads_per_clock, merge, phases, cost, asked, ptr, line, offset
+    addresses,
+    active,
+    shift,
+    banks,
+    quads_per_clock,
+    merge,
+    phases,
+    cost,
+    requests,
+    ptr,
+    line,
+    offset,
 ):
-    """Fill the last five arrays, for each entry: its clocks, the lines that its quads ask for, the
-    bounds of its lines in ``line``, these lines, and when. Lines of the wavefront before, moved by
-    whole lines, are copied.
+    """Fill the last five arrays: for each entry its clocks, the lines counted once per quad, and
+    the bounds of its lines; the lines; and their offsets in clocks.
+
+    If a wavefront requests the lines of the one before, moved by whole lines, these are copied.
     """
     entries, items = addresses.shape
     for e in range(entries):
@@ -439,7 +511,7 @@ def _find_lines(
             )
         if same:
             cost[e] = cost[before]
-            asked[e] = asked[before]
+            requests[e] = requests[before]
             ptr[e + 1] = n + ptr[before + 1] - ptr[before]
             for p in range(ptr[before], ptr[before + 1]):
                 line[n] = line[p] + moved
@@ -457,7 +529,7 @@ def _find_lines(
                 for j in range(quad, i):
                     if active[e, j] and addresses[e, j] >> shift == number:
                         first_of_quad = False
-                asked[e] += first_of_quad
+                requests[e] += first_of_quad
                 for j in range(n - 1, oldest - 1, -1):
                     if line[j] == number:
                         known = True
@@ -473,17 +545,15 @@ def _find_lines(
 
 @native
 def quad_clocks(addresses, active, banks):
-    """Clocks that L1 needs for a quad: as many as its fullest bank has different words of 16 bytes
-    to give.
+    """Return the clocks of L1 for a quad: the different words of 16 bytes that are requested from
+    its busiest bank.
     """
     return busiest_bank(addresses, active, BANK_SHIFT, banks)
 
 
 @part
 def busiest_bank(addresses, active, word_shift, banks):
-    """The number of different words that the busiest bank has to give. One that several ask for
-    counts once.
-    """
+    """Return the number of different words that are requested from the busiest bank."""
     most = 0
     for i in range(len(addresses)):
         words = 0

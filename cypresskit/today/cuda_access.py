@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.timing.work import Stream, of_cost
+from cypresskit.timing.work import Stream, cost_amounts
 from cypresskit.today.cuda_trace import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
@@ -106,7 +106,7 @@ class WarpAccess:
             steps = [event.step * unroll * phases for event in self.events]
         found = [self._asked(phase * unroll, on, asked) for phase in range(phases)]
         costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
-        amounts = of_cost(np.ceil(SCHEDULERS * costs).astype(np.int32))
+        amounts = cost_amounts(np.ceil(SCHEDULERS * costs).astype(np.int32))
         none = np.zeros(0, np.int64)
         if shared:
             return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
@@ -116,7 +116,7 @@ class WarpAccess:
         for phase, (_, sectors, bounds) in enumerate(found):
             begin = np.repeat(ptr[phase:-1:phases] - bounds[:-1], np.diff(bounds))
             line[begin + np.arange(len(sectors))] = sectors
-        amounts["asked"] = counts
+        amounts["requests"] = counts
         amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
         within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
         offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)

@@ -25,9 +25,7 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il.errors import shortened
-from cypresskit.timing.launch_time import use_of
-from cypresskit.timing.report import bound, read_only
-from cypresskit.timing.simulate import bytes_moved
+from cypresskit.timing.launch_time import bound, bytes_moved, read_only, use_of
 from cypresskit.today.cuda_code import Loop, generic, nearest, places_of, read_listing
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
 from cypresskit.today.cuda_foreign import refusal
@@ -258,7 +256,7 @@ class _Timing:
         busy = {unit: min(amount / clocks, 1.0) for unit, amount in amounts.items()}
         warps = timed.together * -(-self.threads // WARP)  # of a multiprocessor
         slots = warps * timed.board.simd_engines
-        occupied = longest.out.lived / (longest.out.end_clock * slots)
+        occupied = longest.out.resident_clocks / (longest.out.end_clock * slots)
         rounds = count_busy(totals, launch) / (timed.together * board.simd_engines)
         scale = board.simd_engines / timed.board.simd_engines
         item = max((size for kind, _, size, _ in totals.amounts if kind in FLOPS), default=4)
@@ -269,18 +267,19 @@ class _Timing:
             kernel=launch.name,
             device=board,
             clocks=clocks,
-            seconds=clocks / (1e9 * board.clock_ghz) + 1e-6 * board.launch_overhead_us,
             flops=float(totals.flops),
             peak_gflops=board.peak_gflops(item),
             bound=bound(busy, occupied, rounds, wavefront="warp"),
             registers=max(part.timed.loop.registers for part in parts),
-            active=warps,
+            active_wavefronts=warps,
             wavefronts=math.prod(launch.grid) * warps // timed.together,
             simulated=min(1.0, 1 / max(longest.runs, 1e-9)),
             busy=read_only(busy),
             hits=read_only(_hits(parts)),
             bytes=read_only(_bytes_read(parts, scale) | {"written": totals.bytes("store")}),
-            lived=sum(part.out.lived * part.runs for part in parts) * scale / SCHEDULERS,
+            resident_clocks=sum(part.out.resident_clocks * part.runs for part in parts)
+            * scale
+            / SCHEDULERS,
             events=events,
             use=replace(
                 use,
@@ -312,7 +311,7 @@ def _hits(parts: tuple[Ran, ...]) -> dict[str, float]:
     for part in parts:
         counts.update({name: part.runs * n for name, n in part.out.counts.items()})
     return {
-        name.upper(): 1 - counts[f"{name}_missed"] / max(counts[f"{name}_asked"], 1e-9)
+        name.upper(): 1 - counts[f"{name}_misses"] / max(counts[f"{name}_requests"], 1e-9)
         for name in ("l1", "l2")
     }
 

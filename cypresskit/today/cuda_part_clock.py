@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.simulate import busy_shares
-from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Path, Stream, pack
+from cypresskit.timing.launch_time import busy_shares
+from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Stream, WavefrontPath, pack
 from cypresskit.today.cuda_access import Asked, WarpAccess
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop
 from cypresskit.today.cuda_count import FLOPS
@@ -143,7 +143,7 @@ class TimedPart:
 
     def _run(self, clauses: tuple[Clause, ...], turns: int, blocks: int) -> Outcome:
         warps = -(-self.group // WARP)
-        path = Path(np.arange(blocks * warps), ((clauses, turns),))
+        path = WavefrontPath(np.arange(blocks * warps), ((clauses, turns),))
         return run(pack([path], warps), self.board.in_quarters, self.together * warps)
 
 

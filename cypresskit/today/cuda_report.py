@@ -87,7 +87,7 @@ class CudaReport(ChipReport):
         of its workgroup, and for its turn on a scheduler.
         """
         found: dict[str, float] = defaultdict(float)
-        whole = sum(ran.out.lived * ran.runs for ran in self.parts)
+        whole = sum(ran.out.resident_clocks * ran.runs for ran in self.parts)
         for ran in self.parts:
             clauses, _ = ran.timed.clauses(ran.timed.part.of_blocks(1, ran.timed.group))
             for clause, waited in zip(clauses, ran.out.ledger.waited.tolist()):

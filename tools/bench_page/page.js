@@ -3,7 +3,8 @@
 // @ts-expect-error: the site has it beside this file
 import widget from "./workbench.js"
 
-const LONGEST = 200_000 // characters of a kernel in an address
+const LONGEST = 200_000 // bytes of a kernel in an address
+const WATCH_MS = 500 // between two looks at the worker
 const begin = JSON.parse(document.getElementById("begin").textContent)
 const asked = new URLSearchParams(location.search).get("step")
 const step = Object.hasOwn(begin.steps, asked ?? "") ? asked : begin.first
@@ -75,93 +76,116 @@ function attempt(act) {
   }
 }
 
-/** The workbench, and its worker. */
+/** The workbench and its worker. */
 class Bench {
   constructor() {
-    this.text = "" // on the page
-    this.sent = "" // that the worker was given last
-    this.busy = 0 // messages that it hasn't dealt with
-    this.loaded = 0
-    this.heard = new Map()
-    this.stop = () => {}
+    this.text = "" // in the editor
+    this.sent = "" // what the worker got last
+    this.files = undefined // the reader's files, as the worker had them last
+    this.loaded = 0 // bytes
+    this.shown = false
+    this.listeners = new Set()
     element("bench").addEventListener("input", ({target}) => {
       if (!(target instanceof HTMLTextAreaElement)) return
       this.text = target.value
       draft.set(this.text)
     })
-    setInterval(() => this.watch(), 1000)
+    setInterval(() => this.watch(), WATCH_MS)
   }
 
-  /** Begin a worker, with a text that it puts into the file; it doesn't try an endless one. */
-  start(text, endless = "") {
+  /** Start a worker that puts these texts into the kernel's file, one after another. It doesn't
+   * check one that equals `endless`. */
+  start(texts, endless = "") {
+    this.worker?.terminate()
     this.worker = new Worker("worker.js", {type: "module"})
-    this.worker.onmessage = ({data}) => this.hear(data)
+    this.worker.onmessage = ({data}) => this.receive(data)
     this.worker.onerror = () => this.fail("its worker can't start")
-    this.busy = 0
-    this.worker.postMessage({type: "begin", key: begin.key})
-    this.ask({type: "open", step, text, endless})
+    this.opened = false
+    this.pending = 0 // messages that the worker hasn't finished
+    this.newer = undefined // the edit that waits for the worker, and since when
+    this.worker.postMessage({type: "begin", key: begin.key, files: this.files})
+    this.post({type: "open", step, texts: texts.filter(Boolean), endless})
   }
 
-  ask(message) {
-    this.busy += 1
-    this.since = performance.now()
+  post(message) {
+    this.pending += 1
+    this.active = performance.now()
     this.worker.postMessage(message)
   }
 
-  hear({type, content, bytes, text, texts, problem, message}) {
-    this.since = performance.now()
-    if (type === "loaded") this.progress(bytes)
-    if (type === "stage") tell(text)
+  receive({type, content, bytes, text, texts, files, problem, message}) {
+    this.active = performance.now()
+    if (type === "loaded" && !this.shown) this.progress(bytes)
+    if (type === "stage" && !this.shown) tell(text)
     if (type === "opened") this.show()
     if (type === "failed") this.fail(message)
     if (type === "say") {
       if (content.type === "state") this.text = this.sent = content.text
-      for (const hear of this.heard.get("msg:custom") ?? []) hear(content)
+      if (content.edit === this.newer?.edit) this.newer = undefined
+      this.notify(content)
     }
     if (type === "rested") {
-      this.busy -= 1
+      this.pending -= 1
       if (problem) tell(begin.problems[problem], "failed")
     }
+    if (type === "changed") this.files = files
     if (type === "saved" && texts.includes(draft.get())) draft.end()
   }
 
-  /** Draw the workbench as a notebook does, with this page for its kernel. */
+  /** Pass a message to the workbench. */
+  notify(content) {
+    for (const listener of this.listeners) listener(content)
+  }
+
+  /** Draw the workbench as a notebook does, with this page as its kernel. After a restart the
+   * workbench that is here goes on. */
   show() {
-    this.up = true
+    this.opened = true
     bar.hidden = true
     tell("")
-    this.stop()
-    this.heard.clear()
-    element("bench").replaceChildren()
-    const model = {
-      send: (content) => {
-        if (content.type === "text") this.text = this.sent = content.text
-        this.ask({type: "hear", content})
-      },
-      on: (name, hear) => this.heard.set(name, [...(this.heard.get(name) ?? []), hear]),
-      off: (name, hear) =>
-        this.heard.set(
-          name,
-          (this.heard.get(name) ?? []).filter((one) => one !== hear),
-        ),
+    if (this.newer) this.newer.since = performance.now()
+    if (this.shown) {
+      this.post({type: "hear", content: {type: "hello"}})
+      return
     }
-    this.stop = widget.render({model, el: element("bench")}) ?? (() => {})
+    this.shown = true
+    const model = {
+      send: (content) => this.send(content),
+      on: (name, listener) => name === "msg:custom" && this.listeners.add(listener),
+      off: (_, listener) => this.listeners.delete(listener),
+    }
+    widget.render({model, el: element("bench")})
+  }
+
+  send(content) {
+    if (content.type === "text") {
+      this.text = this.sent = content.text
+      this.newer = {edit: content.edit, since: this.newer?.since ?? performance.now()}
+      setTimeout(() => this.notify({type: "heard", edit: content.edit, saved: false})) // by the draft
+    }
+    this.post({type: "hear", content})
   }
 
   progress(bytes) {
     this.loaded += bytes
     bar.value = Math.min(this.loaded, begin.bytes)
     const [now, all] = [bar.value, begin.bytes].map((size) => Math.round(size / 1e6))
-    tell(`${now} of ${all} MB are here …`)
+    tell(`Loaded ${now} of ${all} MB …`)
   }
 
-  /** End a worker that is busy for too long, and begin another one, without the text that it was
-   * busy with. */
+  /** Restart a worker that keeps a newer text waiting, or that doesn't finish a text. */
   watch() {
-    if (!this.up || !this.busy || performance.now() - this.since < begin.silence) return
-    this.worker.terminate()
-    this.start(this.text, this.sent)
-    tell("This kernel took too long, and was ended. Edit it to try again.", "failed")
+    if (!this.opened) return
+    const now = performance.now()
+    const waits = this.newer && now - this.newer.since > begin.handover
+    if (waits && this.text !== this.restarted) {
+      this.restarted = this.text // once per text: a long one may itself take longer
+      this.start([this.text])
+      tell("The older text took long: Python restarts for this one …")
+    } else if (this.pending && now - this.active > begin.silence) {
+      this.start([this.text], this.sent)
+      tell("Checking this kernel took too long and was stopped. Edit it to try again.", "failed")
+    }
   }
 
   fail(why) {
@@ -172,6 +196,10 @@ class Bench {
 
 /** Share a link that holds the step and the text. */
 async function share(bench) {
+  if (new TextEncoder().encode(bench.text).length > LONGEST) {
+    tell("This kernel is too long for a link: save its text as a file, and share that.", "failed")
+    return
+  }
   const link = `${location.origin}${location.pathname}?step=${step}#text=${await pack(bench.text)}`
   history.replaceState(null, "", link)
   try {
@@ -183,12 +211,13 @@ async function share(bench) {
 }
 
 async function start() {
+  if (element("status").dataset.kind === "failed") return // the page has found what is missing
   bar.max = begin.bytes
   document.querySelector(`nav a[href="?step=${step}"]`)?.setAttribute("aria-current", "page")
   const bench = new Bench()
   element("share").addEventListener("click", () => share(bench))
   addEventListener("hashchange", () => location.reload())
-  bench.start((await shared()) || draft.get())
+  bench.start([draft.get(), await shared()])
   navigator.serviceWorker?.register("offline.js").catch(() => {})
 }
 

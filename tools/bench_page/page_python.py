@@ -34,7 +34,10 @@ class AnyWidget:
         self.heard = hear
 
     def send(self, content: dict[str, Any], buffers: object = None) -> None:
-        """Say something to the page."""
+        """Send a message to the page. It offers no views that play: these need Bokeh."""
+        for part in (content, content.get("step") or {}):
+            if "views" in part:
+                part["views"] = []
         ask_host(b"say " + json.dumps(content).encode())
 
 
@@ -105,15 +108,16 @@ state = SimpleNamespace(widget=None)
 
 
 def open_bench(message: dict[str, Any]) -> None:
-    """Open the workbench of a ``step``. A ``text`` that differs from the step's file is put into
-    it; the history has what it held.
+    """Open the workbench of a ``step``. Each of ``texts`` that differs from the step's file is put
+    into it; the history has what it held.
     """
     AnswerInPage.endless = message["endless"]
     step = message["step"] if message["step"] in STEPS else FIRST
     file = FOLDER / STEPS[step].file
     bench = workbench(file, step=step)
-    if message["text"] and message["text"] != bench.text:
-        bench = workbench(file, step=step, text=message["text"])
+    for text in message["texts"]:
+        if text != bench.text:
+            bench = workbench(file, step=step, text=text)
     state.widget = bench._begin()
     ask_host(b"opened " + step.encode())
 

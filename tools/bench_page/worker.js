@@ -5,7 +5,7 @@ import {ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI} from "
 
 const FOLDER = "climb" // as in page_python.py
 const STORE = "cypresskit-climb"
-const PATIENCE = 2000 // milliseconds for another tab to give the files up
+const PATIENCE = 2000 // milliseconds for another tab to give the files up, and for the store to open
 const encode = (text) => new TextEncoder().encode(text)
 const decode = (bytes) => new TextDecoder().decode(bytes)
 // Where wasm may wait for a promise, Python hears between two steps whether somebody types.
@@ -59,7 +59,7 @@ const done = (request) =>
     request.onerror = () => fail(request.error)
   })
 
-/** The store of the reader's files, or undefined where there is none, or another tab has it. */
+/** What the browser keeps: all the reader's files, and what writes them; or the problem. */
 async function store() {
   const own = await new Promise((go) => {
     const signal = AbortSignal.timeout(PATIENCE) // a page that is just gone still has it
@@ -67,18 +67,17 @@ async function store() {
     navigator.locks.request(STORE, {signal}, held).catch(() => go(false))
   })
   if (!own) return {problem: "other tab"}
-  try {
-    const opening = indexedDB.open(STORE, 1)
-    opening.onupgradeneeded = () => opening.result.createObjectStore("files")
-    const base = await done(opening)
-    const files = (mode) => base.transaction("files", mode).objectStore("files")
-    return {
-      read: () => done(files("readonly").get("all")),
-      write: (all) => done(files("readwrite").put(all, "all")),
-    }
-  } catch {
-    return {problem: "no storage"}
-  }
+  const late = new Promise((_, fail) => setTimeout(fail, PATIENCE))
+  return Promise.race([opened(), late]).catch(() => ({problem: "no storage"}))
+}
+
+async function opened() {
+  const opening = indexedDB.open(STORE, 1)
+  opening.onupgradeneeded = () => opening.result.createObjectStore("files")
+  const base = await done(opening)
+  const files = (mode) => base.transaction("files", mode).objectStore("files")
+  const write = async (all) => done(files("readwrite").put(all, "all"))
+  return {all: await done(files("readonly").get("all")), write}
 }
 
 class Python {
@@ -192,12 +191,12 @@ async function newest(seconds) {
 }
 
 /** Bring Python up: with the memory that an earlier visit left, or from the beginning. */
-async function begin({key}) {
+async function begin({key, files: before}) {
   files = await store()
-  const kept = await caches.open(key).catch(() => undefined)
-  const memory = (await kept?.match("memory"))?.body
+  const kept = await self.caches?.open(key).catch(() => undefined)
+  const memory = (await kept?.match("memory").catch(() => undefined))?.body
   const root = new Map([["tmp", new Directory(new Map())]])
-  const [module, engine, library, source, before] = await Promise.all([
+  const [module, engine, library, source, image] = await Promise.all([
     compiled("python.wasm.gz"),
     compiled("engine.wasm.gz"),
     bytesOf("library.zip.gz"),
@@ -208,13 +207,12 @@ async function begin({key}) {
   for (const [name, text] of Object.entries(JSON.parse(decode(source))))
     put(root, `source/${name}`, encode(text))
   root.set(FOLDER, new Directory(new Map()))
-  for (const [name, data] of (await files.read?.().catch(() => undefined)) ?? [])
-    put(root, `${FOLDER}/${name}`, data)
+  for (const [name, data] of before ?? files.all ?? []) put(root, `${FOLDER}/${name}`, data)
 
   python = new Python(module, engine, root)
-  python.begin(before && new Uint8Array(before))
+  python.begin(image && new Uint8Array(image))
   postMessage({type: "stage", text: "Python is starting …"})
-  if (!before) {
+  if (!image) {
     await python.run("import sys; sys.path.insert(0, '/source'); import page_python")
     if (kept) keep(kept, python.memory.slice())
   }
@@ -232,11 +230,15 @@ async function keep(kept, memory) {
 
 /** Keep the reader's files, if they have changed. */
 async function save() {
-  const changed = files.write && python.changes()
+  const changed = python.changes()
   if (!changed) return
+  postMessage({type: "changed", files: changed}) // for the next worker
+  if (!files.write) return
   await files.write(changed).then(
     () => postMessage({type: "saved", texts: [...changed.values()].map(decode)}),
-    () => {}, // the page keeps what is typed
+    () => {
+      files = {problem: "no storage"} // the page keeps what is typed, if it can
+    },
   )
 }
 

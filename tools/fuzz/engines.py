@@ -1,4 +1,4 @@
-"""Do all engines agree? The explaining one, the fast one on memory between guard pages, and the
+"""Do all engines agree? The interpreter, the compiled one on memory between guard pages, and the
 compiled code, which has to keep the chip's rules: the same bits, and on the first two the same
 counts.
 """
@@ -10,7 +10,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile
-from cypresskit.machine.explain import WORK, Interpreter
+from cypresskit.machine.interpreter import MAX_WORK, Interpreter
 from cypresskit.machine.launch import prepare
 from tools import legality
 from tools.fuzz.guards import FLUSH, guarded
@@ -56,7 +56,7 @@ def agree(
         program, launch, ending, fast_ending, steps
     ):
         raise Wrong(
-            f"the explaining engine ends with {_name(ending)}, the fast one with"
+            f"the interpreter ends with {_name(ending)}, the compiled engine with"
             f" {_name(fast_ending)}"
         )
     _compare(explained, fast, "fast")
@@ -106,10 +106,10 @@ def _other_loop(
 ) -> bool:
     """Whether engines that end with different lines are right both times: the launch has several
     endless loops, and which is met first depends on who runs first. Work-items in step, as in the
-    explaining engine, all stop at the first of them; the fast engine runs some to their end before
+    interpreter, all stop at the first of them; the compiled engine runs some to their end before
     it begins with others.
 
-    The work-item that the fast engine names then ends in the same loop on the explaining engine,
+    The work-item that the compiled engine names then ends in the same loop on the interpreter,
     if it runs alone. Where there are fences, its workgroup runs, whose work-items may be in
     different loops: these have to be endless, too.
     """
@@ -123,7 +123,7 @@ def _other_loop(
     item = places.index(fast_ending.work_item)
     fences = any(i.op.kind == "fence" for i in program.body)
     group = math.prod(program.group) if fences else 1
-    interpreter = Interpreter(prepared, (), WORK)
+    interpreter = Interpreter(prepared, (), MAX_WORK)
     interpreter.masks.set(items // group == item // group)
     try:
         with np.errstate(all="ignore"):

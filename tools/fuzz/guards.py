@@ -1,10 +1,10 @@
 """Guard pages: memory in which one byte too far is a fault, and not a number.
 
-Between ``guarded()`` and its end, every array that the fast engine's code may touch lies between
-two pages that nobody may read or write: textures, outputs, global memory,
-constants, LDS, and the engine's own scratch memory. A page is larger than most arrays, so an array
-is flush with one guard alone: its end, or its beginning. What the engine asks for as fresh memory
-is full of a number that no result should hold.
+Between ``guarded()`` and its end, every array that compiled code may access is between two pages
+that can't be read or written: textures, outputs, global memory, constants, LDS, and the engine's
+scratch memory. A page is larger than most arrays, so an array touches one guard only: at its end or
+at its beginning. Fresh memory that the engine allocates is full of a number that no result should
+hold.
 
 Touching a guard ends the process: call this in a child (`tools.fuzz.children`). Windows has no
 such pages here, and runs without.
@@ -60,7 +60,7 @@ def guarded_copy(array: np.ndarray, flush: str) -> np.ndarray:
 
 @contextmanager
 def guarded(flush: str) -> Iterator[None]:
-    """Have the fast engine run all launches on arrays between guard pages."""
+    """Have the compiled engine run all launches on arrays between guard pages."""
     if sys.platform == "win32":
         yield
         return

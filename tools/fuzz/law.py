@@ -23,14 +23,14 @@ from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
+from cypresskit.timing.tracing import trace_wavefronts
 from cypresskit.timing.units.dram import line_clocks
-from cypresskit.timing.walk import walk
-from cypresskit.timing.work import ALU, BARRIER, TEX, Path
+from cypresskit.timing.work import ALU, BARRIER, TEX, WavefrontPath
 from tools.run_code import Bits
 
 EXACT = 1e-9  # share by which sums of floats may be off
@@ -62,12 +62,12 @@ class Counting:
     (``uncached``) and those that are stored. It is the memory of a processor, which gives no data.
     """
 
-    def __init__(self, code: Code, surfaces: Surfaces, device: Device):
-        self.surfaces, self.device = surfaces, device
-        wavefronts = np.arange(surfaces.shape.wavefronts)
-        self.x, self.y, there = lanes(surfaces.shape, wavefronts)
-        ids = input_registers(surfaces.shape, self.x, self.y)
-        processor = Processor(code, ids, surfaces.shape.constants, Bits(), self, there)
+    def __init__(self, code: Code, memory_layout: MemoryLayout, device: Device):
+        self.memory_layout, self.device = memory_layout, device
+        wavefronts = np.arange(memory_layout.shape.wavefronts)
+        self.x, self.y, there = lanes(memory_layout.shape, wavefronts)
+        ids = input_registers(memory_layout.shape, self.x, self.y)
+        processor = Processor(code, ids, memory_layout.shape.constants, Bits(), self, there)
         self.items = processor.items
         self.clocks = np.zeros((len(wavefronts), 3), int)
         self.quads = self.stored = 0  # lines, once for each quad or store that asks
@@ -84,7 +84,7 @@ class Counting:
 
     def lds(self, o: Operation, words: list[np.ndarray], on: np.ndarray) -> list[np.ndarray]:
         assert o.lds is not None
-        words = [places.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
+        words = [addressing.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
         asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
         asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(on, self.device.lds_items_clock):
@@ -107,12 +107,12 @@ class Counting:
         uncached = f.name == "MEM_READ"
         rows = [np.broadcast_to(row, self.items) for row in coordinates]
         if uncached:
-            element = places.element(f.offset[0], rows[0] if rows else None, self.items)
+            element = addressing.element(f.offset[0], rows[0] if rows else None, self.items)
             byte, inside = 16 * element, np.ones(self.items, bool)
         else:
-            texture = self.surfaces.shape.textures[f.resource]
-            x, y, inside = places.texel(rows, texture, f.offset, whole=f.name == "LD")
-            byte = self.surfaces.address(f.resource, x, y)
+            texture = self.memory_layout.shape.textures[f.resource]
+            x, y, inside = addressing.texel(rows, texture, f.offset, whole=f.name == "LD")
+            byte = self.memory_layout.address(f.resource, x, y)
             self.delivered += int(np.count_nonzero(on)) * texture.texel
         clocks = np.zeros(len(self.clocks), int)
         lines: list[set[int]] = [set() for _ in self.clocks]
@@ -137,14 +137,14 @@ class Counting:
         on: np.ndarray,
     ) -> None:
         if s.name == "EXPORT":
-            output = self.surfaces.shape.outputs[s.offset]
-            tiled = self.surfaces.layout == "tiled"
+            output = self.memory_layout.shape.outputs[s.offset]
+            tiled = self.memory_layout.layout == "tiled"
             side = 8 if tiled else max(self.device.line_bytes // output.texel, 1)
-            across = -(-self.surfaces.shape.domain[0] // side)
+            across = -(-self.memory_layout.shape.domain[0] // side)
             tile = (self.y // 8 * across + self.x // 8) * 64 + self.y % 8 * 8 + self.x % 8
             byte = output.texel * (tile if tiled else self.y * across * side + self.x)
         else:
-            byte = 16 * places.element(s.offset, index, self.items)
+            byte = 16 * addressing.element(s.offset, index, self.items)
         for active, _ in self._active(on, 64):
             lines = {int(byte[lane]) // self.device.line_bytes for lane in active}
             self.stored += len(lines)
@@ -164,7 +164,7 @@ def charged(report: Report) -> np.ndarray:
     return busy * report.clocks * report.device.simd_engines
 
 
-def walked(paths: list[Path], bundle_clocks: int) -> np.ndarray:
+def walked(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
     """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
     found = np.zeros((sum(len(path.wavefronts) for path in paths), 3), int)
     for path in paths:
@@ -203,9 +203,9 @@ def check(
         return faults
     if report.simulated < 1 or charged(report)[1:].sum() > PATIENCE:
         raise Uncounted
-    surfaces = Surfaces(shape, report.device.geometry, layout)
-    counted = Counting(code, surfaces, report.device)
-    paths = walk(code, surfaces, np.arange(shape.wavefronts))
+    memory_layout = MemoryLayout(shape, report.device.geometry, layout)
+    counted = Counting(code, memory_layout, report.device)
+    paths = trace_wavefronts(code, memory_layout, np.arange(shape.wavefronts))
     found = walked(paths, report.device.bundle_clocks)
     wrong = np.flatnonzero((counted.clocks != found).any(axis=1))[:1]
     faults = [
@@ -253,7 +253,7 @@ def worked(report: Report) -> float:
     """The clocks in which the report's wavefronts are worked on, or go on to their next clause."""
     device = report.device
     clocks = 0.0
-    for path in report.launch.walk(report.wavefronts):
+    for path in report.launch.trace(report.wavefronts):
         clauses = [(c, turns) for body, turns in path.segments for c in body if c.kind != BARRIER]
         for clause, turns in clauses:
             each = device.clause_switch_clocks
@@ -272,13 +272,15 @@ def unbalanced(report: Report) -> list[str]:
     are what wavefronts live for. If rounds of wavefronts were left out, their work is that of the
     others to 1 per cent.
     """
-    waits = [line.waited for line in report.lines]
+    waits = [line.waiting_clocks for line in report.lines]
     clocks = worked(report) + sum(waits)
     whole_rounds = len(report.use.wavefronts) == report.wavefronts
     near = EXACT if whole_rounds else 0.01
     faults = []
-    if not math.isclose(clocks, report.lived, rel_tol=near, abs_tol=1e-6):
-        faults.append(f"work and waits are {clocks:.1f} clocks; wavefronts live {report.lived:.1f}")
+    if not math.isclose(clocks, report.resident_clocks, rel_tol=near, abs_tol=1e-6):
+        faults.append(
+            f"work and waits are {clocks:.1f} clocks; wavefronts live {report.resident_clocks:.1f}"
+        )
     if min(waits, default=0.0) < -1e-6:
         faults.append(f"a line waits for {min(waits):.1f} clocks")
     return faults

@@ -15,12 +15,12 @@ from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, Prices
-from cypresskit.timing.account import LineId
+from cypresskit.timing import DataDependentError, LineCosts
+from cypresskit.timing.ablation import ALL, Ablation, ablate, ablated_clocks, ablation_targets
 from cypresskit.timing.engine import Outcome, run
-from cypresskit.timing.experiment import ALL, Experiment, demands_of, free_clocks, freed
+from cypresskit.timing.line_work import LineId
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.work import ALU, BARRIER, Packed, Path, clause_runs, pack
+from cypresskit.timing.work import ALU, BARRIER, Packed, WavefrontPath, clause_executions, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 
 NEAR = 0.003  # of a launch: how far a bundle's price may be from its work
@@ -71,46 +71,46 @@ def alu_loop(rng: random.Random) -> LaunchShape:
 
 def everything_free(launch: TimedLaunch) -> tuple[Packed, Outcome]:
     """The launch if all its lines are done in no time: its work, and what came of it."""
-    paths = launch.walk(launch.shape.wavefronts)
-    demands = demands_of(launch.code, paths, launch.device)
-    bundles = {part: ALL for demand in demands for part in demand.experiment.bundles}
-    accesses_ = frozenset(at for demand in demands for at in demand.accesses)
-    work = pack(freed(paths, Experiment(bundles, accesses_)), launch.shape.group_wavefronts)
-    return work, run(work, launch.device, launch.active)
+    paths = launch.trace(launch.shape.wavefronts)
+    targets = ablation_targets(launch.code, paths, launch.device)
+    bundles = {part: ALL for target in targets for part in target.ablation.bundles}
+    accesses_ = frozenset(at for target in targets for at in target.accesses)
+    work = pack(ablate(paths, Ablation(bundles, accesses_)), launch.shape.group_wavefronts)
+    return work, run(work, launch.device, launch.active_wavefronts)
 
 
-def faults(prices: Prices) -> list[str]:
+def faults(prices: LineCosts) -> list[str]:
     """How prices break the law, as texts; none if they keep it."""
     found = []
     for line in prices.lines:
         name = f"line {line.line}"
-        if not line.low <= line.price <= line.high:
-            found.append(f"{name}: {line.price} isn't from {line.low} to {line.high}")
+        if not line.low <= line.cost <= line.high:
+            found.append(f"{name}: {line.cost} isn't from {line.low} to {line.high}")
         if line.high > 1:
             found.append(f"{name}: a price of {line.high}, above the launch")
-        if not line.runs and (line.price, line.share) != (0, 0):
-            found.append(f"{name} never runs, and costs {line.price}")
+        if not line.runs and (line.cost, line.share) != (0, 0):
+            found.append(f"{name} never runs, and costs {line.cost}")
     return found + _bundle_faults(prices) + _free_faults(prices)
 
 
-def _bundle_faults(prices: Prices) -> list[str]:
+def _bundle_faults(prices: LineCosts) -> list[str]:
     """Lines of an ALU-bound loop whose price isn't their share of the launch, and what the ALU
     stands idle with them more than without them. Wavefronts that wait for each other at fences
     aren't bound by the ALU alone.
     """
     report = prices.report
     launch = report.launch
-    paths = launch.walk(report.wavefronts)
-    kinds = {clause.kind for clause, *_ in clause_runs(paths)}
+    paths = launch.trace(report.wavefronts)
+    kinds = {clause.kind for clause, *_ in clause_executions(paths)}
     if BARRIER in kinds or occupied(paths, report.device) < BOUND * report.clocks:
         return []
     idle = idle_with_lines(launch)
     found = []
     for line in prices.lines:
         asked = line.share + idle[line.work.id]
-        if line.unit == "ALU" and line.runs > report.wavefronts and abs(line.price - asked) > NEAR:
+        if line.unit == "ALU" and line.runs > report.wavefronts and abs(line.cost - asked) > NEAR:
             found.append(
-                f"line {line.line} costs {line.price:.4f} and works for {line.share:.4f} of the"
+                f"line {line.line} costs {line.cost:.4f} and works for {line.share:.4f} of the"
                 f" launch; the ALU is idle for {idle[line.work.id]:.4f} more with it"
             )
     return found
@@ -124,30 +124,30 @@ def idle_with_lines(launch: TimedLaunch) -> dict[LineId, float]:
     leave no gaps between their clauses may leave some when one of these is shorter, or longer: they
     meet at it in another order. This is simulated for one bundle of each part of the code.
     """
-    paths = launch.walk(min(launch.round, launch.wavefronts))
+    paths = launch.trace(min(launch.round_size, launch.wavefronts))
     clocks, idle = _clocks_and_idle(launch, paths)
     shares: dict[LineId, float] = defaultdict(float)
-    for demand in demands_of(launch.code, paths, launch.device):
-        if not demand.experiment.bundles:
+    for target in ablation_targets(launch.code, paths, launch.device):
+        if not target.ablation.bundles:
             continue
-        _, idle_without = _clocks_and_idle(launch, freed(paths, demand.experiment))
-        one_bundle = free_clocks(paths, demand.experiment, launch.device)
-        for line, line_clocks in demand.clocks.items():
+        _, idle_without = _clocks_and_idle(launch, ablate(paths, target.ablation))
+        one_bundle = ablated_clocks(paths, target.ablation, launch.device)
+        for line, line_clocks in target.clocks.items():
             shares[line] += line_clocks / one_bundle * (idle - idle_without) / clocks
     return shares
 
 
-def _clocks_and_idle(launch: TimedLaunch, paths: list[Path]) -> tuple[float, float]:
+def _clocks_and_idle(launch: TimedLaunch, paths: list[WavefrontPath]) -> tuple[float, float]:
     """The clocks that wavefronts on ``paths`` take, and those in which no clause keeps the ALU."""
     work = pack(paths, launch.shape.group_wavefronts)
-    clocks = run(work, launch.device, launch.active).end_clock
+    clocks = run(work, launch.device, launch.active_wavefronts).end_clock
     return clocks, clocks - occupied(paths, launch.device)
 
 
-def occupied(paths: list[Path], device: Device) -> float:
+def occupied(paths: list[WavefrontPath], device: Device) -> float:
     """The clocks for which clauses keep the ALU: with bundles, or to get going."""
     clocks = 0.0
-    for clause, turns, wavefronts in clause_runs(paths):
+    for clause, turns, wavefronts in clause_executions(paths):
         if clause.kind == ALU:
             length = clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
             clocks += turns * wavefronts * length
@@ -155,14 +155,16 @@ def occupied(paths: list[Path], device: Device) -> float:
     return clocks / together / device.simd_engines
 
 
-def _free_faults(prices: Prices) -> list[str]:
+def _free_faults(prices: LineCosts) -> list[str]:
     """What is left of a launch in which all lines are free."""
     launch = prices.report.launch
     work, outcome = everything_free(launch)
     found = [f"all is free, and {n} is {c}" for n, c in outcome.counts.items() if c]
     device = launch.device
-    most = device.clause_switch_clocks + 2 * device.clause_overhead_clocks * launch.active
-    rounds = -(-launch.shape.wavefronts // launch.round)
+    most = (
+        device.clause_switch_clocks + 2 * device.clause_overhead_clocks * launch.active_wavefronts
+    )
+    rounds = -(-launch.shape.wavefronts // launch.round_size)
     if outcome.end_clock > rounds * max(work.clauses_run) * most:
         found.append(f"all is free, and the launch takes {outcome.end_clock} clocks")
     board = replace(device, clause_switch_clocks=0, clause_overhead_clocks=0)
@@ -172,7 +174,7 @@ def _free_faults(prices: Prices) -> list[str]:
     return found
 
 
-def random_prices(rng: random.Random) -> Prices:
+def random_prices(rng: random.Random) -> LineCosts:
     """The prices of a block of any size, or of a program of any accesses, fences or arithmetic."""
     program = rng.choice((None, accesses, groups, alu_loop))
     if program is None:

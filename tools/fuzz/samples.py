@@ -4,7 +4,7 @@ live as long on the chip, to its ``error``.
 Each random launch is simulated in part and whole. They are ragged: kernels
 of the catalogue and of generated blocks of any size, which fill the chip once and a bit, and
 workgroups with fences, on large boards and small ones. The same launches calibrate what a sample
-says of what it has left out (``sampling.unseen``), and this shows how far they were off:
+says of what it has left out (``sampling.unobserved_error``), and this shows how far they were off:
 
     python -m tools.fuzz --calibrate 1000
 """
@@ -20,9 +20,9 @@ from cypresskit.compiler import CompileError
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import Report
-from cypresskit.timing.question import POLICY, Question
-from cypresskit.timing.sampling import effort, unseen
-from cypresskit.timing.simulate import ask, forget_reports
+from cypresskit.timing.sampling import effort, unobserved_error
+from cypresskit.timing.simulate import forget_reports, run_request
+from cypresskit.timing.timing_request import POLICY, TimingRequest
 from tools.fuzz.law import ENTRIES, SMALL, check, groups, unbalanced
 
 BOARDS = [
@@ -48,7 +48,7 @@ class Trial:
     def off(self) -> float:
         """The share by which clocks or lives are off, whichever are more."""
         clocks = abs(self.few.clocks / self.whole.clocks - 1)
-        return max(clocks, abs(self.few.lived / self.whole.lived - 1))
+        return max(clocks, abs(self.few.resident_clocks / self.whole.resident_clocks - 1))
 
     @property
     def idle(self) -> float:
@@ -60,7 +60,7 @@ class Trial:
     @property
     def unseen(self) -> float:
         """The share by which it is off beyond what its pace was seen to change by."""
-        may_be = unseen(1 - self.idle, self.few.busy["DRAM"])
+        may_be = unobserved_error(1 - self.idle, self.few.busy["DRAM"])
         return max(self.off - (self.few.error - may_be), 0.0)
 
 
@@ -75,22 +75,22 @@ def trial(rng: random.Random) -> Trial:
         except (CompileError, ValueError):
             continue
         numbers = np.unique(np.linspace(0, launch.wavefronts - 1, SOME).astype(np.int64))
-        work = effort(launch.walk_some(numbers)) * launch.wavefronts / len(numbers)
+        work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
         if policy.whole < work < MOST * policy.whole:
-            few = ask(question)
+            few = run_request(question)
             if few.simulated < 1:
-                return Trial(few, ask(replace(question, exact=True)))
+                return Trial(few, run_request(replace(question, exact=True)))
 
 
-def _question(rng: random.Random) -> Question:
+def _question(rng: random.Random) -> TimingRequest:
     board = rng.choice(BOARDS)
     if rng.random() < 0.5:
         shape = groups(rng, turns=(1, 8, 30, 100, 300, 1000), counts=(3, 20, 60, 150, 500, 2000))
-        return Question(shape.program, shape=shape, device=board)
+        return TimingRequest(shape.program, shape=shape, device=board)
     kernel = rng.choice([*ck.kernels.values(), generate_kernel(*rng.choice(ENTRIES))])
     n = 1 if kernel.vector else rng.randint(64, 1500)
     size = rng.randint(64, 1500), n, rng.randint(64, 1500)
-    return Question(kernel, size=size, device=board, precision=kernel.precision)
+    return TimingRequest(kernel, size=size, device=board, precision=kernel.precision)
 
 
 def sampled(rng: random.Random) -> None:
@@ -104,16 +104,16 @@ def sampled(rng: random.Random) -> None:
     faults += check(launch.code, launch.shape, launch.layout, few, tried.whole)
     if tried.off > few.error:
         clocks = 100 * (few.clocks / tried.whole.clocks - 1)
-        lived = 100 * (few.lived / tried.whole.lived - 1)
+        lived = 100 * (few.resident_clocks / tried.whole.resident_clocks - 1)
         says = 100 * few.error
         faults.append(f"clocks {clocks:+.2f} %, lives {lived:+.2f} % off, says {says:.2f} %")
-    question = few.question
+    question = few.request
     assert not faults, "\n".join([*faults, str(question), str(few), str(tried.whole)])
 
 
 def calibrate(seed: int, launches: int) -> None:
     """Print by how much so many launches are off beyond what was seen: how many of how many, by how
-    idle their busiest unit is, by more than ``unseen`` says, and the worst.
+    idle their busiest unit is, by more than ``unobserved_error`` says, and the worst.
     """
     trials = []
     for n in range(seed, seed + launches):
@@ -125,7 +125,8 @@ def calibrate(seed: int, launches: int) -> None:
         if some:
             offs = np.quantile([100 * tried.off for tried in some], (0.5, 0.99, 1))
             worst = 100 * max(tried.unseen for tried in some)
-            said = f"({100 * unseen(1 - low, 0):.2f} to {100 * unseen(1 - high, 0):.2f})"
+            bounds = [100 * unobserved_error(1 - idle, 0) for idle in (low, high)]
+            said = f"({bounds[0]:.2f} to {bounds[1]:.2f})"
             print(
                 f"{low:4} {len(some):9}", *(f"{off:8.3f}" for off in offs), f"{worst:8.2f} {said}"
             )

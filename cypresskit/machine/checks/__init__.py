@@ -1,9 +1,7 @@
-"""Checks: run a kernel with every check on, and get findings that say which line went wrong, where,
-and why.
+"""Checks: run a kernel in the interpreter and report what is wrong: which line, where, and why.
 
-``check`` steps through the program in the explaining engine; each check is an observer in a module
-of its own. Nothing raises for what the kernel does: a store out of range, a barrier in divergent
-flow or an endless loop ends the run and becomes a finding.
+Each check is an observer in its own module. Nothing raises for what the kernel does: a store out of
+range, a barrier in divergent control flow or an endless loop ends the run and becomes a finding.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.machine import explain
+from cypresskit.machine import interpreter
 from cypresskit.machine.checks.barriers import BarrierCheck
 from cypresskit.machine.checks.bounds import MemoryCheck
 from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
-from cypresskit.machine.checks.kinds import KindCheck
 from cypresskit.machine.checks.races import RaceCheck
+from cypresskit.machine.checks.type_confusion import TypeConfusionCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
 from cypresskit.machine.launch import KernelError, check_program, prepare
 
@@ -36,17 +34,27 @@ def check(
     names: Mapping[Any, Any] | None = None,
     in_place: bool = False,
 ) -> Findings:
-    """Run ``program`` with every check on; the arrays stay as they are, unless ``in_place``: then
-    they hold the results. Arguments up to ``max_instructions`` are those of ``launch``, and what
-    doesn't fit the program raises ``ValueError`` or ``TypeError`` as there.
+    """Run ``program`` with every check on. The arrays are unchanged, unless ``in_place``.
 
     Parameters
     ----------
-    names: what to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a
-        name, as {0: "A", "g": "C"}.
+    program, domain, inputs, constants, outputs, global_memory, max_instructions
+        As for ``launch``.
+    names
+        What to call the arrays in findings: resource number, "g" or "o0" .. "o7" to a name, as
+        {0: "A", "g": "C"}.
+    in_place
+        Leave the results in the arrays.
 
-    Returns the findings, empty if there is nothing to report; ``ended_early`` says whether the run
-    was ended by a store out of range, a barrier or a loop.
+    Returns
+    -------
+    The findings, empty if there is nothing to report. ``ended_early``: whether the run was ended by
+    a store out of range, a barrier or a loop.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For arguments that don't fit the program.
     """
     arrays: dict[str, Any] = {
         "inputs": inputs,
@@ -56,14 +64,14 @@ def check(
     }
     check_program("check", program)
     launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
-    explain.check_memory(launch)
+    interpreter.check_memory(launch)
     dtypes: dict[int | str, Any] = {n: array.dtype for n, array in (inputs or {}).items()}
     if global_memory is not None:
         dtypes["g"] = global_memory.dtype
     naming = Naming(
         launch, names or {}, dtypes, () if global_memory is None else global_memory.shape
     )
-    kinds = KindCheck(
+    kinds = TypeConfusionCheck(
         naming, constants=constants or {}, textures=inputs or {}, memory=global_memory
     )
     checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming), kinds]
@@ -73,7 +81,7 @@ def check(
         checks.append(BarrierCheck(naming))
     ended_early = False
     try:
-        explain.run(launch, tuple(checks))
+        interpreter.run(launch, tuple(checks))
     except KernelError as error:
         ended_early = True
         _report_loop(checks[0], error)
@@ -85,7 +93,7 @@ def check(
 
 
 def _report_loop(check: Check, error: KernelError) -> None:
-    """Report a loop without end; of other errors, the checks have told."""
+    """Report an endless loop; the checks have reported all other errors."""
     launch, place = check.launch, error.work_item
     if error.kind != "endless" or check.is_suppressed(error.at):
         return

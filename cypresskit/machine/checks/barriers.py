@@ -1,5 +1,5 @@
 """Barriers that not all work-items of a group reach, or reach equally often: the chip would wait
-without end.
+forever.
 """
 
 import numpy as np
@@ -9,8 +9,8 @@ from cypresskit.machine.observer import BarrierEvent
 
 
 class BarrierCheck(Check):
-    """Reports a fence with ``_threads`` in divergent flow, with a work-item that came and one that
-    didn't.
+    """Reports a fence with ``_threads`` in divergent control flow, with a work-item that reaches it
+    and one that doesn't.
     """
 
     def barrier(self, event: BarrierEvent) -> None:
@@ -22,23 +22,23 @@ class BarrierCheck(Check):
         size = active.shape[1]
         present = group * size + int(np.argmax(active[group]))
         absent = group * size + int(np.argmax(~active[group]))
-        # The innermost branch to which all of the group came splits it.
-        entered = [(entry.at, entry.entered.reshape(active.shape)) for entry in event.stack]
-        came = [at for at, items in entered if items[group].all()]
+        # The group diverges at the innermost branch that all of it reached.
+        reached = [(entry.at, entry.entry_mask.reshape(active.shape)) for entry in event.stack]
+        came = [at for at, items in reached if items[group].all()]
         opener = came[-1] if came else event.at
         if self.is_suppressed(opener):
             return
         line = self.program.body[opener].line
         advice = f"The branch of line {line} splits the group: take the fence out of it."
         if self.program.body[opener].op.flow == "loop":
-            turns = f"take different numbers of turns through the loop of line {line}"
+            trips = f"run different numbers of iterations of the loop of line {line}"
             advice = (
-                f"The work-items of a group {turns}: make its condition the same for all of them."
+                f"The work-items of a group {trips}: make its condition the same for all of them."
             )
         reach = (
             f"{int(active[group].sum())} of {size} work-items of group {group} reach this barrier"
         )
-        message = f"{reach}, such as {self.naming.item(present)}; the others never come"
+        message = f"{reach}, such as {self.naming.item(present)}; the others never do"
         other = f"{self.naming.item(absent)} does not reach it"
         self.report(
             "barrier",

@@ -1,7 +1,7 @@
-"""Places that don't exist: fetches, loads and stores outside their texture, global memory or LDS;
-unaligned LDS bytes.
+"""Accesses outside of memory: fetches, loads and stores outside of their texture, global memory or
+LDS; unaligned LDS addresses.
 
-Where an address is wrong for a reason that has been reported, nothing more is.
+If an address is wrong for a reason that has been reported, nothing more is.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ import numpy as np
 
 from cypresskit.il.bits import ALL
 from cypresskit.il.dataflow import components, read_positions
+from cypresskit.machine.addressing import INFINITE, NOWHERE
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
-from cypresskit.machine.places import INFINITE, NOWHERE
 
 #: Advice for a fetch beyond a matrix whose coordinates are plausible.
 TOO_FAR = (
@@ -20,16 +20,16 @@ TOO_FAR = (
     " rows or columns of the block that aren't stored yet, or is k counted by less than an"
     " iteration handles?"
 )
-SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, lie below
+SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
 
 
-# What a work-item does, advice, and the element that it does it to
+# What a work-item does, advice, and the element that it accesses
 Described = tuple[str, str, str]
 
 
 class MemoryCheck(Check):
-    """Reports accesses out of range, negative or unaligned, and whole numbers as coordinates of
-    ``sample``.
+    """Reports accesses that are out of range, negative or unaligned, and whole numbers as
+    coordinates of ``sample``.
     """
 
     def __init__(self, naming: Naming):
@@ -44,8 +44,8 @@ class MemoryCheck(Check):
     def _report(
         self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]
     ) -> None:
-        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` says what the
-        first one does.
+        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` describes the
+        first one.
         """
         bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
         if len(bad):
@@ -108,8 +108,8 @@ class MemoryCheck(Check):
         )
         if swapped and (across.max() >= 1.5 * width or down.max() >= 1.5 * height):
             return (
-                "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would turn them"
-                " round."
+                "Are x (the column) and y (the row) swapped? The swizzle `.yx00` would"
+                " exchange them."
             )
         if across.min() < 0 or down.min() < 0:
             return "A coordinate is negative: look at what is subtracted, and at `_aoffimmi`."
@@ -181,7 +181,7 @@ class MemoryCheck(Check):
 
     def _unaligned(self, event: MemoryEvent, item: int) -> Described:
         does = (
-            f"asks for byte {event.element[item]} of LDS {event.array}; the chip drops the two low"
+            f"accesses byte {event.element[item]} of LDS {event.array}; the chip drops the two low"
             " bits"
         )
         advice = (
@@ -192,7 +192,7 @@ class MemoryCheck(Check):
 
 
 def _float_advice(place: int) -> str:
-    """Advice for an address or coordinate that is a float's bits."""
+    """Return advice if an address or coordinate is the bits of a float; else ""."""
     value = float(np.array(place & ALL, np.uint32).view(np.float32))
     if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
         return f"These are the bits of a float, {value:g}: make it a whole number with `ftoi`."

@@ -1,7 +1,7 @@
-"""Findings: they name the kernel's line, the work-item and the element, one for each fault.
+"""Findings: one for each fault, with the kernel's line, the work-item and the element.
 
-``Check`` is the observer that all checks are built on. A fault has a key (what is wrong, at which
-instruction); the first work-item that hits it is described, the others are counted.
+``Check`` is the base of all checks. A fault has a key (what is wrong, at which instruction); the
+first work-item with that fault is described, the others are counted.
 """
 
 import re
@@ -14,26 +14,42 @@ import numpy as np
 from cypresskit.il.cursor import without_remark
 from cypresskit.il.errors import pointed
 from cypresskit.il.program import LETTERS
+from cypresskit.machine.addressing import INFINITE, NOWHERE
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
-from cypresskit.machine.places import INFINITE, NOWHERE
 from cypresskit.machine.shape import wavefront
 from cypresskit.tables import plural, quantity
 
-FAR = 1 << 31  # a coordinate that isn't worth all its digits
+FAR = 1 << 31  # coordinates from here on are shortened
 SHOWN = 20  # findings printed before the rest are only counted
 CALLS = 4  # macro calls printed
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault. ``kind`` names its sort ("fetch outside", "race", ...); ``line`` and ``column``
-    (from 1) of the kernel and the line's ``text``; ``message`` says what happened to ``work_item``
-    (its place in the domain, or None) with ``element``, as ``A[3, 17]`` or ``lds[16]``; ``more``
-    counts further work-items or places; ``other`` is the other side of a race and ``other_line``
-    its line; ``advice`` the likely mistake and its cure; ``also`` has further lines with the same
-    fault; ``calls`` the macro calls that led to the line, the innermost first; of an endless loop,
-    ``limit`` is what raises the limit that it ran into, as a sentence.
+    """One fault.
+
+    Attributes
+    ----------
+    kind
+        Its sort ("fetch outside", "race", ...).
+    name, line, column, text
+        The kernel, the place in it (from 1), and the text of the line.
+    message, work_item, element
+        What happened, to which work-item (its place in the domain, or None), with which element, as
+        ``A[3, 17]`` or ``lds[16]``.
+    advice
+        The likely mistake and its cure.
+    more
+        The number of further work-items or places.
+    other, other_line
+        The other side of a race.
+    also
+        Further lines with the same fault.
+    calls
+        The macro calls that led to the line, the innermost first.
+    limit
+        Of an endless loop: what raises the limit that it ran into, as a sentence.
     """
 
     kind: str
@@ -71,8 +87,8 @@ class Finding:
 
 
 class Findings(tuple[Finding, ...]):
-    """The findings of a check, in the order of their lines; empty (and false) if nothing was
-    found. ``ended_early``: whether the run was ended by what the kernel did.
+    """The findings of a check, in the order of their lines; empty (and false) if there are none.
+    ``ended_early``: whether the kernel ended the run.
     """
 
     ended_early = False
@@ -88,7 +104,7 @@ class Findings(tuple[Finding, ...]):
 
     @classmethod
     def of(cls, findings: Iterable[Finding]) -> "Findings":
-        """Findings by line; a fault that several lines have is reported once."""
+        """Sort findings by line; a fault of several lines is reported once."""
         first: dict[tuple[Any, ...], Finding] = {}
         for finding in sorted(findings, key=lambda finding: (finding.line, finding.column)):
             side = finding.other.split(",")[0]
@@ -106,10 +122,16 @@ class Findings(tuple[Finding, ...]):
 
 
 class Naming:
-    """A launch that is checked, and how its places are called: work-items, and elements of its
-    memories by the caller's ``names`` (resource number, "g" or "o0" .. "o7" to a name). ``dtypes``
-    and ``shape``, global memory's, are those of the caller's arrays. ``suppressed``: of an
-    instruction, the work-items (bool) whose address or condition has been reported as wrong.
+    """A checked launch, and names for its work-items and elements.
+
+    Attributes
+    ----------
+    names
+        The caller's: resource number, "g" or "o0" .. "o7" to a name.
+    dtypes, shape
+        Of the caller's arrays; ``shape`` is that of global memory.
+    suppressed
+        Of an instruction, the work-items (bool) whose address or condition has been reported.
     """
 
     def __init__(
@@ -133,13 +155,13 @@ class Naming:
         self.suppressed: dict[int, np.ndarray] = {}
 
     def item(self, item: int) -> str:
-        """``work-item (3, 5), wavefront 0``."""
+        """Return ``work-item (3, 5), wavefront 0``."""
         return (
             f"{self.launch.shape.item_name(item)}, wavefront {wavefront(self.launch.shape, item)}"
         )
 
     def texel(self, resource: int, x: int, y: int) -> str:
-        """A texel as ``A[row, column]``, or ``A[row, first..last]`` where it holds several
+        """Return a texel as ``A[row, column]``, or ``A[row, first..last]`` if it holds several
         numbers.
         """
         count = self._numbers(resource)
@@ -148,7 +170,7 @@ class Naming:
         return f"{self.texture(resource)}[{row}{column}]"
 
     def extent(self, resource: int) -> str:
-        """``A has 4 rows and 64 columns``."""
+        """Return ``A has 4 rows and 64 columns``."""
         surface = self.launch.textures[resource]
         numbers = self._numbers(resource)
         return (
@@ -157,7 +179,7 @@ class Naming:
         )
 
     def texture(self, resource: int) -> str:
-        """The caller's name of a texture, or ``texture 0``."""
+        """Return the caller's name of a texture, or ``texture 0``."""
         return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:
@@ -165,7 +187,7 @@ class Naming:
         return max(1, int(self.launch.textures[resource].texel // size))
 
     def element(self, element: int, word: int | None = None) -> str:
-        """A 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
+        """Return a 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
         16..19]`` if named.
         """
         if "g" not in self.names:
@@ -180,7 +202,7 @@ class Naming:
         )
 
     def lds(self, array: int, byte: int) -> str:
-        """A 32-bit word of LDS as ``lds[16]``."""
+        """Return a 32-bit word of LDS as ``lds[16]``."""
         return f"lds{array or ''}[{byte // 4}]"
 
 
@@ -189,7 +211,7 @@ def _range(first: int, count: int) -> str:
 
 
 def coordinate(place: int) -> str:
-    """A whole coordinate as an event has it: in short form if it is far from every texture."""
+    """Return a coordinate of an event as text, shortened if it is far from every texture."""
     if abs(place) < FAR:
         return str(place)
     if abs(place) == 1 << 62:  # where events end
@@ -200,7 +222,7 @@ def coordinate(place: int) -> str:
 
 
 class Check(Observer):
-    """An observer that collects faults; see the module."""
+    """An observer that collects faults."""
 
     def __init__(self, naming: Naming):
         self.naming = naming
@@ -221,8 +243,8 @@ class Check(Observer):
         word: str = "",
         **more: Any,
     ) -> None:
-        """Note a fault at ``body[at]`` that ``count`` work-items hit; ``word`` is what the caret
-        shows.
+        """Report a fault at ``body[at]`` of ``count`` work-items. ``word``: what the
+        caret shows.
         """
         program = self.program
         line, calls = (
@@ -247,8 +269,8 @@ class Check(Observer):
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
 
     def is_suppressed(self, opener: int) -> bool:
-        """Whether an if, or a break or continue of a loop, depends on a value that has been
-        reported as wrong.
+        """Return whether an if, or a break or continue of a loop, depends on a value that has been
+        reported.
         """
         body, matching = self.program.body, self.program.matching
         return any(
@@ -256,13 +278,13 @@ class Check(Observer):
         )
 
     def findings(self) -> Iterator[Finding]:
-        """The findings so far."""
+        """Return the findings so far."""
         return iter(self.found.values())
 
 
 def column(text: str, word: str) -> int:
-    """Where ``word`` stands in a line, from 1; the line's first word if it isn't there. With a
-    comma before it, it is rather a source than the destination.
+    """Return the column of ``word`` in a line, from 1, or of the line's first word. A comma before
+    it means: rather a source than the destination.
     """
     code = without_remark(text)
     pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)

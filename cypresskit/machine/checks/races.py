@@ -1,9 +1,8 @@
-"""Races: two work-items touch one 32-bit word, one of them writes, and nothing says who comes
-first.
+"""Races: two work-items access one 32-bit word, one of them writes, and nothing orders the two.
 
 In LDS a fence with ``_threads`` and ``_lds`` orders the work-items of a group; in global memory one
-with ``_threads`` and ``_memory`` does, and nothing orders different groups, or the work-items of a
-pixel kernel: each is a group of its own here. Several work-items that read one word are no race.
+with ``_threads`` and ``_memory`` does. Nothing orders different groups, or the work-items of a
+pixel kernel, each of which is a group here. Several readers of a word are no race.
 
 Each word remembers accesses as stamps: epoch (fences passed by the group), instruction, work-item.
 Four are enough to find a race in every word that has one:
@@ -12,12 +11,12 @@ Four are enough to find a race in every word that has one:
   else all writers are of one group, and what is unordered with an earlier one is unordered with the
   last;
 - of the reads since: the first group's reader in its newest epoch, another work-item of the same
-  group and epoch, and a reader of any other group, which no fence makes harmless. What an earlier
-  write came after, it stands for.
+  group and epoch, and a reader of any other group, which no fence makes harmless. Reads before the
+  last write need no stamp: whatever is unordered with them is unordered with that write.
 
-A wavefront's 64 work-items run in step on this chip. A kernel that leans on it is reported all the
-same, since the next chip may have other wavefronts. Accesses whose address is known to be wrong
-are ignored.
+A wavefront's 64 work-items run in step on this chip. A kernel that depends on that is still
+reported, because the next chip may have other wavefronts. Accesses whose address is known to be
+wrong are ignored.
 """
 
 import numpy as np
@@ -28,7 +27,7 @@ from cypresskit.machine.shape import wavefront
 
 # Of a stamp, from the right; epochs are counted modulo 2^19
 ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
-# Set in every stamp; 0 is "nobody", so that memory that nobody touches takes no room
+# Set in every stamp; 0 means "no access", so that unused memory takes no space
 SEEN = 1 << 62
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
 
@@ -84,7 +83,7 @@ class RaceCheck(Check):
         if event.store:
             writer[place] = stamp
             lost = writer[place] != stamp
-            if lost.any():  # they meet in this store: that says it all
+            if lost.any():  # this store races with itself: one report is enough
                 self._clash(event, writer[place], stamp, place, "wrote", together=True)
                 alone = ~np.isin(place, place[lost])
                 self.stamps[key][1:, place[~alone]] = 0
@@ -120,8 +119,8 @@ class RaceCheck(Check):
         *,
         together: bool = False,
     ) -> None:
-        """Report where ``old`` and ``stamp`` are accesses of two work-items that nothing orders;
-        ``together``: of one instruction, in one turn of its loop.
+        """Report where ``old`` and ``stamp`` are unordered accesses of two work-items.
+        ``together``: both are in one execution of one instruction.
         """
         by_another = (old != 0) & ((old ^ stamp) & ITEM != 0)
         if not by_another.any():
@@ -160,17 +159,17 @@ class RaceCheck(Check):
             element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
         else:
             element = self.naming.element(place // 4, place % 4)
-        between = "at a time that nothing orders"
+        between = "and nothing orders the two"
         if self.group[item] == self.group[other]:
             between = "with no fence between"
-        turns = at == event.at and verb == "wrote" and not together
-        if turns:
-            between = f"in another turn of the loop, {between}"
+        iterations = at == event.at and verb == "wrote" and not together
+        if iterations:
+            between = f"in another iteration, {between}"
         does = (
             f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
             f" {between}"
         )
-        advice = self._advice(event, at, item, other, together=together, turns=turns)
+        advice = self._advice(event, at, item, other, together=together, iterations=iterations)
         key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
         side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         sides: dict = {"item": item, "element": element, "other": side, "other_line": line}
@@ -179,9 +178,18 @@ class RaceCheck(Check):
         self.report("race", event.at, message, advice, key=key, count=count, word=word, **sides)
 
     def _advice(
-        self, event: MemoryEvent, at: int, item: int, other: int, *, together: bool, turns: bool
+        self,
+        event: MemoryEvent,
+        at: int,
+        item: int,
+        other: int,
+        *,
+        together: bool,
+        iterations: bool,
     ) -> str:
-        """What to do about a race; ``turns``: both stores are of one instruction, in two turns."""
+        """Return how to mend a race. ``iterations``: both stores are of one instruction, in two
+        iterations.
+        """
         if together:
             return (
                 "Both store to one place in the same instruction: give each work-item a place of"
@@ -194,12 +202,10 @@ class RaceCheck(Check):
                 " not.)"
             )
         if event.space == "global":
-            cure = (
-                "Put `fence_threads_memory` between the two, where the whole group comes through."
-            )
+            cure = "Put `fence_threads_memory` between the two, where the whole group passes."
             if self.group[item] != self.group[other]:
-                cure = "Nothing orders these two work-items: let each touch its own elements only."
-            elif at == event.at and not turns:
+                cure = "Nothing orders these two work-items: let each access its own elements only."
+            elif at == event.at and not iterations:
                 cure = "Load into a register, then put `fence_threads_memory`, and only then store."
             return cure + tail
         body = self.program.body
@@ -216,13 +222,11 @@ class RaceCheck(Check):
         if weak:
             waits = "make work-items wait for each other"
             if weak.controls.threads:
-                waits = "wait for what others do in LDS"
+                waits = "wait for accesses to LDS"
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
-        if turns:
+        if iterations:
             return (
-                "Put `fence_threads_lds` into the loop, where the whole group comes through, or"
+                "Put `fence_threads_lds` into the loop, where the whole group passes, or"
                 " give each work-item a place of its own."
             )
-        return (
-            f"Put `fence_threads_lds` between the two, where the whole group comes through.{tail}"
-        )
+        return f"Put `fence_threads_lds` between the two, where the whole group passes.{tail}"

@@ -1,17 +1,16 @@
-"""Values that nobody set: registers, and LDS words loaded before a store; reported where the value
-is used.
+"""Uninitialised values: registers, and LDS words loaded before a store, reported where the value is
+used.
 
-This is taint tracking: a mark on a register's component tells who holds an unset value in it. Only
-components that matter (``Needs``) are looked at, and only those which some way through the program
-leaves unset are tracked: most kernels have none. A load from LDS is no use of the word: its result
-is marked.
+This is taint tracking: a mark on a register's component holds the work-items whose value is unset.
+Only components that matter (``Needs``) are examined, and only those that some path through the
+program leaves unset are tracked: most kernels have none. A load from LDS doesn't use the word: its
+result is marked.
 
-Copying a value does not count as using it: the mark follows the copy, by ``mov`` to a register or
-as the operand that ``cmov_logical`` chooses; the operand that it does not choose is ignored. So a
-macro's arguments, a register that is copied whole and an unused result raise no alarm. Any other
-use is reported once. What is computed from the value after that is tainted, and where a tainted
-value is an address or a branch's condition, further reports of that instruction are ``suppressed``
-for those work-items: one fault, one report.
+Copying a value does not use it: the mark follows the copy, by ``mov`` to a register or as the
+operand that ``cmov_logical`` chooses. So a macro's arguments, a register that is copied whole and
+an unused result raise no alarm. Any other use is reported once. What is computed from the value is
+tainted, and if a tainted value is an address or a branch's condition, further reports of that
+instruction are ``suppressed`` for those work-items: one fault, one report.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,14 +25,21 @@ from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
 class Needs:
-    """Which components matter, found backward from stores, branches and addresses. ``add r0, r1,
-    r2`` reads four of each operand, but where only r0.x is looked at later, only their x matter.
+    """The components that matter, found backward from stores, branches and addresses. ``add r0, r1,
+    r2`` reads four of each operand; if only r0.x is read later, only their x matter.
 
-    ``uses[at]``: the register operands of instruction ``at`` of ``program.body``, with the
-    positions that matter; ``reads[at]``: the components these name; ``writes[at]``: the components
-    of its result that matter later (all of those that are there if it goes to memory); ``start``:
-    components that may be read before they are set. ``widths``: outputs, such as "o1", and the
-    words of their texels.
+    Attributes
+    ----------
+    uses
+        For each instruction: its register operands, with the positions that matter.
+    reads
+        The components these name.
+    writes
+        The components of its result that matter later; all that exist, if it goes to memory.
+    start
+        The components that may be read before they are set.
+    widths
+        Outputs, such as "o1", and the words of their texels.
     """
 
     def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):
@@ -48,7 +54,7 @@ class Needs:
 
     def _step(self, at: int, after: int) -> int:
         i = self.program.body[at]
-        kept = after
+        needed_before = after
         written = defines(self.program.body[at])
         if i.dest and not written:  # to memory
             width = self.widths.get(str(i.dest.register), 4)
@@ -56,7 +62,7 @@ class Needs:
         elif i.dest:
             bit = self.numbering.first[i.dest.register.index]
             self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
-            kept = after & ~sum(1 << bit + c for c in written)
+            needed_before = after & ~sum(1 << bit + c for c in written)
         needed: list[Use] = []
         matters = (self.writes[at] or not written) and not _is_zero(i)
         for n, source, positions in uses(self.program, i) if matters else ():
@@ -66,11 +72,11 @@ class Needs:
                 needed.append((n, source, positions))
         self.uses[at] = tuple(needed)
         self.reads[at] = frozenset(keys(needed))
-        return kept | self.numbering.bits(self.reads[at])
+        return needed_before | self.numbering.bits(self.reads[at])
 
 
 def _is_zero(i: Instruction) -> bool:
-    """Whether the result is 0 whatever the operands hold: a common way to clear a register."""
+    """Return whether the result is 0 for any operands, a common way to clear a register."""
     return (
         i.op.name in ("ixor", "isub")
         and i.sources[0] == i.sources[1]
@@ -80,7 +86,7 @@ def _is_zero(i: Instruction) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Unset:
-    """The source of an unset value: a register's component, or an LDS array and byte addresses."""
+    """The origin of an unset value: a register's component, or an LDS array and byte addresses."""
 
     source: Key | None
     copied: int = -1  # by the instruction that copied it first
@@ -90,7 +96,7 @@ class _Unset:
 
 @dataclass(eq=False)
 class Mark:
-    """Which work-items (bool) hold an unset value, where that comes from, and whether that has been
+    """The work-items (bool) that hold an unset value, its origin, and whether that has been
     reported.
     """
 
@@ -108,11 +114,8 @@ class UninitialisedCheck(Check):
         self.needs = Needs(self.program, widths)
         items, group_items = self.launch.shape.items, self.launch.shape.group_items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
-        self.carried: dict[
-            int, list[Mark]
-        ] = {}  # what the running instruction brings: component of its result
-        #: What it uses: the first component, where that comes from, and by which work-items; by
-        #: what is one fault.
+        self.carried: dict[int, list[Mark]] = {}  # by component of the running instruction's result
+        #: What it uses, by fault: the first component, its origin, and the work-items.
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
         self.group = np.arange(items) // group_items
         groups = items // group_items
@@ -174,8 +177,8 @@ class UninitialisedCheck(Check):
     def _use(
         self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray
     ) -> None:
-        """Note the use of a mark by these work-items, and taint the result; what was reported
-        before only taints.
+        """Note the use of a mark by some work-items, and taint the result; what was reported before
+        only taints.
         """
         if not mark.reported:
             fault = key[0], mark.unset.source and mark.unset.source[0]
@@ -201,8 +204,8 @@ class UninitialisedCheck(Check):
                 self.marks[key] = left
 
     def report_use(self, at: int, key: Key | None, unset: _Unset, users: np.ndarray) -> None:
-        """Report that instruction ``at`` uses an unset value: that of component ``key``, or what it
-        loads from LDS.
+        """Report that instruction ``at`` uses an unset value: of component ``key``, or one it loads
+        from LDS.
         """
         bad = np.flatnonzero(users)
         item = int(bad[0])
@@ -210,7 +213,7 @@ class UninitialisedCheck(Check):
         if unset.source is None:
             element = self.naming.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
-            does = f"{uses} {element}, where nobody stored before"
+            does = f"{uses} {element}, where no store was before"
             advice = (
                 "Store to it first, with `fence_threads_lds` between, or load from another place."
             )
@@ -254,13 +257,13 @@ class UninitialisedCheck(Check):
             )
             return f"{setter}: give it a first value before the loop."
         return (
-            f"Line {body[full[0]].line} sets it, but not every work-item comes there: set it before"
+            f"Line {body[full[0]].line} sets it, but not every work-item runs it: set it before"
             " the branch."
         )
 
 
 def _zero_literal(program: Program) -> str:
-    """The first component of a literal that is 0, such as ``l0.z``, or "..." if there is none."""
+    """Return the first component of a literal that is 0, such as ``l0.z``, or "..."."""
     for number, words in sorted(program.literals.items()):
         for letter, word in zip(LETTERS, words, strict=True):
             if word == 0:
@@ -269,7 +272,7 @@ def _zero_literal(program: Program) -> str:
 
 
 def _carry(marks: dict, key: object, mark: Mark) -> None:
-    """Add a mark; tainted ones become one."""
+    """Add a mark; tainted ones are merged."""
     for old in marks.setdefault(key, []):
         if old.reported == mark.reported and (mark.reported or old.unset is mark.unset):
             old.holders = old.holders | mark.holders
@@ -278,5 +281,5 @@ def _carry(marks: dict, key: object, mark: Mark) -> None:
 
 
 def _named(key: Key) -> str:
-    """``r1.x``."""
+    """Return ``r1.x``."""
     return f"r{key[0]}.{LETTERS[key[1]]}"

@@ -1,14 +1,12 @@
-"""The fast engine: IL translated to machine code, which runs a work-item at a time.
+"""The compiled engine: translate IL to machine code, which runs one work-item after another.
 
-``run(launch, threads)`` does what the interpreter does, bit for bit, but reports nothing of what
-happens on the way.
+``run(launch, threads)`` does what the interpreter does, bit for bit, without events.
 
-- ``vec``          LLVM IR as text behind typed values
-- ``native_meaning``  what each arithmetic opcode computes, on such values
-- ``payloads``     where the bits of a NaN can be seen
+- ``vec``          LLVM IR as text
+- ``native_meaning``  what each arithmetic opcode computes, in LLVM IR
 - ``translate``    a program, for one work-item
-- ``target``       what a program needs of the machine that it is translated for
-- ``in_step``      what keeps the work-items of a wavefront in step
+- ``target``       the interface to the machine that a program is translated for
+- ``in_step``      when the work-items of a wavefront wait for each other
 - ``host``         this computer as a target: the function that runs a launch
 - ``processor``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
@@ -23,7 +21,7 @@ __all__ = ["run"]
 
 
 def run(launch: "Launch", threads: int | None = None) -> "LaunchCounters | None":
-    """Run a checked launch on ``threads`` host threads; None if that is for the interpreter."""
+    """Run a checked launch on ``threads`` host threads. Return None if the interpreter has to."""
     # Loaded with the first launch: a process that imports the package may never run a kernel.
     from cypresskit.machine.fast import execute
 

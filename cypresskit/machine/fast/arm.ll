@@ -1,12 +1,12 @@
-; How a kernel turns the flushing of subnormals on in FPCR (bit 24) and sets it back. Bit 3 of FPSR is set once a result
-; has been flushed.
+; Set and restore the mode that flushes subnormals, in FPCR (bit 24). Bit 3 of FPSR is set after a result has been
+; flushed.
 
 declare i64 @llvm.aarch64.get.fpcr()
 declare void @llvm.aarch64.set.fpcr(i64)
 declare i64 @llvm.aarch64.get.fpsr()
 declare void @llvm.aarch64.set.fpsr(i64)
 
-; The register as it was.
+; Return the register's value before.
 define private i64 @flush() alwaysinline {
   %saved = call i64 @llvm.aarch64.get.fpcr()
   %flushing = or i64 %saved, 16777216
@@ -17,7 +17,7 @@ define private i64 @flush() alwaysinline {
   ret i64 %saved
 }
 
-; Whether a result has been flushed.
+; Return whether a result has been flushed.
 define private i1 @restore(i64 %saved) alwaysinline {
   %flags = call i64 @llvm.aarch64.get.fpsr()
   call void @llvm.aarch64.set.fpcr(i64 %saved)

@@ -1,6 +1,6 @@
-; The function that runs a launch on this computer, of which ``host.py`` fills in what begins with a dollar sign.
-; A batch is a workgroup, or a wavefront's tile of pixels. It is run in rounds, from one stop of the workgroup to the
-; next: one wavefront after another, and of that one work-item after another.
+; The function that runs a launch on this computer. ``host.py`` replaces what begins with a dollar sign.
+; A batch is a workgroup, or a wavefront's tile of pixels. It runs in rounds, from one stop of the workgroup to the
+; next: one wavefront after another, and its work-items one after another.
 
 $functions
 declare i64 @llvm.smin.i64(i64, i64)
@@ -10,13 +10,8 @@ $declarations
 define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, i64 %first, i64 %last)$attributes {
 entry:
 $variables
-$flush
+  %saved_mode = call i64 @flush()
 $entry
-  store i32 0, ptr %status
-  store i64 0, ptr %spent
-  store i64 0, ptr %outside
-  store i32 0, ptr %met
-  store i32 0, ptr %group_met
   br label %batch_loop
 
 batch_loop:
@@ -25,24 +20,23 @@ batch_loop:
   br i1 %is_batch, label %batch_body, label %exit
 batch_body:
   call void @llvm.memset.p0.i64(ptr %lds, i8 0, i64 $lds_bytes, i1 false)
-  call void @llvm.memset.p0.i64(ptr %spill, i8 0, i64 $spill_bytes, i1 false)
   br label %round
 
 round:
   store i64 0, ptr %begun
   br label %wavefront
 
-; The wavefront whose work-items begin with number ``begun``, to their next stop
+; Run the wavefront whose first work-item is ``begun`` to its next stop.
 wavefront:
   %begin_now = load i64, ptr %begun
   store i64 %begin_now, ptr %n
   br label %item
 
-; The work-item of number ``n``; it goes on to ``left`` with its stop in ``stopped``
+; Run work-item ``n``; it jumps to ``left`` with its stop in ``stopped``.
 item:
 $work_item
 
-; The wavefront's first work-item chooses its stop, ``met``, and the others have to come to the same
+; The wavefront's first work-item sets its stop, ``met``; the others must arrive at the same.
 left:
   %stop = load i32, ptr %stopped
   %n_left = load i64, ptr %n
@@ -68,7 +62,7 @@ $carry_out
   %wavefront_stop = load i32, ptr %met
   switch i32 %wavefront_stop, label %wavefront_over [ $waits ]
 
-; All wavefronts have to come to the same stop of the workgroup, ``group_met``
+; All wavefronts must arrive at the same stop of the workgroup, ``group_met``.
 wavefront_over:
   %begun_over = load i64, ptr %begun
   %is_first_wavefront = icmp eq i64 %begun_over, 0
@@ -103,5 +97,8 @@ exit:
   %outside_all = add i64 %outside_before, %outside_now
   store i64 %outside_all, ptr %counts
   %ended = load i32, ptr %status
-$restore
+  %underflowed = call i1 @restore(i64 %saved_mode)
+  %is_flagged = and i1 %underflowed, $flagged
+  %result = select i1 %is_flagged, i32 $underflowed, i32 %ended
+  ret i32 %result
 }

@@ -1,11 +1,11 @@
-"""A wavefront in step, although its work-items run one after another: where they wait for each
-other, and which stores are put off.
+"""Keep a wavefront in step, although its work-items run one after another: find its waits and
+deferred stores.
 
-From one wait to the next, all loads of a wavefront come before all its stores. So a store that has
-company, another access to its memory in that time, is *deferred* until all work-items wait; then
+From one wait to the next, all loads of a wavefront come before all its stores. So a store is
+*deferred* until all work-items wait if another access to its memory is possible in that time; then
 deferred stores are carried out instruction by instruction. A wavefront *waits* before a load that
 may follow a store, and before a store that may follow itself or a later one, as around a loop. A
-kernel that loads, computes, and stores at its end waits nowhere.
+kernel that loads, computes, and stores at its end never waits.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,16 @@ Accesses = frozenset[tuple[int, Memory, bool]]
 
 @dataclass(frozen=True)
 class InStep:
-    """Numbers of instructions in ``Program.body``: ``waits``, before which a wavefront waits;
-    ``fences``, at which a workgroup waits; and stores that are ``deferred``.
+    """Indices in ``Program.body``.
+
+    Attributes
+    ----------
+    waits
+        Instructions before which a wavefront waits.
+    fences
+        Instructions at which a workgroup waits.
+    deferred
+        Stores that are deferred.
     """
 
     waits: frozenset[int]
@@ -38,7 +46,7 @@ def in_step(program: Program) -> InStep:
     deferred: set[int] = set()
 
     def after(at: int, since: Accesses) -> Accesses:
-        """The accesses since all waited: the number of an instruction, its memory, a store?"""
+        """Return the accesses since the last wait: instruction, memory, whether it stores."""
         memory = stores[at]
         for number, place, store in since:
             late = place == memory and number >= at
@@ -48,9 +56,9 @@ def in_step(program: Program) -> InStep:
             since = frozenset()
         since |= {(at, place, False) for place in loads[at]}
         if memory:
-            company = {access for access in since if access[1] == memory}
-            deferred.update(number for number, _, store in company if store)
-            deferred.update([at] if company else [])
+            others = {access for access in since if access[1] == memory}
+            deferred.update(number for number, _, store in others if store)
+            deferred.update([at] if others else [])
             since |= {(at, memory, True)}
         return since
 
@@ -59,7 +67,7 @@ def in_step(program: Program) -> InStep:
 
 
 def _loaded(i: Instruction) -> set[Memory]:
-    """The memories that an instruction loads from."""
+    """Return the memories that an instruction loads from."""
     loaded: set[Memory] = {("g", 0) for source in i.sources if source.register.kind == "g"}
     if i.op.kind == "lds" and not i.op.store:
         loaded.add(("lds", i.controls.id))
@@ -67,7 +75,7 @@ def _loaded(i: Instruction) -> set[Memory]:
 
 
 def _stored(i: Instruction) -> Memory | None:
-    """The memory that it stores to."""
+    """Return the memory that it stores to."""
     if i.op.kind == "lds" and i.op.store:
         return "lds", i.controls.id
     return ("g", 0) if i.dest and i.dest.register.kind == "g" else None

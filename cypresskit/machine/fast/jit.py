@@ -1,6 +1,7 @@
-"""LLVM IR to machine code, through llvmlite. Compiled kernels are kept for the life of the process,
-and their object code on disk in the user's own cache. It will be executed: a folder that belongs to
-anybody else is not used.
+"""Compile LLVM IR to machine code, through llvmlite.
+
+Compiled kernels stay in memory until the process ends, and their object code in the user's cache on
+disk. It will be executed, so a folder that belongs to another user is not used.
 """
 
 import ctypes
@@ -21,15 +22,14 @@ from cypresskit.machine.fast.translation import Translation
 
 KEPT = 64  # compiled kernels in memory
 FILES = 256  # and on disk
-# lines of IR from which on LLVM improves nothing: that would take time by the square of the length
-LONG = 30_000
+LONG = 30_000  # lines of IR; longer code isn't optimized, in time quadratic in its length
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
 FOLDER = cache_folder()
 
 
 @dataclass(frozen=True, eq=False)
 class NativeCode:
-    """A compiled program: ``call(context, counts, spill, budget, first, last)`` runs batches,
+    """A compiled program. ``call(context, counts, spill, budget, first, last)`` runs batches,
     without Python's lock.
     """
 
@@ -41,8 +41,8 @@ class NativeCode:
 
 
 def compiled(program: Program, soft: bool = False) -> NativeCode:
-    """``program`` as machine code for this host, from memory if an equal program has been compiled
-    before; ``soft``: without the host's flush mode.
+    """Return ``program`` as machine code for this host, compiled once. ``soft``: without the host's
+    flush mode.
     """
     return _compiled(program, replace(this_host(), mode="soft") if soft else this_host())
 
@@ -54,9 +54,9 @@ def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
     files = KeptFiles(FOLDER, "kernel", FILES)
     key = _key(program, processor)
     contents = files.read(key)
-    kept = _from_bytes(contents) if contents else None
-    if kept is None:
-        # Loaded only where it is needed: it is large.
+    cached = _from_bytes(contents) if contents else None
+    if cached is None:
+        # Imported only if needed: it is large
         from cypresskit.machine.fast.host import translate
 
         translation = translate(program, processor)
@@ -64,7 +64,7 @@ def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
         if SOURCES.unchanged():
             files.write(key, _as_bytes(translation, code))
     else:
-        translation, code = kept
+        translation, code = cached
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(""), host_machine(processor.name, processor.features)
     )
@@ -80,7 +80,7 @@ def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
 
 
 def object_code(text: str, processor: HostProcessor) -> bytes:
-    """The optimised machine code of a module."""
+    """Return the optimized machine code of a module."""
     import llvmlite.binding as llvm
 
     level = 1 if text.count("\n") < LONG else 0  # the second level's passes gain nothing here
@@ -109,22 +109,20 @@ SOURCES = SourceFiles(
 
 
 def _key(program: Program, processor: HostProcessor) -> str:
-    """A hash of all that object code depends on: the program, the processor, LLVM and the
-    translator.
-    """
+    """Return a hash of all that object code depends on: program, processor, LLVM and translator."""
     import llvmlite.binding as llvm
 
     return SOURCES.key(program.mode, program.expanded, processor, llvm.llvm_version_info)
 
 
 def _as_bytes(translation: Translation, code: bytes) -> bytes:
-    """A translation, without its text, and object code."""
+    """Return a translation, without its text, and object code."""
     head = json.dumps(asdict(translation) | {"text": ""}).encode()
     return head + b"\n" + code
 
 
 def _from_bytes(contents: bytes) -> tuple[Translation, bytes] | None:
-    """What ``_as_bytes`` was of; None for anything else."""
+    """Return what ``_as_bytes`` encoded; None for anything else."""
     try:
         head, code = contents.split(b"\n", 1)
         return Translation(**json.loads(head)), code

@@ -1,14 +1,12 @@
-"""The arithmetic of every opcode as LLVM IR on vectors: ``NATIVE`` has the keys of
+"""What every arithmetic opcode computes, as LLVM IR on vectors: ``NATIVE`` has the keys of
 ``il.meaning.MEANING``.
 
-Each is the other's proof: two implementations, written independently, that must agree bit
-for bit.
+The two are independent implementations that must agree bit for bit.
 
-Single precision flushes subnormals: with ``soft`` unset the host's flush mode does that and only
-operations that select or copy bits flush by themselves; with ``soft`` set every operation does. NaN
-results are whatever the processor gives: the caller asks for ``canonical`` ones where the
-difference can be seen. On hosts without a fused multiply-add LLVM calls the C library's, which is
-exact and slow.
+Single precision flushes subnormals. Without ``soft`` the host's flush mode does that, and only
+operations that select or copy bits flush by themselves; with ``soft`` every operation does. NaN
+results depend on the processor: the translator requests ``canonical`` ones where the difference is
+visible. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
 """
 
 from collections.abc import Callable
@@ -29,19 +27,24 @@ KIND = {
 
 
 class Floats:
-    """Single-precision arithmetic as the chip does it: ``soft`` flushes in every operation."""
+    """Single-precision arithmetic as the chip does it. ``soft``: flush in every operation. Else
+    ``one`` is the word of 1.0, unknown to LLVM: the host's flush mode flushes what it multiplies.
+    """
 
     def __init__(self, e: Emitter, soft: bool):
         self.e, self.soft = e, soft
+        self.one = e.const("undef", "i32")
 
     def flush(self, value: Vec) -> Vec:
-        """A float with subnormals made zero, whatever the host's mode."""
+        """Return a float with subnormals made zero."""
+        if not self.soft:
+            return value * self.one.bits("float")
         bits = value.bits("i32")
         return (bits & INFINITY).cmp("eq", 0).select(bits & -SIGN, bits).bits("float")
 
     def canonical(self, value: Vec) -> Vec:
-        """``value`` (float or double) with NaN made the canonical one. In integers: LLVM takes one
-        NaN for as good as another and would drop a choice between floats.
+        """Return a float or double with NaN made the canonical one. In integers, because LLVM may
+        take any NaN for any other.
         """
         if value.kind == "float":
             kind = "i32"
@@ -57,32 +60,32 @@ class Floats:
         return is_nan.select(self.e.const(nan, kind, value.n), bits).bits(value.kind)
 
     def taken(self, value: Vec) -> Vec:
-        """An operand: flushed here unless the host does it."""
+        """Return an operand, flushed unless the host does it."""
         return self.flush(value) if self.soft else value
 
     def small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
-        """``result``, or a zero of its sign where the double ``exact`` is too small for a normal
-        float.
+        """Return ``result``, or a zero of its sign if the double ``exact`` is too small for a
+        normal float.
         """
         tiny = exact.call("fabs").cmp("olt", TINY)
         zero = self.e.const(0.0, "float", result.n).call("copysign", result)
         return (tiny if also is None else tiny | also).select(zero, result)
 
     def multiply(self, name: str, a: Vec, b: Vec) -> Vec:
-        """a * b or a / b: ``name`` is "mul" or "div"."""
+        """Return a * b or a / b: ``name`` is "mul" or "div"."""
         if not self.soft:
             return a.two(name, b)
         a, b = (self.flush(x) for x in a.both(b))
         return self.small(a.two(name, b), wide(a).two(name, wide(b)))
 
     def add(self, name: str, a: Vec, b: Vec) -> Vec:
-        """a + b or a - b: ``name`` is "add" or "sub"."""
+        """Return a + b or a - b: ``name`` is "add" or "sub"."""
         if not self.soft:
             return a.two(name, b)
         return self.flush(self.flush(a).two(name, self.flush(b)))
 
     def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
-        """a * b + c, rounded once."""
+        """Return a * b + c, rounded once."""
         if not self.soft:
             return a.call("fma", b, c)
         a, b, c = self.flush(a), self.flush(b), self.flush(c)
@@ -97,18 +100,18 @@ class Floats:
         return self.small(result, total, edge)
 
     def inverse_root(self, a: Vec) -> Vec:
-        """1 / the square root of a."""
+        """Return 1 / the square root of a."""
         root = wide(self.flush(a)).call("sqrt")
         return self.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
 
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
-        """i1 of a float comparison: lt, le, gt, ge, eq, ne. Always flushed here: where one side
-        is constant, LLVM compares the bits of the other, which the host's flush mode doesn't touch.
+        """Return an i1: lt, le, gt, ge, eq or ne. Always flushed here: if one side is constant,
+        LLVM compares the bits of the other, which the host's flush mode doesn't flush.
         """
         return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
 
     def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
-        """A float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
+        """Return a float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
         if shift != 1.0:
             value = self.multiply("mul", value, self.e.const(shift, "float", value.n))
         if saturate:
@@ -118,14 +121,16 @@ class Floats:
         return value
 
     def modified(self, value: Vec, source: Source) -> Vec:
-        """A float under a source's modifiers, except negation."""
+        """Return a float with a source's modifiers, except negation."""
         one = self.e.const(1.0, "float", value.n)
         if source.invert:
-            value = self.canonical(self.add("sub", one, value))
+            value = self.add("sub", one, value)
         if source.bias:
-            value = self.canonical(self.add("sub", value, self.e.const(0.5, "float", value.n)))
+            value = self.add("sub", value, self.e.const(0.5, "float", value.n))
         if source.x2:
-            value = self.canonical(self.multiply("mul", value, self.e.const(2.0, "float", value.n)))
+            value = self.multiply("mul", value, self.e.const(2.0, "float", value.n))
+        if source.invert or source.bias or source.x2:
+            value = self.canonical(value)
         if source.sign:
             value = self.flush(value)
             other = value.cmp("uno", value).select(
@@ -137,7 +142,7 @@ class Floats:
 
 
 def wide(value: Vec) -> Vec:
-    """A float as a double."""
+    """Return a float as a double."""
     return value.cast("fpext", "double")
 
 
@@ -171,13 +176,15 @@ def _divided(name: str) -> Callable:
 
 
 def _to_integer(name: str) -> Callable:
-    """A float rounded towards zero and clamped to an integer's range; NaN gives 0."""
+    """Return a function that rounds a float towards zero and clamps it to an integer's range; NaN
+    gives 0.
+    """
     return lambda f, a: f.e.call(f"llvm.{name}.sat.{a.suffix('i32')}.{a.suffix()}", "i32", a.n, a)
 
 
 def _field(name: str) -> Callable:
-    """Fields of bits, by their width, their lowest bit, and the word; brought down by the shift
-    ``name``.
+    """Return a function that extracts bits, by their width, their lowest bit and the word, with the
+    right shift ``name``.
     """
 
     def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
@@ -200,7 +207,7 @@ def _insert(f: Floats, width: Vec, offset: Vec, value: Vec, base: Vec) -> Vec:
 
 
 def _high(name: str) -> Callable:
-    """The upper words of products of words that ``name`` widens."""
+    """Return a function that computes upper words of products; ``name`` widens the words."""
     return lambda f, a, b: ((a.cast(name, "i64") * b.cast(name, "i64")) >> 32).cast("trunc", "i32")
 
 
@@ -295,8 +302,8 @@ NATIVE: dict[str, Callable[..., Vec]] = {
 
 
 def _relation(kind: str, relation: str) -> Callable:
-    """All ones where numbers of a type (a letter of ``Opcode.types``) stand in the relation, as
-    LLVM names it.
+    """Return a function that gives all ones where a relation, named as in LLVM, holds between
+    numbers of a type (a letter of ``Opcode.types``).
     """
     if kind == "f":
         return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")

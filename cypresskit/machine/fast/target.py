@@ -1,33 +1,39 @@
-"""What a translated program runs on: the interface between ``translate`` and a machine.
+"""The interface between the translator and a machine: how work-items reach memory, and their
+numbers.
 
-``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's GPUs.
+``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's current GPUs.
+Values are words (i32) of one lane or of several; elements and bytes are counted in i64.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from math import prod
 
 from cypresskit.il import Instruction, Program
+from cypresskit.il.bits import ONE
 from cypresskit.machine.fast.native_meaning import Floats
+from cypresskit.machine.fast.translation import TEXEL
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 
 class Target:
-    """A machine that ``program`` is translated for, in ``ir``: how its work-items reach memory.
-
-    ``floats`` does its arithmetic. Values are words (i32), of one lane or of several; addresses are
-    i64. ``vectors`` tells whether it has vectors.
+    """A machine that ``program`` is translated for. ``ir`` takes the code, ``floats`` writes
+    arithmetic.
     """
-
-    vectors = True
 
     def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
         self.program = program
         self.ir = Emitter()
         self.floats = floats(self.ir, soft)
+        self.lds: dict[int, int] = {}  # the first byte of each LDS array
+        self.lds_bytes = 0
+        for n, (_, size) in sorted(program.lds.items()):
+            self.lds[n] = self.lds_bytes
+            self.lds_bytes += -(-size // TEXEL) * TEXEL + TEXEL  # zeros follow
 
     def function(self, head: str) -> str:
-        """The text of the function that ``head`` begins."""
-        lines = [head, "entry:", *self.ir.places(), *self.ir.entry, self.ir.take(), "}"]
+        """Return the text of the function that ``head`` begins."""
+        lines = [head, "entry:", *self.ir.allocations(), *self.ir.entry, self.ir.take(), "}"]
         return "\n".join(lines)
 
     def begin(self, at: int) -> None:
@@ -37,7 +43,7 @@ class Target:
         """Begin instructions that run one after another."""
 
     def loop(self, at: int) -> None:
-        """Come to the loop opened at ``at``."""
+        """Enter the loop opened at ``at``."""
 
     def iteration(self, at: int) -> None:
         """Begin an iteration of it."""
@@ -47,39 +53,70 @@ class Target:
 
     @abstractmethod
     def literal(self, bits: int) -> Vec:
-        """A word that the program's text holds."""
+        """Return a word that is written in the program."""
 
     @abstractmethod
     def constant(self, buffer: int, element: int, component: int) -> Vec:
-        """A word of a constant buffer."""
+        """Return a word of a constant buffer."""
+
+    def input(self, name: str, component: int) -> Vec:
+        """Return a word of an input register."""
+        if name == "vWinCoord0" and component > 1:
+            return self.literal((0, ONE)[component - 2])
+        flat = "Flat" * name.endswith("Flat")
+        if name.startswith("vAbsTid"):
+            size = self.program.group
+            items = prod(size) if flat else (*size, 0)[component]
+            group = self.input(f"vThreadGrpId{flat}", component)
+            return group * items + self.input(f"vTidInGrp{flat}", component)
+        if component == 3 and not flat:
+            return self.literal(0)
+        return self.identity(name, component)
 
     @abstractmethod
-    def input(self, name: str, component: int) -> Vec:
-        """A word of an input register, which tells which work-item this is."""
+    def identity(self, name: str, component: int) -> Vec:
+        """Return a number of this work-item: of vWinCoord0.xy (float), vTidInGrp.xyz,
+        vTidInGrpFlat, vThreadGrpId.xyz or vThreadGrpIdFlat.
+        """
 
     @abstractmethod
     def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
-        """The four words that a fetch gives, by its coordinates."""
+        """Return the four words that a fetch reads at some coordinates."""
 
     @abstractmethod
+    def global_place(self, element: Vec) -> Vec:
+        """Return the address of an element of ``g[]``."""
+
+    @abstractmethod
+    def lds_place(self, array: int, byte: Vec) -> Vec:
+        """Return the address of a byte of an LDS array."""
+
     def load_global(self, element: Vec) -> Vec:
-        """The four words of an element of ``g[]``."""
+        """Return the four words of an element of ``g[]``."""
+        return self.global_place(element).load("i32", 4, 16)
 
-    @abstractmethod
     def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
-        """Store the lanes of ``value`` as those words of an element, for instruction ``at``."""
+        """Store the lanes of ``value`` as some words of an element, for instruction ``at``."""
+        self.store(at, self.global_place(element), words, value)
 
-    @abstractmethod
     def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        """Words of an LDS array, by their places after that of a byte."""
+        """Return words of an LDS array, counted from the one at ``byte``."""
+        place = self.lds_place(array, byte)
+        if words == (0,):
+            return place.load("i32", 0, 4)
+        return place.load("i32", 4, 4).pick(words)
 
-    @abstractmethod
     def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
-        """Store the lanes of ``value`` to them, for instruction ``at``."""
+        """Store the lanes of ``value`` to such words, for instruction ``at``."""
+        self.store(at, self.lds_place(array, byte), words, value)
+
+    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
+        """Store the lanes of ``value`` as words after ``place``, for instruction ``at``."""
+        store_words(place, words, value)
 
     @abstractmethod
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
-        """Store the lanes of ``value`` as those words of the work-item's texel of output ``n``."""
+        """Store the lanes of ``value`` as some words of the work-item's texel of output ``n``."""
 
 
 def store_words(place: Vec, words: Sequence[int], value: Vec) -> None:

@@ -1,55 +1,93 @@
-"""From IL to LLVM IR, for one work-item: registers, arithmetic and control flow. How it reaches
-memory is its target's.
+"""Translate IL to LLVM IR for one work-item: registers, arithmetic and control flow.
 
-Components of a register that are always written together share a variable, a vector: LLVM then
-sees what of a register a loop changes.
+A ``Target`` adds how a work-item reaches memory. Components of a register that are always written
+together share a variable, a vector, so LLVM sees which components a loop changes.
+
+Every result has the canonical NaN where its bits can be seen. A variable to which only float
+arithmetic (or only double arithmetic) writes may hold any NaN: arithmetic on it gives a NaN in any
+case, and other reads make it canonical. All other results are made canonical at once.
 """
 
 from collections.abc import Sequence
 
 from cypresskit.il import Dest, Instruction, Program, Register, Source
-from cypresskit.il.bits import ONE, SIGN
-from cypresskit.il.dataflow import lds_address, lds_words, read_positions, writers
+from cypresskit.il.bits import INFINITY, ONE, SIGN
+from cypresskit.il.dataflow import (
+    components,
+    defines,
+    lds_address,
+    lds_words,
+    read_positions,
+    writers,
+)
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE
-from cypresskit.machine.fast.payloads import Payloads
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.vec import Vec
 
+Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
 
-def variables(program: Program, vectors: bool) -> dict[tuple[int, int], tuple[str, int]]:
-    """The variable of each component of a register, (number, component), and its lane there;
-    without ``vectors``, each has its own.
+
+def register_slots(program: Program, vectors: bool) -> Slots:
+    """Return the variable that holds each component of a register, and its lane there; without
+    ``vectors``, every component has a variable.
     """
     written_by = writers(program)
-    places = {}
+    slots = {}
     for number in program.registers:
         for c in range(4):
             together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
             together = together if vectors else [c]
             name = f"r{number}{''.join(LETTERS[d] for d in together)}"
-            places[number, c] = name, together.index(c)
-    return places
+            slots[number, c] = name, together.index(c)
+    return slots
+
+
+def number_types(program: Program, slots: Slots) -> dict[str, str]:
+    """Return the type of the numbers in each variable that may hold any NaN: "f" or "d"."""
+    types: dict[str, set[str]] = {}
+    for i in program.body:
+        if i.dest is None:
+            continue
+        written = defines(i)
+        for c in written:
+            name, other_word = (slots[i.dest.register.index, k][0] for k in (c, c ^ 1))
+            found = types.setdefault(name, set())
+            if _moves_numbers(program, i):
+                continue
+            whole = i.op.result == "f" or (name == other_word and i.dest.written == written)
+            found.add(i.op.result if i.op.kind == "alu" and i.op.result in "fd" and whole else "")
+    return {name: min(found) for name, found in types.items() if len(found) == 1}
+
+
+def _moves_numbers(program: Program, i: Instruction) -> bool:
+    """Return whether an instruction moves a literal without a NaN, of either type."""
+    if i.opcode != "mov" or i.sources[0].register.kind != "l" or i.sources[0].modified:
+        return False
+    words = program.literals[i.sources[0].register.index]
+    return all(word & ~SIGN <= INFINITY for word in words)
 
 
 class Translator:
-    """A program's instructions, as they are written to ``target.ir``."""
+    """Writes a program's instructions to ``target.ir``."""
+
+    vectors = True
 
     def __init__(self, program: Program, target: Target):
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
-        self.payloads = Payloads(program)
-        self.places = variables(program, target.vectors)
+        self.slots = register_slots(program, self.vectors)
+        self.types = number_types(program, self.slots)
         lanes: dict[str, int] = {}
-        for name, _ in self.places.values():
+        for name, _ in self.slots.values():
             lanes[name] = lanes.get(name, 0) + 1
         for name, count in lanes.items():
             self.ir.variable(name, "i32", count if count > 1 else 0)
-        self.registers = list(lanes)
+        self.variables = list(lanes)
 
     def work_item(self) -> None:
-        """Write the program from its beginning to its end, with all registers 0."""
-        for name in self.registers:
+        """Write the program from its beginning to its end; registers begin as 0."""
+        for name in self.variables:
             self.ir.set(name, 0)
         self._segment(0)
         for at, i in enumerate(self.program.body):
@@ -62,51 +100,59 @@ class Translator:
             elif i.op.kind == "lds":
                 self._access_lds(at, i)
             elif i.dest is not None:
-                self._write(at, i.dest, self._results(at, i, i.dest.written or (0,)))
+                self._write(at, i.dest, self.result(i, i.dest.written or (0,)))
 
     # Operands
 
-    def _words(self, source: Source, positions: Sequence[int]) -> Vec:
-        """A source at those positions, without its modifiers."""
+    def _words(self, source: Source, positions: Sequence[int], number: str = "") -> Vec:
+        """Return a source at some positions, without its modifiers. ``number``: "f" or "d" if the
+        reader takes it as a number of that type.
+        """
         letters = [source.swizzle[p] for p in positions]
         register = source.register
         if register.kind == "r" and set(letters) <= set(LETTERS):
-            places = [self.places[register.index, LETTERS.index(letter)] for letter in letters]
-            if len({name for name, _ in places}) == 1:
-                return self.ir.get(places[0][0]).pick([lane for _, lane in places])
+            slots = [self.slots[register.index, LETTERS.index(letter)] for letter in letters]
+            if len({name for name, _ in slots}) == 1:
+                return self._variable(slots[0][0], number).pick([lane for _, lane in slots])
         loaded = None
         if register.kind == "g":
             loaded = self.target.load_global(self._element(register))
         words = {
-            x: self._number(x) if x in "01" else self._word(register, LETTERS.index(x), loaded)
+            x: self._constant(x) if x in "01" else self._word(register, x, number, loaded)
             for x in letters
         }
         return self.ir.vector([words[letter] for letter in letters])
 
-    def _number(self, letter: str) -> Vec:
-        """What "0" or "1" stands for in a swizzle or a mask."""
+    def _constant(self, letter: str) -> Vec:
+        """Return the float that "0" or "1" means in a swizzle or a mask."""
         return self.target.literal(ONE * int(letter))
 
-    def _word(self, register: Register, c: int, loaded: Vec | None) -> Vec:
-        """A component of a register, or of the element of ``g[]`` that was ``loaded``."""
+    def _word(self, register: Register, letter: str, number: str, loaded: Vec | None) -> Vec:
+        """Return a component of a register, or of the element of ``g[]`` that was ``loaded``."""
+        c = LETTERS.index(letter)
         if loaded is not None:
             return loaded[c]
         if register.kind == "r":
-            name, lane = self.places[register.index, c]
-            return self.ir.get(name)[lane]
+            name, lane = self.slots[register.index, c]
+            return self._variable(name, number)[lane]
         if register.kind == "l":
             return self.target.literal(self.program.literals[register.index][c])
         if register.kind == "cb":
             return self.target.constant(register.index, register.element, c)
         return self.target.input(register.kind, c)
 
+    def _variable(self, name: str, number: str) -> Vec:
+        """Return a variable's words, with the canonical NaN unless they are read as ``number``."""
+        value = self.ir.get(name)
+        held = self.types.get(name, "")
+        if not held or held == number:
+            return value
+        return self.floats.canonical(value.bits(KIND[held])).bits("i32")
+
     def _operand(self, i: Instruction, n: int, positions: Sequence[int]) -> Vec:
-        """Source ``n`` at those positions, with its modifiers."""
+        """Return source ``n`` at some positions, with its modifiers."""
         source = i.sources[n]
-        value = self._words(source, positions)
-        stored = self.payloads.stored(i, (n, source, tuple(positions)))
-        if stored:
-            value = self.floats.canonical(value.bits(KIND[stored])).bits("i32")
+        value = self._words(source, positions, "" if n in i.op.passed else i.op.sources[n])
         if not source.modified:
             return value
         negated = [LETTERS[p] in source.negate for p in positions]
@@ -119,22 +165,19 @@ class Translator:
         return self.ir.vector([*parts])
 
     def _double(self, source: Source) -> Vec:
-        value = self._words(source, (0, 1)).lanes(2).bits("double")
+        """Return a double, with its modifiers."""
+        in_order = components(source, (0, 1)) in ([0, 1], [2, 3])
+        value = self._words(source, (0, 1), "d" if in_order else "").lanes(2).bits("double")
         value = value.call("fabs") if source.abs else value
         return self.ir.op(f"fneg {value}", "double") if source.negates_double else value
 
     # Instructions
 
-    def _results(self, at: int, i: Instruction, written: Sequence[int]) -> Vec:
-        """What an instruction computes or fetches for those components; a scalar for all."""
-        if self.target.vectors or i.op.vector:
-            return self._result(at, i, written)
-        return self.ir.vector([self._result(at, i, (c,)) for c in written])
-
-    def _result(self, at: int, i: Instruction, written: Sequence[int]) -> Vec:
+    def result(self, i: Instruction, written: Sequence[int]) -> Vec:
+        """Return what an instruction computes or fetches for some components; a scalar for all."""
         if i.op.kind == "fetch":
-            place = self._operand(i, 0, read_positions(self.program, i, 0))
-            parts = [place[k] for k in range(max(1, place.n))]
+            coordinates = self._operand(i, 0, read_positions(self.program, i, 0))
+            parts = [coordinates[k] for k in range(max(1, coordinates.n))]
             return self.target.texel(i, parts).pick(written)
         operands = []
         for n, kind in enumerate(i.op.sources):
@@ -146,11 +189,17 @@ class Translator:
         value = NATIVE[i.op.name](self.floats, *operands)
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        if value.kind in ("float", "double") and self.payloads.visible(at):
+        if value.kind in ("float", "double") and not self._may_hold_any_nan(i):
             value = self.floats.canonical(value)
         if value.kind == "double":
             return value.bits("i32").pick([c % 2 for c in written])
         return value.bits("i32")
+
+    def _may_hold_any_nan(self, i: Instruction) -> bool:
+        if i.dest is None:
+            return False
+        names = {self.slots[i.dest.register.index, c][0] for c in defines(i)}
+        return bool(names) and all(self.types.get(name) == i.op.result for name in names)
 
     def _write(self, at: int, dest: Dest, value: Vec) -> None:
         """Write a lane to each component of ``dest.written``; a scalar to all."""
@@ -159,7 +208,7 @@ class Translator:
         value = value.lanes(len(written) if len(written) > 1 else 0)
         if set(dest.mask) & set("01"):
             lanes = {c: value[k] for k, c in enumerate(written)}
-            lanes |= {c: self._number(x) for c, x in enumerate(dest.mask) if x in "01"}
+            lanes |= {c: self._constant(x) for c, x in enumerate(dest.mask) if x in "01"}
             written = sorted(lanes)
             value = self.ir.vector([lanes[c] for c in written])
         if register.kind == "g":
@@ -167,16 +216,16 @@ class Translator:
         elif register.kind == "o":
             self.target.store_output(register.index, written, value)
         else:
-            names = [self.places[register.index, c][0] for c in written]
+            names = [self.slots[register.index, c][0] for c in written]
             for name in dict.fromkeys(names):
                 own = [k for k, other in enumerate(names) if other == name]
                 self.ir.set(name, value.pick(own))
 
     def _element(self, register: Register) -> Vec:
+        """Return the number of an element of ``g[]``."""
         if register.address is None:
             return self.ir.const(register.element, "i64")
-        offset = self._words(register.address, (0,))
-        return offset.cast("sext", "i64") + register.element
+        return self._words(register.address, (0,)).cast("sext", "i64") + register.element
 
     def _access_lds(self, at: int, i: Instruction) -> None:
         array = i.controls.id
@@ -196,13 +245,13 @@ class Translator:
     # Control flow
 
     def _segment(self, at: int) -> None:
-        """Tell the target of the instructions from ``at`` to the next that controls flow."""
+        """Announce the instructions from ``at`` to the next that controls flow."""
         body = self.program.body
         ends = (k + 1 for k in range(at, len(body)) if body[k].op.flow)
         end = next(ends, len(body))
-        run = [k for k in range(at, end) if body[k].op.flow not in ("else", "endif")]
-        if run:
-            self.target.segment(run)
+        segment = [k for k in range(at, end) if body[k].op.flow not in ("else", "endif")]
+        if segment:
+            self.target.segment(segment)
 
     def _condition(self, i: Instruction) -> Vec:
         if not i.sources:

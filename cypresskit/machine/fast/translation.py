@@ -1,19 +1,32 @@
-"""What a program's translation is to the host that runs it."""
+"""What the host must know of a program's translation."""
 
 from dataclasses import dataclass
 
-DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call of it ends
-# What it reports: where in the body, whose, of which element of memory; the next batch.
+DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call ends
+# What it reports: index in the body, work-item, element of memory; the next batch
 PLACE, ITEM, ELEMENT, NEXT = range(4)
-TEXEL = 16  # bytes, also of a place in ``spill``
+TEXEL = 16  # bytes, also of a variable in ``spill``
 
 
 @dataclass(frozen=True)
 class Translation:
-    """IR text and how to talk to it: the context's slots by name, the literals in the order of
-    their table, which of the counters counts each instruction of the program's body; and ``sizes``,
-    the bytes of what a host thread owns. ``reads_global``: what global memory held before matters,
-    also to the interpreter, which runs the launch where work-items diverge.
+    """A program's translation.
+
+    Attributes
+    ----------
+    text
+        LLVM IR.
+    slots
+        Entry of the context by name.
+    literals
+        The words of the literals' table.
+    counters
+        For each instruction of the program's body, the counter of its executions.
+    sizes
+        The bytes of each memory that a host thread needs.
+    reads_global
+        Whether results depend on what global memory held before; also if the interpreter may have
+        to repeat the launch, because work-items diverge.
     """
 
     text: str

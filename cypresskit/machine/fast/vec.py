@@ -1,10 +1,9 @@
-"""LLVM IR as text behind a typed value: a ``Vec`` knows its type, so that an expression needn't
-repeat it.
+"""LLVM IR as text: typed values whose operators write instructions.
 
-``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a
-scalar. Operators and methods add an instruction to the ``Emitter`` and give its result; numbers
-become constants of the other operand's type, a scalar beside a vector goes to all its lanes.
-llvmlite's builder is slower and lacks ``freeze`` and the attribute that tells of a flush mode.
+A ``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a
+scalar. Operators and methods add an instruction to the ``Emitter`` and return its result. Numbers
+become constants of the other operand's type; a scalar beside a vector is copied to all lanes.
+llvmlite's builder is slower and lacks ``freeze`` and the attribute for a flush mode.
 """
 
 import struct
@@ -16,16 +15,25 @@ SUFFIX = {"float": "f32", "double": "f64"}
 
 
 def of(kind: str, n: int) -> str:
-    """The LLVM type of ``n`` lanes of ``kind``; the kind itself for n = 0."""
+    """Return the LLVM type of ``n`` lanes of ``kind``."""
     return f"<{n} x {kind}>" if n else kind
 
 
 class Emitter:
     """The text of a function, instruction by instruction.
 
-    ``entry`` is the block that it begins with, which loads what never changes; ``variables`` are on
-    the stack in the text, and LLVM makes registers of them; ``mark`` ends every instruction, for
-    the line that it belongs to.
+    Attributes
+    ----------
+    lines
+        The instructions.
+    entry
+        The instructions of the first block, which loads values that never change.
+    variables
+        Memory on the stack, which LLVM turns into registers.
+    mark
+        A suffix of every instruction, for its source line.
+    declared
+        Declarations and definitions of functions, by name.
     """
 
     def __init__(self) -> None:
@@ -35,9 +43,10 @@ class Emitter:
         self.mark = ""
         self.declared: dict[str, str] = {}
         self.variables: dict[str, Vec] = {}
+        self.constants: dict[str, Vec] = {}
 
     def op(self, text: str, kind: str, n: int = 0) -> "Vec":
-        """Add an instruction with a result of that type."""
+        """Add an instruction. Return its result, of that type."""
         self.names += 1
         self.do(f"%v{self.names} = {text}")
         return Vec(self, f"%v{self.names}", kind, n)
@@ -47,12 +56,12 @@ class Emitter:
         self.lines.append(f"  {text}{self.mark}")
 
     def new(self, name: str) -> str:
-        """A fresh label."""
+        """Return a new label."""
         self.names += 1
         return f"{name}{self.names}"
 
     def label(self, name: str) -> None:
-        """Begin a block; the one before, unless it jumps elsewhere, goes on here."""
+        """Begin a block; the one before continues here, unless it jumps."""
         if not self.lines or not self.lines[-1].startswith(("  br ", "  switch ")):
             self.go(name)
         self.lines.append(f"{name}:")
@@ -65,19 +74,26 @@ class Emitter:
         """Jump by an i1."""
         self.do(f"br {condition}, label %{yes}, label %{no}")
 
+    def when(self, condition: "Vec") -> str:
+        """Begin a block that runs if an i1 is set. Return the label of what follows it."""
+        inside, after = self.new("if"), self.new("after")
+        self.branch(condition, inside, after)
+        self.label(inside)
+        return after
+
     def const(self, value: float | str, kind: str, n: int = 0) -> "Vec":
-        """A constant in every lane; floats are written as the bits of the double they equal."""
+        """Return a constant in every lane; a float is written as the bits of an equal double."""
         text = str(value)
         if isinstance(value, float):
             text = "0x" + struct.pack(">d", value).hex().upper()
         return self.consts([text] * n, kind) if n else Vec(self, text, kind)
 
     def consts(self, values: Sequence[int | str], kind: str = "i32") -> "Vec":
-        """A vector of constants."""
+        """Return a vector of constants."""
         return Vec(self, f"<{', '.join(f'{kind} {v}' for v in values)}>", kind, len(values))
 
     def vector(self, parts: Sequence["Vec"]) -> "Vec":
-        """Scalars as the lanes of a vector; a single one as it is."""
+        """Combine scalars into a vector; return a single one as it is."""
         if all(part is parts[0] for part in parts):
             return parts[0].lanes(len(parts) if len(parts) > 1 else 0)
         whole = Vec(self, "poison", parts[0].kind, len(parts))
@@ -89,13 +105,19 @@ class Emitter:
         """Call an intrinsic, or a function that ``declared`` defines."""
         types = ", ".join(of(a.kind, a.n) for a in arguments)
         self.declared.setdefault(name, f"declare {of(kind, n)} @{name}({types})")
-        return self.op(f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})", kind, n)
+        text = f"call {of(kind, n)} @{name}({', '.join(map(str, arguments))})"
+        if kind != "void":
+            return self.op(text, kind, n)
+        self.do(text)
+        return Vec(self, "", kind)
 
     def entered(self, name: str, base: "Vec", offset: int, kind: str) -> "Vec":
-        """A value that the entry loads from ``offset`` bytes after ``base``."""
-        self.entry.append(f"  %p_{name} = getelementptr i8, {base}, i64 {offset}{self.mark}")
-        self.entry.append(f"  %{name} = load {kind}, {base.kind} %p_{name}{self.mark}")
-        return Vec(self, f"%{name}", kind)
+        """Return a value that the entry block loads from ``offset`` bytes after ``base``."""
+        if name not in self.constants:
+            self.constants[name] = Vec(self, f"%{name}", kind)
+            self.entry.append(f"  %p_{name} = getelementptr i8, {base}, i64 {offset}{self.mark}")
+            self.entry.append(f"  %{name} = load {kind}, {base.kind} %p_{name}{self.mark}")
+        return self.constants[name]
 
     # Variables
 
@@ -104,7 +126,7 @@ class Emitter:
         self.variables[name] = Vec(self, f"%{name}", kind, n)
 
     def get(self, name: str) -> "Vec":
-        """The value of a variable."""
+        """Return the value of a variable."""
         place = self.variables[name]
         return replace(place, kind="ptr", n=0).load(place.kind, place.n)
 
@@ -119,12 +141,16 @@ class Emitter:
         """Add to a variable."""
         self.set(name, self.get(name) + value)
 
-    def places(self) -> list[str]:
-        """The lines that make room for the variables."""
-        return [f"  {v.name} = alloca {of(v.kind, v.n)}" for v in self.variables.values()]
+    def allocations(self) -> list[str]:
+        """Return the lines that allocate the variables, which begin as 0."""
+        return [
+            f"  {v.name} = alloca {of(v.kind, v.n)}\n"
+            f"  store {of(v.kind, v.n)} zeroinitializer, ptr {v.name}"
+            for v in self.variables.values()
+        ]
 
     def take(self) -> str:
-        """The instructions so far, as text; what follows begins anew."""
+        """Return the instructions so far as text, and begin again."""
         text = "\n".join(self.lines)
         self.lines = []
         return text
@@ -136,7 +162,7 @@ def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Vec:
-    """A typed value of the function that ``e`` collects."""
+    """A typed value in the function that ``e`` writes."""
 
     e: Emitter
     name: str
@@ -147,14 +173,14 @@ class Vec:
         return f"{of(self.kind, self.n)} {self.name}"
 
     def both(self, other: "Vec | float") -> tuple["Vec", "Vec"]:
-        """This and another operand, with equally many lanes."""
+        """Return this and another operand, with equal numbers of lanes."""
         if not isinstance(other, Vec):
             return self, self.e.const(other, self.kind, self.n)
         n = max(self.n, other.n)
         return self.lanes(n), other.lanes(n)
 
     def two(self, name: str, other: "Vec | float") -> "Vec":
-        """An instruction of two operands, by name; floats put an f before it."""
+        """Apply an instruction of two operands, by name; floats put an f before it."""
         a, b = self.both(other)
         return self.e.op(f"{'f' * (a.kind in SUFFIX)}{name} {a}, {b.name}", a.kind, a.n)
 
@@ -166,11 +192,11 @@ class Vec:
         return self ^ -1
 
     def __getitem__(self, k: int) -> "Vec":
-        """One lane as a scalar; of a scalar, itself."""
+        """Return one lane as a scalar; a scalar as it is."""
         return self.e.op(f"extractelement {self}, i32 {k}", self.kind) if self.n else self
 
     def pick(self, wanted: Sequence[int]) -> "Vec":
-        """The wanted lanes as a vector; one of them as a scalar."""
+        """Return some lanes as a vector; a single one as a scalar."""
         if len(wanted) == 1:
             return self[wanted[0]]
         if not self.n:
@@ -181,14 +207,14 @@ class Vec:
         return self.e.op(f"shufflevector {self}, {self}, {order}", self.kind, len(wanted))
 
     def lanes(self, n: int) -> "Vec":
-        """A scalar in all of n lanes; a vector, or for n = 0, as it is."""
+        """Copy a scalar to n lanes; return a vector, or for n = 0 anything, as it is."""
         if self.n or not n:
             return self
         first = self.e.op(f"insertelement {of(self.kind, n)} poison, {self}, i32 0", self.kind, n)
         return first.pick([0] * n)
 
     def bits(self, kind: str) -> "Vec":
-        """The same bits as another type; words of 64 bits take two lanes of 32."""
+        """Return the same bits as another type; 64-bit words take two lanes of 32."""
         if kind == self.kind:
             return self
         n = max(self.n, 1) * SIZES[self.kind] // SIZES[kind]
@@ -196,19 +222,19 @@ class Vec:
         return self.e.op(f"bitcast {self} to {of(kind, n)}", kind, n)
 
     def cast(self, name: str, kind: str) -> "Vec":
-        """Converted by the LLVM instruction of that name, unless it is of that type."""
+        """Convert by the LLVM instruction of that name, unless it has that type."""
         if kind == self.kind:
             return self
         return self.e.op(f"{name} {self} to {of(kind, self.n)}", kind, self.n)
 
     def suffix(self, kind: str = "") -> str:
-        """The end of an overloaded intrinsic's name for this type, or for as many lanes of
+        """Return the end of an overloaded intrinsic's name for this type, or for as many lanes of
         ``kind``.
         """
         return (f"v{self.n}" if self.n else "") + SUFFIX.get(kind or self.kind, kind or self.kind)
 
     def call(self, name: str, *others: "Vec | float") -> "Vec":
-        """An overloaded intrinsic whose operands and result have this type."""
+        """Call an overloaded intrinsic whose operands and result have this type."""
         return self.e.call(
             f"llvm.{name}.{self.suffix()}",
             self.kind,
@@ -218,14 +244,14 @@ class Vec:
         )
 
     def cmp(self, relation: str, other: "Vec | float") -> "Vec":
-        """i1: a comparison, named as LLVM names it ("ult", "oeq")."""
+        """Return an i1: a comparison, named as in LLVM ("ult", "oeq")."""
         a, b = self.both(other)
         return self.e.op(
             f"{'f' if a.kind in SUFFIX else 'i'}cmp {relation} {a}, {b.name}", "i1", a.n
         )
 
     def select(self, yes: "Vec", no: "Vec | float") -> "Vec":
-        """Lane by lane of an i1: ``yes`` where it is set, else ``no``."""
+        """Choose lane by lane of an i1: ``yes`` where it is set, else ``no``."""
         yes, no = yes.both(no)
         n = max(self.n, yes.n)
         yes, no = yes.lanes(n), no.lanes(n)
@@ -234,16 +260,16 @@ class Vec:
     # Pointers
 
     def at(self, offset: "Vec | int") -> "Vec":
-        """The place so many bytes further."""
+        """Return the address ``offset`` bytes further."""
         if isinstance(offset, int):
             return self.at(self.e.const(offset, "i64")) if offset else self
         return self.e.op(f"getelementptr i8, {self}, {offset}", self.kind)
 
     def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
-        """The value at this address; ``volatile`` ones LLVM may not keep in registers."""
+        """Load a value; ``volatile``: from memory every time."""
         text = f"load {'volatile ' if volatile else ''}{of(kind, n)}, {self}"
         return self.e.op(text + (f", align {align}" if align else ""), kind, n)
 
     def store(self, value: "Vec", align: int = 0) -> None:
-        """Put a value there."""
+        """Store a value."""
         self.e.do(f"store {value}, {self}" + (f", align {align}" if align else ""))

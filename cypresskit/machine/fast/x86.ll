@@ -1,10 +1,10 @@
-; How a kernel turns the flushing of subnormals on in MXCSR and sets it back. Bits 15 and 6 flush results and operands;
-; bit 4 is set once a result has been flushed.
+; Set and restore the mode that flushes subnormals, in MXCSR. Bits 15 and 6 flush results and operands; bit 4 is set
+; after a result has been flushed.
 
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
 
-; The register as it was.
+; Return the register's value before.
 define private i64 @flush() alwaysinline {
   %place = alloca i32
   call void @llvm.x86.sse.stmxcsr(ptr %place)
@@ -17,7 +17,7 @@ define private i64 @flush() alwaysinline {
   ret i64 %saved
 }
 
-; Whether a result has been flushed.
+; Return whether a result has been flushed.
 define private i1 @restore(i64 %saved) alwaysinline {
   %place = alloca i32
   call void @llvm.x86.sse.stmxcsr(ptr %place)

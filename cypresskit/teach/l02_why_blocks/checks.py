@@ -94,7 +94,8 @@ def resource_table(reports: Mapping[int, Report]) -> str:
     for b, report in reports.items():
         busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"
         rows.append(
-            f"{b:2}  {report.registers:8}  {report.active:19}   {busy}  {report.gflops:9.0f}"
+            f"{b:2}  {report.registers:8}  {report.active_wavefronts:19}   {busy}"
+            f"  {report.gflops:9.0f}"
         )
     return "\n".join(rows)
 

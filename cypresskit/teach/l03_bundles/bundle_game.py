@@ -108,7 +108,7 @@ class Card:
             "color": color,
             "slots": o.row.slots or "any",
             "parts": parts,
-            "test": o.row.predicate,
+            "test": o.row.is_test,
             "lds": o.row.kind == "lds",
             "alone": o.row.kind == "sync",
             "waits": [[n, later] for n, later in self.waits.items()],

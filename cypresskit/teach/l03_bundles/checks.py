@@ -86,7 +86,7 @@ def compiler_table() -> str:
         made = kernel_stats(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
-        our_bundles = f"{made.loop_bundles} for {made.k_per_iteration} k"
+        our_bundles = f"{made.bundles_per_iteration} for {made.k_per_iteration} k"
         other = record["kernels"].get(name)
         theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
         line = (
@@ -176,7 +176,7 @@ def check_products(mine: Kernel) -> str:
 
     Bundles are asked for, and not only speed: that depends on registers, too.
     """
-    bundles = kernel_stats(mine).loop_bundles
+    bundles = kernel_stats(mine).bundles_per_iteration
     found = f"with {bundles} bundles per iteration"
     require(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
     return found

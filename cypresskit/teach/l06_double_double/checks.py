@@ -79,7 +79,7 @@ def counts_table() -> str:
         made = code.card(*KERNELS[name].convention.turn)
         rows += [
             f"{name:16} {dict(sorted(count.items()))}: {count.total() / made.flops:.1f} a flop",
-            f"{'':16} at least {least:.0f} bundles, compiled {made.loop_bundles}:"
+            f"{'':16} at least {least:.0f} bundles, compiled {made.bundles_per_iteration}:"
             f" {made.nominal_gflops:.1f} Gflop/s at best",
         ]
     return "\n".join(rows)
@@ -264,4 +264,4 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 @climb_exercise("06")
 def check_in_double(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel with a block of 4 x 4 doubles."""
-    return f"with {compile(mine.program).card(1).loop_bundles} bundles per iteration"
+    return f"with {compile(mine.program).card(1).bundles_per_iteration} bundles per iteration"

@@ -36,7 +36,9 @@ def variants_table() -> str:
     for name in VARIANTS:
         kernel = KERNELS[name]
         made = kernel_stats(name)
-        needs = f"{made.fetches:2} fetches, {made.loop_bundles} bundles, {made.gprs} registers"
+        needs = (
+            f"{made.fetches:2} fetches, {made.bundles_per_iteration} bundles, {made.gprs} registers"
+        )
         rows.append(f"{name:23} {needs}: {kernel.teaches}")
     return "\n".join(rows)
 
@@ -76,13 +78,13 @@ def measured_table() -> str:
         made = kernel_stats(name)
         small, large = (simulate(name, n).gflops for n in (1024, 4096))
         best = row["gflops_max"]
-        here = f"{made.fetches}, {made.mads}"
+        here = f"{made.fetches}, {made.multiply_adds}"
         rows.append(name)
         for words, theirs, ours in (
             ("fetches, multiply-adds", f"{row['fetches']}, {row['mads']}", here),
             ("floats in registers", row["floats"], made.floats),
             ("wavefronts on an engine", row["wavefronts"], made.wavefronts),
-            ("bundles per iteration", row["bundles"], made.loop_bundles),
+            ("bundles per iteration", row["bundles"], made.bundles_per_iteration),
             ("nominal Gflop/s", row["nominal_gflops"], f"{made.nominal_gflops:.0f}"),
             ("L1 bytes per clock", row["l1_bytes_per_clock"], f"{made.l1_bytes_per_clock:.1f}"),
             ("Gflop/s; here at N = 1024", best, f"{small:.0f} ({100 * (small / best - 1):+.1f} %)"),
@@ -205,4 +207,4 @@ def check_place(place: Callable) -> Verdict:
 @climb_exercise("07")
 def check_through_lds(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel that reads A through the LDS."""
-    return f"with {kernel_stats(mine).loop_bundles} bundles per iteration"
+    return f"with {kernel_stats(mine).bundles_per_iteration} bundles per iteration"

@@ -162,8 +162,8 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
             return Verdict(
                 False, message, "take out fetches and arithmetic whose results are not used."
             )
-        asked = replace(report.question, flops=product)
-        report = replace(report, flops=product, question=asked)
+        asked = replace(report.request, flops=product)
+        report = replace(report, flops=product, request=asked)
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
@@ -360,7 +360,7 @@ def chip_fault(device) -> Verdict | None:
 def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
     made = kernel_stats(mine)
-    return f"with {made.loop_bundles} bundles per iteration and {made.gprs} registers"
+    return f"with {made.bundles_per_iteration} bundles per iteration and {made.gprs} registers"
 
 
 def share_filled(n: int, k: int) -> float:
@@ -416,10 +416,10 @@ def check_chip(chip) -> Verdict:
         return score.verdict
     assert stock.report is not None
     message = (
-        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active} wavefronts on an engine;"
-        " the HD 5870"
+        f"sgemm_tn: {score.gflops:.0f} Gflop/s with {score.report.active_wavefronts} wavefronts on"
+        " an engine; the HD 5870"
     )
-    message += f" has {stock.gflops:.0f} with {stock.report.active}"
+    message += f" has {stock.gflops:.0f} with {stock.report.active_wavefronts}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"
     require(score.gflops >= 1.03 * stock.gflops, f"{message}.", hint)
     return Verdict(
@@ -454,7 +454,9 @@ def _entered(text: str, _: Program) -> Verdict:
     message = f"C is right, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
     bound = f"is bound by {score.report.bound}"
     require(
-        score.gflops > bar, f"{message}.", f"it {bound}, with {score.report.active} wavefronts."
+        score.gflops > bar,
+        f"{message}.",
+        f"it {bound}, with {score.report.active_wavefronts} wavefronts.",
     )
     close = "speeds less than half a per cent apart share a place: look for a larger gain."
     require(score.gflops > CLOSE * bar, f"{message}.", close)

@@ -1,7 +1,8 @@
-"""The units of the chip, one file each, as native code on the shared state of ``units.state``.
+"""The units of the chip, one file each, as native code.
 
-``alu``, ``texture``, ``store_path`` and, of barriers, ``sequencer`` take a wavefront's clause and
-say when it is over; ``dispatch`` brings wavefronts to the SIMD engines; ``l2``, ``dram`` and
-``cache`` are the memory behind them; ``lds_banks`` counts bank conflicts. ``timing.engine`` asks
-them in the order of time.
+A unit's functions get what they may touch: ``jobs`` (read-only: which clause each wavefront slot is
+at, and what it requests), the unit's own state (``units.state``), and the memory behind it.
+``alu``, ``texture`` and ``store_path`` run one clause each; ``sequencer`` steps through clauses and
+holds barriers; ``dispatch`` fills slots; ``l2``, ``dram`` and ``cache`` are the memory;
+``lds_banks`` counts bank conflicts. ``timing.engine`` calls them in the order of time.
 """

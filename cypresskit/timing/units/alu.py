@@ -1,10 +1,9 @@
-"""The ALU of a SIMD engine: two clauses at a time, in turn.
+"""The ALU of a SIMD engine, with the LDS: runs the ALU clauses of two wavefronts alternately.
 
-A bundle takes ``bundle_clocks`` (4), and a wavefront's next one can begin after
-``alu_latency_clocks`` (8), so that the ALU is busy with two wavefronts and half idle with one. A
-clause needs ``clause_overhead_clocks`` to get going. One with LDS operations lasts at least as long
-as the LDS, which serves clauses one after another, needs for them. Left out: what happens within a
-clause.
+A bundle occupies the ALU for ``bundle_clocks`` (4), and its result is ready after
+``latency_clocks`` (8). Two wavefronts therefore keep the ALU busy; one alone leaves it idle half of
+the time. A clause has an overhead of ``overhead_clocks``. The LDS serves clauses one after another,
+and a clause lasts at least until the LDS has served it. Not modeled: what happens within a clause.
 """
 
 from cypresskit.timing.native import part
@@ -12,42 +11,34 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 
 @part
-def run_alu_clause(chip, e, s, now):
-    """Run slot ``s``'s clause on engine ``e`` from ``now`` on; the clock at which it is over."""
-    work = chip.work
-    clocks = chip.clocks
-    engines = chip.engines
-    slots = chip.slots
-    tally = chip.tally
-    place = 0
-    for other in range(1, engines.alu_free.shape[1]):
-        if engines.alu_free[e, other] < engines.alu_free[e, place]:
-            place = other
-    begin = max(now, engines.alu_free[e, place])
-    bundles = work.clauses[slots.clause[e, s]].bundles
-    served = lds_over(chip, e, s, begin + clocks.clause_overhead)
-    slots.served[e, s] = begin + clocks.clause_overhead + bundles * clocks.alu_latency
-    over = max(slots.served[e, s], served)
-    tally.alu[e] += bundles * clocks.bundle
-    engines.alu_free[e, place] = over
-    slots.began[e, s] = begin
-    return over
+def run_alu_clause(jobs, alu, lds, e, s, now):
+    """Run slot ``s``'s clause on engine ``e``. Return when it begins, when its bundles are done,
+    and when it is over.
+    """
+    position = 0
+    for other in range(1, alu.free.shape[1]):
+        if alu.free[e, other] < alu.free[e, position]:
+            position = other
+    begin = max(now, alu.free[e, position])
+    bundles = jobs.work.clauses[jobs.clause[e, s]].bundles
+    lds_done = lds_done_clock(jobs, lds, e, s, begin + alu.overhead_clocks)
+    computed = begin + alu.overhead_clocks + bundles * alu.latency_clocks
+    over = max(computed, lds_done)
+    alu.busy[e] += bundles * alu.bundle_clocks
+    alu.free[e, position] = over
+    return begin, computed, over
 
 
 @part
-def lds_over(chip, e, s, begin):
-    """The clock at which the LDS has served the clause, which asks from ``begin`` on; 0 if it
-    doesn't.
+def lds_done_clock(jobs, lds, e, s, begin):
+    """Return when the LDS has served slot ``s``'s clause, which requests from ``begin`` on; 0 if it
+    has no LDS operation.
     """
-    work = chip.work
-    engines = chip.engines
-    slots = chip.slots
-    tally = chip.tally
-    c = slots.clause[e, s]
-    over = 0.0
-    for stream in range(work.clauses[c].first, work.clauses[c].end):
-        pattern, _ = stream_entry(chip, e, s, stream)
-        clocks = work.patterns[pattern].cost
-        over = engines.lds_free[e] = max(begin, engines.lds_free[e]) + clocks
-        tally.lds[e] += clocks
-    return over
+    clause = jobs.work.clauses[jobs.clause[e, s]]
+    done = 0.0
+    for stream in range(clause.first, clause.end):
+        pattern, _ = stream_entry(jobs, e, s, stream)
+        clocks = jobs.work.patterns[pattern].cost
+        done = lds.free[e] = max(begin, lds.free[e]) + clocks
+        lds.busy[e] += clocks
+    return done

@@ -1,11 +1,10 @@
-"""Set-associative caches with least-recently-used replacement that know which of their lines are
-still on the way.
+"""Set-associative caches with least-recently-used replacement, which know the lines in flight.
 
-A line is entered when its miss is sent, together with the clock at which its data will be there: a
-second request for it finds it and waits, and nothing is fetched twice. The set is the line number
-folded by exclusive or, so that power of two strides spread over the sets (how the chip hashes is
-not documented). ``Cache`` is the same for a reader or a test that wants to see hits and misses one
-by one. Left out: a limit on the misses under way.
+A line is entered when its miss is sent, with the clock at which its data arrive. A second request
+for it finds it and waits, so no line is fetched twice. The set is the line number folded by
+exclusive or, so that power-of-two strides spread over the sets (the chip's own hash isn't
+documented). ``Cache`` shows hits and misses one by one, for readers and tests. Not modeled: a limit
+on misses in flight.
 """
 
 import numpy as np
@@ -15,9 +14,7 @@ from cypresskit.timing.native import LANES, least, native, part, place_of
 
 @native
 def fold(number, bits):
-    """The number's bits in groups of ``bits``, all combined by exclusive or (up to eight
-    groups).
-    """
+    """Return the exclusive or of a number's groups of ``bits`` bits, up to eight groups."""
     number ^= number >> min(4 * bits, 63)  # a machine shifts by 64 as if by 0
     number ^= number >> min(2 * bits, 63)
     number ^= number >> bits
@@ -25,21 +22,21 @@ def fold(number, bits):
 
 
 @native
-def find(tags, used, place, ways, line, tick):
-    """The place of ``line`` in the set that starts at ``place``, marked as used, or -1 - (the place
-    to replace).
+def find(tags, used, place, ways, line, age):
+    """Find a line in the set at ``place``. Return its place, marked as used at ``age``; on a miss,
+    -1 minus the place to replace.
     """
     for first in range(place, place + ways, LANES):
         spot = place_of(tags, first, line)
         if spot < first + LANES:
-            used[spot] = tick
+            used[spot] = age
             return spot
     return -1 - place_of_least(used, place, ways)
 
 
 @part
 def place_of_least(numbers, place, count):
-    """The place of the least of ``count`` numbers from ``place`` on, ``LANES`` at a time."""
+    """Return the place of the least of ``count`` numbers from ``place`` on."""
     start = place
     smallest = least(numbers, place)
     for first in range(place + LANES, place + count, LANES):
@@ -50,8 +47,8 @@ def place_of_least(numbers, place, count):
 
 
 def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """Places of a set in whole ``LANES``, lines and ages of an empty cache; those above ``ways``
-    are never oldest.
+    """Return an empty cache: places per set, a multiple of ``LANES``; lines; and ages. Places
+    beyond ``ways`` are never the oldest.
     """
     places = -(-ways // LANES) * LANES
     line = np.full((sets, places), -1)
@@ -61,22 +58,22 @@ def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 class Cache:
-    """A cache of ``size`` bytes, ``ways`` ways, ``line`` bytes a line."""
+    """A cache of ``size`` bytes with lines of ``line`` bytes."""
 
     def __init__(self, size: int, ways: int, line: int):
         self.line = line
         self.bits = (size // ways // line).bit_length() - 1
-        self.tick = 0
+        self.age = 0
         self.ways, self.tags, self.used = empty(size // ways // line, ways)
 
     def access(self, address: int) -> str:
-        """Read a byte: "h" hit, "m" miss."""
+        """Read a byte. Return "h" for a hit, "m" for a miss."""
         line = address // self.line
-        self.tick += 1
-        way = find(
-            self.tags, self.used, fold(line, self.bits) * self.ways, self.ways, line, self.tick
-        )
-        if way < 0:
-            self.tags[-1 - way] = line
-            self.used[-1 - way] = self.tick
-        return "m" if way < 0 else "h"
+        self.age += 1
+        place = fold(line, self.bits) * self.ways
+        way = find(self.tags, self.used, place, self.ways, line, self.age)
+        if way >= 0:
+            return "h"
+        self.tags[-1 - way] = line
+        self.used[-1 - way] = self.age
+        return "m"

@@ -1,6 +1,6 @@
-"""The dispatcher: workgroups in order, round robin over the SIMD engines at first.
+"""The dispatcher: starts workgroups in order, first round robin over the SIMD engines.
 
-They retire in order too (APP guide 4.6.2), and the next one takes the place of the one that
+Workgroups also retire in order (APP guide 4.6.2). The next one takes the slots of the one that
 retires.
 """
 
@@ -8,48 +8,42 @@ from cypresskit.timing.native import part
 
 
 @part
-def dispatch_first(chip, room):
-    """Fill the engines, which have ``room`` for so many wavefronts each, with the first
-    workgroups.
-    """
-    work, engines, groups = chip.work, chip.engines, chip.groups
-    among = len(engines.next_slot)
-    groups.upcoming[0] = min(len(groups.engine), room // work.group * among)
+def dispatch_first(jobs, slots, groups, room):
+    """Fill the engines with the first workgroups; each has ``room`` wavefront slots."""
+    size = jobs.work.group_wavefronts
+    engines = len(slots.next_slot)
+    groups.upcoming[0] = min(len(groups.engine), room // size * engines)
     for g in range(groups.upcoming[0]):
-        place_group(chip, g, g % among, g // among * work.group, 0.0)
+        start_group(jobs, slots, groups, g, g % engines, g // engines * size, 0.0)
 
 
 @part
-def place_group(chip, g, e, first, clock):
-    """Workgroup ``g`` starts on engine ``e`` in the slots from ``first`` on, which may now be
-    the engine's next.
+def start_group(jobs, slots, groups, g, e, first, clock):
+    """Start workgroup ``g`` on engine ``e``, in the slots from ``first`` on. They may now be the
+    engine's next.
     """
-    work = chip.work
-    engines = chip.engines
-    slots = chip.slots
-    groups = chip.groups
-    if clock < engines.next_clock[e]:
-        engines.next_clock[e], engines.next_slot[e] = clock, first
+    work = jobs.work
+    if clock < slots.next_clock[e]:
+        slots.next_clock[e], slots.next_slot[e] = clock, first
     groups.engine[g], groups.slot[g] = e, first
-    for n in range(work.group):
-        w = g * work.group + n
+    for n in range(work.group_wavefronts):
+        w = g * work.group_wavefronts + n
         s = first + n
-        slots.wavefront[e, s] = w
-        slots.segment[e, s] = work.paths[work.path[w]]
-        slots.turn[e, s] = 0
-        slots.clause[e, s] = work.segments[slots.segment[e, s]].first
+        jobs.wavefront[e, s] = w
+        jobs.segment[e, s] = work.paths[work.path[w]]
+        jobs.iteration[e, s] = 0
+        jobs.clause[e, s] = work.segments[jobs.segment[e, s]].first
         slots.ready[e, s] = slots.came[e, s] = groups.wavefront_start[w] = clock
         groups.wavefront_engine[w] = e
 
 
 @part
-def retire(chip):
-    """Retire the workgroups that have ended and dispatch as many."""
-    groups = chip.groups
+def retire(jobs, slots, groups):
+    """Retire the workgroups that have ended, in order, and start as many new ones."""
     while groups.retired[0] < groups.upcoming[0] and groups.running[groups.retired[0]] == 0:
         done, new = groups.retired[0], groups.upcoming[0]
         released = groups.released[0] = max(groups.released[0], groups.ended[done])
         if new < len(groups.engine):
-            place_group(chip, new, groups.engine[done], groups.slot[done], released)
+            start_group(jobs, slots, groups, new, groups.engine[done], groups.slot[done], released)
             groups.upcoming[0] += 1
         groups.retired[0] += 1

@@ -1,10 +1,11 @@
-"""Where a byte lies in DRAM, and when its line comes.
+"""DRAM: in which channel, bank and row a line is, and when it arrives.
 
-Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870 the channel is bits
-10:8, the bank bits 14:11. Images are spread: channel and bank are folded from all higher bits, as
-tiled surfaces are; global memory is not, so that a stride of 2 KB keeps to one channel. A channel
-sends one line after another; a bank has one row open and needs ``dram_row_clocks`` to open another.
-Left out: refresh, and the cost of turning from reads to writes (it is in ``dram_efficiency``).
+Address bits choose channel, bank and row (APP guide 4.6.2): on the HD 5870, bits 10:8 are the
+channel, bits 14:11 the bank. Textures are spread: channel and bank are folded from all higher bits,
+as on tiled surfaces. Global memory isn't, so a stride of 2 KB stays in one channel. A channel sends
+one line after another. A bank has one open row, and needs ``dram_row_clocks`` to open another. Not
+modeled: refresh, and the cost of switching from reads to writes, which ``dram_efficiency``
+includes.
 """
 
 from typing import NamedTuple
@@ -16,9 +17,15 @@ from cypresskit.timing.units.cache import fold
 GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
 
 
-class Geometry(NamedTuple):
-    """Logarithms, to base 2, of bytes (a line, a burst to one channel, a row) and counts (channels,
-    banks).
+class AddressBits(NamedTuple):
+    """Sizes as logarithms to base 2.
+
+    Attributes
+    ----------
+    line_bits, burst_bits, row_bits
+        Bytes of a line, of a burst to one channel, and of a row.
+    channel_bits, bank_bits
+        Numbers of channels, and of banks per channel.
     """
 
     line_bits: int
@@ -29,46 +36,40 @@ class Geometry(NamedTuple):
 
 
 @native
-def place(line, geometry):
-    """(channel, bank, row) of a line."""
-    channel_bits, bank_bits = geometry.channel_bits, geometry.bank_bits
+def dram_location(line, address_bits):
+    """Return channel, bank and row of a line."""
+    channel_bits, bank_bits = address_bits.channel_bits, address_bits.bank_bits
     number = line if line < GLOBAL else line - GLOBAL
-    burst = number >> (geometry.burst_bits - geometry.line_bits)
+    burst = number >> (address_bits.burst_bits - address_bits.line_bits)
     if line >= GLOBAL:
         channel = burst & ((1 << channel_bits) - 1)
         bank = (burst >> channel_bits) & ((1 << bank_bits) - 1)
     else:
         channel = fold(burst, channel_bits)
         bank = fold(burst >> channel_bits, bank_bits)
-    row = burst >> (channel_bits + bank_bits + geometry.row_bits - geometry.burst_bits)
+    row = burst >> (channel_bits + bank_bits + address_bits.row_bits - address_bits.burst_bits)
     return channel, bank, row
 
 
 @part
-def read_dram(chip, clock, channel, bank, row):
-    """The clock at which the transfer of a line that is asked for at ``clock`` begins. Keeps
-    channel and bank.
-    """
-    clocks, memory, tally = chip.clocks, chip.memory, chip.tally
-    send_pending(chip, clock, channel)
+def read_dram(memory, clock, channel, bank, row):
+    """Return when the transfer of a line that is requested at ``clock`` begins."""
+    send_pending(memory, clock, channel)
     start = max(clock, memory.channel_free[channel])
     if memory.bank_row[channel, bank] != row:
         memory.bank_row[channel, bank] = row
-        opened = max(clock, memory.bank_free[channel, bank]) + clocks.dram_row
-        tally.dram_rows[channel] += max(opened - start, 0.0)
+        opened = max(clock, memory.bank_free[channel, bank]) + memory.row_clocks
+        memory.row_waits[channel] += max(opened - start, 0.0)
         start = max(start, opened)
-    tally.dram[channel] += clocks.dram_line
-    memory.channel_free[channel] = start + clocks.dram_line
-    memory.bank_free[channel, bank] = start + clocks.dram_line
+    memory.channel_busy[channel] += memory.line_clocks
+    memory.channel_free[channel] = start + memory.line_clocks
+    memory.bank_free[channel, bank] = start + memory.line_clocks
     return start
 
 
 @part
-def send_pending(chip, clock, channel):
-    """Let the channel send pending stores in the time in which nobody wanted to read, up to
-    ``clock``.
-    """
-    memory = chip.memory
+def send_pending(memory, clock, channel):
+    """Let a channel send pending stores in the time before ``clock`` in which it was idle."""
     free = memory.channel_free[channel]
     if free < clock:
         sent = min(memory.pending[channel], clock - free)
@@ -76,14 +77,14 @@ def send_pending(chip, clock, channel):
         memory.channel_free[channel] = clock if memory.pending[channel] == 0 else free + sent
 
 
-def geometry(device: Board) -> Geometry:
-    """The geometry of a device's memory."""
+def address_bits(device: Board) -> AddressBits:
+    """Return the address bits of a device's memory."""
     sizes = (device.line_bytes, device.channel_bytes, device.memory_channels, device.memory_banks)
-    return Geometry(*(size.bit_length() - 1 for size in (*sizes, device.dram_row_bytes)))
+    return AddressBits(*(size.bit_length() - 1 for size in (*sizes, device.dram_row_bytes)))
 
 
 def line_clocks(device: Board) -> float:
-    """Clocks for which what is sent at a time keeps its channel."""
+    """Return for how many clocks a channel sends what DRAM sends at once: one line, or several."""
     return (
         device.dram_lines * device.line_bytes / (device.dram_bytes_clock * device.dram_efficiency)
     )

@@ -1,9 +1,8 @@
-"""The state of a simulated chip, in named tuples of numpy arrays and numbers, which native code
-takes as they are.
+"""The state of the simulated chip: a named tuple per unit, as native code takes it.
 
-Clocks are float64 of the core's clock, 0 when the launch begins. Arrays have one entry per SIMD
-engine ``e``, per wavefront slot ``[e, s]``, per wavefront ``w``, per workgroup ``g``, per L2 slice
-or per memory channel; a number that changes is an array of one.
+A unit's tuple holds its latencies (numbers), its state and its counters (numpy arrays). Indices are
+``[e]``, a SIMD engine; ``[e, s]``, a wavefront slot; ``[w]``, a wavefront; ``[g]``, a workgroup. A
+number that changes is an array of one. Times are core clocks (float64) since the launch began.
 """
 
 from typing import Any, NamedTuple, NewType
@@ -13,179 +12,184 @@ import numpy as np
 from cypresskit.timing.board import Board
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
-from cypresskit.timing.units.dram import Geometry, geometry, line_clocks
+from cypresskit.timing.units.dram import AddressBits, address_bits, line_clocks
 from cypresskit.timing.units.l2 import l2_clocks
 from cypresskit.timing.work import Packed
 
 NEVER = 1e300
-LOGGED = 4096  # clauses of the timeline that are kept
+LOGGED_CLAUSES = 4096
 SNAPSHOTS = 1024  # of progress
 
-#: float64: clocks at which something happens. ``Steady`` moves these on.
-Moments = NewType("Moments", np.ndarray)
-#: float64: how much was done, or is still to do.
+#: float64: clocks at which something happens. Skipping iterations moves these on.
+Times = NewType("Times", np.ndarray)
+#: float64: how much was done, or is still to do; or times that skipping leaves alone.
 Amounts = NewType("Amounts", np.ndarray)
-Numbers = NewType("Numbers", np.ndarray)  # int64
+Integers = NewType("Integers", np.ndarray)  # int64
 
 
-class Clocks(NamedTuple):
-    """How long things take on the device, in clocks: its fields ``bundle_clocks`` and so on, and a
-    line's time.
-    """
+class SlotJobs(NamedTuple):
+    """Which clause each wavefront slot is at. Units only read it."""
 
-    bundle: float
-    alu_latency: float
-    clause_switch: float
-    clause_overhead: float
-    l1: float
-    l2: float
-    dram: float
-    dram_row: float
-    slice_line: float
-    dram_line: float
-    in_order: float  # 1: data of fetches come back in the order of asking
-
-
-class Engines(NamedTuple):
-    """SIMD engines: when their units are free, and which wavefront comes next."""
-
-    alu_free: Moments  # [e, turn]: two wavefronts take turns
-    lds_free: Moments
-    store_free: Moments
-    texture_free: Moments
-    data_free: Moments  # when the last fetch's data have been delivered
-    texture_owner: Numbers  # slot whose clause is in the texture unit, or -1
-    queue: Numbers  # [e, n]: slots that wait for the texture unit
-    queued: Numbers
-    next_slot: Numbers  # the slot that is ready first
-    next_clock: Moments
+    work: Packed
+    wavefront: Integers  # [e, s]; -1 if the slot is empty
+    segment: Integers  # [e, s]
+    iteration: Integers  # [e, s], of the segment
+    clause: Integers  # [e, s]
 
 
 class Slots(NamedTuple):
-    """Wavefront slots, all [e, s]: the wavefront there and its place in its program. The last few
-    may stay empty.
-    """
+    """When each wavefront slot continues. The last few slots may stay empty."""
 
-    wavefront: Numbers  # -1: empty
-    ready: Moments  # when it goes on
-    segment: Numbers
-    turn: Numbers  # of the segment
-    clause: Numbers
-    came: Moments  # when it came to the clause
-    began: Moments  # when the clause began
-    served: Moments  # when its unit is done with the clause
-    fetch: Numbers  # the clause's next fetch, -1 outside of a TEX clause
-    data: Moments  # when the data of its fetches are there
-    arrived: Numbers  # 1: at a barrier
+    ready: Times  # [e, s]: when it continues
+    came: Times  # [e, s]: when it came to its clause
+    arrived: Integers  # [e, s]: 1 while it waits at a barrier
+    next_slot: Integers  # [e]: the slot that is ready first
+    next_clock: Times  # [e]: when
 
 
 class Groups(NamedTuple):
-    """Workgroups and wavefronts of the launch. ``Steady`` doesn't move them on: their moments are
-    past.
-    """
+    """The workgroups and wavefronts of the launch. Their times are past."""
 
-    engine: Numbers  # [g]
-    slot: Numbers  # [g]: the first of its slots
-    running: Numbers  # [g]: its wavefronts that have not ended
-    ended: Moments  # [g]
-    upcoming: Numbers  # the next one to be dispatched
-    retired: Numbers  # the next one to retire
-    released: Moments  # when the last one retired
-    wavefront_start: Moments  # [w]
-    wavefront_end: Moments  # [w]
-    wavefront_engine: Numbers  # [w]
+    engine: Integers  # [g]
+    slot: Integers  # [g]: the first of its slots
+    running: Integers  # [g]: number of its wavefronts that haven't ended
+    ended: Amounts  # [g]
+    upcoming: Integers  # the next one to be dispatched
+    retired: Integers  # the next one to retire
+    released: Amounts  # when the last one retired
+    wavefront_start: Amounts  # [w]
+    wavefront_end: Amounts  # [w]
+    wavefront_engine: Integers  # [w]
+
+
+class Alu(NamedTuple):
+    """The ALUs."""
+
+    free: Times  # [e, n], of each of the clauses that alternate
+    busy: Amounts  # [e], clocks
+    bundle_clocks: float
+    latency_clocks: float
+    overhead_clocks: float
+
+
+class Lds(NamedTuple):
+    """The LDS of each engine."""
+
+    free: Times  # [e]
+    busy: Amounts  # [e], clocks
 
 
 class Tags(NamedTuple):
-    """A cache, or one for each SIMD engine: ``size`` places each, ``ways`` in a set; 0 if there is
-    none.
-    """
+    """A cache, or one per SIMD engine."""
 
-    size: int
-    ways: int
+    size: int  # places of each; 0 if there is no cache
+    ways: int  # places of a set
     bits: int  # logarithm of the number of sets
-    line: Numbers
-    used: Numbers
-    ready: Moments  # when the line is there
+    line: Integers  # of each place; -1 if empty
+    used: Integers  # when it was last used, in accesses
+    ready: Times  # when the line arrives
+
+
+class Texture(NamedTuple):
+    """The texture units, with their L1 caches."""
+
+    free: Times  # [e]
+    owner: Integers  # [e]: the slot whose clause is in the unit, or -1
+    queue: Integers  # [e, n]: slots that wait for the unit
+    queued: Integers  # [e]: their number
+    fetch: Integers  # [e, s]: the next fetch of the clause; -1 outside of a TEX clause
+    began: Times  # [e, s]: when the clause began
+    data: Times  # [e, s]: when the data of its fetches so far arrive
+    data_free: Times  # [e]: when the last fetch's data have been delivered
+    l1: Tags
+    l1_clocks: float
+    in_order: float  # 1 if data return in the order of the fetches
+    busy: Amounts  # [e], clocks
+    l1_requests: Amounts  # [e], lines, counted once per quad
+    l1_misses: Amounts  # [e], lines
+    delivered: Amounts  # [e], bytes of texels
+    lines: Amounts  # of each stream: lines read from DRAM
+
+
+class StorePath(NamedTuple):
+    """The store paths."""
+
+    free: Times  # [e]
+    written: Amounts  # lines, of the whole chip
+    lines: Amounts  # of each stream: lines written
 
 
 class MemorySystem(NamedTuple):
-    """Caches, L2 slices, DRAM channels and banks."""
+    """L2 slices, DRAM channels and banks."""
 
-    l1: Tags
+    accesses: Integers  # lines requested so far: the caches' clock
     l2: Tags
-    lines: Numbers  # asked for so far: the caches' idea of time
-    sent_bits: int  # logarithm of the lines that DRAM sends at a time, and L2 keeps
-    geometry: Geometry
-    spread: Geometry  # the same, with a channel for each L2 slice
-    slice_free: Moments
-    channel_free: Moments
-    pending: Amounts  # clocks of stores that a channel still has to send
-    bank_free: Moments  # [channel, bank]
-    bank_row: Numbers  # [channel, bank]: the open row
+    entry_bits: int  # logarithm of the lines that DRAM sends, and L2 caches, together
+    address_bits: AddressBits
+    slice_bits: AddressBits  # the same, with a channel for each L2 slice
+    slice_free: Times  # [slice]
+    channel_free: Times  # [channel]
+    pending: Amounts  # [channel]: clocks of stores that it still has to send
+    bank_free: Times  # [channel, bank]
+    bank_row: Integers  # [channel, bank]: the open row
+    slice_line_clocks: float
+    l2_clocks: float
+    dram_clocks: float
+    row_clocks: float
+    line_clocks: float
+    l2_requests: Amounts  # [slice], lines of textures
+    l2_misses: Amounts  # [slice]
+    l2_bypasses: Amounts  # [slice], lines of global memory
+    channel_busy: Amounts  # [channel], clocks
+    row_waits: Amounts  # [channel], clocks in which a line waits for its row and nothing is sent
 
 
 class Tally(NamedTuple):
-    """Work by unit, counted when it begins: busy clocks (and lines, where it says so). All are
-    views into ``all``, which is copied into a row of ``snapshots`` now and then.
-    """
+    """The counters of all units, which are views of ``all``."""
 
     all: Amounts
-    alu: Amounts  # per SIMD engine
-    texture: Amounts
-    lds: Amounts
-    l1_asked: Amounts  # lines, once for each quad
-    l1_missed: Amounts
-    delivered: Amounts  # bytes of texels, to work-items
-    l2_asked: Amounts  # lines of textures, per slice
-    l2_missed: Amounts
-    l2_passed: Amounts  # lines of global memory, which it doesn't keep
-    dram: Amounts  # per channel
-    dram_rows: Amounts  # clocks in which a line waits for its row, and nothing is sent
-    written: Amounts  # lines, of the chip
-    snapshots: Amounts
+    snapshots: Amounts  # copies of ``all``, row by row
 
 
 class Ledger(NamedTuple):
-    """What each clause waited for and each access moved, for ``account``. All are views into
-    ``all``.
-    """
+    """What each clause waited for, and what each access moved: views of ``all``."""
 
     all: Amounts
-    waited: Amounts  # per clause: clocks for which wavefronts stood at it, and weren't worked on
+    waited: Amounts  # per clause: clocks in which wavefronts were at it and no unit served them
     read: Amounts  # per stream: lines from DRAM
     written: Amounts  # per stream: lines to DRAM
 
 
 class Log(NamedTuple):
-    """The first clauses of engine 0, and the clocks at which ``pace``, 2 ``pace``, ... clauses were
-    over. They are past, too.
-    """
+    """The first clauses of engine 0, and the chip's progress. Their times are past."""
 
-    rows: Moments  # slot, wavefront, kind, start, end, served
-    row_count: Numbers
-    pace: int
-    over: Numbers  # clauses
-    progress: Moments
+    rows: Amounts  # slot, wavefront, kind, start, end, served
+    row_count: Integers
+    pace: int  # clauses between two snapshots
+    over: Integers  # clauses that are over
+    progress: Amounts  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
 
 
 class Chip(NamedTuple):
-    """Everything: the work, and the state of all units."""
+    """The whole chip."""
 
-    work: Packed
-    clocks: Clocks
-    engines: Engines
+    jobs: SlotJobs
     slots: Slots
     groups: Groups
+    alu: Alu
+    lds: Lds
+    texture: Texture
+    stores: StorePath
     memory: MemorySystem
     tally: Tally
-    log: Log
     ledger: Ledger
+    log: Log
+    clause_switch_clocks: float  # between a wavefront's clauses
 
 
 def blank(kind: type, shape, **given) -> Any:
-    """A tuple of zeros: arrays of ``shape`` in all fields but those that are given."""
-    dtypes = {Moments: np.float64, Amounts: np.float64, Numbers: np.int64}
+    """Return a tuple of zeros: arrays of ``shape`` in all fields that aren't given."""
+    dtypes = {Times: np.float64, Amounts: np.float64, Integers: np.int64}
     values = {}
     for name, field in kind.__annotations__.items():
         value = given[name] if name in given else np.zeros(shape)
@@ -194,125 +198,135 @@ def blank(kind: type, shape, **given) -> Any:
 
 
 def make_chip(work: Packed, device: Board, slots: int) -> Chip:
-    """A chip at clock 0 with room for ``slots`` wavefronts on each SIMD engine; nothing is
-    dispatched yet.
-    """
-    e = device.simd_engines
+    """Return a chip at clock 0, with ``slots`` wavefront slots per SIMD engine, all empty."""
+    engines = device.simd_engines
+    places = engines, -(-slots // LANES) * LANES
     total = len(work.path)
-    places = (device.simd_engines, -(-slots // LANES) * LANES)
-    groups = total // work.group
-    turns = device.alu_latency_clocks // device.bundle_clocks
-    clocks = [float(getattr(device, f"{name}_clocks")) for name in Clocks._fields[:-3]]
-    texture = {"texture_owner": np.full(e, -1), "queue": np.zeros(places, np.int64)}
-    of_wavefronts = {"wavefront_start": np.zeros(total), "wavefront_end": np.zeros(total)}
-    done = np.zeros(6 * e + 3 * device.l2_slices + 2 * device.memory_channels + 1)
+    groups = total // work.group_wavefronts
+    done = np.zeros(6 * engines + 3 * device.l2_slices + 2 * device.memory_channels + 1)
+    counters = split_tally(done, device)
+    ledger = make_ledger(len(work.clauses), len(work.streams))
     clauses = int(work.clauses_run[work.path].sum())
-    pace = max(-(-clauses // SNAPSHOTS), 1)  # rounded up: no clause is past the last row
-    times = {"rows": np.zeros((LOGGED, 6)), "progress": np.zeros(SNAPSHOTS + 1)}
-    counters = {"upcoming": np.full(1, 0), "retired": np.full(1, 0), "released": np.zeros(1)}
+    sets = device.l1_bytes // device.line_bytes // device.l1_ways
     return Chip(
-        work,
-        Clocks._make(
-            [*clocks, l2_clocks(1, device), line_clocks(device), float(device.fetches_in_order)]
-        ),
-        blank(
-            Engines,
-            e,
-            alu_free=np.zeros((e, turns)),
-            next_clock=np.full(-(-e // LANES) * LANES, NEVER),
-            **texture,
-        ),
-        blank(
+        jobs=blank(SlotJobs, places, work=work, wavefront=np.full(places, -1)),
+        slots=blank(
             Slots,
             places,
-            wavefront=np.full(places, -1),
             ready=np.full(places, NEVER),
-            fetch=np.full(places, -1),
+            next_slot=np.zeros(engines),
+            next_clock=np.full(-(-engines // LANES) * LANES, NEVER),
         ),
-        blank(
+        groups=blank(
             Groups,
             groups,
-            running=np.full(groups, work.group),
-            wavefront_engine=np.full(total, 0),
-            **counters,
-            **of_wavefronts,
+            running=np.full(groups, work.group_wavefronts),
+            upcoming=np.zeros(1),
+            retired=np.zeros(1),
+            released=np.zeros(1),
+            wavefront_start=np.zeros(total),
+            wavefront_end=np.zeros(total),
+            wavefront_engine=np.zeros(total),
         ),
-        make_memory(device),
-        blank(
-            Tally,
+        alu=blank(
+            Alu,
+            engines,
+            free=np.zeros((engines, device.alu_latency_clocks // device.bundle_clocks)),
+            busy=counters["alu"],
+            bundle_clocks=float(device.bundle_clocks),
+            latency_clocks=float(device.alu_latency_clocks),
+            overhead_clocks=float(device.clause_overhead_clocks),
+        ),
+        lds=blank(Lds, engines, busy=counters["lds"]),
+        texture=blank(
+            Texture,
+            engines,
+            owner=np.full(engines, -1),
+            queue=np.zeros(places),
+            fetch=np.full(places, -1),
+            began=np.zeros(places),
+            data=np.zeros(places),
+            l1=make_tags(sets, device.l1_ways, engines),
+            l1_clocks=float(device.l1_clocks),
+            in_order=float(device.fetches_in_order),
+            busy=counters["texture"],
+            lines=ledger.read,
+            **{name: counters[name] for name in ("l1_requests", "l1_misses", "delivered")},
+        ),
+        stores=blank(StorePath, engines, written=counters["written"], lines=ledger.written),
+        memory=make_memory(device, counters),
+        tally=Tally(Amounts(done), Amounts(np.zeros((SNAPSHOTS + 1, len(done))))),
+        ledger=ledger,
+        log=blank(
+            Log,
             1,
-            all=done,
-            snapshots=np.zeros((SNAPSHOTS + 1, len(done))),
-            **split_tally(done, device),
+            pace=max(-(-clauses // SNAPSHOTS), 1),  # rounded up: no clause is after the last row
+            rows=np.zeros((LOGGED_CLAUSES, 6)),
+            progress=np.zeros(SNAPSHOTS + 1),
         ),
-        blank(Log, 1, pace=pace, **times),
-        make_ledger(len(work.clauses), len(work.streams)),
+        clause_switch_clocks=float(device.clause_switch_clocks),
     )
 
 
 def make_ledger(clauses: int, streams: int) -> Ledger:
-    """An empty ledger."""
+    """Return an empty ledger."""
     entries = np.zeros(clauses + 2 * streams)
     ends = np.cumsum([clauses, streams])
     return Ledger._make([entries, *np.split(entries, ends)])
 
 
-def make_memory(device: Board) -> MemorySystem:
-    """Empty caches and idle DRAM."""
+def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
+    """Return an empty L2 and idle DRAM."""
     channels = device.memory_channels
-    slices = device.l2_slices
-    memory_geometry = geometry(device)
     banks = (channels, device.memory_banks)
+    bits = address_bits(device)
+    slice_bits = (device.l2_slices - 1).bit_length()
+    sets = device.l2_bytes // (device.line_bytes * device.dram_lines) // device.l2_ways
     return blank(
         MemorySystem,
         channels,
-        l1=make_tags(
-            device.l1_bytes // device.line_bytes // device.l1_ways,
-            device.l1_ways,
-            device.simd_engines,
-        ),
-        l2=make_tags(
-            device.l2_bytes // (device.line_bytes * device.dram_lines) // device.l2_ways,
-            device.l2_ways,
-        ),
-        sent_bits=device.dram_lines.bit_length() - 1,
-        lines=np.full(1, 0),
-        geometry=memory_geometry,
-        spread=memory_geometry._replace(
-            channel_bits=max((slices - 1).bit_length(), memory_geometry.channel_bits)
-        ),
-        slice_free=np.zeros(slices),
+        accesses=np.zeros(1),
+        l2=make_tags(sets, device.l2_ways),
+        entry_bits=device.dram_lines.bit_length() - 1,
+        address_bits=bits,
+        slice_bits=bits._replace(channel_bits=max(slice_bits, bits.channel_bits)),
+        slice_free=np.zeros(device.l2_slices),
         bank_free=np.zeros(banks),
         bank_row=np.full(banks, -1),
+        slice_line_clocks=l2_clocks(1, device),
+        l2_clocks=float(device.l2_clocks),
+        dram_clocks=float(device.dram_clocks),
+        row_clocks=float(device.dram_row_clocks),
+        line_clocks=line_clocks(device),
+        channel_busy=counters["dram"],
+        row_waits=counters["dram_rows"],
+        **{name: counters[name] for name in ("l2_requests", "l2_misses", "l2_bypasses")},
     )
 
 
 def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
-    """``copies`` empty caches of so many sets."""
+    """Return ``copies`` empty caches with this number of sets."""
     bits = max(sets - 1, 0).bit_length()
     places, line, used = empty(max(sets * copies, 1), ways)
     return blank(Tags, len(line), size=sets * places, ways=places, bits=bits, line=line, used=used)
 
 
 def split_tally(done: np.ndarray, device: Board) -> dict[str, np.ndarray]:
-    """Views of the parts of ``Tally.all``, or of rows of copies of it, by name: "alu", "texture",
-    ...; ``make_chip`` relies on their being views.
-    """
-    e, slices = device.simd_engines, device.l2_slices
-    names = (
-        "alu",
-        "texture",
-        "lds",
-        "l1_asked",
-        "l1_missed",
-        "delivered",
-        "l2_asked",
-        "l2_missed",
-        "l2_passed",
-        "dram",
-        "dram_rows",
-        "written",
-    )
-    channels = device.memory_channels
-    ends = np.cumsum([*[e] * 6, *[slices] * 3, channels, channels])
-    return dict(zip(names, np.split(done, ends, axis=-1)))
+    """Return views of the units' counters in ``Tally.all``, or in rows of copies of it, by name."""
+    engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
+    sizes = {
+        "alu": engines,
+        "texture": engines,
+        "lds": engines,
+        "l1_requests": engines,
+        "l1_misses": engines,
+        "delivered": engines,
+        "l2_requests": slices,
+        "l2_misses": slices,
+        "l2_bypasses": slices,
+        "dram": channels,
+        "dram_rows": channels,
+        "written": 1,
+    }
+    ends = np.cumsum([*sizes.values()])
+    return dict(zip(sizes, np.split(done, ends[:-1], axis=-1)))

@@ -1,8 +1,8 @@
-"""Where textures, outputs and global memory lie, and which cache lines an access touches.
+"""Arrange textures, outputs and global memory in memory, and find the cache lines of an access.
 
-Textures follow one another by their numbers, each from a new row of the channels' banks on. Rows
-are padded to whole cache lines ("linear"), or texels lie in tiles of 8 x 8 ("tiled"), row by row
-within and between them.
+Textures follow one another by number; each begins at a new row of the DRAM banks. Their rows are
+padded to whole cache lines ("linear"), or texels are arranged in tiles of 8 x 8, row by row within
+and between tiles ("tiled").
 """
 
 from collections.abc import Callable
@@ -12,30 +12,36 @@ import numpy as np
 
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
-from cypresskit.timing.requests import MemoryRequest
+from cypresskit.timing.memory_requests import MemoryRequest
+from cypresskit.timing.symbolic import NotExtrapolable
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.words import NotCounted
-from cypresskit.timing.work import Stream, joined, of_cost, stream
+from cypresskit.timing.work import Stream, address_stream, concatenate, cost_amounts
 
-AT_ONCE = 1 << 14  # entries of a stream that are made at once: all of a large launch's need GBs
+AT_ONCE = 1 << 14  # entries of a stream that are made at once: those of a large launch take GBs
 
 
 class Motion(NamedTuple):
-    """How an access moves: by ``x`` and ``y`` in each of ``turns`` (of all work-items, or an array
-    with those of each).
+    """How an access moves from one iteration to the next.
+
+    Attributes
+    ----------
+    x, y
+        The step, in texels, elements or bytes.
+    iterations
+        The number of iterations: of all work-items, or of each.
     """
 
     x: int = 0
     y: int = 0
-    turns: int | np.ndarray = 1
+    iterations: int | np.ndarray = 1
 
 
-class Surfaces:
-    """The memory of a launch, on a device of that ``geometry`` (``Device.geometry``)."""
+class MemoryLayout:
+    """The memory of a launch, on a device with this ``geometry`` (``Device.geometry``)."""
 
     def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
         self.shape, self.geometry, self.layout = shape, geometry, layout
@@ -50,13 +56,13 @@ class Surfaces:
 
     @property
     def key(self) -> tuple:
-        """A key that is equal for surfaces whose accesses touch the same lines."""
+        """A key, equal for launches whose accesses request the same lines."""
         sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
         constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
         return self.layout, self.shape.domain, sizes, *constants, self.geometry
 
     def address(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The bytes at which texels (x, y) of a texture begin."""
+        """Return the byte at which each texel (x, y) of a texture begins."""
         texture = self.shape.textures[resource]
         return self.bases[resource] + self._addresses(texture.width, texture.texel)(x, y)
 
@@ -67,69 +73,81 @@ class Surfaces:
         on: np.ndarray,
         motion: Motion,
     ) -> Stream:
-        """The lines, or the clocks of the LDS, of an access by work-items ``on`` (bool), which are
-        those at ``pixels`` (x, y) of the domain.
+        """Return the stream of an access.
+
+        Parameters
+        ----------
+        access
+            The access.
+        pixels
+            The positions (x, y) of the work-items in the domain.
+        on
+            Mask of the work-items that take part.
+        motion
+            How it moves from one iteration to the next.
         """
         source = access.instruction
         rows = [np.broadcast_to(row, on.shape) for row in access.rows]
         if isinstance(source, Operation):
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
-                raise NotCounted  # a step that both share changes the banks, not the conflicts
-            asked = [places.lds_byte(row) & ~np.int64(3) for row in rows]
+                raise NotExtrapolable  # equal steps change the banks, but not the conflicts
+            requested = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
-                asked.append(asked[0] + 4 * source.lds.offset)
-            return self._lds(np.stack(asked), on)
+                requested.append(requested[0] + 4 * source.lds.offset)
+            return self._lds(np.stack(requested), on)
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
                 return self._exported(source.offset, *pixels, on)
-            x = places.element(source.offset, index, len(on))
+            x = addressing.element(source.offset, index, len(on))
             return self._element(x, on, motion, stores=True)
         if source.name == "MEM_READ":
-            x = places.element(source.offset[0], index, len(on))
+            x = addressing.element(source.offset[0], index, len(on))
             return self._element(x, on, motion, stores=False)
         texture = self.shape.textures[source.resource]
-        x, y, _ = places.texel(rows, texture, source.offset, whole=source.name == "LD")
+        x, y, _ = addressing.texel(rows, texture, source.offset, whole=source.name == "LD")
         return self._fetched(source.resource, x, y, on, motion)
 
     def _fetched(
         self, resource: int, x: np.ndarray, y: np.ndarray, on: np.ndarray, motion: Motion
     ) -> Stream:
-        """The lines of texels (x, y) of a texture for work-items ``on``, as far as they lie in
-        it.
+        """Return the stream of a fetch of texels (x, y). Texels outside of the texture request no
+        line.
         """
         texture = self.shape.textures[resource]
-        last = motion.turns - 1
+        last = motion.iterations - 1
         inside = (x >= 0) & (x < texture.width) & (y >= 0) & (y < texture.height)
         if motion.x or motion.y:
             far_x, far_y = x + last * motion.x, y + last * motion.y
             stays = (far_x >= 0) & (far_x < texture.width) & (far_y >= 0) & (far_y < texture.height)
             stays &= inside
             for near, far, size in ((x, far_x, texture.width), (y, far_y, texture.height)):
-                stays |= (np.maximum(near, far) < 0) | (np.minimum(near, far) >= size)  # never in
+                stays |= (np.maximum(near, far) < 0) | (
+                    np.minimum(near, far) >= size
+                )  # never inside
             if (on & ~stays).any():
-                raise NotCounted
+                raise NotExtrapolable
         address = self._addresses(texture.width, texture.texel)
         side = TILE if self.layout == "tiled" else 1
         base = self.bases[resource] // self.line
         made = self._stream(address, x, y, on & inside, motion=motion, base=base, side=side)
-        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # who looks beside the texture gets zeros
+        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # zeros for texels outside
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
 
     def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
-        """The lines of an output stream's pixels (x, y)."""
+        """Return the stream of a store to the pixels (x, y) of an output."""
         address = self._addresses(self.shape.domain[0], self.shape.outputs[number].texel)
         made = self._stream(address, x, y, on, motion=Motion(), base=GLOBAL, uncached=True)
         return self._stored(made)
 
     def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
-        """The lines of elements ``x`` of global memory. Raises ``ValueError`` for those that are
-        beyond the card's.
+        """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
+        for elements beyond the card's memory.
         """
         most = self.geometry.memory_bytes // 16
-        end = x + (motion.turns - 1) * motion.x
+        end = x + (motion.iterations - 1) * motion.x
         first = min(row[on].min(initial=most) for row in (x, end))
         last = max(row[on].max(initial=0) for row in (x, end))
         if first < 0 or last >= most:
@@ -144,12 +162,12 @@ class Surfaces:
         return self._stored(made) if stores else made
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
-        """The clocks of an LDS operation on the words at ``byte``, (words, work-items)."""
+        """Return the stream of an LDS operation on the words at ``byte``, (words, work-items)."""
         wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, WAVEFRONT).transpose(1, 0, 2))
         clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, WAVEFRONT))
         none = np.zeros(0, np.int64)
         bounds = np.zeros(len(clocks) + 1, np.int64)
-        return Stream(of_cost(clocks), bounds, none, none.astype(np.int32))
+        return Stream(cost_amounts(clocks), bounds, none, none.astype(np.int32))
 
     def _stored(self, made: Stream) -> Stream:
         made.amounts["cost"] = self.geometry.store_clocks
@@ -167,8 +185,8 @@ class Surfaces:
         side: int = 1,
         uncached: bool = False,
     ) -> Stream:
-        """The stream of an access that moves on from turn to turn. Its pattern comes back when it
-        has moved by whole lines, and by whole tiles, ``side`` texels high and wide.
+        """Return the stream of an access that moves from iteration to iteration. Its pattern recurs
+        when it has moved by whole lines, and by whole tiles of ``side`` x ``side`` texels.
         """
         dx, dy = motion.x, motion.y
         phases = 1
@@ -178,16 +196,16 @@ class Surfaces:
             or dy * phases % side
         ):
             phases += 1
-        phases = min(phases, int(np.max(motion.turns)))
+        phases = min(phases, int(np.max(motion.iterations)))
 
         x, y = x.astype(np.int64), y.astype(np.int64)
         size = max(AT_ONCE // phases, 1) * WAVEFRONT
         parts = []
         for first in range(0, len(on), size):
             some = slice(first, first + size)
-            turns = [address(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
-            addresses = np.stack(turns).reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2)
-            part = stream(
+            by_phase = [address(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
+            addresses = np.stack(by_phase).reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2)
+            part = address_stream(
                 addresses.reshape(-1, WAVEFRONT),
                 np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
                 banks=self.geometry.texture_banks,
@@ -200,15 +218,15 @@ class Surfaces:
                 uncached=uncached,
             )
             parts.append(part)
-        return joined(parts)
+        return concatenate(parts)
 
     def _pitch(self, width: int, texel: int) -> int:
-        """Bytes from a row to the next, whole lines."""
+        """Return the bytes from one row to the next: whole lines."""
         side = TILE if self.layout == "tiled" else max(self.line // texel, 1)
         return -(-width // side) * side * texel
 
     def _addresses(self, width: int, texel: int) -> Callable:
-        """The function from texel coordinates to a byte."""
+        """Return a function from texel coordinates to a byte."""
         pitch = self._pitch(width, texel)
         if self.layout == "linear":
             return lambda x, y: y * pitch + x * texel

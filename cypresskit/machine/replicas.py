@@ -1,7 +1,7 @@
-"""Many copies of one work-item, or of its workgroup, run in step on different numbers.
+"""Many replicas of one work-item, or of its workgroup, that run in step on different numbers.
 
-Each copy has textures, outputs and global memory of its own and the place in the domain that the
-original has. The explaining engine runs hundreds of them in the time of a few.
+Each replica has its own textures, outputs and global memory, and the place in the domain that the
+original has. The interpreter runs hundreds of them in the time of a few.
 """
 
 from collections.abc import Mapping
@@ -15,21 +15,21 @@ from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 
 @dataclass(frozen=True, eq=False)
-class _Stacked(Surface):
-    """The textures of all copies, one below the other; ``height`` is that of one, ``copy`` has the
-    copy that each work-item belongs to.
+class _StackedSurface(Surface):
+    """The textures of all replicas, one below the other. ``height``: of one; ``replica``: the
+    replica of each work-item.
     """
 
-    copy: np.ndarray
+    replica: np.ndarray
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        return super().texels(x, y + self.height * self.copy, inside)
+        return super().texels(x, y + self.height * self.replica, inside)
 
 
 @dataclass(frozen=True, eq=False)
-class Copies(Launch):
-    """A launch of ``members`` (numbers of work-items in ``whole``) as often as ``count``; their
-    copies follow one another.
+class Replicas(Launch):
+    """A launch of ``count`` replicas of some work-items. ``members``: their numbers in
+    ``whole``.
     """
 
     whole: LaunchShape = field(kw_only=True)
@@ -37,8 +37,8 @@ class Copies(Launch):
     count: int = field(kw_only=True)
 
     @cached_property
-    def copy(self) -> np.ndarray:
-        """The copy that each work-item belongs to."""
+    def replica(self) -> np.ndarray:
+        """The replica that each work-item belongs to."""
         return np.repeat(np.arange(self.count), len(self.members))
 
     @cached_property
@@ -50,36 +50,36 @@ class Copies(Launch):
         return (element >= 0) & (element < len(self.memory) // self.count)
 
     def row_of(self, element: np.ndarray) -> np.ndarray:
-        return element + len(self.memory) // self.count * self.copy
+        return element + len(self.memory) // self.count * self.replica
 
 
 def group_of(shape: LaunchShape, item: int) -> np.ndarray:
-    """The numbers of the work-items in a work-item's workgroup; in pixel mode, of itself."""
+    """Return the numbers of the work-items in a work-item's workgroup; in pixel mode, its own."""
     return item // shape.group_items * shape.group_items + np.arange(shape.group_items)
 
 
-def copies(
+def make_replicas(
     whole: LaunchShape,
     item: int,
     textures: Mapping[int, np.ndarray],
     memory: np.ndarray,
     max_instructions: int,
-) -> Copies:
-    """Copies of the group of work-item ``item`` of a launch of shape ``whole``.
+) -> Replicas:
+    """Replicate the group of work-item ``item`` of a launch of shape ``whole``.
 
-    ``textures`` by number, of shape (copies, height, width, numbers of a texel), and global
-    ``memory`` of shape (copies, numbers), float32 or float64: 128 bits at a time are an element.
+    ``textures``: by number, of shape (replicas, height, width, numbers per texel). ``memory``:
+    global memory of shape (replicas, numbers), float32 or float64; 128 bits are an element.
     """
     members = group_of(whole, item)
     count = len(memory)
-    copy = np.repeat(np.arange(count), len(members))
+    replica = np.repeat(np.arange(count), len(members))
     surfaces = {}
     for n, array in textures.items():
         words = np.ascontiguousarray(array).view(np.uint32)
         _, height, width, texel = words.shape
         stacked = words.reshape(-1, width, texel)
-        surfaces[n] = _Stacked(
-            width, height, 4 * texel, stacked, array.dtype == np.float32, copy=copy
+        surfaces[n] = _StackedSurface(
+            width, height, 4 * texel, stacked, array.dtype == np.float32, replica=replica
         )
     domain = (1, count, 1)
     if not whole.pixels:
@@ -89,7 +89,7 @@ def copies(
     for n, extent in whole.outputs.items():
         words = np.zeros((count, 1, extent.texel // 4), np.uint32)
         outputs[n] = Surface(1, count, extent.texel, words, True)
-    return Copies(
+    return Replicas(
         LaunchShape(whole.program, domain, surfaces, whole.constants, outputs),
         surfaces,
         outputs,

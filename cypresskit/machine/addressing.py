@@ -1,8 +1,8 @@
-"""Addresses, loads and stores: where an access looks in a texture, in LDS, in global memory, and
-the words there.
+"""Addresses, loads and stores: where an access reads a texture, LDS or global memory, and the words
+there.
 
-One function for each memory, on arrays of 32-bit patterns, one for each work-item. All engines that
-run on numpy arrays ask these, and so does the timing where an access looks.
+One function for each memory, on arrays of 32-bit patterns, one for each work-item. Every engine
+that runs on numpy arrays uses them, and so does the timing.
 """
 
 import math
@@ -21,25 +21,35 @@ INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
 def texel(
     rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The texel that a fetch with coordinates ``rows``, one for each dimension, asks for: x and y
-    (int64, see ``integers``) with ``offset`` added, and whether they lie in the texture.
-    ``whole``: integers; else floats (0 if subnormal), which are rounded down.
+    """Return the texel that a fetch reads: x and y (int64, see ``integers``), and whether they are
+    in the texture.
+
+    Parameters
+    ----------
+    rows
+        The coordinates, one row for each dimension.
+    texture
+        The size of the texture.
+    offset
+        Texels to add, for each dimension.
+    whole
+        Whether the coordinates are integers; floats (0 if subnormal) are rounded down.
     """
     axes = []
     inside = np.ones(len(rows[0]), bool)
     for bits, more, size in zip(rows, offset, (texture.width, texture.height)):
         place = bits.view(np.int32) if whole else np.floor(flushed(bits))
-        least, most = float(place.min()), float(place.max())
-        fits = -(2.0**31) <= least and most < 2.0**31  # an int64; false for NaN
+        lowest, highest = float(place.min()), float(place.max())
+        fits = -(2.0**31) <= lowest and highest < 2.0**31  # an int64; false for NaN
         place = place.astype(np.int64 if fits else np.float64) + more
-        if not (least + more >= 0 and most + more < size):
+        if not (lowest + more >= 0 and highest + more < size):
             inside &= (place >= 0) & (place < size)
         axes.append(place if fits else integers(place))
     return axes[0], axes[1] if len(axes) > 1 else np.zeros_like(axes[0]), inside
 
 
 def integers(place: np.ndarray) -> np.ndarray:
-    """Coordinates as int64; those that no int64 holds become +-2^62, infinities +-``INFINITE``, NaN
+    """Return coordinates as int64. Those too large become +-2^62, infinities +-``INFINITE``, NaN
     ``NOWHERE``.
     """
     whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
@@ -49,28 +59,30 @@ def integers(place: np.ndarray) -> np.ndarray:
 
 
 def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """The byte (int64) that an LDS access asks for: ``record``, or in an array of records the
-    ``byte`` of a record.
+    """Return the byte (int64) of an LDS access: ``record``, or in an array of records the ``byte``
+    of a record.
     """
     return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
 
 
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The LDS word (int64), ``word`` words behind the one that holds ``byte``, and whether it is in
-    an array of so many bytes, ``size``: the two low bits of an address don't count.
+    """Return an LDS word (int64), ``word`` words after the one that holds ``byte``, and whether it
+    is in an array of ``size`` bytes. The two low bits of an address are dropped.
     """
     place = (byte & ~np.int64(3)) + 4 * word
     return place >> 2, (place >= 0) & (place < size)
 
 
 def element(offset: int, index: np.ndarray | None, items: int) -> np.ndarray:
-    """The element (int64) of global memory that ``g[index + offset]`` names, for each work-item."""
+    """Return the element (int64) of global memory that ``g[index + offset]`` names, for each
+    work-item.
+    """
     numbers = np.full(items, offset, np.int64)
     return numbers if index is None else numbers + index.view(np.int32)
 
 
 class Memories:
-    """The memories of a launch while it runs: LDS is here, the others are the launch's own."""
+    """The memories of a launch while it runs: the LDS; the others belong to the launch."""
 
     def __init__(self, launch: Launch):
         self.launch = launch
@@ -82,7 +94,7 @@ class Memories:
         }
 
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        """A word of LDS for each work-item, 0 where it isn't ``inside``."""
+        """Return a word of LDS for each work-item, 0 if it isn't ``inside``."""
         if inside.all():
             return self.lds[array][self.group, word]
         row = np.zeros(len(inside), np.uint32)
@@ -101,8 +113,8 @@ class Memories:
             raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)
 
     def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to no element of
-        global memory.
+        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to an element of
+        global memory that doesn't exist.
         """
         if len(outside := np.flatnonzero(active & ~self.launch.exist(element))):
             raise self.launch.store_error(at, int(outside[0]), int(element[outside[0]]))

@@ -1,6 +1,4 @@
-"""``Question``: all that decides how long a launch takes, and how its report is worded. The same
-question on another board is ``dataclasses.replace(question, device=board)``.
-"""
+"""``TimingRequest``: everything that a launch's time and its report depend on."""
 
 from dataclasses import dataclass, field
 
@@ -14,9 +12,18 @@ from cypresskit.timing.timed_launch import TimedLaunch
 
 @dataclass(frozen=True)
 class Policy:
-    """How much is simulated: up to ``whole`` lines and clauses (an eighth of a second) everything,
-    and about as many of a longer launch; up to ``patience`` (some five seconds) everything where
-    the pace isn't steady; of many rounds the first ``rounds`` or more, four at least.
+    """How much of a launch is simulated. Effort is in cache lines and clauses.
+
+    Attributes
+    ----------
+    whole
+        A launch up to this effort (an eighth of a second) is simulated whole. Of a longer one,
+        about as much is simulated.
+    patience
+        A launch up to this effort (about five seconds) is simulated whole if its pace doesn't
+        settle.
+    rounds
+        The least number of rounds that stand for all rounds of a long launch; four or more.
     """
 
     whole: float = 4e6
@@ -28,13 +35,23 @@ POLICY = Policy()
 
 
 @dataclass(frozen=True)
-class Question:
-    """How long does ``kernel`` take on ``device``? ``timing.simulate.ask`` knows.
+class TimingRequest:
+    """A launch to be timed. ``timing.simulate.run_request`` returns its report.
 
-    A GEMM kernel has its ``size`` (m, n, k), its ``beta`` and the ``count`` of products in one
-    launch; any other program, assembled or compiled, has its launch as a ``shape``. ``layout``,
-    ``flops``, ``precision``, ``exact`` and ``progress`` as for ``simulate``; ``policy`` says how
-    much of a long launch is simulated.
+    For the same launch on another board: ``dataclasses.replace(request, device=board)``.
+
+    Attributes
+    ----------
+    kernel
+        A GEMM kernel, or any other program, assembled or compiled.
+    size, beta, count
+        Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
+    shape
+        The launch of any other program.
+    policy
+        How much is simulated.
+    device, layout, flops, precision, exact, progress
+        As in ``simulate``.
     """
 
     kernel: Kernel | Program | Code
@@ -56,7 +73,7 @@ class Question:
         return self.kernel.program.name if isinstance(self.kernel, Code) else self.kernel.name
 
     def launch(self) -> TimedLaunch:
-        """The compiled kernel with its launch."""
+        """Return the compiled kernel with its launch."""
         return TimedLaunch(self._code(), self._shape(), self.device, self.layout)
 
     def _code(self) -> Code:

@@ -10,9 +10,9 @@ import pytest
 import cypresskit as ck
 from cypresskit.isolated.process import ForkServer
 from cypresskit.kept_files import SEAL
-from cypresskit.timing import engine, launch_time, simulate, stored
-from cypresskit.timing.question import Policy
+from cypresskit.timing import engine, result_cache, simulate
 from cypresskit.timing.simulate import forget_reports
+from cypresskit.timing.timing_request import Policy
 from cypresskit.timing.units import dram
 
 LAUNCHES = [
@@ -27,8 +27,8 @@ LAUNCHES = [
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty folder of kept files, in use; the model is what it is now, whatever ran before."""
-    monkeypatch.setattr(stored, "_noted", [])
-    stored.note_model()
+    monkeypatch.setattr(result_cache, "_noted", [])
+    result_cache.note_model()
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -45,8 +45,14 @@ def all_of(report):
     """All that a report and its prices say, as text and bytes."""
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
     prices = ck.line_costs(report)
-    numbers = report.row(), report.error, report.lived, report.seen, report.lines
-    said = repr((numbers, prices.lines, prices.turns, prices.wavefronts))
+    numbers = (
+        report.row(),
+        report.error,
+        report.resident_clocks,
+        report.line_observations,
+        report.lines,
+    )
+    said = repr((numbers, prices.lines, prices.iterations, prices.wavefronts))
     return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
 
 
@@ -66,9 +72,9 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
     assert len(kept_files(folder)) == 3  # times, lines, prices
     forget_reports()
     with monkeypatch.context() as patch:
-        patch.setattr(launch_time, "sample", refused)
-        patch.setattr("cypresskit.timing.timed_launch.walk", refused)
-        patch.setattr(stored, "_is_patched", lambda: False)
+        patch.setattr("cypresskit.timing.sampling.run", refused)
+        patch.setattr("cypresskit.timing.timed_launch.trace_wavefronts", refused)
+        patch.setattr(result_cache, "_is_patched", lambda: False)
         assert all_of(simulate(name, **size)) == anew
 
 
@@ -90,7 +96,9 @@ def test_damage_of_any_kind_is_a_simulation_again(folder):
             elif kind == "exchanged":
                 data = whole[rng.choice(sorted(whole))]
             elif kind == "not sealed":
-                data = stored._packed({"clocks": rng.random()}) if seed % 2 else rng.randbytes(9)
+                data = (
+                    result_cache._packed({"clocks": rng.random()}) if seed % 2 else rng.randbytes(9)
+                )
             file.write_bytes(data)
             if kind == "gone":
                 file.unlink()
@@ -111,19 +119,19 @@ def test_a_model_that_is_patched_in_memory_keeps_nothing(patched, folder, monkey
     other = value / 2 if isinstance(value, float) else lambda *a, **k: value(*a, **k)
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, other)
-        assert stored._key("time", *asked("sgemm_tn")) is None
+        assert result_cache._key("time", *asked("sgemm_tn")) is None
         forget_reports()
-    assert stored._key("time", *asked("sgemm_tn")) is not None
+    assert result_cache._key("time", *asked("sgemm_tn")) is not None
     assert kept_files(folder) == before
 
 
 def asked(name, n=64, **options):
     report = simulate(name, n, **options)
-    return report.question, report.launch
+    return report.request, report.launch
 
 
 def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
-    monkeypatch.setattr(stored.SOURCES, "files", list)
+    monkeypatch.setattr(result_cache.SOURCES, "files", list)
     simulate("sgemm_tn", 64)
     assert not folder.exists()
 
@@ -131,8 +139,8 @@ def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
 def test_what_is_kept_is_no_pickle(folder):
     simulate("sgemm_tn", 64)
     (file,) = kept_files(folder)
-    plain = stored._unpacked(file.read_bytes()[SEAL:])
-    assert all(isinstance(v, (np.ndarray, float, list, dict)) for v in plain.values())
+    plain = result_cache._unpacked(file.read_bytes()[SEAL:])
+    assert all(isinstance(v, (np.ndarray, float, str, list, dict)) for v in plain.values())
     assert not any(v.dtype.hasobject for v in plain.values() if isinstance(v, np.ndarray))
     json.dumps({name: v for name, v in plain.items() if not isinstance(v, np.ndarray)})
 
@@ -145,10 +153,13 @@ def test_a_decoder_that_fails_is_heard(error):
         raise error(str(plain))
 
     wanted = "number", *asked("sgemm_tn")
-    assert stored.kept(*wanted, lambda: 7.5, lambda n: {"n": n}, fails) == 7.5
+    assert result_cache.load_or_compute(*wanted, lambda: 7.5, lambda n: {"n": n}, fails) == 7.5
     with pytest.raises(error):
-        stored.kept(*wanted, refused, lambda n: {"n": n}, fails)
-    assert stored.kept(*wanted, refused, lambda n: {"n": n}, lambda plain: plain["n"]) == 7.5
+        result_cache.load_or_compute(*wanted, refused, lambda n: {"n": n}, fails)
+    assert (
+        result_cache.load_or_compute(*wanted, refused, lambda n: {"n": n}, lambda plain: plain["n"])
+        == 7.5
+    )
 
 
 def overrides(rng):
@@ -207,11 +218,14 @@ def test_compiled_code_that_is_given_is_not_kept(folder):
 
 def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
     question, launch = asked("sgemm_tn")
-    keys = [stored._key("time", question, launch), stored._key("lines", question, launch)]
+    keys = [
+        result_cache._key("time", question, launch),
+        result_cache._key("lines", question, launch),
+    ]
 
     def add(**changed):
         other = replace(question, **changed)
-        keys.append(stored._key("time", other, other.launch()))
+        keys.append(result_cache._key("time", other, other.launch()))
 
     text = ck.kernels["sgemm_tn"].text
     add(
@@ -233,9 +247,9 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
             other = replace(ck.HD5870)
             object.__setattr__(other, each.name, value + 1)
             asked_there = replace(question, device=other)
-            keys.append(stored._key("time", asked_there, launch))
-    monkeypatch.setattr(stored, "compiler", lambda: "another")
-    keys.append(stored._key("time", question, launch))
+            keys.append(result_cache._key("time", asked_there, launch))
+    monkeypatch.setattr(result_cache, "compiler", lambda: "another")
+    keys.append(result_cache._key("time", question, launch))
     assert len(keys) > 30
     assert len({*keys}) == len(keys)
 
@@ -244,4 +258,6 @@ def test_names_flops_and_precision_are_not():
     question, launch = asked("sgemm_tn")
     named = ck.load_kernel(ck.kernels["sgemm_tn"].text, like="sgemm_tn", name="mine")
     other = replace(question, kernel=named, flops=7.0, precision="double", progress=False)
-    assert stored._key("time", other, other.launch()) == stored._key("time", question, launch)
+    assert result_cache._key("time", other, other.launch()) == result_cache._key(
+        "time", question, launch
+    )

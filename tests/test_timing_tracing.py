@@ -16,10 +16,10 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing import DataDependentError, surfaces, walk
+from cypresskit.timing import DataDependentError, memory_layout, tracing
 from cypresskit.timing.history import History
-from cypresskit.timing.question import Question
-from cypresskit.timing.surfaces import Surfaces
+from cypresskit.timing.memory_layout import MemoryLayout
+from cypresskit.timing.timing_request import TimingRequest
 from cypresskit.timing.work import ALU, BARRIER, KINDS
 from tools.fuzz import law
 
@@ -42,8 +42,10 @@ def shapes(body, domain=(8, 8), constants=(0.0, 0.0, 0.0, 0.0), width=64):
 
 def paths(of, layout="linear", code=None):
     code = code or compile(of.program)
-    walk._walks.clear()
-    return walk.walk(code, Surfaces(of, HD5870.geometry, layout), np.arange(of.wavefronts))
+    tracing._traces.clear()
+    return tracing.trace_wavefronts(
+        code, MemoryLayout(of, HD5870.geometry, layout), np.arange(of.wavefronts)
+    )
 
 
 def streams(of, layout="linear"):
@@ -82,7 +84,7 @@ def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
     (counted,) = paths(of, layout)
     assert max(times for _, times in counted.segments) > 4
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     (stepped,) = paths(of, layout)
     assert all(times == 1 for _, times in stepped.segments)
     assert unrolled(counted) == unrolled(stepped)
@@ -137,7 +139,7 @@ def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
         "through the texture",
     )  # half texels, inexact, not affine
     assert counter in stepped_too or max(times for _, times in counted.segments) > 4
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     (stepped,) = paths(of)
     assert unrolled(counted) == unrolled(stepped)
 
@@ -163,7 +165,7 @@ def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
         mov g[0], r3
     """)
     (counted,) = paths(of)
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     assert unrolled(counted) == unrolled(paths(of)[0])
 
 
@@ -193,7 +195,7 @@ def test_a_loop_whose_accesses_bend_is_run_turn_by_turn(bend, end, monkeypatch):
         mov g[0], r3
     """)
     (counted,) = paths(of)
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     assert unrolled(counted) == unrolled(paths(of)[0])
 
 
@@ -342,7 +344,7 @@ def test_walks_are_shared_by_boards_that_look_alike_to_them():
         HD5870,
     )
     one, *others = (
-        walk.walk(code, Surfaces(of, board.geometry, "linear"), np.arange(count))
+        tracing.trace_wavefronts(code, MemoryLayout(of, board.geometry, "linear"), np.arange(count))
         for board, of, count in zip(boards, [shape] * 4 + [beta], (4, 4, 4, 2, 4))
     )
     assert [other is one for other in others] == [True, False, False, False]
@@ -408,13 +410,13 @@ class Divergent:
 def test_rejects_a_walk_that_needs_too_much_memory(monkeypatch):
     of = KERNELS["sgemm_tn"].shape(65536, 65536, 64, 1.0, 0.0, 1)
     large = replace(HD5870.geometry, memory_bytes=1 << 40)
-    surfaces, code = Surfaces(of, large, "linear"), compile(of.program)
+    memory_layout, code = MemoryLayout(of, large, "linear"), compile(of.program)
     walked = []
-    monkeypatch.setattr(walk, "_walked", lambda *args: walked.append(args))
+    monkeypatch.setattr(tracing, "_traced", lambda *args: walked.append(args))
     with pytest.raises(ValueError, match=r"sgemm_tn.* 1,048,576 wavefronts .* MB: take a sm"):
-        walk.walk(code, surfaces, np.arange(of.wavefronts))
+        tracing.trace_wavefronts(code, memory_layout, np.arange(of.wavefronts))
     assert not walked
-    walk.walk(code, surfaces, np.arange(4000))
+    tracing.trace_wavefronts(code, memory_layout, np.arange(4000))
     assert walked
 
 
@@ -434,10 +436,10 @@ def by_wavefront(found):
 @pytest.mark.parametrize("seed", range(6))
 def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
-    code, surfaces = compile(of.program), Surfaces(of, HD5870.geometry, "linear")
-    together = by_wavefront(walk._walked(code, surfaces, np.arange(of.wavefronts)))
+    code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry, "linear")
+    together = by_wavefront(tracing._traced(code, memory_layout, np.arange(of.wavefronts)))
     for n in range(of.wavefronts):
-        assert by_wavefront(walk._walked(code, surfaces, np.array([n])))[n] == together[n]
+        assert by_wavefront(tracing._traced(code, memory_layout, np.array([n])))[n] == together[n]
 
 
 def events_of_code(code, control):
@@ -511,7 +513,7 @@ def test_a_barrier_in_the_first_bundle_cuts_nothing():
 def test_loops_counted_at_once_are_those_run_turn_by_turn(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     counted = by_wavefront(paths(of))
-    monkeypatch.setattr(walk, "can_count", lambda code, start: False)
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     assert by_wavefront(paths(of)) == counted
 
 
@@ -535,10 +537,10 @@ def walked(monkeypatch):
     """The processors of the walks that follow, and their histories."""
     processors, histories = [], []
     monkeypatch.setattr(
-        walk, "Processor", lambda *args: processors.append(Processor(*args)) or processors[-1]
+        tracing, "Processor", lambda *args: processors.append(Processor(*args)) or processors[-1]
     )
     monkeypatch.setattr(
-        walk, "History", lambda count: histories.append(History(count)) or histories[-1]
+        tracing, "History", lambda count: histories.append(History(count)) or histories[-1]
     )
     return processors, histories
 
@@ -674,12 +676,12 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     rng = random.Random(seed)
     kernel = KERNELS[rng.choice(sorted(KERNELS))]
     m, n, k = (64 * rng.randint(1, 3) + rng.randint(0, 40) for _ in "mnk")
-    of = Question(kernel, size=(m, 1 if kernel.vector else n, k)).launch()
+    of = TimingRequest(kernel, size=(m, 1 if kernel.vector else n, k)).launch()
 
     def made(at_once):
-        monkeypatch.setattr(surfaces, "AT_ONCE", at_once)
-        walk.forget_walks()
-        paths = of.walk(of.wavefronts)
+        monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)
+        tracing.clear_trace_cache()
+        paths = of.trace(of.wavefronts)
         clauses = [clause for path in paths for body, _ in path.segments for clause in body]
         made_streams = [s for clause in clauses for s in clause.streams]
         parts = ("amounts", "ptr", "line", "offset")

@@ -1,12 +1,12 @@
-"""Loops that don't end, found by running what decides branches.
+"""Find loops that never end, by running only what decides branches.
 
-A kernel's branches depend on its ids, constants and counters alone, or else it can't be timed. So
-the program is launched without its fetches, stores and barriers, as compiled code, for the
-work-items that are asked about: their ids are written to global memory, where each finds its own.
-Two million instructions of a work-item take a few milliseconds.
+The branches of a kernel that can be timed depend on ids, constants and counters alone. The program
+is therefore launched without its fetches, stores and barriers, on the compiled engine, for the
+work-items in question. Each finds its ids in global memory. Two million instructions of a work-item
+take a few milliseconds.
 
-What is left out of the program leaves its register as it was. Where a branch depends on that, the
-answer is of no use: the walk refuses the branch itself, in the first turn that meets it.
+An instruction that is left out leaves its destination unchanged. If a branch depends on that, the
+result is useless; but then, the trace rejects that branch in the first iteration that reaches it.
 """
 
 from dataclasses import replace
@@ -23,9 +23,9 @@ from cypresskit.machine.wavefront import WAVEFRONT
 COPIED = "dcl_literal", "dcl_cb"
 
 
-def endless_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | None:
-    """The error for a loop that one of these wavefronts (numbers in dispatch order) never leaves;
-    None if there is no such loop.
+def infinite_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | None:
+    """Return the error for a loop that one of these wavefronts (numbers in dispatch order) never
+    leaves; None if there is no such loop.
     """
     program = shape.program
     x, y, exist = lanes(shape, wavefronts)
@@ -48,14 +48,14 @@ def endless_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | No
 
 
 def _decides(program: Program, at: int) -> bool:
-    """Whether an instruction may have a part in what branches depend on."""
+    """Return whether branches may depend on an instruction."""
     i = program.body[at]
     return i.op.kind in ("alu", "flow") and not any(r.kind in ("g", "o") for r in i.registers)
 
 
 def _reading_ids(program: Program, kept: list[int], names: tuple[str, ...]) -> Program:
-    """The ``kept`` instructions as a program, of which work-item n finds its ids, by ``names``, in
-    the n-th record of global memory.
+    """Return a program of the ``kept`` instructions, in which work-item n reads its ids, the
+    registers ``names``, from record n of global memory.
     """
     own = max(program.registers, default=-1) + 1
     record = f"r{own + len(names)}"

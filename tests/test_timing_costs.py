@@ -11,10 +11,10 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.editing.dynamic_answers import priced_answer
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.timing import prices as prices_module
+from cypresskit.timing import costs as costs_module
+from cypresskit.timing.ablation import Ablation, ablate, ablation_targets
+from cypresskit.timing.costs import MAX_ABLATIONS, _target_sets
 from cypresskit.timing.engine import run
-from cypresskit.timing.experiment import Experiment, demands_of, freed
-from cypresskit.timing.prices import EXPERIMENTS, _groups
 from cypresskit.timing.work import WRITE, pack
 from tools.fuzz import law, price_law
 from tools.fuzz.price_law import everything_free
@@ -55,11 +55,11 @@ def starting(prices, text):
 
 def test_a_fetch_of_a_costs_twice_one_of_b_in_nn(nn):
     a, b = (starting(nn, f"sample_resource({n})") for n in (0, 1))
-    assert mean(line.price for line in a) == pytest.approx(
-        2 * mean(line.price for line in b), rel=0.15
+    assert mean(line.cost for line in a) == pytest.approx(
+        2 * mean(line.cost for line in b), rel=0.15
     )
-    assert nn.dearest in a
-    assert nn.dearest.together == tuple(line.line for line in a)
+    assert nn.most_expensive in a
+    assert nn.most_expensive.measured_with == tuple(line.line for line in a)
 
 
 def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
@@ -69,7 +69,7 @@ def test_a_bundle_costs_its_share_of_an_alu_bound_loop():
     sums = [line for line in starting(prices, "dmad") if line.runs > prices.report.wavefronts]
     assert len(sums) > 16
     for line in sums:
-        assert line.price == pytest.approx(line.share / busy, abs=0.003)
+        assert line.cost == pytest.approx(line.share / busy, abs=0.003)
 
 
 def test_a_line_that_never_runs_costs_nothing():
@@ -78,12 +78,12 @@ def test_a_line_that_never_runs_costs_nothing():
     prices = ck.line_costs(ck.simulate(program, launch=shape))
     (fetch,) = [line for line in prices.lines if line.text.endswith("vWinCoord0.yx")]
     assert fetch.runs == 0
-    assert (fetch.price, fetch.low, fetch.high, fetch.share) == (0, 0, 0, 0)
-    assert max(line.price for line in prices.lines) > 0
+    assert (fetch.cost, fetch.low, fetch.high, fetch.share) == (0, 0, 0, 0)
+    assert max(line.cost for line in prices.lines) > 0
 
 
 def test_no_price_is_above_the_launch(nn):
-    assert all(line.low <= line.price <= line.high <= 1 for line in nn.lines)
+    assert all(line.low <= line.cost <= line.high <= 1 for line in nn.lines)
 
 
 @pytest.mark.parametrize("k", [4, 12, 16, 17, 40, 300, 2000])
@@ -96,15 +96,15 @@ def test_no_launch_is_simulated_twice_for_prices(name, k, monkeypatch):
         simulated.append(work)
         return run(work, *others, **more)
 
-    monkeypatch.setattr(prices_module, "run", counted)
+    monkeypatch.setattr(costs_module, "run", counted)
     prices = ck.line_costs(ck.simulate(name, 64, k=k, progress=False))
-    experiments = len(simulated) // len(prices.turns)
-    assert len(simulated) == experiments * len(prices.turns)
-    assert len(set(prices.turns)) == len(prices.turns)
-    assert prices.turns[-1] <= 200
-    assert ("no range is known" in str(prices)) == (len(prices.turns) == 1)
-    if len(prices.turns) == 1:
-        assert all(line.low == line.price == line.high for line in prices.lines)
+    experiments = len(simulated) // len(prices.iterations)
+    assert len(simulated) == experiments * len(prices.iterations)
+    assert len(set(prices.iterations)) == len(prices.iterations)
+    assert prices.iterations[-1] <= 200
+    assert ("no range is known" in str(prices)) == (len(prices.iterations) == 1)
+    if len(prices.iterations) == 1:
+        assert all(line.low == line.cost == line.high for line in prices.lines)
 
 
 @pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])
@@ -115,7 +115,7 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
     clauses = max(work.clauses_run)
     one_by_one = (
         launch.device.clause_switch_clocks
-        + 2 * launch.device.clause_overhead_clocks * launch.active
+        + 2 * launch.device.clause_overhead_clocks * launch.active_wavefronts
     )
     assert 0 < outcome.end_clock <= clauses * one_by_one
     board = replace(launch.device, clause_switch_clocks=0, clause_overhead_clocks=0)
@@ -145,7 +145,7 @@ def test_prices_of_a_loop_of_any_arithmetic_are_its_work(seed):
     shape = price_law.alu_loop(random.Random(seed))
     prices = ck.line_costs(ck.simulate(compile(shape.program), launch=shape, progress=False))
     report = prices.report
-    occupied = price_law.occupied(report.launch.walk(report.wavefronts), report.device)
+    occupied = price_law.occupied(report.launch.trace(report.wavefronts), report.device)
     assert occupied >= price_law.BOUND * report.clocks
     assert price_law.faults(prices) == []
 
@@ -157,7 +157,7 @@ def test_a_price_counts_the_gaps_that_come_and_go_with_a_line(seed):
     idle = price_law.idle_with_lines(prices.report.launch)
     assert max(map(abs, idle.values())) > price_law.NEAR
     assert price_law.faults(prices) == []
-    dearer = [replace(line, price=1.1 * line.price, high=1.1 * line.high) for line in prices.lines]
+    dearer = [replace(line, cost=1.1 * line.cost, high=1.1 * line.high) for line in prices.lines]
     assert price_law.faults(replace(prices, lines=tuple(dearer)))
 
 
@@ -176,8 +176,8 @@ def test_prices_of_a_loop_that_is_cut_are_those_of_all_iterations(seed):
 def test_any_store_may_be_free_the_last_too(kernel):
     """Stores that leave together: the others bring their own lines."""
     launch = ck.simulate(kernel, 64, k=16, exact=True).launch
-    paths = launch.walk(launch.shape.wavefronts)
-    written = run(pack(paths), launch.device, launch.active).counts["written"]
+    paths = launch.trace(launch.shape.wavefronts)
+    written = run(pack(paths), launch.device, launch.active_wavefronts).counts["written"]
     stores = {
         at
         for p in paths
@@ -187,33 +187,33 @@ def test_any_store_may_be_free_the_last_too(kernel):
         for at in c.sources
     }
     for at in stores:
-        work = pack(freed(paths, Experiment({}, frozenset({at}))))
-        left = run(work, launch.device, launch.active).counts["written"]
+        work = pack(ablate(paths, Ablation({}, frozenset({at}))))
+        left = run(work, launch.device, launch.active_wavefronts).counts["written"]
         assert written * (len(stores) - 1) / len(stores) <= left <= written
 
 
-def test_experiments_are_few_and_none_is_forgotten():
+def test_ablations_are_few_and_no_target_is_forgotten():
     launch = ck.simulate("sgemm_64x64_lds_worst", 256, exact=True).launch
-    demands = demands_of(launch.code, launch.walk(4), launch.device)
-    groups = _groups(demands)
-    assert len(groups) == EXPERIMENTS < len({demand.kind for demand in demands})
-    assert sorted(map(id, demands)) == sorted(id(d) for group in groups for d in group.demands)
+    targets = ablation_targets(launch.code, launch.trace(4), launch.device)
+    sets = _target_sets(targets)
+    assert len(sets) == MAX_ABLATIONS < len({target.kind for target in targets})
+    assert sorted(map(id, targets)) == sorted(id(t) for each in sets for t in each.targets)
 
 
 def test_a_fetch_that_is_free_leaves_its_lines_to_the_next():
     """Two texels of a line: whichever fetch is free, the other one brings the line."""
     launch = ck.simulate("sgemm_nn", 128, exact=True).launch
-    paths = launch.walk(launch.shape.wavefronts)
+    paths = launch.trace(launch.shape.wavefronts)
     clause, *_ = [control.fetches for control in launch.code.controls if control.fetches]
     first, second, *_ = [fetch.at for fetch in clause if fetch.resource == 1]
     ends = []
     for at in (first, second):
-        work = pack(freed(paths, Experiment({}, frozenset({at}))))
-        outcome = run(work, launch.device, launch.active)
-        ends.append((outcome.end_clock, outcome.counts["l2_asked"]))
+        work = pack(ablate(paths, Ablation({}, frozenset({at}))))
+        outcome = run(work, launch.device, launch.active_wavefronts)
+        ends.append((outcome.end_clock, outcome.counts["l2_requests"]))
     assert ends[0] == ends[1]
-    whole = run(pack(paths), launch.device, launch.active)
-    assert ends[0][1] == whole.counts["l2_asked"]
+    whole = run(pack(paths), launch.device, launch.active_wavefronts)
+    assert ends[0][1] == whole.counts["l2_requests"]
 
 
 def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
@@ -265,8 +265,10 @@ CHANGES = {  # what a report has less of, and the limit of the other one that th
         texture_clocks_of_a_fetch(a) > 1.2 * texture_clocks_of_a_fetch(b)
         or lds_clocks_of_an_access(a) > 1.2 * lds_clocks_of_an_access(b)
     ),
-    "room for one more wavefront": lambda a, b: a.registers > b.registers and a.active < b.active,
-    "empty wavefront slots": lambda a, b: a.wavefronts < min(b.wavefronts, a.launch.round),
+    "room for one more wavefront": lambda a, b: (
+        a.registers > b.registers and a.active_wavefronts < b.active_wavefronts
+    ),
+    "empty wavefront slots": lambda a, b: a.wavefronts < min(b.wavefronts, a.launch.round_size),
     "fetches, stores and their units": lambda a, b: fetches_of_a_flop(a) > 3 * fetches_of_a_flop(b),
 }
 SIBLINGS = [
@@ -311,9 +313,9 @@ def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
 
 def test_prices_are_a_table(nn):
     first, names, *rows = str(nn).splitlines()
-    assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 is the dearest")
-    assert names.split() == ["lines", "work", "each", "price", "each"]
-    assert rows[-1].endswith("turns of the longest loop; prices don't add up")
+    assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 costs the most")
+    assert names.split() == ["lines", "work", "each", "cost", "each"]
+    assert rows[-1].endswith("iterations of the longest loop; costs don't add up")
     assert any("sample_resource(0)" in row for row in rows)
     assert "<table>" in nn._repr_html_()
 
@@ -323,7 +325,7 @@ def test_the_dearest_price_stands_in_the_table():
     first, _, *rows = str(
         ck.line_costs(ck.simulate("sgemm_tn", 1024, m=1280, k=128, progress=False))
     ).splitlines()
-    percent = first.rpartition("dearest, ")[2].split()[0]
+    percent = first.rpartition("costs the most, ")[2].split()[0]
     assert any(re.search(rf"(to |\s){re.escape(percent)} %", row) for row in rows), rows
 
 
@@ -333,12 +335,12 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
     range if that is wide.
     """
     prices = price_law.random_prices(random.Random(seed))
-    dearest = prices.dearest
+    dearest = prices.most_expensive
     shown = str(dearest)
-    assert shown.startswith(f"{100 * dearest.price:.1f} %")
-    assert ("(" in shown) == dearest.scatters
+    assert shown.startswith(f"{100 * dearest.cost:.1f} %")
+    assert ("(" in shown) == dearest.is_uncertain
     title, _, *rows = str(prices).splitlines()
-    assert title.endswith(f"line {dearest.line} is the dearest, {shown} of the launch")
+    assert title.endswith(f"line {dearest.line} costs the most, {shown} of the launch")
 
     by_line = {line.line: line for line in prices.lines}
     assert len(by_line) == len(prices.lines), "no macros"
@@ -350,7 +352,7 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
         line = by_line[row["line"]]
         assert row["text"].startswith(f"cost {line}: ")
         assert row["shown"] in ("", str(line).split()[0])
-        assert bool(row["shown"]) == (line.price >= prices_module.SHOWN)
+        assert bool(row["shown"]) == (line.cost >= costs_module.MIN_SHOWN)
     if answer["dearest"]:
         assert f"{shown} " in answer["message"]
         assert re.search(rf"\b[Ll]ine {dearest.line}\b", answer["message"])
@@ -361,11 +363,11 @@ def test_lines_that_cost_as_much_are_equally_dear(seed):
     """The sentence on the dearest one counts them, and nobody else."""
     prices = price_law.random_prices(random.Random(seed))
     answer = priced_answer(prices)
-    assert answer["dearest"] in (0, prices.dearest.line)
+    assert answer["dearest"] in (0, prices.most_expensive.line)
     alike = 0
     for line in prices.lines:
-        unsure = max(0.003, *(one.high - one.low for one in (line, prices.dearest)))
-        alike += prices.dearest.price - line.price <= unsure
+        unsure = max(0.003, *(one.high - one.low for one in (line, prices.most_expensive)))
+        alike += prices.most_expensive.cost - line.cost <= unsure
     if answer["dearest"]:
         said = re.match(r"(?:(\d+) lines cost the most, such as line|Line) ", answer["message"])
         assert int(said[1] or 1) == alike

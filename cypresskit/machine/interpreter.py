@@ -1,12 +1,12 @@
-"""The explaining engine: one instruction at a time for the whole domain, every register of every
-work-item at hand.
+"""The interpreter: execute one instruction at a time for all work-items, and report events to
+observers.
 
-All work-items step through the program together; a register is an array of shape (4, items), and a
-mask says who is active. Observers are told what happens. It is slow beside the fast engine and
-simple enough to be checked by eye; the two must agree bit for bit.
+All work-items step through the program together. A register is an array of shape (4, items), and an
+active mask selects the work-items that an instruction affects. The interpreter is slow and simple
+enough to be checked by eye; the compiled engine must agree with it bit for bit.
 
 Left out: the order in which wavefronts really run. Work-items that race for the same memory get the
-result of lockstep here; ``LaunchCounters`` and observers don't depend on it.
+result of lockstep.
 """
 
 from functools import cache
@@ -17,23 +17,23 @@ from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.il.program import LETTERS
-from cypresskit.machine import places
+from cypresskit.machine import addressing
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
 from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import LaunchCounters, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
-# bytes of a work-item beside its registers: its ids, coordinates and results underway, measured
-BESIDES = 190
+# bytes of a work-item without its registers: ids, coordinates and intermediate results, measured
+EXTRA_BYTES = 190
 # Instructions, and instructions times work-items: some seconds
-MOST_STEPS, WORK = 50_000, 1_000_000_000
+MAX_STEPS, MAX_WORK = 50_000, 1_000_000_000
 CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
 
 
 @cache
 def _chosen(letters: str) -> slice | list[int] | None:
-    """The rows of those components of a register; None if constants are among them."""
+    """Return the rows of some components of a register; None if constants are among them."""
     if not set(letters) <= set(LETTERS):
         return None
     rows = [LETTERS.index(letter) for letter in letters]
@@ -42,34 +42,37 @@ def _chosen(letters: str) -> slice | list[int] | None:
     return slice(together.start, together.stop) if rows[:count] == [*together] else rows
 
 
-def run(launch: Launch, observers: tuple[Observer, ...] = (), most: int = WORK) -> LaunchCounters:
-    """Run a checked launch, telling ``observers`` what happens. Raises ``KernelError``, also for a
-    loop that has not ended after ``launch.max_instructions`` (by default ``MOST_STEPS``), or
-    ``most`` instructions times work-items.
+def run(
+    launch: Launch, observers: tuple[Observer, ...] = (), max_work: int = MAX_WORK
+) -> LaunchCounters:
+    """Run a checked launch and report events to ``observers``.
+
+    Raises ``KernelError``, also for a loop that has not ended after ``launch.max_instructions`` (by
+    default ``MAX_STEPS``), or after ``max_work`` instructions times work-items.
     """
     check_memory(launch)
     with np.errstate(all="ignore"):
-        return Interpreter(launch, observers, most).run()
+        return Interpreter(launch, observers, max_work).run()
 
 
 def check_memory(launch: Launch) -> None:
-    """Raise ``ValueError`` for a launch that would take more than ``MAX_BYTES``."""
+    """Raise ``ValueError`` for a launch that would need more than ``MAX_BYTES``."""
     items = launch.shape.items
-    needed = items * (BESIDES + 16 * len(launch.program.registers))
+    needed = items * (EXTRA_BYTES + 16 * len(launch.program.registers))
     if needed > MAX_BYTES:
-        would = f"the explaining engine would need {needed >> 20:,} MB for {items:,} work-items"
+        would = f"the interpreter would need {needed >> 20:,} MB for {items:,} work-items"
         advice = (
-            'take a smaller domain, or engine="fast" without observers; that engine gives up where'
-            " work-items of a wavefront part between loads and stores of one memory: load before"
-            " they part, and store after"
+            'take a smaller domain, or engine="fast" without observers. If that engine gave up, the'
+            " work-items of a wavefront diverge between loads and stores of one memory: load before"
+            " they diverge, and store after"
         )
         raise ValueError(f"{would}: {advice}")
 
 
 class Interpreter:
-    """The state of a run, and what every kind of instruction does to it."""
+    """The state of a run."""
 
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...], most: int):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...], max_work: int):
         self.launch = launch
         self.observers = observers
         self.program = launch.program
@@ -77,7 +80,7 @@ class Interpreter:
         self.body = self.program.body
         self.items = launch.shape.items
         self.masks = Masks(self.items)
-        self.memories = places.Memories(launch)
+        self.memories = addressing.Memories(launch)
         self.registers = {n: np.zeros((4, self.items), np.uint32) for n in self.program.registers}
         self.literals = {
             n: np.array(words, np.uint32)[:, np.newaxis]
@@ -85,9 +88,9 @@ class Interpreter:
         }
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        limits = {"max_instructions": launch.max_instructions if launch.limited else MOST_STEPS}
+        limits = {"max_instructions": launch.max_instructions if launch.limited else MAX_STEPS}
         if launch.max_instructions <= MAX_INSTRUCTIONS:
-            limits["A smaller domain"] = most // max(1, launch.shape.items)
+            limits["A smaller domain"] = max_work // max(1, launch.shape.items)
         # The lowest limit ends the run; its key completes the error's "(... raises the limit.)".
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
         # Global elements that this instruction's operands read, by operand
@@ -121,7 +124,7 @@ class Interpreter:
         return result
 
     def _check_end(self) -> None:
-        """Raise the error for a loop that is endless, or too long for so many work-items."""
+        """Raise the error for a loop that is endless, or too long for this number of work-items."""
         loop = self.masks.loop_past_limit(self.issued, self.limit)
         if loop is not None:
             item = int(np.argmax(self.masks.active))
@@ -130,7 +133,7 @@ class Interpreter:
     # Control flow
 
     def _flow(self, at: int, i: Instruction) -> int:
-        """Do a control-flow instruction; the index of the next one."""
+        """Execute a control-flow instruction. Return the index of the next one."""
         flow = i.op.flow
         masks = self.masks
         match = self.program.matching
@@ -139,14 +142,14 @@ class Interpreter:
         elif flow == "if":
             masks.begin_if(self._condition(i) if masks.count else masks.active, at)
         elif flow == "else":
-            masks.otherwise()
+            masks.begin_else()
         elif flow == "endif":
             masks.close()
             return at + 1
         elif flow == "endloop":
             return match[at] + 1 if masks.next_iteration() else at + 1
         else:
-            masks.leave(self._condition(i) if masks.count else masks.active, flow == "break")
+            masks.leave_loop(self._condition(i) if masks.count else masks.active, flow == "break")
             loop_is_empty = not masks.count and masks.stack[-1] is masks.loops[-1]
             return match[match[at]] if loop_is_empty else at + 1
         return at + 1 if masks.count else match[at]
@@ -161,7 +164,7 @@ class Interpreter:
     # Operands
 
     def _base(self, source: Source) -> np.ndarray:
-        """All four components of a register, shape (4, items) or (4, 1)."""
+        """Return all four components of a register, shape (4, items) or (4, 1)."""
         register = source.register
         if register.kind == "r":
             return self.registers[register.index]
@@ -176,7 +179,7 @@ class Interpreter:
         return self.launch.ids[register.kind]
 
     def _rows(self, source: Source, letters: str) -> np.ndarray:
-        """Components of a source without its modifiers: one row each, or one for all."""
+        """Return components of a source without its modifiers: one row each, or one for all."""
         base = self._base(source)
         chosen = _chosen(letters)
         if chosen is not None:
@@ -187,8 +190,8 @@ class Interpreter:
         return np.concatenate(np.broadcast_arrays(*rows))
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
-        """Source ``n`` at the given positions, with its modifiers: one row a position, or one row
-        for all.
+        """Return source ``n`` at some positions, with its modifiers: a row for each, or one for
+        all.
         """
         source = i.sources[n]
         rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
@@ -207,7 +210,7 @@ class Interpreter:
     # Instructions
 
     def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
-        """A row for each written component, or one for all."""
+        """Return a row for each written component, or one for all."""
         op, positions = i.op, dest.written
         read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
         sources = enumerate(op.sources)
@@ -251,19 +254,19 @@ class Interpreter:
             )
 
     def _notify(self, name: str, *facts) -> None:
-        """Tell the observers that listen: only then the event is made."""
+        """Report an event. It is made only if an observer listens."""
         if self.listeners[name]:
             event = EVENTS[name](self.at, self.masks.active, *facts)
             for listener in self.listeners[name]:
                 listener(event)
 
     def _fetch(self, i: Instruction, dest: Dest) -> np.ndarray:
-        """A row for each written component."""
+        """Return a row for each written component."""
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
         dimensions = range(self.program.textures[resource])
         rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in dimensions]
-        x, y, inside = places.texel(rows, surface, offset, whole=i.op.sources[0] == "i")
+        x, y, inside = addressing.texel(rows, surface, offset, whole=i.op.sources[0] == "i")
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)
@@ -280,10 +283,10 @@ class Interpreter:
             )
 
     def _element(self, register: Register) -> np.ndarray:
-        """The element of ``g[...]`` for each work-item."""
+        """Return the element of ``g[...]`` for each work-item."""
         address = register.address
         index = self._rows(address, address.swizzle[0])[0] if address else None
-        return places.element(register.element, index, self.items)
+        return addressing.element(register.element, index, self.items)
 
     def _read_global(self, source: Source) -> np.ndarray:
         element = self._element(source.register)
@@ -310,8 +313,8 @@ class Interpreter:
         words = lds_words(i)
         stride, size = self.program.lds[array]
         rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
-        byte = self._spread(places.lds_byte(rows[0], stride, *rows[1:]))
-        accesses = [places.lds_inside(byte, c, size) for c in words]
+        byte = self._spread(addressing.lds_byte(rows[0], stride, *rows[1:]))
+        accesses = [addressing.lds_inside(byte, c, size) for c in words]
         inside = np.logical_and.reduce([word_inside for _, word_inside in accesses])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:

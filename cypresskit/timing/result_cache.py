@@ -1,14 +1,16 @@
-"""Results of launches, saved on the user's disk under a hash of all that they depend on.
+"""Cache results of launches on the user's disk, by a hash of all that they depend on.
 
-That is: the files that a time follows from, as they were when this was imported, numpy, numba and
-the processor; the program's text, the board, the launch and how much of it is simulated. Nothing is
-saved or read for compiled code that is given as such, for a subclass of ``Device``, while
-``CYPRESSKIT_KEEP`` is 0 (as in tests and judges), once a source has been edited, or once a name of
-the model's modules or classes stands for something else. Left out: tables that are changed in
-place.
+The hash covers the files of the model as they were when this was imported, the versions of numpy
+and numba, the processor, the program's source, the board, the launch, and how much is simulated.
+Nothing is cached
 
-A file is a ``npz`` without pickles: arrays, and JSON for all else, which gives back each number to
-its last digit.
+- for code that is given in compiled form, or for a subclass of ``Device``;
+- while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
+- once a source file was edited, or a name in the model's modules or classes was replaced.
+
+Not noticed: tables of the model that are changed in place.
+
+A file is an ``npz`` without pickles: arrays, and JSON for the rest, which keeps all digits.
 """
 
 import io
@@ -27,46 +29,60 @@ from cypresskit.il import Program
 from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.kernels import Kernel
 from cypresskit.timing.native import compiler
-from cypresskit.timing.question import Question
 from cypresskit.timing.timed_launch import TimedLaunch
+from cypresskit.timing.timing_request import TimingRequest
 
-FILES = 1024
+MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
-ROOMS = "compiler", "il", "machine", "timing"
+MODEL = "compiler", "il", "machine", "timing"  # packages that results depend on
 T = TypeVar("T")
-Plain = dict[str, Any]  # numbers, strings, lists and dicts by string; and arrays
+Plain = dict[str, Any]  # arrays, and what JSON can hold
 
 
-def kept(
+def load_or_compute(
     what: str,
-    question: Question,
+    request: TimingRequest,
     launch: TimedLaunch,
-    find: Callable[[], T],
+    compute: Callable[[], T],
     as_plain: Callable[[T], Plain],
     from_plain: Callable[[Plain], T],
 ) -> T:
-    """Return what ``find`` finds of a launch, or found before: then ``from_plain`` its saved form.
-    Errors of both are raised: a file that is whole was written by these sources.
+    """Load a result from disk, or compute it and save it.
+
+    Errors of ``from_plain`` are raised, since a file that is whole was written by these sources.
+
+    Parameters
+    ----------
+    what
+        The kind of result.
+    request, launch
+        What it is about.
+    compute
+        Computes it.
+    as_plain, from_plain
+        Convert it to its saved form, and back.
     """
-    key = _key(what, question, launch)
+    key = _key(what, request, launch)
     if key is None:
-        return find()
-    files = KeptFiles(cache_folder(), "launch", FILES)
+        return compute()
+    files = KeptFiles(cache_folder(), "launch", MAX_FILES)
     contents = files.read(key)
     if contents is not None:
         return from_plain(_unpacked(contents))
-    result = find()
+    result = compute()
     if SOURCES.unchanged():
         files.write(key, _packed(as_plain(result)))
     return result
 
 
-def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
-    """A hash of all that the answer depends on; None if it isn't kept. The numbers of a subclass
-    of ``Device`` may come from its own properties and class attributes, which no key can have.
+def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
+    """Return a hash of all that a result depends on; None if it isn't cached.
+
+    The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
+    which a key can't cover.
     """
-    program = question.kernel.program if isinstance(question.kernel, Kernel) else question.kernel
-    device = question.device
+    program = request.kernel.program if isinstance(request.kernel, Kernel) else request.kernel
+    device = request.device
     if os.environ.get("CYPRESSKIT_KEEP") == "0" or _is_patched():
         return None
     if not isinstance(program, Program) or type(device) is not Device:
@@ -75,9 +91,9 @@ def _key(what: str, question: Question, launch: TimedLaunch) -> str | None:
         what,
         (np.__version__, compiler()),
         (program.mode, program.lines),
-        [i for i in program.expanded if i.line < 1],  # of what stood before the lines
-        (vars(device), launch.surfaces.key),
-        (question.exact, astuple(question.policy)),
+        [i for i in program.expanded if i.line < 1],  # from before the first line
+        (vars(device), launch.memory_layout.key),
+        (request.exact, astuple(request.policy)),
     )
     return SOURCES.key(*parts)
 
@@ -99,23 +115,20 @@ def _unpacked(contents: bytes) -> Plain:
 
 
 def _sources() -> list[Path]:
-    files = (file for room in ROOMS for file in (PACKAGE / room).rglob("*.*"))
+    files = (file for package in MODEL for file in (PACKAGE / package).rglob("*.*"))
     kinds = (".py", ".txt", ".ll")
     return [PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)]
 
 
 SOURCES = SourceFiles(_sources)
 
-
-# What the model is
+# Values of the model's names, to detect replaced ones
 
 _noted: list[tuple[Mapping[str, object], str, object]] = []
 
 
 def note_model() -> None:
-    """Note what the names of the model's modules stand for, and of their classes: whatever takes
-    such a name from now on is a patch.
-    """
+    """Note the current values of all names in the model's modules and classes."""
     for name in filter(_is_of_the_model, [*sys.modules]):
         module = vars(sys.modules[name])
         classes = [vars(v) for v in module.values() if isinstance(v, type) and v.__module__ == name]
@@ -125,7 +138,7 @@ def note_model() -> None:
 
 def _is_of_the_model(module: str) -> bool:
     package, _, path = module.partition(".")
-    return package == "cypresskit" and path.partition(".")[0] in (*ROOMS, "devices")
+    return package == "cypresskit" and path.partition(".")[0] in (*MODEL, "devices")
 
 
 def _is_patched() -> bool:

@@ -1,10 +1,10 @@
-"""Words whose data are unknown: the machine's arithmetic, and a mark on what came from memory.
+"""Arithmetic without data: values that record whether they come from memory.
 
-A ``Value`` is what one component of a register holds in all work-items. Arithmetic on ids,
-constants and counters is the machine's own. What memory gives is ``loaded``, as is all that is
-computed from it: no address and no branch may depend on it (``DataDependentError``). ``UNKNOWN``
-marks what a counted loop couldn't tell (``loops``): whoever depends on that has the loop run turn
-by turn (``NotCounted``).
+A ``Value`` is one component of a register in all work-items. Arithmetic on ids, constants and
+counters is the machine's own. What is loaded from memory, and everything computed from it, is
+unknown: no address and no branch may depend on it (``DataDependentError``). A value may also be
+unknown because a loop was extrapolated (``UNKNOWN``). If anything depends on that, the loop has to
+be run one iteration at a time (``NotExtrapolable``).
 """
 
 from dataclasses import dataclass, field
@@ -17,31 +17,40 @@ from cypresskit.compiler.assembly import Operation
 from cypresskit.il import Program
 from cypresskit.il.meaning import SIGN, pair, scaled, split
 
-EVERYBODY, NOBODY = np.ones(1, bool), np.zeros(1, bool)
-UNKNOWN = 1 << 30  # more than any instruction's number
+ALL_LANES, NO_LANES = np.ones(1, bool), np.zeros(1, bool)
+UNKNOWN = 1 << 30  # larger than the index of any instruction
 
 
 class DataDependentError(ValueError):
     """A kernel that can't be timed without its data: its addresses or branches depend on them."""
 
 
-class NotCounted(Exception):
-    """A loop can't be run for all its turns at once: it has to be run turn by turn."""
+class NotExtrapolable(Exception):
+    """A loop can't be extrapolated: it has to be run one iteration at a time."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Value:
-    """``bits`` (of one or all work-items); ``loaded``: who has it from memory, and by which
-    instruction (``at``, an index into ``Program.body``; -1 if nobody has).
+    """One component of a register, in one or all work-items.
+
+    Attributes
+    ----------
+    bits
+        Its bits; any where it is unknown.
+    loaded
+        Mask of the lanes in which it is unknown.
+    at
+        The instruction that loaded it, as an index into ``Program.body``; ``UNKNOWN`` after an
+        extrapolated loop; -1 if it is known.
     """
 
     bits: np.ndarray
-    loaded: np.ndarray = field(default_factory=lambda: NOBODY)
+    loaded: np.ndarray = field(default_factory=lambda: NO_LANES)
     at: int = -1
 
 
 class Comparison(NamedTuple):
-    """A comparison that was made, and its operands."""
+    """A comparison that was made, with its operands."""
 
     operation: Operation
     left: Value
@@ -52,14 +61,18 @@ ZERO = Value(np.zeros(1, np.uint32))
 
 
 @cache
-def from_memory(at: int) -> Value:
-    """The word that instruction ``at`` reads from memory: its value is unknown."""
-    return Value(ZERO.bits, EVERYBODY, at)
+def unknown_value(at: int) -> Value:
+    """Return the value that instruction ``at`` loads from memory."""
+    return Value(ZERO.bits, ALL_LANES, at)
 
 
-class MarkedWords:
-    """The arithmetic of a processor that runs ``program`` without data. ``compared``, if it is a
-    list, takes each comparison.
+class SymbolicWords:
+    """The arithmetic of a processor that runs ``program`` without data.
+
+    Attributes
+    ----------
+    compared
+        Collects the comparisons if it is a list.
     """
 
     poison = ZERO
@@ -72,24 +85,25 @@ class MarkedWords:
         return Value(bits)
 
     def signed(self, word: Value, negated: bool, absolute: bool) -> Value:
-        if word.loaded is EVERYBODY:
+        if word.loaded is ALL_LANES:
             return word
         bits = word.bits & ~SIGN if absolute else word.bits
         return Value(bits ^ SIGN if negated else bits, word.loaded, word.at)
 
     def compute(self, slots: tuple[Operation, ...], words: list[Value], low: list[Value]) -> Value:
+        """Return the result of an operation. ``low`` has the low words of doubles."""
         first = slots[0]
         if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
             return words[0]
         if self.compared is not None and first.row.relation and not low:
             self.compared.append(Comparison(first, words[0], words[1]))
         at = -1
-        everybody = False
+        all_unknown = False
         for word in words + low:
             at = max(at, word.at)
-            everybody |= word.loaded is EVERYBODY
-        if everybody:
-            return from_memory(at)
+            all_unknown |= word.loaded is ALL_LANES
+        if all_unknown:
+            return unknown_value(at)
         bits = [word.bits for word in words]
         if low:
             bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
@@ -100,31 +114,40 @@ class MarkedWords:
         return Value(result_bits, reduce(np.logical_or, (word.loaded for word in words + low)), at)
 
     def halves(self, value: Value) -> tuple[Value, Value]:
+        """Return the low and high words of a double; any other value twice."""
         if value.bits.dtype != np.uint64:
             return value, value
         low, high = split(value.bits)
         return Value(low, value.loaded, value.at), Value(high, value.loaded, value.at)
 
     def merge(self, new: Value, old: Value, active: np.ndarray) -> Value:
-        if new.loaded is EVERYBODY and old.loaded is EVERYBODY:
+        """Return ``new`` in the active lanes, ``old`` in the others."""
+        if new.loaded is ALL_LANES and old.loaded is ALL_LANES:
             return new
-        known = new.loaded is NOBODY and old.loaded is NOBODY
-        loaded = NOBODY if known else np.where(active, new.loaded, old.loaded)
-        bits = old.bits if new.loaded is EVERYBODY else np.where(active, new.bits, old.bits)
+        known = new.loaded is NO_LANES and old.loaded is NO_LANES
+        loaded = NO_LANES if known else np.where(active, new.loaded, old.loaded)
+        bits = old.bits if new.loaded is ALL_LANES else np.where(active, new.bits, old.bits)
         return Value(bits, loaded, max(new.at, old.at))
 
     def passed(self, predicate: Operation, value: Value, active: np.ndarray) -> np.ndarray:
+        """Return the mask of lanes in which a test passes."""
         self.check(value, predicate.at, active)
         return np.broadcast_to(value.bits != 0, active.shape)
 
     def check(self, word: Value, user: int, active: np.ndarray) -> None:
-        """Refuse an address or a branch, of instruction ``user``, that depends on what was read
-        from memory.
+        """Check that an address or a branch, of instruction ``user``, is known in all active lanes.
+
+        Raises
+        ------
+        DataDependentError
+            If it depends on data.
+        NotExtrapolable
+            If it depends on what an extrapolated loop left unknown.
         """
-        if word.loaded is NOBODY or not (word.loaded & active).any():
+        if word.loaded is NO_LANES or not (word.loaded & active).any():
             return
         if word.at == UNKNOWN:
-            raise NotCounted
+            raise NotExtrapolable
         program = self.program
         branch = bool(program.body[user].op.flow)
         what = "a branch" if branch else "an address"

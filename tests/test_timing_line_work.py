@@ -12,10 +12,10 @@ from conftest import SIX
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.timing.account import lines_of_work
-from cypresskit.timing.question import Policy, Question
-from cypresskit.timing.simulate import ask
-from cypresskit.timing.work import TEX, Clause, Path, Stream, of_cost
+from cypresskit.timing.line_work import lines_of_work
+from cypresskit.timing.simulate import run_request
+from cypresskit.timing.timing_request import Policy, TimingRequest
+from cypresskit.timing.work import TEX, Clause, Stream, WavefrontPath, cost_amounts
 from tools.fuzz import law
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]
@@ -39,7 +39,7 @@ def check_account(report):
         assert math.isclose(moved, report.bytes[kind], rel_tol=1e-9, abs_tol=1e-6)
     assert law.unbalanced(report) == []
     _, start, end = report.use.wavefronts.T
-    assert math.isclose(report.lived, (end - start).sum(), rel_tol=1e-9)
+    assert math.isclose(report.resident_clocks, (end - start).sum(), rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("name", SIX)
@@ -74,8 +74,12 @@ def test_a_sampled_report_has_the_work_of_the_whole_launch():
 
 def shifted_waits(few, whole):
     """The share of the lives of wavefronts for which a sampled report has them wait elsewhere."""
-    waits = {line.id: line.waited for line in whole.lines}
-    return sum(abs(line.waited - waits[line.id]) for line in few.lines) / 2 / whole.lived
+    waits = {line.id: line.waiting_clocks for line in whole.lines}
+    return (
+        sum(abs(line.waiting_clocks - waits[line.id]) for line in few.lines)
+        / 2
+        / whole.resident_clocks
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,12 +101,12 @@ def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, boa
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(n, n, k, 1.0, 0.0)
     policy = Policy(whole=1.6e5, patience=0, rounds=3)
-    question = Question(code, shape=shape, device=board, policy=policy)
-    few = ask(question)
-    whole = ask(replace(question, exact=True))
+    question = TimingRequest(code, shape=shape, device=board, policy=policy)
+    few = run_request(question)
+    whole = run_request(replace(question, exact=True))
     assert few.simulated < 1
     assert (len(few.use.wavefronts) < few.wavefronts) == (skips == "rounds")
-    assert few.lived == pytest.approx(whole.lived, rel=0.02)
+    assert few.resident_clocks == pytest.approx(whole.resident_clocks, rel=0.02)
     assert shifted_waits(few, whole) < (0.003 if skips == "turns" else few.error)
 
 
@@ -125,11 +129,13 @@ def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
 
 def test_a_stream_costs_what_its_phases_do_in_turn():
     none = np.zeros(0, np.int64)
-    costs = Stream(of_cost(np.array([1, 10, 2, 20])), np.zeros(5, np.int64), none, none, phases=2)
+    costs = Stream(
+        cost_amounts(np.array([1, 10, 2, 20])), np.zeros(5, np.int64), none, none, phases=2
+    )
     program = KERNELS["sgemm_nn"].program
     (fetch, *_) = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
     clause = Clause(TEX, 0, (costs,), sources=(fetch,))
-    path = Path(np.arange(2), (((clause,), 3),))
+    path = WavefrontPath(np.arange(2), (((clause,), 3),))
     (line,) = [line for line in lines_of_work(compile(program), [path], 4) if line.runs]
     assert line.clocks["texture"] == (1 + 10 + 1) + (2 + 20 + 2)
     assert line.runs == 6

@@ -1,12 +1,11 @@
-"""Numbers of one kind that are read as another, negations of what isn't read, and instructions that
-are comments.
+"""Type confusion: integers or halves of doubles that float instructions read, negations without
+effect, and instructions in comments.
 
-Whole numbers given as constants or in a texture are integers; a float instruction reads their bits,
-which are those of a subnormal, and counts 0. An array of float64 is read as pairs of words; where a
-program has no double instruction, a float instruction reads halves of its numbers. Both are found
-in the program's text, from the first line to the last, without running: a register holds what the
-last line before set in it, and a ``mov`` passes it on. What loops carry round, macros' arguments
-included, is followed no further. Bits of floats in an integer array are no fault.
+A float instruction reads the bits of an integer as a subnormal, which counts as 0. An array of
+float64 is read as pairs of words; without double instructions, a float instruction reads halves of
+its numbers. The check follows the source from the first line to the last, without running it: a
+register holds what the last line before wrote, and ``mov`` copies it. Left out: values carried
+around loops, and macros' arguments. Float bits in an integer array are no fault.
 """
 
 from collections.abc import Mapping
@@ -31,15 +30,15 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where a number came from, as "cb0[1].x" or "texture 0", and what ``kind`` it is of."""
+    """Where a number came from, as "cb0[1].x" or "texture 0", and its ``kind``."""
 
     place: str
     kind: str
 
 
-class KindCheck(Check):
-    """Reports float instructions that read integers or halves of doubles, by the arrays that the
-    caller gave: ``constants`` and ``textures`` by number, and global ``memory``.
+class TypeConfusionCheck(Check):
+    """Reports float instructions that read integers or halves of doubles from the caller's arrays:
+    ``constants`` and ``textures`` by number, and global ``memory``.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class KindCheck(Check):
                 self._look(at, i)
 
     def _look(self, at: int, i: Instruction) -> None:
-        """Report what instruction ``i`` reads wrongly, and note what its result holds."""
+        """Report what instruction ``i`` misreads, and note what its result holds."""
         misread: dict[str, tuple[Source, _Origin]] = {}
         for n, source, positions in uses(self.program, i):
             if n < 0 or i.op.sources[n] != "f":
@@ -128,7 +127,7 @@ class KindCheck(Check):
 
     def _report_negations(self) -> None:
         """Report negations at positions that their instruction doesn't read, and negations of one
-        position where the component is read at others, too.
+        position of a component that is also read at others.
         """
         for at, i in enumerate(self.program.body):
             for _, source, positions in uses(self.program, i):
@@ -151,8 +150,8 @@ class KindCheck(Check):
                 )
 
     def _is_short(self, i: Instruction, source: Source) -> bool:
-        """Whether an operand's swizzle was written with one or two letters. Four show that its
-        author thought of positions.
+        """Return whether an operand's swizzle was written with one or two letters; four show that
+        the author thought of positions.
         """
         name = self.program.as_written(str(source.register))
         line = self.program.text_of(i.line).lower()
@@ -171,9 +170,7 @@ class KindCheck(Check):
 
 
 def _array_kind(array, doubles: bool) -> str:
-    """What a float instruction would misread in all of an array; "" if nothing, or if some of its
-    words are the bits of floats.
-    """
+    """Return what a float instruction would misread in all of an array, or ""."""
     numbers = np.asarray(array)
     if numbers.dtype.kind in "iu" and (np.abs(numbers.astype(np.int64)) >= SUBNORMAL).any():
         return ""
@@ -181,8 +178,8 @@ def _array_kind(array, doubles: bool) -> str:
 
 
 def _word_kinds(values, doubles: bool) -> list[str]:
-    """For each 32-bit word of an array, or of plain numbers, what a float instruction would misread
-    it for; "" if nothing.
+    """Return what a float instruction would misread in each 32-bit word of an array, or of plain
+    numbers; "" for nothing.
     """
     array = np.asarray(values)
     if array.dtype == np.float64 and isinstance(values, np.ndarray):

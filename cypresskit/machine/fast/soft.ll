@@ -1,0 +1,9 @@
+; No flush mode: operations flush subnormals themselves.
+
+define private i64 @flush() alwaysinline {
+  ret i64 0
+}
+
+define private i1 @restore(i64 %saved) alwaysinline {
+  ret i1 false
+}

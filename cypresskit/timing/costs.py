@@ -1,0 +1,396 @@
+"""Estimate what each line of a kernel costs: how much sooner the launch would end without it.
+
+A line's *work* is the clocks that it requests from its units. Its *cost* is the share of the launch
+that is saved if its bundles or its access take no time and all else is unchanged, the code included
+(``ablation``). A line with much work costs little where it waits for nothing and nothing waits for
+it.
+
+Costs are measured on a steady part of the launch: as many wavefronts as the chip holds, with three
+numbers of iterations of their loops, simulated whole. A straight line through the three
+extrapolates the saved clocks to all iterations. The range of the three and of the line's end shows
+whether a cost can be trusted. Loops that are too short to be shortened are simulated once, without
+a range. Bundles of a clause are equal, and accesses that request equally much are taken to be
+equal, so a dozen ablations suffice for a kernel.
+
+Not included: the partly filled end of a launch, and its overhead. Costs don't add up: of two lines
+that hide each other, neither costs anything. They are modeled, and depend on what the calibrations
+leave open.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import groupby
+from math import fsum
+from typing import Any
+
+import numpy as np
+
+from cypresskit.tables import quantity, table
+from cypresskit.threads import map_in_threads
+from cypresskit.timing import result_cache
+from cypresskit.timing.ablation import (
+    ALL,
+    Ablation,
+    AblationTarget,
+    ablate,
+    ablated_clocks,
+    ablation_targets,
+    shorten,
+)
+from cypresskit.timing.engine import run
+from cypresskit.timing.line_work import UNITS, LineId, LineWork
+from cypresskit.timing.report import Report, cached_in_report
+from cypresskit.timing.sampling import effort
+from cypresskit.timing.timed_launch import TimedLaunch
+from cypresskit.timing.work import WavefrontPath, pack
+
+MAX_ABLATIONS = 12
+MAX_EFFORT = 2.5e6  # cache lines and clauses of the largest of three sizes
+MAX_ITERATIONS = 200  # of the longest loop in it
+SIZES = (0.4, 0.7, 1.0)
+MIN_RANGE = 0.003  # of a launch: a narrower range is ignored
+MIN_SHOWN = 0.0005  # of a launch: the least cost or work that has a row in the table
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    """A cost with its range. As text: "13.2 %", or "13.2 % (9.8 to 14.0)" if it is uncertain.
+
+    Attributes
+    ----------
+    cost
+        The share of the launch that would be saved; below 0 if others would wait longer.
+    low, high
+        The least and the most that was measured; the cost itself if it was measured once.
+    """
+
+    cost: float
+    low: float
+    high: float
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether its range is so wide that the cost says little."""
+        return self.high - self.low > max(MIN_RANGE, abs(self.cost) / 2)
+
+    @property
+    def range_text(self) -> str:
+        """Its range if it is uncertain, or nothing."""
+        if not self.is_uncertain:
+            return ""
+        return f"({100 * self.low:.1f} to {100 * self.high:.1f})"
+
+    def __str__(self) -> str:
+        return f"{percent(self.cost)} {self.range_text}".rstrip()
+
+    def is_close_to(self, other: "CostEstimate") -> bool:
+        """Return whether two costs differ by less than their ranges, or than matters."""
+        unsure = max(MIN_RANGE, self.high - self.low, other.high - other.low)
+        return abs(self.cost - other.cost) <= unsure
+
+
+@dataclass(frozen=True)
+class LineCost(CostEstimate):
+    """What one line costs.
+
+    Attributes
+    ----------
+    work
+        Its work in the launch.
+    share
+        The share of the launch in which ``unit`` works for it.
+    unit
+        The unit that it needs most: "ALU", "texture", "LDS" or "stores".
+    measured_with
+        The lines whose accesses had the same ablation, including this one; empty without an access.
+    """
+
+    work: LineWork
+    share: float
+    unit: str
+    measured_with: tuple[int, ...] = ()
+
+    __str__ = CostEstimate.__str__  # not its fields
+
+    @property
+    def line(self) -> int:
+        return self.work.line
+
+    @property
+    def text(self) -> str:
+        return self.work.text
+
+    @property
+    def runs(self) -> int:
+        return self.work.runs
+
+    @property
+    def opcode(self) -> str:
+        """The first word of its source, without modifiers."""
+        return self.text.split(maxsplit=1)[0].split("_")[0] if self.text else ""
+
+
+@dataclass(frozen=True, repr=False)
+class LineCosts:
+    """The costs of all lines of a kernel.
+
+    Attributes
+    ----------
+    lines
+        The lines, in the order of the source.
+    report
+        The report on the launch.
+    wavefronts
+        The number of wavefronts that were simulated.
+    iterations
+        The numbers of iterations of the longest loop that were simulated: three, or one if no loop
+        is long enough to be shortened.
+    """
+
+    lines: tuple[LineCost, ...]
+    report: Report
+    wavefronts: int
+    iterations: tuple[int, ...]
+
+    @cached_property
+    def most_expensive(self) -> LineCost:
+        """The line with the highest cost; of equals, the first."""
+        return max(self.lines, key=lambda line: line.cost)
+
+    def __repr__(self) -> str:
+        rows = [("lines", "work each", "", "cost each", "", ""), *self._rows()]
+        widths = [max(len(row[n]) for row in rows) for n in range(5)]
+        lines = []
+        for line, work, unit, cost, span, text in rows:
+            left = f"{line:>{widths[0]}}  {work:>{widths[1]}} {unit:{widths[2]}}"
+            right = f"{cost:>{widths[3]}} {span:{widths[4]}}  {text}"
+            lines.append(f"  {left}  {right}".rstrip())
+        return "\n".join([self._title, *lines, *(f"  {note}" for note in self._notes())])
+
+    def _repr_html_(self) -> str:
+        names = "lines", "work of each", "unit", "cost of each", "range", "IL"
+        return table(names, self._rows(), self._title)
+
+    @property
+    def _title(self) -> str:
+        report, first = self.report, self.most_expensive
+        size = "" if report.size is None else " x ".join(map(str, report.size)) + " "
+        return (
+            f"{report.kernel} {size}on {report.device.name}: line {first.line} costs the most,"
+            f" {first} of the launch"
+        )
+
+    def _shown(self) -> list[LineCost]:
+        return [line for line in self.lines if max(line.share, abs(line.cost)) >= MIN_SHOWN]
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the rows of a table, one for consecutive lines of a kind."""
+        for _, lines in groupby(
+            self._shown(), lambda line: (line.opcode, line.unit, line.measured_with)
+        ):
+            yield _row(list(lines))
+
+    def _notes(self) -> Iterator[str]:
+        hidden = len(self.lines) - len(self._shown())
+        if hidden:
+            yield f"{quantity(hidden, 'other line')}: below {100 * MIN_SHOWN:.2g} % each"
+        counts = ", ".join(map(str, self.iterations))
+        loops = f", {counts} iterations of the longest loop" if max(self.iterations) > 1 else ""
+        once = "; measured once, so no range is known" if len(self.iterations) == 1 else ""
+        amount = quantity(self.wavefronts, "wavefront")
+        yield f"modeled with {amount}{loops}{once}; costs don't add up"
+
+
+class Interrupted(Exception):
+    """Costs were not computed, since the caller has something else to do."""
+
+
+def never() -> bool:
+    return False
+
+
+@cached_in_report
+def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCosts:
+    """Estimate what each line of a kernel costs. Takes some seconds the first time.
+
+    Parameters
+    ----------
+    report
+        The report on the launch.
+    unless
+        Is called now and then; if it returns True, ``Interrupted`` is raised.
+
+    Returns
+    -------
+    LineCosts
+        A table of the lines, each with its work and the share of the launch that would be saved if
+        it took no time.
+
+    Examples
+    --------
+    >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
+    """
+    wanted = "costs", report.request, report.launch
+    compute = partial(_measure, report, unless)
+    decode = partial(_from_plain, report)
+    return result_cache.load_or_compute(*wanted, compute, _as_plain, decode)
+
+
+def _as_plain(costs: LineCosts) -> dict[str, Any]:
+    """Return the numbers of costs, for ``_from_plain``. The work of the lines is the report's."""
+    lines = [{**vars(line), "work": n} for n, line in enumerate(costs.lines)]
+    return {"lines": lines, "wavefronts": costs.wavefronts, "iterations": costs.iterations}
+
+
+def _from_plain(report: Report, plain: dict[str, Any]) -> LineCosts:
+    """Return the costs that ``_as_plain`` has described."""
+    lines = []
+    for work, line in zip(report.lines, plain["lines"], strict=True):
+        measured_with = tuple(line["measured_with"])
+        lines.append(LineCost(**line | {"work": work, "measured_with": measured_with}))
+    return LineCosts(tuple(lines), report, plain["wavefronts"], tuple(plain["iterations"]))
+
+
+def _measure(report: Report, unless: Callable[[], bool]) -> LineCosts:
+    launch = report.launch
+    whole = launch.trace(min(launch.round_size, launch.shape.wavefronts))
+    shares, sizes = _sizes(whole)
+    sets = _target_sets(ablation_targets(launch.code, whole, launch.device))
+    ablations = [Ablation(), *(targets.ablation for targets in sets)]
+    clocks, *ablated_ones = _simulated(launch, sizes, ablations, unless)
+    end = _end_of_whole(shares, clocks)
+    saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
+    measured_with: dict[LineId, tuple[int, ...]] = {}
+    for targets, others in zip(sets, ablated_ones):
+        less = [ablated_clocks(paths, targets.ablation, launch.device) for paths in (*sizes, whole)]
+        gains = np.append(clocks - others, end - _end_of_whole(shares, others))
+        rate = np.divide(gains, less, out=np.zeros(len(less)), where=np.array(less) > 0)
+        for line, amount in targets.clocks():
+            saved[line] += rate * amount
+        lines = targets.lines_with_equal_accesses
+        measured_with |= dict.fromkeys(lines, tuple(sorted({n for n, _ in lines})))
+    costs = tuple(
+        _line_cost(work, report, saved[work.id] / end, measured_with.get(work.id, ()))
+        for work in report.lines
+    )
+    iterations = tuple(_longest(paths) for paths in sizes)
+    return LineCosts(costs, report, sum(len(path.wavefronts) for path in whole), iterations)
+
+
+def _sizes(whole: list[WavefrontPath]) -> tuple[list[float], list[list[WavefrontPath]]]:
+    """Return three shares of the launch's iterations and the paths with these, the fewest first.
+    Only different ones are returned, if loops are too short.
+    """
+    largest = min(MAX_EFFORT / effort(whole), MAX_ITERATIONS / _longest(whole), 1.0)
+    sizes = {}
+    for size in SIZES:
+        paths = shorten(whole, largest * size)
+        iterations = tuple(count for path in paths for _, count in path.segments)
+        sizes[iterations] = largest * size, paths
+    shares = [share for share, _ in sizes.values()]
+    return (shares if len(shares) > 1 else [1.0]), [paths for _, paths in sizes.values()]
+
+
+def _longest(paths: list[WavefrontPath]) -> int:
+    """Return the iterations of the longest loop."""
+    return max(iterations for path in paths for _, iterations in path.segments)
+
+
+@dataclass(frozen=True)
+class _TargetSet:
+    """Targets that share an ablation, of one of them or of all."""
+
+    targets: tuple[AblationTarget, ...]
+    ablation: Ablation
+
+    def clocks(self) -> Iterator[tuple[LineId, float]]:
+        """Yield the clocks that each line requests in each of the targets."""
+        for target in self.targets:
+            yield from target.clocks.items()
+
+    @property
+    def lines_with_equal_accesses(self) -> list[LineId]:
+        """The lines with accesses, if these are of one kind."""
+        if len({target.kind for target in self.targets}) > 1:
+            return []
+        return [line for target in self.targets if target.accesses for line in target.clocks]
+
+
+def _target_sets(targets: list[AblationTarget]) -> list[_TargetSet]:
+    """Divide targets into at most ``MAX_ABLATIONS`` sets by kind, those with the most clocks first.
+    The last set has all that are left over.
+    """
+    by_kind: dict[tuple[Any, ...], list[AblationTarget]] = defaultdict(list)
+    for target in targets:
+        by_kind[target.kind].append(target)
+    ordered = sorted(by_kind.values(), key=lambda alike: -fsum(target.total for target in alike))
+    sets = [_TargetSet(tuple(alike), alike[len(alike) // 2].ablation) for alike in ordered]
+    if len(sets) <= MAX_ABLATIONS:
+        return sets
+    left_over = tuple(target for each in sets[MAX_ABLATIONS - 1 :] for target in each.targets)
+    bundles = {part: ALL for target in left_over for part in target.ablation.bundles}
+    accesses = frozenset(at for target in left_over for at in target.accesses)
+    return [*sets[: MAX_ABLATIONS - 1], _TargetSet(left_over, Ablation(bundles, accesses))]
+
+
+def _simulated(
+    launch: TimedLaunch,
+    sizes: Sequence[list[WavefrontPath]],
+    ablations: Sequence[Ablation],
+    unless: Callable[[], bool],
+) -> np.ndarray:
+    """Return the clocks of each ablation (rows) with each size of the launch."""
+
+    def clocks(job: tuple[Ablation, list[WavefrontPath]]) -> float:
+        if unless():
+            raise Interrupted
+        ablation, paths = job
+        work = pack(ablate(paths, ablation), launch.shape.group_wavefronts)
+        return run(work, launch.device, launch.active_wavefronts, parts=_at_once).end_clock
+
+    jobs = [(ablation, paths) for ablation in ablations for paths in sizes]
+    return np.array(map_in_threads(clocks, jobs)).reshape(len(ablations), len(sizes))
+
+
+def _at_once(parts: range) -> range:
+    """Return the last part, which ends with the launch: no progress is shown."""
+    return parts[-1:]
+
+
+def _end_of_whole(shares: Sequence[float], clocks: np.ndarray) -> float:
+    """Extrapolate linearly the clocks of all iterations from those of shares of them."""
+    if shares[-1] == 1.0:
+        return float(clocks[-1])
+    return float(np.polyval(np.polyfit(shares, clocks, 1), 1.0))
+
+
+def _line_cost(
+    work: LineWork, report: Report, saved: np.ndarray, measured_with: tuple[int, ...]
+) -> LineCost:
+    """Return the cost of a line that saves these shares of the launch."""
+    unit = max(UNITS, key=lambda unit: work.clocks[unit])
+    share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
+    low, high = float(saved.min()), float(saved.max())
+    return LineCost(float(saved[-1]), low, high, work, share, unit, measured_with)
+
+
+def percent(share: float) -> str:
+    """Return a share of a launch as it is shown: "13.2 %"."""
+    return f"{100 * share:.1f} %"
+
+
+def _row(lines: list[LineCost]) -> tuple[str, ...]:
+    """Return the row of a table for lines of a kind: lines, work, unit, cost, range, IL."""
+    first = lines[0]
+    last = lines[-1]
+    numbers = str(first.line) if len(lines) == 1 else f"{first.line} to {last.line}"
+    share = fsum(line.share for line in lines) / len(lines)
+    costs = sorted(line.cost for line in lines)
+    least, most = percent(costs[0]), percent(costs[-1])
+    cost = most if least == most else f"{least.removesuffix(' %')} to {most}"
+    low, high = min(line.low for line in lines), max(line.high for line in lines)
+    span = CostEstimate(costs[-1], low, high).range_text
+    more = f"  ({len(lines)} lines)" if len(lines) > 1 else ""
+    return numbers, percent(share), first.unit, cost, span, first.text + more

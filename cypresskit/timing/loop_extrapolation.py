@@ -1,0 +1,535 @@
+"""Fast-forward through counting loops.
+
+Most kernels spend nearly all of their time in loops of the form ``for k in range(n)``. Running such
+a loop one iteration at a time would make the timing model's trace slow. ``ExtrapolatedLoop`` runs a
+few iterations instead and extrapolates the others.
+
+How it works
+------------
+1. The first two iterations are run. A register that gains the same amount in both is taken for an
+   *induction variable*: its value at the start of any later iteration is extrapolated linearly.
+2. The operands of each comparison are extrapolated in the same way. Where they cross, a lane may
+   leave the loop. Running those iterations gives each wavefront's *trip count*: the number of
+   iterations that all of its lanes complete.
+3. The extrapolation is verified at a sample of iterations (``SAMPLED_FRACTIONS``) and at the last
+   one. Each is run from extrapolated registers and has to end with the registers that the next
+   iteration should start with. No lane may leave early, and each memory access must have moved by
+   its constant step.
+4. If every sample agrees, the first iteration stands for all of them. Otherwise ``NotExtrapolable``
+   is raised, and the caller runs the loop one iteration at a time.
+
+Wavefronts may have different trip counts.
+
+Limitations
+-----------
+Sampling is a check, not a proof. A loop whose behavior differs in a single iteration that is not
+sampled would be timed incorrectly. It would have to select that iteration without a branch, by a
+conditional move for instance: loops with branches of their own aren't eligible
+(``can_extrapolate``).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cypresskit.compiler import Code
+from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
+from cypresskit.machine.vliw import Processor
+from cypresskit.machine.wavefront import WAVEFRONT
+from cypresskit.timing.memory_layout import Motion
+from cypresskit.timing.memory_requests import MemoryRequest, RequestRecorder
+from cypresskit.timing.symbolic import (
+    ALL_LANES,
+    NO_LANES,
+    UNKNOWN,
+    ZERO,
+    Comparison,
+    NotExtrapolable,
+    SymbolicWords,
+    Value,
+    unknown_value,
+)
+
+MAX_TRIP_COUNT = 1 << 22  # longer loops are run one iteration at a time
+NEVER = float(1 << 40)  # an iteration number that no loop reaches
+#: (denominator, limit): floats in steps of 1 / denominator are exact below the limit.
+EXACT_FLOATS = tuple((grain, 2.0**24 / grain) for grain in (1, 2, 16, 256))
+SAMPLED_FRACTIONS = (0.1, 0.382, 0.5, 0.854)  # of the trip count
+MAX_EXIT_CANDIDATES = 16  # iterations that are tried as a possible loop exit
+#: A loop body may hold clauses, stores and breaks. A conditional break is an ALU_BREAK clause, or
+#: the sequence of four instructions below. Other control flow can't be extrapolated.
+EXTRAPOLABLE_BODY = re.compile(
+    r"(ALU |TEX |ALU_BREAK |ALU_PUSH_BEFORE JUMP LOOP_BREAK POP |EXPORT |MEM_\w+ )*"
+)
+
+RegisterComponent = tuple[int, int]  # register number, channel
+Registers = dict[RegisterComponent, Value]
+PerLane = int | np.ndarray  # an iteration number or count: one for all lanes, or one per lane
+
+
+def loop_body(code: Code, start: int) -> tuple[Control, ...]:
+    """Return the control-flow instructions between a loop's start and its end."""
+    return code.controls[start + 1 : loop_end(code, start)]
+
+
+def loop_end(code: Code, start: int) -> int:
+    """Return the index of the LOOP_END that closes the loop at control ``start``."""
+    return code.controls[start].target - 1
+
+
+def can_extrapolate(code: Code, start: int) -> bool:
+    """Return whether a loop body consists only of clauses, stores and breaks."""
+    names = "".join(f"{control.name} " for control in loop_body(code, start))
+    return EXTRAPOLABLE_BODY.fullmatch(names) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class LoopSummary:
+    """The iterations of a loop that were fast-forwarded.
+
+    Attributes
+    ----------
+    trip_counts
+        Trip count of each wavefront; 0 where nothing was fast-forwarded.
+    accesses
+        The memory accesses of the first iteration, by the index of their control-flow instruction,
+        each with its motion from one iteration to the next.
+    """
+
+    trip_counts: np.ndarray
+    accesses: dict[int, list[tuple[MemoryRequest, Motion]]]
+
+
+@dataclass(eq=False)
+class _Iteration:
+    """One iteration that was run.
+
+    Attributes
+    ----------
+    departed
+        Mask of the lanes that left the loop in it (bool, one per lane).
+    accesses
+        Its memory accesses, by the index of their control-flow instruction.
+    comparisons
+        Its comparisons, in program order.
+    registers
+        The registers at its end.
+    """
+
+    departed: np.ndarray
+    accesses: dict[int, list[MemoryRequest]] = field(default_factory=dict)
+    comparisons: list[Comparison] = field(default_factory=list)
+    registers: Registers = field(default_factory=dict)
+
+    @property
+    def all_accesses(self) -> Iterator[MemoryRequest]:
+        return (access for accesses in self.accesses.values() for access in accesses)
+
+
+class ExtrapolatedLoop:
+    """A loop that the processor has just entered and that may be fast-forwarded.
+
+    Parameters
+    ----------
+    processor
+        Runs on ``SymbolicWords`` and ``RequestRecorder``: without data, recording addresses.
+    start
+        Index of the loop's LOOP_START among the code's control-flow instructions.
+    """
+
+    def __init__(self, processor: Processor, start: int):
+        assert isinstance(processor.words, SymbolicWords)
+        assert isinstance(processor.memory, RequestRecorder)
+        self.processor = processor
+        self.words = processor.words
+        self.memory = processor.memory
+        self.start = start
+        self.body = loop_body(processor.code, start)
+        self.before = dict(processor.registers)
+        self.entry_mask = processor.masks.active
+
+    def run(self) -> LoopSummary | None:
+        """Fast-forward all iterations that every lane of a wavefront completes.
+
+        Afterwards the processor's registers are those at the end of the last of them. The active
+        mask is unchanged.
+
+        Returns
+        -------
+        LoopSummary or None
+            None if the loop can't be fast-forwarded; the processor is then unchanged.
+        """
+        masks = self.processor.masks
+        self.processor.masked = False
+        try:
+            summary, after = self._fast_forward()
+        except NotExtrapolable:
+            summary = None
+            after = self.before
+        finally:
+            self.processor.masked = True
+            self.processor.registers = self.before
+            masks.set(self.entry_mask)
+        if summary is None:
+            return None
+        active = self.entry_mask & _repeat_per_lane(summary.trip_counts > 0)
+        all_active = np.count_nonzero(active) == self.processor.existing
+        for component, value in after.items():
+            old = self.before.get(component, ZERO)
+            if value is not old:
+                value = value if all_active else self.words.merge(value, old, active)
+                self.processor.registers[component] = value
+        return summary
+
+    def _fast_forward(self) -> tuple[LoopSummary | None, Registers]:
+        """Extrapolate the loop from its first two iterations, and verify the result.
+
+        Returns
+        -------
+        summary
+            None if no wavefront completes an iteration.
+        registers
+            The registers after the last fast-forwarded iteration.
+
+        Raises
+        ------
+        NotExtrapolable
+            If the loop does not behave as extrapolated.
+        """
+        first = self._run_iteration(self.before)
+        stay = self.entry_mask & ~_repeat_per_lane(_any_lane(first.departed & self.entry_mask))
+        if not stay.any():
+            return None, self.before
+        self.processor.masks.set(stay)
+        second = self._run_iteration(first.registers)
+        induction = {
+            component: InductionVariable(
+                self.before.get(component, ZERO), first.registers[component], value, stay
+            )
+            for component, value in second.registers.items()
+            if component[0] < TEMPORARY and value is not self.before.get(component)
+        }
+
+        def registers_at(iteration: PerLane) -> Registers:
+            return self.before | {
+                component: variable.at(iteration) for component, variable in induction.items()
+            }
+
+        trip_counts = self._trip_counts(first, second, registers_at, stay)
+        motions = [
+            self._motion(now, then, trip_counts, stay)
+            for now, then in zip(first.all_accesses, second.all_accesses, strict=True)
+        ]
+
+        def verify(iteration: PerLane) -> _Iteration:
+            return self._verify(first, motions, induction, registers_at, iteration, trip_counts)
+
+        for iteration in _sampled_iterations(trip_counts):
+            verify(iteration)
+        last = verify(trip_counts - 1)
+        after = self._registers_after(first, second, last, trip_counts)
+        accesses: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
+        remaining_motions = iter(motions)
+        for control, of_control in first.accesses.items():
+            accesses[control] = [(access, next(remaining_motions)) for access in of_control]
+        per_wavefront = np.broadcast_to(trip_counts, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
+        return LoopSummary(per_wavefront * _any_lane(stay), accesses), after
+
+    def _registers_after(
+        self, first: _Iteration, second: _Iteration, last: _Iteration, trip_counts: PerLane
+    ) -> Registers:
+        """Return the registers at the end of each lane's last iteration.
+
+        A lane with a trip count of 1 or 2 has those of the first or second iteration, which were
+        run. The others have those of the verified ``last`` one.
+        """
+        after = dict(last.registers)
+        for count, iteration in ((1, first), (2, second)):
+            if isinstance(trip_counts, int):
+                if trip_counts == count:
+                    return iteration.registers
+            elif (trip_counts == count).any():
+                after = {
+                    component: self.words.merge(
+                        value, after.get(component, ZERO), trip_counts == count
+                    )
+                    for component, value in iteration.registers.items()
+                }
+        return after
+
+    def _run_iteration(self, registers: Registers) -> _Iteration:
+        """Run the loop body once from ``registers``, without leaving the loop.
+
+        Lanes that would leave are only recorded, in ``departed``: the active mask stays the same.
+        """
+        processor, memory = self.processor, self.memory
+        active = processor.masks.active
+        iteration = _Iteration(np.zeros(len(active), bool))
+        processor.registers = dict(registers)
+        self.words.compared = iteration.comparisons
+        try:
+            for n, control in enumerate(self.body, self.start + 1):
+                memory.noted = []
+                if control.bundles or control.fetches:
+                    predicate = processor.clause(control)
+                    if predicate is not None:
+                        passed = self.words.passed(*predicate, active)
+                        # ALU_BREAK leaves where its test fails, ALU_PUSH_BEFORE where it passes.
+                        iteration.departed |= passed == (control.name == "ALU_PUSH_BEFORE")
+                elif control.store is not None:
+                    processor.store(control.store)
+                iteration.accesses[n] = memory.noted
+        finally:
+            self.words.compared = None
+        iteration.registers = processor.registers
+        return iteration
+
+    def _trip_counts(
+        self,
+        first: _Iteration,
+        second: _Iteration,
+        registers_at: Callable[[PerLane], Registers],
+        stay: np.ndarray,
+    ) -> PerLane:
+        """Return how many iterations each lane's wavefront completes.
+
+        The candidates for a loop exit are the iterations in which the operands of a comparison
+        cross. They are run in ascending order, until every wavefront has left.
+
+        Raises
+        ------
+        NotExtrapolable
+            If a wavefront leaves in none of the first ``MAX_EXIT_CANDIDATES`` candidates.
+        """
+        used = _any_lane(stay)
+        trip_counts = np.where(_any_lane(second.departed & stay) | ~used, 1.0, NEVER)
+        crossings = _crossings(first.comparisons, second.comparisons, stay)
+        tried = np.ones(len(trip_counts))
+        for _ in range(MAX_EXIT_CANDIDATES):
+            next_crossings = [
+                np.where(crossing > tried[:, np.newaxis], crossing, NEVER).min(axis=1)
+                for crossing in crossings
+            ]
+            tried = np.minimum.reduce([np.full(len(trip_counts), NEVER), *next_crossings])
+            undecided = (trip_counts == NEVER) & (tried < NEVER)
+            if not undecided.any():
+                break
+            candidate = _per_lane(np.where(undecided, tried, 2), undecided)
+            departed = self._run_iteration(registers_at(candidate)).departed
+            leaves = _any_lane(departed & stay) & undecided
+            trip_counts[leaves] = tried[leaves]
+        if trip_counts.max() == NEVER:  # an endless loop, or an exit that can't be extrapolated
+            raise NotExtrapolable
+        return _per_lane(trip_counts, used)
+
+    def _motion(
+        self, now: MemoryRequest, then: MemoryRequest, trip_counts: PerLane, stay: np.ndarray
+    ) -> Motion:
+        """Return how an access moves from the first iteration (``now``) to the second (``then``).
+
+        Raises
+        ------
+        NotExtrapolable
+            If lanes move by different steps, or by a step that isn't a multiple of the grain.
+        """
+        later = stay & (trip_counts > 1)
+        steps = [0, 0]
+        for n, (a, b) in enumerate(zip(now.rows, then.rows, strict=True)):
+            if a is b or not later.any():
+                continue
+            step = np.broadcast_to(now.numbers(b) - now.numbers(a), later.shape)[later]
+            if not (step == step[0]).all() or step[0] % now.grain:
+                raise NotExtrapolable
+            steps[n] = int(step[0])
+        x, y = steps
+        return Motion(x, y, trip_counts)
+
+    def _verify(
+        self,
+        first: _Iteration,
+        motions: list[Motion],
+        induction: "dict[RegisterComponent, InductionVariable]",
+        registers_at: Callable[[PerLane], Registers],
+        iteration: PerLane,
+        trip_counts: PerLane,
+    ) -> _Iteration:
+        """Run one iteration from extrapolated registers, and compare it with the extrapolation.
+
+        Lanes with fewer than three iterations are ignored: theirs were all run.
+
+        Parameters
+        ----------
+        iteration
+            Its number, at most the last one's. Iterations are numbered from 0.
+
+        Raises
+        ------
+        NotExtrapolable
+            If a lane leaves early, or a register or an access is not where it should be.
+        """
+        lanes = self.processor.masks.active & (trip_counts > 2)
+        if not lanes.any():
+            return first
+        iteration = int(iteration) if isinstance(iteration, int) else np.maximum(iteration, 1)
+        result = self._run_iteration(registers_at(iteration))
+        if (result.departed & lanes & (iteration < trip_counts)).any():
+            raise NotExtrapolable
+        for component, variable in induction.items():
+            expected = variable.at(iteration + 1)
+            actual = result.registers[component]
+            if expected.loaded is NO_LANES and not (
+                actual.loaded is NO_LANES and ((expected.bits == actual.bits) | ~lanes).all()
+            ):
+                raise NotExtrapolable
+        for now, then, motion in zip(result.all_accesses, first.all_accesses, motions, strict=True):
+            for a, b, step in zip(now.rows, then.rows, motion):
+                if a is b and not step:
+                    continue
+                if ((now.numbers(a) != now.numbers(b) + iteration * step) & lanes).any():
+                    raise NotExtrapolable
+        return result
+
+
+def _crossings(
+    first: Sequence[Comparison], second: Sequence[Comparison], stay: np.ndarray
+) -> list[np.ndarray]:
+    """Return the iterations in which a comparison may change its outcome.
+
+    The operands are extrapolated linearly from iterations 0 and 1. Depending on the relation, the
+    outcome changes in the iteration in which they meet or in the one after it: both are returned.
+
+    Returns
+    -------
+    list of ndarray
+        Two arrays per comparison of known operands, with one row per wavefront, or one row for all.
+        They hold ``NEVER`` for lanes outside ``stay``, and where there is no later crossing.
+    """
+    crossings = []
+    for now, then in zip(first, second, strict=True):
+        operands = now.left, now.right, then.left, then.right
+        if any(value.loaded is not NO_LANES for value in operands):
+            continue
+        left, right, later_left, later_right = (
+            _as_float64(value, now.operation) for value in operands
+        )
+        start = left - right
+        step = later_left - later_right - start
+        with np.errstate(all="ignore"):
+            crossing = np.floor(np.where(step != 0, -start / step, NEVER))
+        for iteration in (crossing, crossing + 1):
+            iteration = np.where((iteration >= 2) & (iteration <= MAX_TRIP_COUNT), iteration, NEVER)
+            if iteration.size > 1:
+                iteration = np.where(stay, iteration, NEVER).reshape(-1, WAVEFRONT)
+            crossings.append(iteration.reshape(iteration.size // WAVEFRONT or 1, -1))
+    return crossings
+
+
+class InductionVariable:
+    """A register component, extrapolated to the start of any iteration but the first.
+
+    Parameters
+    ----------
+    first, second, third
+        Its values at the start of the first three iterations.
+    active
+        Mask of the lanes for which the extrapolation has to hold.
+
+    Notes
+    -----
+    The value is one of: the same in each iteration; the start value plus a step per iteration, in
+    float32 or int32; or unknown. A float grows exactly only up to a limit (``EXACT_FLOATS``);
+    beyond it, the value is unknown, too. A loop that uses an unknown value raises
+    ``NotExtrapolable``.
+    """
+
+    def __init__(self, first: Value, second: Value, third: Value, active: np.ndarray):
+        self.constant: Value | None = None
+        self.start: np.ndarray = np.zeros(1)
+        self.step: np.ndarray = np.zeros(1)
+        self.is_float = False
+        self.exact_below = np.inf
+        if third.loaded is ALL_LANES:
+            self.constant = third
+            return
+        self.constant = unknown_value(UNKNOWN)
+        if any(value.loaded is not NO_LANES for value in (first, second, third)):
+            return
+        if first is second is third:
+            self.constant = third
+            return
+        for narrow, wide in ((np.float32, np.float64), (np.int32, np.int64)):
+            a, b, c = (value.bits.view(narrow).astype(wide) for value in (first, second, third))
+            if not _active_values(c - b == b - a, active).all():
+                continue
+            self.is_float = narrow is np.float32
+            if self.is_float:
+                limits = [
+                    limit
+                    for grain, limit in EXACT_FLOATS
+                    if not any((_active_values(row, active) * grain % 1).any() for row in (a, b))
+                ]
+                if not limits:
+                    continue
+                self.exact_below = limits[0]
+            self.start = a
+            self.step = b - a
+            self.constant = None
+            return
+
+    def at(self, iteration: PerLane) -> Value:
+        """Return the value at the start of an iteration."""
+        if self.constant is not None:
+            return self.constant
+        number = self.start + iteration * self.step
+        if not self.is_float:
+            return Value(number.astype(np.uint32))
+        bits = number.astype(np.float32).view(np.uint32)
+        inexact = np.abs(number) >= self.exact_below
+        return Value(bits, inexact, UNKNOWN) if inexact.any() else Value(bits)
+
+
+def _as_float64(value: Value, comparison: Operation) -> np.ndarray:
+    """Return an operand as a comparison interprets its bits: float, signed or unsigned."""
+    if comparison.row.kind == "float":
+        return value.bits.view(np.float32).astype(np.float64)
+    integer = np.uint32 if "UINT" in comparison.name else np.int32
+    return value.bits.view(integer).astype(np.float64)
+
+
+def _sampled_iterations(trip_counts: PerLane) -> list[PerLane]:
+    """Return the iterations to verify between the second and the last one."""
+    if isinstance(trip_counts, int):
+        sampled = {int(trip_counts * fraction) for fraction in SAMPLED_FRACTIONS}
+        return sorted(sampled & set(range(2, trip_counts - 1)))
+    return [(trip_counts * fraction).astype(np.int64) for fraction in SAMPLED_FRACTIONS]
+
+
+def _per_lane(values: np.ndarray, used: np.ndarray) -> PerLane:
+    """Spread a value per wavefront over the wavefront's lanes.
+
+    Returns
+    -------
+    int or ndarray
+        An int if all ``used`` wavefronts have the same value. Otherwise an array with one element
+        per lane, in which the lanes of other wavefronts have 1.
+    """
+    if (values[used] == values[used][0]).all():
+        return int(values[used][0])
+    return np.repeat(np.where(used, values, 1), WAVEFRONT).astype(np.int64)
+
+
+def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Return the active lanes of a row; a row of one element stands for all lanes."""
+    return row[active] if row.size > 1 else row
+
+
+def _any_lane(lanes: np.ndarray) -> np.ndarray:
+    """Reduce a mask of lanes to a mask of the wavefronts that have any of them."""
+    return np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
+
+
+def _repeat_per_lane(wavefronts: np.ndarray) -> np.ndarray:
+    """Repeat one value per wavefront for each of its lanes."""
+    return np.repeat(wavefronts, WAVEFRONT)
