@@ -327,7 +327,7 @@ def test_an_address_that_holds_no_kernel_opens_the_first_step(bench, page):
     for hostile in HOSTILE:
         page.goto("about:blank")
         open_bench(page, f"{bench}{hostile}")
-        assert text_of(page) == STEPS["00"].book, hostile
+        assert text_of(page) == STEPS["00"].starter, hostile
 
 
 def test_what_is_packed_is_unpacked(bench, page):

@@ -16,7 +16,7 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE, launch_of
 
 import cypresskit as ck
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 from cypresskit.kernels.verification import NAMES, verify
 from cypresskit.machine.checks import Finding, Findings, check
 
@@ -158,7 +158,7 @@ def test_the_first_value_that_is_advised_is_a_zero_of_the_program(literals, zero
 
 
 def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():
-    mine = ck.load_kernel(book_text("07"), like="sgemm_64x64_lds")
+    mine = ck.load_kernel(starter_text("07"), like="sgemm_64x64_lds")
     found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
     said = f"No line sets {found.element}, and none loads from the LDS: is that load missing?"
     assert found.advice == said

@@ -24,9 +24,9 @@ from cypresskit.draw.climb_picture import (
     Timed,
 )
 from cypresskit.draw.theme import LETTER
-from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import STEPS, book_text
+from cypresskit.editing.steps import STEPS, starter_text
 from tools import clip, stored_figures
 
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("sgemm_tn", 1988.0)}
@@ -90,7 +90,7 @@ def test_lessons_begin_with_the_climb_and_end_with_the_readers_own():
 
 @pytest.mark.slow
 def test_the_books_figures_are_the_models():
-    pars = {Timed(step.good, step.n) for step in STEPS.values()}
+    pars = {Timed(step.reference, step.n) for step in STEPS.values()}
     assert set(FIGURES) == pars | {
         launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch
     }
@@ -174,15 +174,21 @@ def test_nothing_leaves_the_picture_and_no_words_meet(seed):
 # -- a reader's own
 
 
+def make(histories, step, text, gflops):
+    """Let a step's history have a correct text, and an incorrect one before it."""
+    edits = histories.setdefault(step, Edits())
+    edits.add(Edit(0, f"; tried\n{text}", right=False))
+    edits.add(Edit(0, text, right=True, gflops=gflops, n=STEPS[step].n))
+
+
 @pytest.fixture
-def edits(tmp_path):
-    """A history with three steps kept, one beside the climb, and a wrong edit between."""
-    history = Edits(tmp_path / "history.json")
+def edits():
+    """Three steps kept, and one beside the climb."""
+    histories = {}
     for step, (text, gflops) in KEPT.items():
-        history.add(Edit(0, f"; tried\n{book_text(text)}", right=False))
-        history.keep(step, book_text(text), gflops)
-    history.keep("06", book_text("dgemm_tn"), 9999.0)
-    return history
+        make(histories, step, starter_text(text), gflops)
+    make(histories, "06", starter_text("dgemm_tn"), 9999.0)
+    return histories
 
 
 def test_a_readers_sentence_is_computed(edits):
@@ -195,22 +201,23 @@ def test_a_readers_sentence_is_computed(edits):
 
 
 def test_a_step_that_is_no_faster_is_left_out(edits):
-    edits.keep("02", book_text("block_8x8"), 270.0)
+    make(edits, "01a", starter_text("block_2x2"), 1900.0)
+    make(edits, "02", starter_text("block_8x8"), 1800.0)
     assert STEPS["02"].title not in [bar.name for bar in own_climb(edits).bars]
 
 
 def test_the_line_of_a_step_is_the_readers(edits):
     step = STEPS["02"]
     line = "mad r14, r3.x, r4, r14"
-    text = step.book.replace("; twelve more products: your lines go below this one", line)
-    edits.keep("01b", step.book, 500.0)
-    edits.keep("02", text, 1352.0)
+    text = step.starter.replace("; twelve more products: your lines go below this one", line)
+    make(edits, "01b", step.starter, STEPS["01b"].targets.minimum)
+    make(edits, "02", text, 1352.0)
     assert next(bar.details for bar in own_climb(edits).bars if bar.name == step.title) == line
 
 
 def test_an_empty_climb_says_so_and_a_saved_one_is_for_any_program(edits, tmp_path):
-    assert "No step is saved yet" in repr(own_climb(Edits(tmp_path / "none.json")))
-    assert "<svg" in own_climb(Edits(tmp_path / "none.json")).still()
+    assert "No step is saved yet" in repr(own_climb({}))
+    assert "<svg" in own_climb({}).still()
     bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
     assert isinstance(bench.climb, Climb)
     own_climb(edits).save(tmp_path / "climb.svg")

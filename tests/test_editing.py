@@ -15,12 +15,13 @@ import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined
-from cypresskit.editing import measured_answers, page_files, pure_answers
+from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import FORGET, AnswerHere, JobMemory, OtherJobs, answer_job
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import BURST, MOST, Edit, Edits, change_between, history_path
+from cypresskit.editing.edit_history import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
+from cypresskit.editing.supervisor import SLOW
 from cypresskit.il import dataflow
 from cypresskit.kernels import own
 from cypresskit.kernels.generated import block_kernel
@@ -86,7 +87,7 @@ def talk(tmp_path):
 
 
 def test_each_fault_is_reported_under_its_letters():
-    answer, program = pure_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
+    answer, program = static_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
     assert program is None
     assert [(f["line"], f["column"], f["length"]) for f in answer["faults"]] == [
         (2, 1, 4),
@@ -97,7 +98,7 @@ def test_each_fault_is_reported_under_its_letters():
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "sgemm_64x64_lds", "ddgemm_tn_nofma"])
 def test_live_registers_are_those_of_the_dataflow(name):
     program = ck.kernels[name].program
-    answer, _ = pure_answers.text_answer(ck.kernels[name].text, program.name)
+    answer, _ = static_answers.text_answer(ck.kernels[name].text, program.name)
     numbering = dataflow.Numbering(program)
     before = dataflow.liveness(program, numbering)
     most = max(len({number for number, _ in numbering.keys(bits)}) for bits in before)
@@ -107,7 +108,7 @@ def test_live_registers_are_those_of_the_dataflow(name):
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn_stream"])
 def test_rows_are_the_compiled_code(name):
-    answer, code, _ = pure_answers.code_answer(ck.kernels[name].program)
+    answer, code, _ = static_answers.code_answer(ck.kernels[name].program)
     bundles = [bundle for control in code.controls for bundle in control.bundles]
     rows = [row for row in answer["rows"] if row["kind"] == "alu"]
     assert [[part[:3] for part in row["parts"]] for row in rows] == [
@@ -121,13 +122,13 @@ def test_rows_are_the_compiled_code(name):
 
 
 def test_only_what_an_edit_changed_is_marked_as_new():
-    first, _, signatures = pure_answers.code_answer(ck.assemble(TEXT))
+    first, _, signatures = static_answers.code_answer(ck.assemble(TEXT))
     assert not any(row["new"] for row in first["rows"])
     moved = TEXT.replace("whileloop", "; a line more\n\nwhileloop")
-    same, _, _ = pure_answers.code_answer(ck.assemble(moved), signatures)
+    same, _, _ = static_answers.code_answer(ck.assemble(moved), signatures)
     assert not any(row["new"] for row in same["rows"])
     less = ck.assemble(TEXT.replace("mad r25, r7.w, r9, r25\n", ""))
-    answer, _, _ = pure_answers.code_answer(less, signatures)
+    answer, _, _ = static_answers.code_answer(less, signatures)
     assert 0 < sum(row["new"] for row in answer["rows"]) < 12
 
 
@@ -135,7 +136,7 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
     lines = [f"mov r{n}, g[{n}]" for n in range(130)]
     stores = [f"mov g[{n}], r{n}" for n in range(130)]
     program = ck.assemble("\n".join(["il_ps_2_0", *lines, *stores, "end"]), "my.il")
-    answer, code, _ = pure_answers.code_answer(program)
+    answer, code, _ = static_answers.code_answer(program)
     assert code is None
     assert "registers" in answer["refusal"]["message"]
 
@@ -154,30 +155,30 @@ def test_a_known_kernel_has_its_card_on_the_workbench(name):
 
 
 def verdict(text, like="sgemm_tn"):
-    mine, seen = measured_answers.judged_kernel(text, "my.il", like)
-    return mine, measured_answers.verdict_answer(seen)
+    mine, seen = dynamic_answers.judged_kernel(text, "my.il", like)
+    return mine, dynamic_answers.verdict_answer(seen)
 
 
 def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     mine, answer = verdict(TEXT)
     assert answer["right"] and not answer["findings"]
-    clocks = measured_answers.clocks_answer(mine, 256)
+    clocks = dynamic_answers.clocks_answer(mine, 256)
     plain = ck.simulate("sgemm_tn", 256)
     assert clocks["gflops"] == float(f"{plain.gflops:.4g}")
     assert (clocks["bound"], clocks["clocks"]) == (plain.bound, round(plain.clocks))
 
 
-def test_what_a_launch_doesnt_give_is_said_at_the_line_that_needs_it():
+def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
     text = ck.kernels["sgemm_naive"].text.replace("cb0", "cb5")
     (found,) = verdict(text, "sgemm_naive")[1]["findings"]
     line = text.splitlines()[found["line"] - 1]
     shown = line[found["column"] - 1 :][: found["length"]]
     assert shown == line.strip() and "cb5" in shown
-    assert found["message"] == "it reads cb5, which this launch doesn't give."
+    assert found["message"] == "it reads cb5, which this launch doesn't pass."
 
 
 def test_a_macros_line_says_the_price_of_all_its_instructions():
-    answer = measured_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
+    answer = dynamic_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
     for row in answer["lines"]:
         price, work = re.findall(r"(?:cost|on it) (-?[\d.]+) %", row["text"])[:2]
         assert abs(float(work) - 100 * row["work"]) < 0.06, row
@@ -274,7 +275,7 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
         own = [line.cost for line in prices.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
-        assert ("why" in measured_answers.priced_answer(prices)) == cheap, name
+        assert ("why" in dynamic_answers.priced_answer(prices)) == cheap, name
 
 
 def test_an_endless_loop_ends_by_its_instructions():
@@ -306,7 +307,7 @@ def unrolled_gemv(turns=4):
 
 
 def test_a_turn_that_takes_more_steps_of_k_is_launched_with_these():
-    mine, seen = measured_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
+    mine, seen = dynamic_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
     assert (seen.right, mine.k_step) == (True, 16)
     assert ck.load_kernel(unrolled_gemv(), like="sgemv_n").k_step == 16
     assert not ck.verify(ck.load_kernel(unrolled_gemv(), like="sgemv_n", k_step=8)), (
@@ -331,7 +332,7 @@ def test_the_launch_of_a_wrong_text_doesnt_depend_on_what_came_before(name, befo
     lines[at] = re.sub(r"(r\d+)\.y,", r"\1.x,", lines[at], count=1)
     wrong = "\n".join(lines)
     earlier = {"right": ck.load_kernel(right.text), "other": block_kernel(4, 4, 2, scaled=True)}
-    mine, seen = measured_answers.judged_kernel(
+    mine, seen = dynamic_answers.judged_kernel(
         wrong, "mine.il", "sgemm_naive", before=earlier.get(before)
     )
     assert (mine.block, mine.convention.streams) == (right.block, right.convention.streams)
@@ -344,11 +345,11 @@ def test_lines_of_which_nothing_is_left_are_named():
     assert text != TEXT
     line = next(n for n, row in enumerate(text.splitlines(), 1) if "add r9, r0, r0" in row)
     program = ck.assemble(text)
-    answer = pure_answers.code_answer(program)[0]
+    answer = static_answers.code_answer(program)[0]
     assert line in answer["dropped"]
     drawn = {part[2] for row in answer["rows"] for part in row["parts"]}
     assert not drawn & set(answer["dropped"])
-    plain = pure_answers.code_answer(ck.assemble(TEXT))[0]
+    plain = static_answers.code_answer(ck.assemble(TEXT))[0]
     assert len(answer["dropped"]) == len(plain["dropped"]) + 1
 
 
@@ -357,7 +358,7 @@ def test_a_line_whose_result_is_read_where_it_was_takes_no_operation():
     text = ck.kernels["sgemm_naive"].text
     moved = "mov r11.x, l0.x\nmov r12.x, r11.x\nmov r13.x, l0.x\nmov r14.x, r13.x\nmov o0.x, r12.x"
     text = text.replace("mov o0.x, r10.x", moved)
-    answer = pure_answers.code_answer(ck.assemble(text))[0]
+    answer = static_answers.code_answer(ck.assemble(text))[0]
     lines = {row: n for n, row in enumerate(text.splitlines(), 1)}
     assert lines["mov r12.x, r11.x"] not in answer["dropped"], "what is stored"
     gone = ("mov r11.x, l0.x", "mov r13.x, l0.x", "mov r14.x, r13.x")
@@ -366,19 +367,19 @@ def test_a_line_whose_result_is_read_where_it_was_takes_no_operation():
 
 def test_components_that_no_texel_holds_are_named():
     text = ck.kernels["sgemm_naive"].text.replace("mov o0.x, r10.x", "mov o0.xyz, r10.xyz")
-    mine, _ = measured_answers.judged_kernel(text, "mine.il", "sgemm_naive")
-    words = measured_answers.launch_in_words(mine)
-    assert "1 x 1 elements of C" in words and words.endswith("has no room for them: o0.y, o0.z.")
-    mine, _ = measured_answers.judged_kernel(text.replace("xyz", "xyzw"), "mine.il", "sgemm_naive")
-    assert measured_answers.dropped_components(mine) == ["o0.y", "o0.z", "o0.w"]
+    mine, _ = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    words = dynamic_answers.launch_in_words(mine)
+    assert "1 x 1 elements of C" in words and words.endswith("has fewer components: o0.y, o0.z.")
+    mine, _ = dynamic_answers.judged_kernel(text.replace("xyz", "xyzw"), "mine.il", "sgemm_naive")
+    assert dynamic_answers.dropped_components(mine) == ["o0.y", "o0.z", "o0.w"]
 
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
-    mine, _ = measured_answers.judged_kernel(TEXT, "my.il", "sgemm_naive")
+    mine, _ = dynamic_answers.judged_kernel(TEXT, "my.il", "sgemm_naive")
     monkeypatch.setattr(own, "try_conventions", None)  # finding out would fail
     monkeypatch.setattr(own, "conventions", None)
     wrong = TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1)
-    again, seen = measured_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
+    again, seen = dynamic_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
     assert not seen.right
     assert (again.block, again.k_step, again.trans_a) == ((8, 8), 2, True)
 
@@ -453,14 +454,14 @@ def test_a_page_hears_when_nothing_more_comes(talk, parts):
     hear = talk.processes[0].hear
     for part in parts:
         hear({"type": "answer", "edit": "a-1", "part": part, "right": False})
-    hear({"type": "done", "edit": "a-1", "parts": ["code", "verdict", "clocks", "replay"]})
+    hear({"type": "done", "edit": "a-1", "parts": talk.processes[0].jobs[-1]["parts"]})
     assert talk.said[-1] == {"type": "done", "edit": "a-1"}
 
 
 def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
     text = TEXT + "; a line\n" * 20_000
     talk.type("a-1", text)
-    talk.talk._give_up()
+    talk.talk.supervisor._end_jobs(SLOW)
     trouble, done = talk.said[-2:]
     assert f" {text.count(chr(10)) + 1:,} lines " in trouble["message"]
     assert done["type"] == "done"
@@ -503,7 +504,9 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
                 part = rng.choice(["code", "verdict", "clocks", "done"])
                 kind = "done" if part == "done" else "answer"
                 before = len(talk.said)
-                talk.processes[0].hear({"type": kind, "edit": edit, "part": part, "parts": []})
+                talk.processes[0].hear(
+                    {"type": kind, "edit": edit, "part": part, "parts": ["view"]}
+                )
                 assert all(m["edit"] == f"a-{typed}" for m in talk.said[before:] if "edit" in m)
         assert {m["edit"] for m in talk.talk.answers.values()} <= {f"a-{typed}"}
         talk.talk.close()
@@ -558,7 +561,7 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
 
 def test_a_text_with_an_endless_loop_is_not_timed(monkeypatch):
     """Its simulation would run the loop again, which takes a browser a minute."""
-    monkeypatch.setattr(measured_answers, "simulate", lambda *_, **__: pytest.fail("simulated"))
+    monkeypatch.setattr(dynamic_answers, "simulate", lambda *_, **__: pytest.fail("simulated"))
     text = NAIVE.replace("add r0.z, r0.z, l0.x", "")
     job = {"edit": "1", "text": text, "name": "my.il", "like": "sgemm_naive", "n": 512}
     said = []
@@ -572,7 +575,7 @@ def test_random_edits_are_all_answered_and_none_raises():
     memory = JobMemory()
     for number, (name, text) in enumerate(random_edits(7, 24)):
         said = []
-        pure_answers.text_answer(text, name)
+        static_answers.text_answer(text, name)
         job = {"edit": str(number), "text": text, "name": "my.il", "n": 128, "like": name}
         job |= {"parts": ["code", "verdict", "clocks", "replay"]}
         answer_job(job, memory, said.append)
@@ -584,9 +587,9 @@ def test_random_edits_are_all_answered_and_none_raises():
 
 def test_a_text_is_judged_once_wherever_it_is_shown(monkeypatch, tmp_path):
     judged = []
-    verify = measured_answers.verify
+    verify = dynamic_answers.verify
     monkeypatch.setattr(
-        measured_answers, "verify", lambda mine: judged.append(mine.text) or verify(mine)
+        dynamic_answers, "verify", lambda mine: judged.append(mine.text) or verify(mine)
     )
     text = NAIVE + "; shown once\n"
     bench = ck.workbench(tmp_path / "my.il", text=text)
@@ -615,7 +618,7 @@ def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
 def test_what_is_typed_is_in_the_file_at_once(talk):
     talk.type("a-1", TEXT + "; mine\n")
     assert talk.path.read_text() == TEXT + "; mine\n"
-    assert {"type": "heard", "edit": "a-1", "saved": True, "problem": ""} in talk.said
+    assert {"type": "heard", "edit": "a-1", "problem": ""} in talk.said
 
 
 def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
@@ -636,7 +639,7 @@ def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
     assert "; from another editor" in bench.text
 
     talk = bench._conversation
-    talk.start = Silent
+    talk.supervisor.start = Silent
     bench.path.write_text(theirs + "; again\n")
     talk.hear({"type": "hello"})
     assert talk.text == theirs + "; again\n"
@@ -662,6 +665,33 @@ def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
     talk.path.write_text(NAIVE)
     talk.talk.look()
     assert talk.talk.text == NAIVE
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_two_texts_at_once_the_later_one_counts_and_the_other_is_kept(seed, talk):
+    """The law: whichever reaches the conversation first, and whether it looked in between."""
+    chance = random.Random(seed)
+    now = time.time() - 1000
+    texts, base = set(), talk.talk.edit
+    for number in range(12):
+        typed, written = now + chance.uniform(1, 5), now + chance.uniform(1, 5)
+        now += 10
+        mine, theirs = f"{TEXT}; mine {number}\n", f"{TEXT}; theirs {number}\n"
+        talk.path.write_text(theirs)
+        os.utime(talk.path, (written, written))
+        if chance.random() < 0.5:
+            talk.talk.look()
+        message = {"type": "text", "edit": f"a-{number}", "text": mine, "base": base}
+        talk.talk.hear(message | {"typed": 1000 * typed})
+        texts |= {theirs} if typed > written else {mine, theirs}
+        assert talk.path.read_text() == talk.talk.text == (mine if typed > written else theirs)
+        heard = [m["edit"] for m in talk.said if m["type"] == "heard"]
+        assert heard[-1] == f"a-{number}"
+        shown = [m for m in talk.said if m["type"] == "text" or m.get("part") == "text"]
+        assert shown[-1]["edit"] == talk.talk.edit
+        base = talk.talk.edit
+    kept = {edit.text for edit in talk.talk.edits} | {talk.path.read_text()}
+    assert texts <= kept
 
 
 # -- the history

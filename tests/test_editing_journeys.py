@@ -15,9 +15,9 @@ from answers import kernel_answers, planted
 import cypresskit as ck
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edits import Edits
+from cypresskit.editing.edit_history import Edits
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.steps import STEPS, book_kernel
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.compiled import kernel_stats
 
 NOTHING = {"like": None, "n": 64}
@@ -181,7 +181,7 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
 
 
 def test_a_hint_that_names_figures_of_the_book_has_those_of_its_code():
-    made = kernel_stats(book_kernel(STEPS["03"].good))
+    made = kernel_stats(reference_kernel(STEPS["03"].reference))
     bundles = f"{made.bundles_per_iteration} bundles"
     words = f"{bundles} and {made.gprs} registers, for {made.wavefronts} wave"
     assert words in STEPS["03"].hint

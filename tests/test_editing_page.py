@@ -15,9 +15,9 @@ import cypresskit as ck
 from cypresskit.draw.scripts import joined
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
-from cypresskit.editing.edits import Edits
+from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import STEPS, WITHIN, book_text
+from cypresskit.editing.steps import STEPS, WITHIN, starter_text
 from cypresskit.editing.views import VIEWS, view_page
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.compiled import kernel_stats as kernel_card
@@ -282,8 +282,9 @@ def test_end_goes_to_the_code_s_end_and_then_to_the_remark_s(begin, page):
 OPENED = """(step) => {
     end()
     host.replaceChildren()
+    const targets = {minimum: 0, reference: 0, published: 0}
     channel.step = {title: "", idea: "", views: [], hint: "", record: "Nakasato", within: 0.02,
-                    pars: {right: 0, good: 0, paper: 0}, kept: null, opens: [], ...step}
+                    targets, kept: null, opens: [], ...step}
     window.end = beginWorkbench(host, channel)
 }"""
 
@@ -335,11 +336,13 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
     page.evaluate(
         "html => document.querySelector('main').insertAdjacentHTML('beforeend', html)", check
     )
-    pars = {"right": 1, "good": own - 5, "paper": own + 0.4}
-    page.evaluate(OPENED, {"name": "02", "pars": pars})
+    targets = {"minimum": 1, "reference": own - 5, "published": own + 0.4}
+    page.evaluate(OPENED, {"name": "02", "targets": targets})
     page.wait_for_selector("#bench[data-stale='']")
     assert page.locator(".ckw-passed").is_hidden(), "nobody has typed"
-    slower = page.evaluate(OPENED.replace("(step)", "async (step)"), {"name": "02", "pars": pars})
+    slower = page.evaluate(
+        OPENED.replace("(step)", "async (step)"), {"name": "02", "targets": targets}
+    )
     assert slower is None
     page.wait_for_selector("#bench[data-stale='']")
     told = []
@@ -350,7 +353,7 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
         page.keyboard.type(letter)
         page.wait_for_selector("#bench[data-stale='']")
         speed = page.evaluate("() => stampOf(host.querySelector('.ckw-area').value)")
-        passes = fastest < pars["paper"] <= speed
+        passes = fastest < targets["published"] <= speed
         assert page.locator(".ckw-passed").is_visible() == passes, (fastest, speed)
         if passes:
             assert page.text_content(".ckw-passed") == f"{speed:,}: past Nakasato's {own:,}"
@@ -620,7 +623,7 @@ ENDED = """async (step) => {
 def test_a_workbench_that_ended_draws_its_view_no_more(begin, page):
     """When the theme changes: what the view took of the page went with the workbench."""
     begin()
-    step = {"title": "", "idea": "", "views": [], "name": "00", "pars": {}, "hint": ""}
+    step = {"title": "", "idea": "", "views": [], "name": "00", "targets": {}, "hint": ""}
     assert page.evaluate(ENDED, step)
 
 
@@ -638,13 +641,13 @@ LETTERS_ARE_BRIGHT = """(bright) => {
 }"""
 
 
-def test_the_climb_s_picture_follows_the_page_s_theme(begin, page, tmp_path):
+def test_the_climb_s_picture_follows_the_page_s_theme(begin, page):
     """What its link saves is for light pages, whatever the page is."""
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     begin()
-    history = Edits(tmp_path / "history.json")
-    history.keep("00", book_text("00"), 45.0)
-    climb = own_climb(history)
+    history = Edits()
+    history.add(Edit(0, starter_text("00"), right=True, gflops=45.0, n=STEPS["00"].n))
+    climb = own_climb({"00": history})
     page.evaluate("picture => new StepHead(host, host, () => {}).view({picture})", climb.to_html())
     for is_light, look in (("false", "dark"), ("true", "light")):
         page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
@@ -667,32 +670,36 @@ def test_what_steps_say_between_backticks_is_code(begin, page):
         assert codes == text.split("`")[1::2]
 
 
-def test_a_par_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
+def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
     """And of one that is nearly reached it says how nearly."""
     begin()
     rng = random.Random(1)
     looks = """([step, gflops, right]) => {
         const head = new StepHead(document.createElement("div"), document.createElement("div"))
         Object.assign(head, {step, gflops, right})
-        head.showPars()
-        return [...head.pars.querySelectorAll("span")].slice(0, 3).map((one) => one.textContent)
+        head.showTargets()
+        const spans = [...head.targetsLine.querySelectorAll("span")]
+        return spans.slice(0, 3).map((one) => one.textContent)
     }"""
     for _ in range(40):
-        pars = {name: rng.uniform(40, 2100) for name in ("right", "good", "paper")}
-        speed, right = rng.choice([*pars.values()]) * rng.uniform(0.96, 1.02), rng.random() < 0.8
-        step = {"pars": pars, "within": WITHIN, "kept": None, "name": "02", "hint": ""}
+        targets = {name: rng.uniform(40, 2100) for name in ("minimum", "reference", "published")}
+        speed, right = rng.choice([*targets.values()]) * rng.uniform(0.96, 1.02), rng.random() < 0.8
+        step = {"targets": targets, "within": WITHIN, "kept": None, "name": "02", "hint": ""}
         step["record"] = "Nakasato"
-        for par, said in zip(pars.values(), page.evaluate(looks, [step, speed, right])):
-            assert said.endswith(f" {par:,.0f}")
-            assert said.startswith("✓") == (right and round(speed) >= round(par)), (speed, par)
-            near = right and (1 - WITHIN) * par <= speed and round(speed) < round(par)
-            assert said.startswith(f"within {100 * WITHIN:g} % of ") == near, (speed, par)
+        for target, said in zip(targets.values(), page.evaluate(looks, [step, speed, right])):
+            assert said.endswith(f" {target:,.0f}")
+            assert said.startswith("✓") == (right and round(speed) >= round(target)), (
+                speed,
+                target,
+            )
+            near = right and (1 - WITHIN) * target <= speed and round(speed) < round(target)
+            assert said.startswith(f"within {100 * WITHIN:g} % of ") == near, (speed, target)
 
 
 def test_a_drawing_of_a_growing_block_says_what_the_kernel_of_that_block_has(begin, page):
     begin()
-    pars = {"right": 0, "good": 1e9, "paper": 0}
-    step = {"name": "02", "hint": "grow", "blocks": STEPS["02"].blocks, "pars": pars}
+    targets = {"minimum": 0, "reference": 1e9, "published": 0}
+    step = {"name": "02", "hint": "grow", "blocks": STEPS["02"].blocks, "targets": targets}
     page.evaluate(OPENED, step)
     page.wait_for_selector(".ckw-hint:not([hidden]) summary")
     page.click(".ckw-hint summary")
@@ -813,7 +820,7 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     page.keyboard.type("wrong")
     page.wait_for_selector(".ckw-term")
     page.locator(".ckw-matrices .ckw-wrong").click()
-    assert page.evaluate("() => channel.heard.at(-1).type") == "replay"
+    assert page.evaluate("() => channel.heard.at(-1).part") == "replay"
     page.hover(".ckw-term")
     assert page.locator(".ckw-slot.ckw-lit").count() == 2, "of all lines that touched the term"
     page.click(".ckw-term")
@@ -828,9 +835,9 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
 
 def test_a_step_goes_to_its_lines_and_lights_what_became_of_them(begin, page):
     begin()
-    page.wait_for_selector(".ckw-steps button")
-    assert page.text_content(".ckw-steps button") == "lines 3, 6"
-    page.click(".ckw-steps button")
+    page.wait_for_selector(".ckw-suggestions button")
+    assert page.text_content(".ckw-suggestions button") == "lines 3, 6"
+    page.click(".ckw-suggestions button")
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
     assert page.locator(".ckw-slot.ckw-lit").count() == 2
     assert page.evaluate(FOCUS) == "ckw-area"
@@ -876,7 +883,7 @@ def test_what_binds_and_what_would_help_is_said_first(begin, page):
     say = "answer => channel.say({type: 'answer', edit: channel.heard.at(-1).edit, ...answer})"
     page.evaluate(say, answer)
     assert page.text_content(".ckw-units").startswith("Limited by DRAM channel 3")
-    assert page.text_content(".ckw-steps").strip() == "Fewer bytes would."
+    assert page.text_content(".ckw-suggestions").strip() == "Fewer bytes would."
 
 
 # -- screens

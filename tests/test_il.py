@@ -633,3 +633,14 @@ def test_the_reference_matches_cost_and_meaning():
         "with r = 1 / b, each rounded" in reference.describe("mod")
         and "next generation" not in il_page.page()
     )
+
+
+@pytest.mark.parametrize("letter", "rol")
+@pytest.mark.parametrize("components", ["", ".x", ".yw"])
+def test_a_register_whose_number_comes_first_is_told_how_it_is_written(letter, components):
+    for index in (2, 10, 97):
+        for wrong in (f"{index}{letter}{components}", f"{index}{letter}{index}{components}"):
+            with pytest.raises(ck.ILError) as error:
+                ck.assemble(f"il_ps_2_0\nmov r1, {wrong}\nend\n")
+            assert f"`{letter}{index}{components}`" in str(error.value)
+            assert "dcl_literal" not in str(error.value)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 from cypresskit.isolated import process
 from cypresskit.teach import check as shell
 from cypresskit.teach import climb, formula
@@ -385,7 +385,7 @@ FAULTS = [RuntimeError("internal error 17"), ValueError("operands"), TypeError("
         (lds, "access_clocks", lds.check_place, lambda row: 4 * row + 2 * (row // 8)),
         (pipelines, "run_tasks", pipelines.check_buffer, lambda unit: "ab"[unit % 2]),
         (pipelines, "run_tasks", pipelines.check_pipeline, lambda s, u: sum(s) + (u - 1) * max(s)),
-        (climb, "judged_kernel", texture.check_numbering, book_text("05")),
+        (climb, "judged_kernel", texture.check_numbering, starter_text("05")),
     ],
     ids=lambda value: getattr(value, "__name__", "").removeprefix("cypresskit.teach."),
 )

@@ -9,7 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
-from cypresskit.editing.measured_answers import priced_answer
+from cypresskit.editing.dynamic_answers import priced_answer
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import costs as costs_module
 from cypresskit.timing.ablation import Ablation, ablate, ablation_targets

@@ -164,7 +164,7 @@ class Answerer {
   async answer({edit, text}) {
     const pause = () => new Promise((go) => setTimeout(go, this.wait(0, 60)))
     await pause()
-    this.say({type: "heard", edit, saved: true, problem: ""})
+    this.say({type: "heard", edit, problem: ""})
     for (const answer of answersTo(text)) {
       this.say({type: "working", edit, part: answer.part})
       await pause()

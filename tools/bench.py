@@ -34,7 +34,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
-from cypresskit.editing.pure_answers import text_answer
+from cypresskit.editing.static_answers import text_answer
 from cypresskit.kept_files import cache_folder
 from cypresskit.timing.costs import line_costs
 from tools import bench_page, book

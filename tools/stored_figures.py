@@ -114,7 +114,7 @@ def climb(launch: Timed) -> Figure:
 
 def climb_rows() -> list:
     """Of each launch of the climb and each good par, what names it, and its figure."""
-    pars = {Timed(step.good, step.n) for step in STEPS.values()}
+    pars = {Timed(step.reference, step.n) for step in STEPS.values()}
     launches = pars | {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
     return [[launch, climb(launch)] for launch in sorted(launches)]
 

@@ -1,6 +1,5 @@
-"""The workbench: edit a kernel, and see at once what it became, whether it is right, what it costs
-and why.
+"""The workbench: edit a kernel, and see at once whether it is correct, how fast it is, and why.
 
-``protocol`` says what the page and the answers say to each other; ``pure_answers`` is the half of
-the answers that is pure.
+``protocol`` lists the messages between its page and Python. ``static_answers`` need only the
+compiler; ``dynamic_answers`` run the kernel and simulate its time.
 """

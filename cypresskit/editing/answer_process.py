@@ -1,8 +1,7 @@
-"""The process that answers texts, beside the notebook's kernel: what takes time, and what might
-never end.
+"""A process beside the notebook's kernel that answers jobs: they take time, or might never end.
 
-It reads jobs and writes the parts of their answers as they come. ``AnswerProcess`` is the side of
-the notebook's kernel, which may end the process at any time.
+``main`` runs in that process. ``AnswerProcess`` is the notebook's side, which may end the process
+at any time.
 """
 
 import os
@@ -20,7 +19,7 @@ from cypresskit.subprocesses import begin, end, python, read, write
 
 
 class Jobs(OtherJobs):
-    """The jobs that arrive, of which only those of the newest text count."""
+    """The jobs that arrive. Only those of the newest text are answered."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.waiting: list[Message] = []
@@ -33,7 +32,7 @@ class Jobs(OtherJobs):
                 with self.arrived:
                     self.waiting.append(job)
                     self.arrived.notify()
-        os._exit(0)  # whoever asked is gone
+        os._exit(0)  # the notebook's kernel has ended
 
     def overtaken(self, edit: str) -> bool:
         with self.arrived:
@@ -44,12 +43,13 @@ class Jobs(OtherJobs):
             return self.arrived.wait_for(lambda: bool(self.waiting), seconds)
 
     def put_back(self, job: Message) -> None:
-        """Let a job that gave way wait for the others; ``next`` drops it if a newer text came."""
+        """Put a job that was interrupted after the others; drop it if a newer text has come."""
         with self.arrived:
-            self.waiting.insert(0, job)
+            if not self.waiting or self.waiting[-1]["edit"] == job["edit"]:
+                self.waiting.append(job)
 
     def next(self) -> Message:
-        """The next job of the newest text, waiting for one; those of older texts are dropped."""
+        """Wait for a job, drop those of older texts, and return the next one of the newest text."""
         with self.arrived:
             self.arrived.wait_for(lambda: self.waiting)
             newest = self.waiting[-1]["edit"]
@@ -58,7 +58,7 @@ class Jobs(OtherJobs):
 
 
 def main() -> None:
-    """Answer jobs from the socket whose number is the last argument, until it ends."""
+    """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
     say = partial(write, channel.makefile("wb"))
     jobs = Jobs(channel.makefile("rb"))
@@ -71,10 +71,14 @@ def main() -> None:
 
 
 class AnswerProcess:
-    """A process that answers, from outside.
+    """A process that answers jobs.
 
-    ``hear`` is called with each message, in a thread of its own; ``ended``, when the process ends
-    although nobody ended it.
+    Parameters
+    ----------
+    hear
+        Called with each message, in another thread.
+    ended
+        Called when the process ends before ``stop``.
     """
 
     def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
@@ -88,7 +92,7 @@ class AnswerProcess:
     def _listen(self) -> None:
         with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
             while message := read(stream):
-                with suppress(Exception):  # what one answer meets doesn't end all others
+                with suppress(Exception):  # one answer's error doesn't end the others
                     self.hear(message)
         self.process.wait()
         self.channel.close()
@@ -97,13 +101,13 @@ class AnswerProcess:
             self.ended()
 
     def _write(self) -> None:
-        """Send the jobs, in a thread of its own: a process that is busy may not read for long."""
+        """Send the jobs, in another thread: a busy process may not read for a long time."""
         with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
             while (job := self.jobs.get()) is not None:
                 write(stream, job)
 
     def ask(self, job: Message) -> None:
-        """Send a job, without waiting; a process that is gone says so by ``ended``."""
+        """Send a job, without waiting."""
         self.jobs.put(job)
 
     def stop(self) -> None:

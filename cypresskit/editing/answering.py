@@ -1,9 +1,9 @@
 """Answers to a kernel's text, part by part.
 
-``answer_job`` passes the parts on as they come. A job that a newer text has overtaken is dropped
-between two parts. Costs come last, after a pause, and give way to any other job. Nothing here
-starts a thread or a process: ``AnswerHere`` answers in the calling process, ``AnswerProcess``
-(``answer_process``) in one of its own, which may be ended at any time.
+``answer_job`` sends the parts one by one. It stops as soon as a newer text waits. Costs come last,
+after a pause, and are interrupted by any other job. Nothing here starts a thread or a process:
+``AnswerHere`` answers in the calling process, ``AnswerProcess`` (``answer_process``) in a process
+of its own, which may be ended at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.compiler import forget_code
-from cypresskit.editing import measured_answers, pure_answers
-from cypresskit.editing.pure_answers import Answer, Signature
+from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.small_product import SmallProduct, small_product
+from cypresskit.editing.static_answers import Answer, Signature
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError, Program, assemble
@@ -25,29 +25,30 @@ from cypresskit.timing.costs import Interrupted
 from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
-FORGET = 20  # jobs after which what is kept of programs is forgotten
-PAUSE = 1.0  # seconds without another job before lines are priced
+FORGET = 20  # jobs after which caches are cleared
+PAUSE = 1.0  # seconds without another job before costs are computed
 
 
 class OtherJobs:
-    """The jobs that wait beside the one that is being answered: here, none."""
+    """The jobs that wait while one is answered: here, none."""
 
     def overtaken(self, edit: str) -> bool:
         """Return whether a job of another text than ``edit`` waits."""
         return False
 
     def comes(self, seconds: float = 0.0) -> bool:
-        """Return whether a job waits, or arrives within so many seconds."""
+        """Return whether a job waits, or arrives within ``seconds``."""
         return False
 
 
 class Case:
-    """A job, and what is known about its text so far: each method makes a part of the answer from
-    those before it, or None if there is nothing to be said.
+    """A job, and what is known about its text so far.
+
+    Each method makes a part of the answer from those before it. None ends the answer.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
-    None; ``n``, at which it is timed; a ``step`` of the climb, or None; and the ``parts`` that are
-    wanted. ``memory`` is kept from job to job. ``others`` interrupt the pricing of lines.
+    None; ``n``, at which it is timed; a ``step`` of the climb, or None; the ``parts`` to make; and
+    for some parts, an ``element`` of C or a ``view``.
     """
 
     def __init__(self, job: Message, memory: "JobMemory", others: OtherJobs) -> None:
@@ -58,14 +59,14 @@ class Case:
         self.unpriced = False
 
     def text(self) -> Answer:
-        """Of a long text: a short one is answered by whoever asks."""
-        return pure_answers.text_answer(self.job["text"], self.job["name"])[0]
+        """The conversation makes this part itself, except for a long text."""
+        return static_answers.text_answer(self.job["text"], self.job["name"])[0]
 
     def code(self) -> Answer | None:
         self.program = assembled(self.job["text"], self.job["name"])
         if self.program is None:
             return None
-        answer, code, signatures = pure_answers.code_answer(self.program, self.memory.signatures)
+        answer, code, signatures = static_answers.code_answer(self.program, self.memory.signatures)
         if code is None:
             self.program = None
         else:
@@ -81,7 +82,7 @@ class Case:
             return unknown_launch(error, self.job.get("like"))
         assert self.seen is not None
         small = self.small
-        return measured_answers.verdict_answer(self.seen) | (
+        return dynamic_answers.verdict_answer(self.seen) | (
             {"small": small.answer()} if small else {}
         )
 
@@ -90,11 +91,11 @@ class Case:
         return None if self.mine is None else small_product(self.mine)
 
     def _judge(self) -> Kernel:
-        """The kernel that the text is. Raises what ``ck.load_kernel`` does."""
+        """Return the kernel. Raises what ``ck.load_kernel`` does."""
         if self.mine is None:
             job = self.job
             step = STEPS.get(job.get("step") or "")
-            self.mine, self.seen = measured_answers.judged_kernel(
+            self.mine, self.seen = dynamic_answers.judged_kernel(
                 job["text"],
                 job["name"],
                 job.get("like"),
@@ -110,14 +111,14 @@ class Case:
             return None
         endless = [found for found in self.seen.findings if found.kind == "endless loop"]
         if endless:  # to find it again takes a simulation long
-            answer = measured_answers.untimed(ValueError(endless[0].message))
+            answer = dynamic_answers.untimed(ValueError(endless[0].message))
         else:
-            answer = measured_answers.clocks_answer(self.mine, self.job["n"])
+            answer = dynamic_answers.clocks_answer(self.mine, self.job["n"])
         self.unpriced = "problem" in answer or not self.seen.right
         return answer
 
     def replay_place(self) -> Sequence[int] | None:
-        """The element of which the terms are asked, or the first wrong one, or None."""
+        """The element in the job, or the first incorrect one, or None."""
         if self.job.get("element"):
             return self.job["element"]
         if self.seen is None or not self.seen.wrong:
@@ -126,33 +127,33 @@ class Case:
         return small.wrong if small and small.wrong else self.seen.wrong[:2]
 
     def replay(self) -> Answer | None:
-        """Of the element that is asked for, or of the first wrong one."""
+        """The terms of the element in the job, or of the first incorrect one."""
         place = self.replay_place()
         if place is None:
             return None
         self._judge()
         assert self.seen is not None
-        return measured_answers.replay_answer(self.seen, self.small, *place)
+        return dynamic_answers.replay_answer(self.seen, self.small, *place)
 
     def view(self) -> Answer:
-        """A view of the kernel, as a page that plays."""
+        """A view of the kernel, as a page that plays; or a problem."""
         view = str(self.job.get("view"))
         try:
             return {"view": view, "page": view_page(self._judge(), view)}
-        except Exception as error:  # whatever a view finds that it can't show
+        except Exception as error:  # whatever a view can't show
             last = (str(error).splitlines() or [type(error).__name__])[-1].strip()
             return {"view": view, "problem": f"It can't be played: {last}"}
 
     def prices(self) -> Answer | None:
-        """Of a correct kernel: what another one costs tells nothing."""
+        """Costs are computed for a correct kernel only."""
         mine = self._judge()
         if self.unpriced or not (self.seen and self.seen.right):
             return None
-        return measured_answers.prices_answer(mine, self.job["n"], self.others.comes)
+        return dynamic_answers.prices_answer(mine, self.job["n"], self.others.comes)
 
 
 def assembled(text: str, name: str) -> Program | None:
-    """The program, or None if the text has faults."""
+    """Return the program, or None if the text has faults."""
     try:
         return assemble(text, name)
     except ILError:
@@ -161,17 +162,15 @@ def assembled(text: str, name: str) -> Program | None:
 
 @dataclass
 class JobMemory:
-    """What is kept from job to job: the ``signatures`` of the last code, the last kernel that was
-    ``right``, and how many ``jobs`` there were.
-    """
+    """What is remembered between jobs."""
 
-    signatures: list[Signature] = field(default_factory=list)
-    right: Kernel | None = None
-    jobs: int = 0
+    signatures: list[Signature] = field(default_factory=list)  # of the last code
+    right: Kernel | None = None  # the last correct kernel
+    jobs: int = 0  # how many there were
 
     def count_job(self) -> None:
-        """A job is done. From time to time, what the package keeps of programs is forgotten: an
-        edited text hardly ever comes back, and a long day has thousands.
+        """Count a finished job, and now and then clear the package's caches: an edited text hardly
+        ever comes back.
         """
         self.jobs += 1
         if self.jobs % FORGET == 0:
@@ -181,9 +180,7 @@ class JobMemory:
 
 
 def unknown_launch(error: Exception, like: str | None = None) -> Answer:
-    """The part "verdict" of a text of which nobody knows how to launch it; ``like`` has been
-    tried.
-    """
+    """Return the part "verdict" of a text for which no launch is known; ``like`` was tried."""
     message = str(error).splitlines()[-1].strip().replace("ck.load_kernel(", "ck.workbench(")
     message = message.partition(", with block=")[0]
     message = message[:1].upper() + message[1:]
@@ -205,9 +202,9 @@ def answer_job(
     say: Callable[[Message], None],
     others: OtherJobs | None = None,
 ) -> list[str]:
-    """Say each part of a job's answer, then that it is done, unless a newer text overtakes it.
+    """Send each part of a job's answer, then "done", unless a newer text waits.
 
-    Returns the parts that gave way to other jobs and are still to be made.
+    Returns the parts that other jobs have interrupted, and that are still to be made.
     """
     others = others or OtherJobs()
     edit = job["edit"]
@@ -236,7 +233,7 @@ def answer_job(
             say({"type": "answer", "edit": edit, "part": part, **answer})
     except Interrupted:
         return ["prices"]
-    except Exception as error:  # a fault of the package: the page says so, and goes on
+    except Exception as error:  # a fault of the package
         say({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
     say({"type": "done", "edit": edit, "parts": job["parts"]})
     memory.count_job()
@@ -244,15 +241,15 @@ def answer_job(
 
 
 def fault_in_words(error: Exception) -> str:
-    """Why a text has no answer: a fault of the package."""
-    return f"This can't be answered, a fault of the package: {type(error).__name__}: {error}"
+    """Return the message for a fault of the package."""
+    return f"This kernel can't be answered: a bug in cypresskit. {type(error).__name__}: {error}"
 
 
 class AnswerHere:
     """Answers each job at once, in the calling process, without threads or child processes.
 
     ``hear`` is called with each message before ``ask`` returns. A text that never ends is not
-    given up: hosts with processes take ``AnswerProcess``.
+    given up.
     """
 
     def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
@@ -264,4 +261,4 @@ class AnswerHere:
         answer_job(job, self.memory, self.hear)
 
     def stop(self) -> None:
-        """Nothing runs beside the caller."""
+        """Do nothing: no process was started."""

@@ -1,6 +1,7 @@
-// The bundles of a kernel: a row for each bundle, fetch and store, a cell for each slot, in the
-// colours of their lines.
+// The bundles of a kernel: a row for each bundle, fetch and store, and a cell for each slot, in the
+// color of its line.
 import {make} from "../draw/shell.js"
+import {arrowTo, keepKey} from "./arrows.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [
@@ -14,7 +15,7 @@ const SHORT = [
 const MOST_ROWS = 400 // that are drawn
 const NAMES = {fetch: "fetch", store: "store", flow: ""}
 
-/** An operation's name in about six letters. */
+/** Shorten an operation's name to about six characters. */
 function short(name) {
   if (name.startsWith("PRED_SET")) return "PRED"
   const made = SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
@@ -33,7 +34,7 @@ export class BundleTable {
     const head = make(parent, "div", {class: "ckw-panelhead"})
     this.title = make(head, "h3", {}, "Bundles")
     this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "all")
-    this.more.title = "The whole kernel, not its main loop alone"
+    this.more.title = "Show the whole kernel, not only its main loop"
     this.more.addEventListener("click", () => {
       this.whole = !this.whole
       this.more.setAttribute("aria-pressed", String(this.whole))
@@ -54,9 +55,9 @@ export class BundleTable {
     })
   }
 
-  /** The colours of lines: those of the main loop, in their order.
+  /** The number of a color for each line of the main loop.
    * @returns {Map<number, number>} */
-  get colours() {
+  get colors() {
     const rows = this.rows ?? []
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
     const all = lines.length ? lines : rows.flatMap(({parts}) => parts.map((part) => part[2]))
@@ -82,7 +83,7 @@ export class BundleTable {
     this.box.replaceChildren()
     this.cells = []
     this.at = undefined
-    const colours = this.colours
+    const colors = this.colors
     let number = 0
     let clause = -1
     for (const row of shown.slice(0, MOST_ROWS)) {
@@ -97,9 +98,9 @@ export class BundleTable {
       if (row.kind === "alu") {
         const slots = new Map(row.parts.map((part) => [part[0], part]))
         SLOTS.forEach((_, slot) => {
-          cells.push(this.cell(line, slots.get(slot), colours))
+          cells.push(this.cell(line, slots.get(slot), colors))
         })
-      } else if (row.parts.length) cells.push(this.cell(line, row.parts[0], colours))
+      } else if (row.parts.length) cells.push(this.cell(line, row.parts[0], colors))
       else make(line, "span", {class: "ckw-jump"}, row.text)
       if (cells.length) this.cells.push(cells)
     }
@@ -110,7 +111,7 @@ export class BundleTable {
     this.light(this.lit ?? new Set())
   }
 
-  cell(parent, part, colours) {
+  cell(parent, part, colors) {
     const cell = make(parent, "span", {role: "gridcell", class: "ckw-slot"})
     if (!part) {
       cell.classList.add("ckw-empty")
@@ -118,8 +119,8 @@ export class BundleTable {
       return {cell, line: 0}
     }
     const [slot, name, line, text] = part
-    const colour = colours.get(line)
-    if (colour !== undefined) cell.style.setProperty("--line", `var(--ckw-${colour % 8})`)
+    const color = colors.get(line)
+    if (color !== undefined) cell.style.setProperty("--line", `var(--ckw-${color % 8})`)
     cell.textContent = short(name)
     const place = parent.classList.contains("ckw-alu") ? `${SLOTS[slot]}: ` : ""
     cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
@@ -129,8 +130,7 @@ export class BundleTable {
       this.choose(row, parent.classList.contains("ckw-alu") ? slot : 0)
       this.owner.goTo(line)
     }
-    // At the press, before the list is drawn anew or takes the focus. A click without one is made by
-    // what reads the page aloud.
+    // On mousedown, before the list is redrawn or gets the focus. Screen readers send a click alone.
     cell.addEventListener("mousedown", (event) => {
       if (event.button) return
       event.preventDefault()
@@ -142,7 +142,7 @@ export class BundleTable {
     return {cell, line}
   }
 
-  /** Light up the slots of lines, and scroll to the first. */
+  /** Highlight the slots of lines, and scroll to the first. */
   light(lines, scroll = false) {
     this.lit = lines
     let first
@@ -160,37 +160,22 @@ export class BundleTable {
 
   choose(row, slot) {
     for (const {cell} of this.cells.flat()) cell.removeAttribute("id")
-    const line = this.cells[Math.max(0, Math.min(row, this.cells.length - 1))]
-    const place = Math.max(0, Math.min(slot, line.length - 1))
-    this.at = [this.cells.indexOf(line), place]
-    const {cell, line: number} = line[place]
+    this.at = [row, slot]
+    const {cell, line} = this.cells[row][slot]
     cell.id = this.id
     this.box.setAttribute("aria-activedescendant", this.id)
     cell.scrollIntoView({block: "nearest", inline: "nearest"})
-    if (number) this.owner.picked(new Set([number]))
-    return number
+    if (line) this.owner.picked(new Set([line]))
   }
 
   press(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || !this.cells.length) return
     const [row, slot] = this.at ?? [0, 0]
-    const steps = {
-      ArrowDown: [1, 0],
-      ArrowUp: [-1, 0],
-      ArrowRight: [0, 1],
-      ArrowLeft: [0, -1],
-      PageDown: [10, 0],
-      PageUp: [-10, 0],
-      Home: [-row, -slot],
-      End: [this.cells.length, 0],
+    const place = arrowTo(event, this.cells, [row, slot])
+    const line = this.cells[row]?.[slot].line
+    if (place) this.choose(...place)
+    else if (event.key === "Enter" && line) {
+      this.owner.goTo(line)
+      keepKey(event)
     }
-    const step = steps[event.key]
-    if (step) this.choose(row + step[0], slot + step[1])
-    else if (event.key === "Enter") {
-      const {line} = this.cells[row][slot]
-      if (line) this.owner.goTo(line)
-    } else return
-    event.preventDefault()
-    event.stopPropagation()
   }
 }

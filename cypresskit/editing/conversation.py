@@ -1,100 +1,50 @@
-"""The conversation between pages and answers: which text counts, who works on it, what is kept.
+"""The conversation between the pages of a workbench, its file, and what answers its texts.
 
-Each text has a name, ``edit``, that its page chose. The newest counts: answers to older ones are
-dropped here, and again by the page. What takes time is done by another process
-(``answer_process``), so that the notebook's kernel stays free, and stays at all, whatever a text
-does.
-
-Nothing waits for ever. A process that is still busy with an older text is ended, one that ends by
-itself is begun anew and asked again, and a text that takes too long is given up: whatever happens,
-the last text is answered as far as it can be, and then ``done`` is said.
+The newest text counts: it is in the file, and only its answers reach the pages. A process of its
+own answers it (``supervisor``), so the notebook's kernel stays free, whatever a text does.
+``protocol`` lists the messages.
 """
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from enum import Enum
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import Message, fault_in_words
-from cypresskit.editing.edits import UNWRITTEN, Edit, Edits, at_step
-from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits
+from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
-from cypresskit.editing.pure_answers import text_answer, words
-from cypresskit.editing.steps import STEPS, WITHIN, StepText
+from cypresskit.editing.static_answers import text_answer, words
+from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
+from cypresskit.editing.steps import STEPS, WITHIN
+from cypresskit.editing.supervisor import Later, Start, Supervisor, Timer
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
 ASKED = ("code", "verdict", "clocks", "replay", "prices")  # "text" is answered here
-HANDOVER = 5.0  # seconds after which a process that is busy with an older text is ended
-LONGEST = 60.0  # seconds after which a text is given up
-FIRST = 240.0  # the same where a process has just begun: it may have to compile the engine
-LONGEST_PRICES = 180.0  # seconds after which prices are given up
-MOST_PROCESSES = 2  # that are given a text: they end over it, or never begin with it
-MOST_EARLY_ENDS = 2  # in a row; then no process is begun before there is a text for it
-LONG_TEXT = 50_000  # letters: whether a longer text has faults isn't asked here, but of the process
-PAGES = 4  # that hear: of a cell that is run again and again, the older ones are gone
-CLIMB = "climb"  # a view that is a picture of all steps
-LOOK = 0.4  # seconds between two looks at the file
+LONG_TEXT = 50_000  # characters: of a longer text, "text" is also left to the process
+MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
+CLIMB = "climb"  # the view that shows all steps
+LOOK_SECONDS = 0.4  # between two looks at the file
 
-#: What a pixel kernel's launch puts into its one input.
+#: What the launch of a pixel kernel passes in its only input.
 PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
-BROUGHT = "brought back from this notebook"  # a step's text that was kept in another folder
-OVER = "The process that checks kernels ended at this one, and was restarted. Edit it to try again."
-SLOW = "Checking this kernel of {lines:,} lines timed out. Edit it to try again."
-SLOW_PRICES = "Finding the costs of this kernel timed out. Edit it to try again."
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
     " its cell again."
 )
 
-
-class State(Enum):
-    """How far the answers to the text that counts have come."""
-
-    UNASKED = "no page has asked for them"
-    SENT = "the process that answers was given the text"
-    ANSWERING = "it works on the text"
-    RESTED = "nothing more comes"
-
-
-#: What may follow. Another text leads back to UNASKED from anywhere.
-FOLLOWS = {
-    State.UNASKED: {State.SENT, State.RESTED},
-    State.SENT: {State.SENT, State.ANSWERING, State.RESTED},
-    State.ANSWERING: {State.SENT, State.ANSWERING, State.RESTED},
-    State.RESTED: set(),
-}
-OWED = (State.SENT, State.ANSWERING)  # the process owes parts of the text
-
-
-class Answerer(Protocol):
-    """What answers jobs: ``AnswerProcess``, or what a test has in its place."""
-
-    def ask(self, job: Message) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-class Timer(Protocol):
-    """What will be done later, unless it is cancelled."""
-
-    def cancel(self) -> None: ...
-
-
-Start = Callable[[Callable[[Message], None], Callable[[], None]], Answerer]
 Send = Callable[[Message], None]
-Act = Callable[[], None]
-Later = Callable[[float, Act], Timer]
 
 
-def later(seconds: float, act: Callable[[], None]) -> Timer:
-    """Do something after some seconds, in a thread of its own."""
+def run_later(seconds: float, act: Callable[[], None]) -> Timer:
+    """Call a function after some seconds, in another thread."""
     timer = threading.Timer(seconds, act)
     timer.daemon = True
     timer.start()
@@ -102,13 +52,18 @@ def later(seconds: float, act: Callable[[], None]) -> Timer:
 
 
 class Conversation:
-    """Says to pages what they have to know, and hears what they say.
+    """The conversation about one file.
 
-    file : the kernel's text. Several conversations may be about one file.
-    edits : its history.
-    settings : ``like``, ``n`` and ``step`` of every job.
-    start : begins a process that answers, given who hears it, and who hears of its end.
-    later : does something after some seconds.
+    Parameters
+    ----------
+    file
+        The kernel's file. Other conversations about it follow it as any editor does.
+    edits
+        Its history.
+    settings
+        ``like``, ``n`` and ``step`` of every job.
+    start, later
+        As of ``Supervisor``.
     """
 
     def __init__(
@@ -117,74 +72,61 @@ class Conversation:
         edits: Edits,
         settings: dict[str, Any],
         start: Start = AnswerProcess,
-        later: Later = later,
+        later: Later = run_later,
     ) -> None:
         self.file, self.edits, self.settings = file, edits, settings
-        self.start, self.later = start, later
         self.name = file.path.name
         self.step = STEPS[settings["step"]] if settings.get("step") else None
-        self.lock = file.lock
+        self.lock = threading.RLock()
+        self.supervisor = Supervisor(self._take_answer, self._give_up, self.lock, start, later)
         self.pages: list[Send] = []
-        self.noted: list[Callable[[], None]] = []  # called when a text is judged and timed
+        self.noted: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.text
         self.edit = "file-0"
-        self.place = ""  # ``elsewhere``, as pages were told last
-        self.files = 0
-        self.state = State.UNASKED
-        self.timer: Timer | None = None  # of what is due in this state
-        self.turn = 0  # of timers: those of older ones come too late
-        self.parts: tuple[str, ...] = ASKED
+        self.note = ""  # where the text comes from, unless it was typed
+        self.is_asked = False  # a page needs the answers to this text
         self.answers: dict[str, Message] = {}
-        self.note = ""
+        self.loaded = 0  # texts that did not come from a page
         self.history_fails = False
-        self.quick: Answerer | None = None
-        self.number = 0  # of processes that were begun
-        self.early_ends = 0  # of processes that ended before they were ready, in a row
-        self.settled = False  # whether the quick process has answered a text
-        self.tries = 0  # how many processes were given the current text
-        self.more: Timer | None = None  # until a part that a reader asked for besides is given up
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
-        with self.lock:
-            file.readers.append(self)
 
     # -- pages
 
     def connect(self, send: Send) -> None:
-        """Say everything to ``send``, too, from now on."""
+        """Send all messages to this page, too."""
         with self.lock:
             others = [page for page in self.pages if page != send]
-            self.pages = [*others, send][-PAGES:]
+            self.pages = [*others, send][-MAX_PAGES:]
             if self.watching is None and not self.closed.is_set():
                 self.watching = threading.Thread(target=self._watch, daemon=True)
                 self.watching.start()
 
+    def prepare(self) -> None:
+        """Start the process that answers before it is needed."""
+        if not self.closed.is_set():
+            self.supervisor.prepare()
+
     def close(self) -> None:
-        """End the conversation, and its processes."""
+        """End the conversation, and its process."""
         self.closed.set()
         with self.lock:
-            if self in self.file.readers:
-                self.file.readers.remove(self)
             self.pages.clear()
-            self._cancel_more()
-            self._set_timer()
-            self._end_process()
+            self.supervisor.stop()
 
     def say(self, message: Message) -> None:
-        """Say something to all pages. One that can't hear any more is forgotten."""
+        """Send a message to all pages. A page that fails is removed."""
         for send in tuple(self.pages):
             self._say_to(send, message)
 
     def _say_to(self, send: Send, message: Message) -> None:
         try:
             send(message)
-        except Exception:  # whatever a page that is gone raises
+        except Exception:  # whatever a closed page raises
             self.pages = [page for page in self.pages if page != send]
 
     def hear(self, message: Message, page: Send | None = None) -> None:
-        """Hear what a page says; unknown messages are ignored. ``page`` hears from now on, if it
-        didn't.
-        """
+        """Take a message of a page; unknown ones are ignored. ``page`` is connected, if needed."""
         kind = message.get("type") if isinstance(message, dict) else None
         with self.lock:
             if page is not None and page not in self.pages:
@@ -193,21 +135,20 @@ class Conversation:
                 "hello": partial(self._hello, page),
                 "text": self._take_text,
                 "shown": partial(self._shown, page),
-                "book": self._book,
+                "ask": self._ask_more,
+                "reference": self._load_reference,
                 "recall": self._recall,
-                "replay": self._replay,
-                "play": self._play,
             }
             if str(kind) not in answers:
                 return
             try:
                 answers[str(kind)](message)
             except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
-                self.say({"type": "trouble", "message": "The page said something unknown."})
+                self.say({"type": "trouble", "message": "The page sent an unknown message."})
 
     def _hello(self, page: Send | None, message: Message) -> None:
-        """A page is there: it is told all that it needs to begin. ``unsent``, a text that a page
-        had when nobody heard it any more, counts if the file is as it was; else the history has it.
+        """Send a page all that it needs to begin. A text that it couldn't send before counts if the
+        file hasn't changed since; otherwise it goes into the history.
         """
         self.look()
         all_unsent = message.get("unsent")
@@ -228,7 +169,6 @@ class Conversation:
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),
-            "elsewhere": self.elsewhere,
         }
         if page is None:
             self.say(state)
@@ -239,35 +179,48 @@ class Conversation:
         """What a page shows of the step, or None."""
         if self.step is None:
             return None
-        kept = self.edits.kept(self.step.name)
-        return {
+        state = {
             "name": self.step.name,
             "title": self.step.title,
             "idea": self.step.idea,
-            "pars": asdict(self.step.pars),
+            "targets": asdict(self.step.targets),
             "within": WITHIN,
             "record": self.step.record,
             "hint": self.step.hint,
             "opens": self.step.opens,
             "guess": self.step.guess,
             "blocks": self.step.blocks,
-            "elsewhere": self._best_elsewhere(),
+            "begun": self._begun_with(),
             "views": [[view, VIEWS[view]] for view in self.step.views],
+        }
+        return state | self._saved_state()
+
+    def _saved_state(self) -> Message:
+        """What the step saves: ``kept``, as an entry of the history or None; and ``brought``, from
+        where, if not from this folder.
+        """
+        kept = None if self.step is None else saved_edit(self.edits, self.step)
+        return {
             "kept": None if kept is None else kept.shown(),
             "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
         }
 
-    def _best_elsewhere(self) -> str:
-        """Where the reader's fastest kernel is, if the step began with another one; or ""."""
+    def _begun_with(self) -> str:
+        """A sentence on the reader's kernel that the step began with; if it began with another
+        kernel, on where the reader's fastest one is; or "".
+        """
         assert self.step is not None
-        others = [edit for edit in self.edits if edit.kept and edit.step != self.step.name]
-        if self.step.previous or not others:
+        first = next(iter(self.edits), None)
+        if first is not None and first.note.startswith(BEGUN):
+            return f"Begun with {first.note}."
+        found = None if self.step.previous else fastest_step(self.file.path.parent)
+        if found is None or found[0] == self.step:
             return ""
-        best = max(others, key=lambda edit: edit.gflops)
-        return f"Your {best.gflops:,.0f} Gflop/s of step {best.step} are in the history."
+        step, edit = found
+        return f"Your {edit.gflops:,.0f} Gflop/s from step {step.name} are in {step.file}."
 
     def _words(self) -> Message:
-        """What words mean: of a product's launch, also what its constants hold."""
+        """The meanings of the language's words, and what a product's launch passes."""
         known = words()
         constants = [
             [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)
@@ -275,148 +228,84 @@ class Conversation:
         beside = [[rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)]
         return known | {"others": constants + known["others"], "beside": [PLACE, *beside]}
 
-    def _history(self) -> list[Message]:
-        return [edit.shown() for edit in self.edits]
-
     # -- texts
 
     def _take_text(self, message: Message) -> None:
-        """A page has a new text: it goes into the file, and to the answer process."""
+        """Take a text that was typed."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
+        base, typed = message.get("base"), float(message.get("typed", math.inf))
         if self.closed.is_set():
-            self.say(self._heard_message(edit))
+            self._acknowledge(edit)
+        elif self._has_later_text(base, typed / 1000):
+            self._keep_unknown(text, "before the file was changed outside")
+            self._acknowledge(edit)
+            self.say({"type": "text", "text": self.text, "edit": self.edit})
         else:
-            self.begin(edit, text, message.get("base"))
+            self.begin(edit, text, base)
+
+    def _has_later_text(self, base: str | None, typed: float) -> bool:
+        """Return whether another editor wrote the file after ``typed``, in seconds since 1970, and
+        the page didn't show that yet.
+        """
+        if self.file.written() <= typed:
+            return False
+        self.look()
+        return self.edit.startswith("file-") and base != self.edit
 
     def begin(self, edit: str, text: str, base: str | None = None) -> None:
-        """``text`` is what counts from now on, for each conversation about the file; here it is
-        answered, and by another one if a page of its own says that it shows it. Closed pages get
-        no messages: a conversation that none asks is silent.
+        """Make a text the newest one, and answer it.
 
-        ``base`` is the text that was edited. If that isn't the last one, whoever typed hadn't seen
-        what stands here: it is kept.
+        ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
+        last text: it goes into the history.
         """
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
                 self._keep_unknown(self.text, self.note or "changed at the same time")
-            self._put(edit, text)
+            self._write(text)
+            self._take(edit, text)
             self._answer_text()
 
     def put(self, text: str, note: str) -> None:
-        """Put a text into the file that no page has: of the history, or of the book. Pages show it,
-        and ask for its answers.
+        """Make a text the newest one that doesn't come from a page. ``note`` says where it comes
+        from.
         """
         with self.lock:
-            if self.closed.is_set() or (text == self.text and not self.elsewhere):
+            if self.closed.is_set() or text == self.text:
                 return
             self._keep_unknown(self.text, "before another text came")
-            self.files += 1
-            self._put(f"put-{self.files}-{id(self)}", text)
-            self.note = note
+            self._write(text)
+            self._load("put", text, note)
 
-    def _put(self, edit: str, text: str) -> None:
-        """Put a text into the file, and tell the others. The history says first at which step."""
-        if self.elsewhere:
-            self._keep_unknown(self.file.text, "before the file went on at another step")
-        self.lead(text)
-        self._write(text)
-        self._take(edit, text)
-        for other in tuple(self.file.readers):
-            if other is not self:
-                other._follow(edit, text)
+    def _load(self, source: str, text: str, note: str) -> None:
+        self.loaded += 1
+        self._take(f"{source}-{self.loaded}", text)
+        self.note = note
 
-    def lead(self, text: str) -> None:
-        """The file, which holds this text, is at this workbench's step from now on. Workbenches of
-        other steps, in this notebook or another, keep what stands on them.
-        """
-        if self.step is not None and self.edits.step != self.step.name:
-            self.add(Edit(0, text, note=at_step(self.step.name), step=self.step.name))
-        for reader in self.file.readers:
-            reader._say_place()
-
-    @property
-    def elsewhere(self) -> str:
-        """The step at which the file is worked on, if it isn't this workbench's; or ""."""
-        at = self.edits.step if self.step is not None else ""
-        return "" if self.step is not None and at == self.step.name else at
-
-    def _say_place(self) -> None:
-        """Say where the file is worked on, if that has changed. What stood here is kept."""
-        if (place := self.elsewhere) == self.place:
-            return
-        self.place = place
-        if place:
-            self._keep_unknown(self.text, f"before the file went on at {place}")
-        self.say({"type": "place", "elsewhere": place})
-
-    def _follow(self, edit: str, text: str) -> None:
-        """The file has another text: it is shown, unless it is another step's."""
-        self._say_place()
-        if text != self.text and not self.place:
-            self._take(edit, text)
+    def _take(self, edit: str, text: str) -> None:
+        self.say({"type": "text", "text": text, "edit": edit})
+        self.note = ""
+        self.edit, self.text = edit, text
+        self.answers = {}
+        self.is_asked = False
+        self.supervisor.drop()
 
     def _keep_unknown(self, text: str, note: str) -> None:
-        """A text makes room for another: the history has it."""
+        """Keep a text that is replaced in the history, unless it is there."""
         if text.strip() and self.edits.known(text) is None:
             self._keep(text, note)
 
-    def _shown(self, page: Send | None, message: Message) -> None:
-        """A page shows the text that is here, and wants its answers."""
-        if message["edit"] != self.edit or self.closed.is_set():
-            return
-        if self.state is State.UNASKED:
-            self._answer_text()
-        elif page is not None:
-            for answer in tuple(self.answers.values()):
-                self._say_to(page, answer)
-            if self.state is State.RESTED:
-                self._say_to(page, {"type": "done", "edit": self.edit})
-
-    def _book(self, message: Message) -> None:
-        """The reader wants the book's text of the step."""
+    def _load_reference(self, message: Message) -> None:
         if self.step is not None:
-            self.put(self.step.book, f"the book's {self.step.name}")
+            self.put(self.step.starter, f"reference kernel of step {self.step.name}")
 
-    def _say_step(self) -> None:
-        """The step has become another: something was kept."""
-        for reader in self.file.readers:
-            if reader.step is not None:
-                reader.say({"type": "step", **(reader._step_state() or {})})
+    def _recall(self, message: Message) -> None:
+        edit = self.edits.find(int(message["entry"]))
+        if edit is not None:
+            self.put(edit.text, f"edit {edit.number} again")
 
-    def _take(self, edit: str, text: str) -> None:
-        """Take over a text that is in the file, or should be."""
-        self.say({"type": "text", "text": text, "edit": edit})
-        self.note = ""
-        self.edit = edit
-        self.text = text
-        self.answers = {}
-        self.tries = 0
-        self._cancel_more()
-        self._go(State.UNASKED)
-
-    def _answer_text(self) -> None:
-        """Answer the text that counts."""
-        edit, text = self.edit, self.text
-        self.say(self._heard_message(edit))
-        if len(text) > LONG_TEXT:
-            self._ask(("text", *ASKED))
-            return
-        try:
-            answer, program = text_answer(text, self.name)
-        except Exception as error:  # a fault of the package: the page says so, and goes on
-            self.say({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
-            self._say_done()
-            return
-        self._heard({"type": "answer", "edit": edit, "part": "text", **answer})
-        if program is None:
-            self._rest()
-        else:
-            self._ask(ASKED)
-
-    def _heard_message(self, edit: str) -> Message:
-        problem = self._problem()
-        return {"type": "heard", "edit": edit, "saved": not problem, "problem": problem}
+    def _acknowledge(self, edit: str) -> None:
+        self.say({"type": "heard", "edit": edit, "problem": self._problem()})
 
     def _problem(self) -> str:
         """Why the text isn't in the file, or ""."""
@@ -425,190 +314,104 @@ class Conversation:
         return self.file.problem
 
     def _write(self, text: str) -> None:
-        """Put a text into the file. One that can't be written stands in the history, and is tried
-        again at each look.
+        """Write a text into the file. One that can't be written is kept in the history, and each
+        look tries again.
         """
         failed = bool(self.file.problem)
         others = self.file.save(text)
         if failed or self.file.problem:
-            with self._history_said():
+            with self._history_errors():
                 self.edits.stand_in(text if self.file.problem else None)
         if others is not None:
             self._keep(others, "changed outside")
-            advice = "What it held is in the history."
             self.say(
-                {"type": "trouble", "message": f"The file was changed at the same time. {advice}"}
+                {
+                    "type": "trouble",
+                    "message": "The file was changed at the same time. What it held is in the"
+                    " history.",
+                }
             )
 
-    # -- how far the answers have come
+    # -- answers
 
-    def _go(self, state: State, patience: float = 0.0, act: Act | None = None) -> None:
-        """Go on to a state of ``FOLLOWS``. After ``patience`` seconds in it, ``act`` is due."""
-        assert state is State.UNASKED or state in FOLLOWS[self.state], (self.state, state)
-        self.state = state
-        self._set_timer(patience, act)
+    def _shown(self, page: Send | None, message: Message) -> None:
+        """Answer a text that a page shows."""
+        if message["edit"] != self.edit or self.closed.is_set():
+            return
+        if not self.is_asked:
+            self._answer_text()
+        elif page is not None:
+            for answer in tuple(self.answers.values()):
+                self._say_to(page, answer)
+            if not self.supervisor.jobs:
+                self._say_to(page, {"type": "done", "edit": self.edit})
 
-    def _set_timer(self, patience: float = 0.0, act: Act | None = None) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        self.timer = None
-        self.turn += 1
-        if act is not None:
-            self.timer = self.later(patience, partial(self._due, self.turn, act))
+    def _answer_text(self) -> None:
+        """Answer the newest text."""
+        self.is_asked = True
+        self._acknowledge(self.edit)
+        if len(self.text) > LONG_TEXT:
+            self.supervisor.ask(self._job(("text", *ASKED)))
+            return
+        try:
+            answer, program = text_answer(self.text, self.name)
+        except Exception as error:  # a fault of the package
+            self._give_up(fault_in_words(error))
+            return
+        self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
+        if program is not None:
+            self.supervisor.ask(self._job(ASKED))
 
-    def _due(self, turn: int, act: Act) -> None:
-        with self.lock:
-            if turn == self.turn and not self.closed.is_set():
-                act()
-
-    def _say_done(self) -> None:
-        """Nothing more comes for the current text."""
-        self.say({"type": "done", "edit": self.edit})
-        self._rest()
-
-    def _rest(self) -> None:
-        self._go(State.RESTED)
-
-    def _end_with(self, message: str) -> None:
-        """What the process owed won't come, and why; there is a process for the next text."""
-        self._cancel_more()
-        self.say({"type": "trouble", "edit": self.edit, "message": message})
-        if self.state in OWED:
-            self._say_done()
-        else:
-            self.say({"type": "done", "edit": self.edit})
-        if self.early_ends <= MOST_EARLY_ENDS:
-            self.prepare()
-
-    # -- the process that answers
-
-    def prepare(self) -> None:
-        """Begin the process that answers, which takes a second or two, before it is needed."""
-        with self.lock:
-            if self.quick is None and not self.closed.is_set():
-                self.settled = False
-                self.number += 1
-                known = self.number
-                self.quick = self.start(
-                    partial(self._heard_from, known), partial(self._ended, known)
-                )
-
-    def _end_process(self) -> None:
-        if self.quick is not None:
-            self.quick.stop()
-        self.quick = None
-
-    def _ended(self, number: int) -> None:
-        """A process ended by itself. A text that was owed is asked again, unless it may be what the
-        process died of.
-        """
-        with self.lock:
-            if self.closed.is_set():
-                return
-            if number != self.number or self.quick is None:
-                return
-            self.quick = None
-            self.early_ends += 1
-            owed = self.state in OWED
-            if owed and self.tries < MOST_PROCESSES:
-                self._ask(self.parts)
-            elif owed or self.more is not None:
-                self._end_with(OVER)
-            elif self.early_ends <= MOST_EARLY_ENDS:
-                self.prepare()
-
-    def _ask(self, parts: tuple[str, ...]) -> None:
-        """Ask for parts of the answer to the current text."""
-        self.parts = parts
-        self.tries += 1
-        self.prepare()
-        assert self.quick is not None
-        self._go(State.SENT, HANDOVER if self.settled else FIRST, self._hand_over)
-        self.quick.ask(self._job(parts))
+    def _ask_more(self, message: Message) -> None:
+        """Ask for a part that the reader wants besides: the terms of an element, or a view."""
+        part = {"replay": "replay", "view": "view"}[message["part"]]
+        if message.get("edit", self.edit) != self.edit or self.closed.is_set():
+            return
+        if message.get("view") == CLIMB:
+            picture = own_climb(histories(self.file.path.parent)).to_html()
+            answer = {"type": "answer", "edit": self.edit, "part": part, "view": CLIMB}
+            self.say(answer | {"picture": picture})
+            return
+        more: Message = {"view": str(message.get("view"))}
+        if part == "replay":
+            more = {"element": [int(place) for place in message["element"]]}
+        self.supervisor.ask(self._job((part,)) | more)
 
     def _job(self, parts: tuple[str, ...]) -> Message:
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": list(parts)}
         return job | self.settings
 
-    def _begun(self, part: str) -> None:
-        """The process works on the current text: it is given up if that takes too long."""
-        if self.state not in OWED:
-            return
-        if part == self.parts[0]:
-            self._go(State.ANSWERING, LONGEST, self._give_up)
-        elif part == "clocks" and not self.settled:
-            self._go(State.ANSWERING, FIRST, self._give_up)
-        elif part == "prices":
-            self._go(State.ANSWERING, LONGEST_PRICES, partial(self._give_up, SLOW_PRICES))
+    def _take_answer(self, message: Message) -> None:
+        """Take a message about the newest text, and send it to the pages."""
+        if message["type"] == "answer" and message["part"] != "view":
+            self.answers[message["part"]] = message
+            if message["part"] == "clocks":
+                self._note_edit()
+        self.say(message)
 
-    def _hand_over(self) -> None:
-        """The process hasn't begun with a text, since it is still busy with an older one: another
-        one takes over.
-        """
-        if self.tries >= MOST_PROCESSES:
-            self._give_up()
-        else:
-            self._end_process()
-            self._ask(self.parts)
-
-    def _give_up(self, why: str = SLOW) -> None:
-        """A text takes too long: nothing more comes for it."""
-        self._end_process()
-        self._end_with(why.format(lines=self.text.count("\n") + 1))
-
-    def _heard_from(self, number: int, message: Message) -> None:
-        """A process says something; one that was replaced counts no longer."""
-        with self.lock:
-            if number == self.number:
-                self.early_ends = 0
-                self._heard(message)
-
-    def _heard(self, message: Message) -> None:
-        """What concerns an older text is dropped."""
-        with self.lock:
-            if message.get("edit") != self.edit or self.closed.is_set():
-                return
-            kind = message["type"]
-            if kind == "done":
-                if message["parts"] in (["replay"], ["view"]):
-                    self._cancel_more()
-                else:
-                    self._done()
-                return
-            if kind == "working":
-                self._begun(message["part"])
-            if kind == "answer" and message["part"] != "view":
-                self.answers[message["part"]] = message
-                if message["part"] == "clocks":
-                    self.settled = True
-                    self._note_edit()
-            self.say(message)
-
-    def _done(self) -> None:
-        """All that was asked for is there."""
-        if self.state in OWED:
-            self.settled = True
-            self._say_done()
+    def _give_up(self, reason: str) -> None:
+        """Say why the missing parts of an answer won't come."""
+        message = reason.replace("{lines}", f"{self.text.count(chr(10)) + 1:,}")
+        self.say({"type": "trouble", "edit": self.edit, "message": message})
+        self.say({"type": "done", "edit": self.edit})
 
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the text in the history, unless its figures are those of the edit before it:
-        whether it is right, its speed, N, what binds it, bundles and registers.
-        A right text that reaches the step's first par is kept as the step's, if it is its fastest.
-        While the file is at another step, nothing is.
-        """
-        if self.elsewhere:
-            return
+        """Keep the answered text in the history."""
         code, verdict = self.answers.get("code"), self.answers.get("verdict")
-        if code is None or verdict is None or "card" not in code:
-            return
-        clocks, card = self.answers["clocks"], code["card"]
+        if code is not None and verdict is not None and "card" in code:
+            self.note_edit(code["card"], verdict["right"], self.answers["clocks"])
+
+    def note_edit(self, card: Message, right: bool, clocks: Message) -> None:
+        """Keep the newest text in the history with these parts of its answer, unless its figures
+        equal those of the last edit.
+        """
         gflops = clocks.get("gflops", 0.0)
         made = Edit(
             number=0,
             text=self.text,
-            right=verdict["right"],
+            right=right,
             gflops=gflops,
             n=clocks["size"][0] if gflops else 0,
             bound=clocks.get("bound", ""),
@@ -616,52 +419,38 @@ class Conversation:
             registers=card["gprs"],
             wavefronts=card["wavefronts"],
             note=self.note,
-            step=self.step.name if self.step is not None else "",
         )
         self.note = ""
-        if not self.edits or _figures(self.edits[-1]) != _figures(made):
-            self.add(made)
-        if self.step is not None and made.right and made.n == self.step.n:
-            self.keep_step(made.text, made.gflops)
-        for reader in self.file.readers:
-            _call(reader.noted)
-
-    def keep_step(self, text: str, gflops: float) -> None:
-        """Keep a right text as the step's if it reaches the first par, and is the fastest."""
-        assert self.step is not None
-        best = self.edits.kept(self.step.name)
-        if gflops < self.step.pars.right or (best and best.gflops >= gflops):
-            return
-        with self._history_said():
-            self.edits.keep(self.step.name, text, gflops)
-        self._say_history()
-        self._say_step()
-
-    def bring_back(self, texts: dict[str, StepText]) -> None:
-        """Keep what a saved notebook holds of steps of which the history keeps nothing."""
-        with self.lock, self._history_said():
-            for step, held in texts.items():
-                self.edits.bring_back(step, whole_letters(held.text), held.kept, BROUGHT)
-        self._say_history()
+        self._read_history()
+        if not self.edits or self.edits[-1].figures != made.figures:
+            self._add(made)
 
     def _keep(self, text: str, note: str) -> None:
-        """Keep a text of which nothing is known but where it came from."""
-        self.add(Edit(0, text, note=note))
+        """Keep a text of which only the origin is known."""
+        self._add(Edit(0, text, note=note))
 
-    def add(self, edit: Edit) -> None:
-        """Keep an edit in the history, and tell pages."""
-        with self._history_said():
+    def _add(self, edit: Edit) -> None:
+        with self._history_errors():
             self.edits.add(edit)
         self._say_history()
 
+    def _read_history(self) -> None:
+        """Read the history, if another workbench has changed it."""
+        if self.edits.news():
+            self._say_history()
+
     def _say_history(self) -> None:
-        for reader in self.file.readers:
-            if reader.edits is self.edits:
-                reader.say({"type": "history", "entries": reader._history()})
+        self.say({"type": "history", "entries": self._history()} | self._saved_state())
+        for act in tuple(self.noted):
+            with suppress(Exception):  # whatever an output that is gone raises
+                act()
+
+    def _history(self) -> list[Message]:
+        return [edit.shown() for edit in self.edits]
 
     @contextmanager
-    def _history_said(self) -> Iterator[None]:
-        """A change to the history: if it can't be written, that is said once."""
+    def _history_errors(self) -> Iterator[None]:
+        """Say once if the history can't be written."""
         problem = ""
         try:
             yield
@@ -671,93 +460,24 @@ class Conversation:
             self.say({"type": "trouble", "message": problem})
         self.history_fails = bool(problem)
 
-    def _recall(self, message: Message) -> None:
-        edit = self.edits.find(int(message["entry"]))
-        if edit is not None:
-            self.put(edit.text, f"edit {edit.number} again")
-
-    def _replay(self, message: Message) -> None:
-        """Which terms went into an element?"""
-        place = [int(message["row"]), int(message["column"])]
-        self._ask_more(message, "replay", {"element": place})
-
-    def _play(self, message: Message) -> None:
-        """A view of the kernel is wanted, or the picture of the climb."""
-        view = str(message["view"])
-        if view == CLIMB:
-            picture = own_climb(self.edits).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": "view", "view": view}
-            self.say(answer | {"picture": picture})
-            return
-        self._ask_more(message, "view", {"view": view})
-
-    def _ask_more(self, message: Message, part: str, more: Message) -> None:
-        """Ask the process that answers for a part that a reader wants of the current text."""
-        if message.get("edit", self.edit) != self.edit or self.closed.is_set():
-            return
-        self.prepare()
-        assert self.quick is not None
-        self._cancel_more()
-        if self.state not in OWED:
-            self.more = self.later(LONGEST, partial(self._give_up_more, self.edit))
-        self.quick.ask(self._job((part,)) | more)
-
-    def _give_up_more(self, edit: str) -> None:
-        with self.lock:
-            if edit == self.edit and self.more is not None and not self.closed.is_set():
-                self._give_up()
-
-    def _cancel_more(self) -> None:
-        """What was asked for besides is there, or isn't wanted any more."""
-        if self.more is not None:
-            self.more.cancel()
-        self.more = None
-
     # -- the file
 
     def _watch(self) -> None:
-        """Look at the file from time to time."""
-        while not self.closed.wait(LOOK):
-            with suppress(Exception):  # the next look comes, whatever this one met
+        while not self.closed.wait(LOOK_SECONDS):
+            with suppress(Exception):  # the next look comes, whatever this one raised
                 self.look()
 
     def look(self) -> None:
-        """Take over what somebody else has put into the file; a page that shows it sends it back,
-        and is answered. A text that couldn't be written is tried again.
+        """Take what another editor has written into the file, and write a text that couldn't be
+        written before.
         """
         with self.lock:
+            self._read_history()
             text = self.file.news()
-            if text is None and self.file.problem and not self.elsewhere:
+            if text is None and self.file.problem:
                 self._write(self.text)
                 if not self.file.problem:
-                    for reader in self.file.readers:
-                        reader.say({"type": "saved", "edit": reader.edit})
-            if text is not None:
-                for reader in tuple(self.file.readers):
-                    reader._changed_outside(text)
-            self._say_place()
-
-    def _changed_outside(self, text: str) -> None:
-        if text == self.text or self.elsewhere:
-            return
-        self._keep_unknown(self.text, "before the file was changed outside")
-        self.files += 1
-        self._follow(f"file-{self.files}", text)
-        self.note = "changed outside"
-
-
-def whole_letters(text: str) -> str:
-    """A text without halves of letters, as a page may send them, which no file can hold."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _call(acts: list[Callable[[], None]]) -> None:
-    """Do what outputs want done."""
-    for act in tuple(acts):
-        with suppress(Exception):  # whatever an output that is gone raises
-            act()
-
-
-def _figures(edit: Edit) -> tuple:
-    """What makes an edit another than the one before it."""
-    return edit.right, edit.gflops, edit.n, edit.bundles, edit.registers, edit.bound
+                    self._acknowledge(self.edit)
+            if text is not None and text != self.text:
+                self._keep_unknown(self.text, "before the file was changed outside")
+                self._load("file", text, "changed outside")

@@ -1,35 +1,35 @@
-// The editor of the workbench: a plain text area over painted lines, with gutters beside it.
+// The editor of the workbench: a text area with transparent letters over painted lines, with gutters
+// beside it.
 //
-// The text area is the platform's: its caret, selection, undo, input methods and accessibility. Its
-// letters are transparent; below it the same lines are painted, with colours by the CSS Custom
-// Highlight API (without it they are plain). A text from elsewhere replaces its value, wherever the
-// focus is, and undo begins anew: the history of edits has what was before. Left out: wrapped lines.
+// The text area brings the caret, selection, undo, input methods and accessibility. The painted lines
+// are colored by the CSS Custom Highlight API (without it they are plain). A text from elsewhere
+// replaces the value and ends undo; the history has the old text. Lines are not wrapped.
 import {make, SUPPRESS} from "../draw/shell.js"
 import {wordAt} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 
 const PAGE_KEYS = {PageUp: -1, PageDown: 1}
-// What is the editor's with Ctrl or Cmd: undo and redo, the clipboard, and moves.
+// The keys that the editor uses with Ctrl or Cmd: undo and redo, the clipboard, and moves.
 const OWN = new Set(
   "z y a c v x arrowleft arrowright arrowup arrowdown home end backspace delete".split(" "),
 )
-// The gutter's columns: class, head, and what it means.
+// The gutter's columns: class, head, and meaning.
 const COLUMNS = [
   ["number", "line", ""],
-  ["live", "live", "registers in use at this line; the most in bold"],
-  ["price", "cost", "per cent of the time that would be saved if this line took none"],
+  ["live", "live", "registers in use at this line; the highest number is bold"],
+  ["price", "cost", "percent of the time that would be saved if this line took no time"],
 ]
 const INDENT = "    "
 const HOW_TO_LEAVE = "Tab indents. Escape, then Tab, leaves the editor."
-const REST = 350 // milliseconds after which the mouse rests on a word
+const HOVER_MS = 350 // before a tooltip opens
 
 export class Editor {
   /**
    * @param {HTMLElement} parent
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
    *   meaning: (word: string, line: number) => string[] | undefined,
-   *   beside: (text: string) => string, picked: (line: number) => void}} owner `beside`: what to
-   *   paint beside a line; `picked`: its number was clicked */
+   *   beside: (text: string) => string, picked: (line: number) => void}} owner `beside` returns
+   *   what to paint beside a line; `picked` is called when its number is clicked */
   constructor(parent, owner) {
     this.owner = owner
     this.faults = []
@@ -65,13 +65,13 @@ export class Editor {
       this.refresh()
       this.owner.changed()
     })
-    // JupyterLab listens here, too, from each key on, and keeps undo and Enter from what is in a cell.
+    // JupyterLab listens here, too, and would keep undo and Enter from the editor.
     area.addEventListener("beforeinput", (event) => event.stopImmediatePropagation())
     area.addEventListener("keydown", (event) => this.press(event))
     area.addEventListener("mousemove", (event) => this.rest(event))
     area.addEventListener("mouseleave", () => this.hideTip())
     area.addEventListener("scroll", () => {
-      area.scrollTop = 0 // what scrolls is the frame, with the gutters
+      area.scrollTop = 0 // the frame scrolls, with the gutters
       area.scrollLeft = 0
     })
     this.onSelection = () => {
@@ -91,8 +91,7 @@ export class Editor {
     this.lines.end()
   }
 
-  /** Whether a key is the editor's, and not a shortcut of the notebook around it, which looks for
-   * them before the editor sees the key. */
+  /** Return whether a key is for the editor, not a shortcut of the notebook, which sees it first. */
   keeps(event) {
     if (event.composedPath()[0] !== this.area) return false
     if (!event.ctrlKey && !event.metaKey)
@@ -120,14 +119,14 @@ export class Editor {
     return this.lines.all[number - 1]?.text ?? ""
   }
 
-  /** The remark at the end of a line, if the frame cuts it off; or "". */
+  /** Return the comment at the end of a line if the frame cuts it off, or "". */
   cutRemark(number) {
     const text = this.line(number)
     const at = text.search(/;|\/\//)
     return at >= 0 && this.lines.outOfSight(text.length) ? text.slice(at) : ""
   }
 
-  /** Show a text from elsewhere. The caret stays in its line, as far as there is one. */
+  /** Show a text from elsewhere. The caret stays in its line, if possible. */
   begin(text) {
     const {line, column} = this.caret
     this.area.value = text
@@ -136,7 +135,7 @@ export class Editor {
     this.move()
   }
 
-  /** Set the caret to a line and column, from 1, and leave the focus where it is. */
+  /** Set the caret to a line and column, from 1, without moving the focus. */
   placeCaret(line, column = 1) {
     const lines = this.text.split("\n")
     line = Math.min(line, lines.length)
@@ -149,10 +148,10 @@ export class Editor {
     this.lines.write(this.text)
   }
 
-  /** The text is another: its faults may be, too. What is underlined looks old until they come. */
-  ageFaults() {
+  /** The text has changed: show its old faults as stale. */
+  markFaultsStale() {
     this.faults = []
-    this.lines.ageFaults()
+    this.lines.markFaultsStale()
     this.hideTip()
   }
 
@@ -173,7 +172,7 @@ export class Editor {
     this.move()
   }
 
-  /** Go a page up or down, with the caret, which the browser would leave where it is. */
+  /** Move the caret by a page: the browser would only scroll. */
   turnPage(step) {
     const {line, column} = this.caret
     const to = line + step * (this.lines.inSight - 1)
@@ -190,7 +189,7 @@ export class Editor {
     this.owner.moved(line)
   }
 
-  /** Where a line and a column are in the frame: below them there is room for a box. */
+  /** Return the place of a line and column in the frame, from its lower edge. */
   place(line, column) {
     const {left, top} = this.lines.placeOf(line, column)
     const frame = this.frame.getBoundingClientRect()
@@ -212,8 +211,7 @@ export class Editor {
     event.preventDefault()
   }
 
-  /** Indent at the caret, or the selected lines; or take their indent away. All is typed, so the
-   * browser can undo it. */
+  /** Indent at the caret, or indent or unindent the selected lines, so that the browser can undo it. */
   indent(back) {
     const {selectionStart: start, selectionEnd: end} = this.area
     const first = this.text.lastIndexOf("\n", start - 1) + 1
@@ -234,7 +232,7 @@ export class Editor {
     this.area.setSelectionRange(Math.max(first, start + move), end + all)
   }
 
-  /** Go to the end of the line's code, before its remark. Returns false if the caret is there. */
+  /** Go to the end of the line's code, before its comment. Returns false if the caret is there. */
   toEndOfCode() {
     const {line, column} = this.caret
     const code = this.line(line).replace(/\s*(;|\/\/).*$/, "")
@@ -244,7 +242,7 @@ export class Editor {
     return true
   }
 
-  /** A new line, indented as that of the caret: typed, so the browser can undo it. */
+  /** Insert a line break and the line's indent, so that the browser can undo it. */
   breakLine() {
     const before = this.text.slice(0, this.area.selectionStart)
     const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
@@ -254,7 +252,7 @@ export class Editor {
   rest(event) {
     clearTimeout(this.resting)
     const {clientX, clientY} = event
-    this.resting = setTimeout(() => this.showTip(clientX, clientY), REST)
+    this.resting = setTimeout(() => this.showTip(clientX, clientY), HOVER_MS)
     if (!this.tip.hidden) this.hideTip()
   }
 
@@ -283,7 +281,7 @@ export class Editor {
   }
 }
 
-/** What has the focus on the page, or in the shadow tree, that an element is in.
+/** Return the element with the focus, on the page or in the shadow tree of an element.
  * @returns {HTMLElement | null} */
 function focusIn(element) {
   const root = /** @type {Document | ShadowRoot} */ (element.getRootNode())

@@ -1,5 +1,5 @@
-// What limits the launch, how busy each unit is, what the compiler made, which line costs most; and
-// the terms of a wrong element.
+// Figures about a kernel: its limits, its statistics, the most expensive line, and the terms of an
+// element of C.
 import {make} from "../draw/shell.js"
 
 const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
@@ -11,16 +11,16 @@ const WORKING = {
   prices: "finding what each line costs",
   replay: "tracing an incorrect element",
 }
-// The rows of the card, and what they mean.
+// The rows of the statistics, and what they mean.
 export const MEANINGS = {
   "bundles per iteration":
     "Bundles in one iteration of the main loop: each holds up to five operations.",
-  registers: "Registers per work-item: the fewer, the more wavefronts an engine holds.",
-  wavefronts: "Wavefronts that an engine holds at once: while some wait, others compute.",
+  registers: "Registers per work-item: with fewer, an engine holds more wavefronts.",
+  wavefronts: "Wavefronts that an engine holds: while some wait, others compute.",
   "fetches per iteration": "Fetches from textures in one iteration of the main loop.",
-  "full bundles": "The share of the loop's bundles in which all five slots are filled.",
+  "full bundles": "Share of the loop's bundles in which all five slots are filled.",
   "LDS per iteration": "Accesses to the local data share in one iteration of the main loop.",
-  nominal: "The speed if nothing but the loop's bundles took time.",
+  nominal: "The speed if only the loop's bundles took time.",
 }
 const NO_SPEED = "Speed and costs are shown once C is correct."
 
@@ -45,7 +45,7 @@ export class Figures {
     this.working.textContent = WORKING[part] ? `${WORKING[part]} …` : ""
   }
 
-  /** A row of the card: its name, its value, how much that changed, and what belongs to it. */
+  /** Set a row of the statistics: its name, value, unit, and change. */
   row(name, value, rest = "", change = 0) {
     let row = this.rows.get(name)
     if (!row) {
@@ -64,7 +64,7 @@ export class Figures {
     return row
   }
 
-  /** The card, and what changed since the last correct kernel. */
+  /** Show the statistics, and their change since the last correct kernel. */
   card(card) {
     const before = this.correctCard ?? card
     this.lastCard = card
@@ -84,12 +84,12 @@ export class Figures {
       this.row("nominal", Math.round(card.nominal_gflops) || "", card.no_speed ?? "Gflop/s")
   }
 
-  /** The text is correct: the next ones are compared with it. */
+  /** Compare the next texts with this one: it is correct. */
   correct() {
     this.correctCard = this.lastCard
   }
 
-  /** How busy each unit is, of a correct kernel: a bar each, that of what binds in full colour. */
+  /** Show how busy each unit is, for a correct kernel. The unit that limits it has the full color. */
   clocks(answer, right) {
     this.works("")
     this.units.replaceChildren()
@@ -126,7 +126,7 @@ export class Figures {
     for (const words of notes) make(this.units, "p", {class: "ckw-soft"}, words)
   }
 
-  /** The terms that went into an element, those that don't belong there in red. */
+  /** Show the terms of an element, the wrong ones in red. */
   replay({message, notes, terms, more, problem}) {
     this.works("")
     this.terms.hidden = false
@@ -149,7 +149,7 @@ export class Figures {
     if (more) make(list, "span", {class: "ckw-soft"}, `and ${more} more`)
   }
 
-  /** The line that costs most, a button to it. */
+  /** Show the most expensive line, with a button to it. */
   prices({message, dearest, why = ""}) {
     this.works("")
     this.dear.hidden = !message
@@ -166,7 +166,7 @@ export class Figures {
   }
 }
 
-/** Clocks in at most three digits, which the model's error allows. */
+/** Return clocks in three digits: the model is no more precise. */
 function inClocks(clocks) {
   const digits = {maximumSignificantDigits: 3}
   return clocks < 1e6

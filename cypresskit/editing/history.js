@@ -1,6 +1,7 @@
-// The history of edits: a dot for each, as high as it is fast. Hover says what it changed, and a click
-// goes back to its text.
+// The history of edits: a dot for each, higher if it is faster. Hovering shows what it changed, and a
+// click brings its text back.
 import {make} from "../draw/shell.js"
+import {arrowTo, keepKey} from "./arrows.js"
 
 const HIGH = 68
 const HINT = "Hover to see a change. Click to bring its text back."
@@ -28,7 +29,7 @@ export class History {
     this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
   }
 
-  /** `right` is null for a text that was never judged: changed outside, or never in the file.
+  /** `right` is null for a text that was never checked.
    * @param {{number: number, gflops: number, right: boolean | null, bundles: number, registers: number,
    *   wavefronts: number, bound: string, n: number, note: string, change?: string}[]} entries */
   show(entries) {
@@ -48,7 +49,7 @@ export class History {
     const most = good.length ? fastest : Math.max(1, ...this.entries.map(({gflops}) => gflops))
     const place = (n) => {
       const {right, gflops} = this.entries[n]
-      const share = right === false ? 0 : Math.min(1, gflops / most) // a wrong one has no speed
+      const share = right === false ? 0 : Math.min(1, gflops / most) // an incorrect one has no speed
       return [STEP * (n + 1), HIGH - 10 - share * (HIGH - 22)]
     }
     make(svg, "polyline", {class: "ckw-way", points: good.map((n) => place(n).join()).join(" ")})
@@ -77,7 +78,7 @@ export class History {
     this.mark()
   }
 
-  /** What an edit changed, and what it became. */
+  /** Describe an edit: what it changed, and what was found about it. */
   sentence(entry) {
     const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
     const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
@@ -90,7 +91,7 @@ export class History {
     return [origin, verdict[judgement(entry)], bundles ? code : ""].filter(Boolean).join("; ")
   }
 
-  /** Say in words what a dot is. */
+  /** Describe a dot above the picture. */
   tell(n) {
     this.words.textContent = this.sentence(this.entries[n])
     this.words.title = this.words.textContent
@@ -114,19 +115,17 @@ export class History {
   }
 
   press(event) {
-    if (!this.entries.length || event.altKey || event.ctrlKey || event.metaKey) return
-    const last = this.entries.length - 1
-    const at = this.at ?? last
-    const moves = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last}
-    if (event.key in moves) {
-      this.at = Math.max(0, Math.min(moves[event.key], last))
+    if (!this.entries.length) return
+    const at = this.at ?? this.entries.length - 1
+    const place = arrowTo(event, [this.entries], [0, at])
+    if (place) {
+      this.at = place[1]
       this.mark()
-      this.tell(this.at)
       this.box.querySelectorAll(".ckw-dot")[this.at].scrollIntoView({block: "nearest"})
-    } else if (event.key === "Enter") this.goBack(at)
-    else return
-    event.preventDefault()
-    event.stopPropagation()
+    } else if (event.key === "Enter") {
+      this.goBack(at)
+      keepKey(event)
+    }
   }
 }
 

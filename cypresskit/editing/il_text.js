@@ -1,7 +1,7 @@
-// IL as text in an editor: the word at a place, what words mean, and sentences with code in them.
+// IL as text: the word at a column, the meanings of words, and sentences with code in them.
 import {make} from "../draw/shell.js"
 
-/** Append a sentence: what stands between backticks in it is code. */
+/** Append a sentence, in which code is between backticks. */
 export function makeSentence(parent, tag, attributes, text) {
   const made = make(parent, tag, attributes)
   text.split(/`([^`\n]+)`/).forEach((part, n) => {
@@ -22,7 +22,7 @@ export function wordAt(line, column) {
   return ""
 }
 
-/** What IL's words mean. */
+/** The meanings of IL's words. */
 export class Words {
   /** @param {{opcodes: string[][], others: string[][], beside?: string[][]}} words */
   constructor({opcodes, others, beside = []}) {
@@ -40,7 +40,7 @@ export class Words {
     }))
   }
 
-  /** The opcode that a word begins with, with or without controls. */
+  /** Return the opcode that a word begins with, with or without controls. */
   opcode(word) {
     const names = word.split(/\W/)[0].toLowerCase().split("_")
     for (let end = Math.min(names.length, 5); end > 0; end--) {
@@ -50,7 +50,7 @@ export class Words {
     return undefined
   }
 
-  /** What the launch puts into the words of a line that has no remark, in words. */
+  /** Describe what the launch passes in the words of a line that has no comment. */
   beside(line) {
     if (/;|\/\//.test(line)) return ""
     const said = this.puts.flatMap(({pattern, parts}) =>
@@ -64,7 +64,7 @@ export class Words {
     return said.join("; ")
   }
 
-  /** What a word means, as [name, rest], or undefined. */
+  /** Return what a word means, as [name, meaning], or undefined. */
   meaning(word) {
     const entry = this.opcode(word)
     if (entry) {

@@ -1,29 +1,27 @@
-"""A kernel's text as a file: written whole, and watched, since any other editor may change it.
+"""A kernel's file, which other editors may change at any time.
 
-A text that can't be written is kept in its history meanwhile (``edits``).
+A text that can't be written is kept in its history meanwhile (``edit_history``).
 """
 
 import errno
 import stat
-import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from cypresskit.files.atomic import file_stamp, replace_file, save_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
 
-SETTLES = 0.3  # seconds that another editor may take to write a file that it has emptied
+SETTLES = 0.3  # seconds that another editor may take to write a file after emptying it
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 class KernelFile:
-    """The file at ``path``, and what it was last seen to hold (``text``).
+    """The file at ``path``, and the text that it held when it was last read or written (``text``).
 
-    ``problem`` says why the text that was last saved isn't in it, or is "". ``readers`` are those
-    whom it concerns, who hold ``lock`` while they use it.
+    ``problem`` says why the last text couldn't be written, or is "".
 
     Raises ``OSError`` if it can't be read, ``ValueError`` if it is too long or isn't text.
     """
@@ -33,12 +31,10 @@ class KernelFile:
         self.stamp = file_stamp(self.path)
         self.text = read_text(self.path)
         self.problem = ""
-        self.lock = threading.RLock()
-        self.readers: list[Any] = []
 
     def news(self) -> str | None:
-        """The text that somebody else has put into the file since it was last seen, or None: so it
-        is while the file is missing, partial or undecodable, too.
+        """Return the text that another editor has written since the last look, or None; also None
+        while the file is missing or undecodable.
         """
         stamp = file_stamp(self.path)
         if stamp is None or stamp == self.stamp:
@@ -53,10 +49,16 @@ class KernelFile:
         self.text = text
         return text
 
+    def written(self) -> float:
+        """Return when the file was last written, in seconds since 1970; 0 if it is missing."""
+        try:
+            return self.path.stat().st_mtime
+        except OSError:
+            return 0.0
+
     def write(self, text: str) -> str | None:
-        """Put a text into the file, at once and whole. Returns what somebody else had put there in
-        the meantime, or was just putting there, which is lost with it, or None. Raises ``OSError``
-        if it can't be written.
+        """Replace the file's text in one operation. Returns the text of another editor that this
+        overwrites, or None. Raises ``OSError`` if the file can't be written.
         """
         others = self.news()
         if others == text:
@@ -71,8 +73,8 @@ class KernelFile:
         return others
 
     def _check_writable(self) -> None:
-        """Raise ``OSError`` for what is no plain file, for one that its owner protects, which could
-        be replaced all the same, and for one that holds what is no text and would be lost.
+        """Raise ``OSError`` for a read-only file, which could still be replaced; for anything that
+        is not a plain file; and for a file that holds no text, which would be lost.
         """
         try:
             mode = self.path.stat().st_mode
@@ -84,7 +86,7 @@ class KernelFile:
             raise OSError(errno.EINVAL, "it is a pipe or a device", str(self.path))
         if not mode & WRITABLE:
             raise PermissionError(errno.EACCES, "it is read-only", str(self.path))
-        if file_stamp(self.path) != self.stamp:  # and it was no news
+        if file_stamp(self.path) != self.stamp:  # changed, but not to a text
             try:
                 read_text(self.path)
             except ValueError:
@@ -92,8 +94,8 @@ class KernelFile:
                 raise OSError(errno.EEXIST, why, str(self.path)) from None
 
     def save(self, text: str) -> str | None:
-        """As ``write``, but for a text that can't be written, ``problem`` says why. What somebody
-        else had put into the file is then not lost: it is there.
+        """Write as ``write`` does; but if that fails, set ``problem`` instead of raising. The file
+        then still holds the other editor's text.
         """
         try:
             others = self.write(text)
@@ -108,8 +110,8 @@ class KernelFile:
 
 
 def _settled(replaced: BinaryIO, known: str) -> str:
-    """What a file that was replaced holds, once nobody writes to it any more; "" if that is the
-    text that is ``known``. An empty one is being written, or was empty.
+    """Return what a replaced file holds once writing to it has ended; "" if that is ``known``. An
+    empty file may still be written.
     """
     end = time.monotonic() + SETTLES
     before = None
@@ -125,9 +127,14 @@ def _settled(replaced: BinaryIO, known: str) -> str:
 
 
 def begin_file(path: str | Path, text: str) -> bool:
-    """Make a file with a text, if there is none yet. Returns whether it was made."""
+    """Make a file with a text, if there is none. Returns whether it was made."""
     path = Path(path)
     if path.exists():
         return False
     save_file(path, text)
     return True
+
+
+def whole_letters(text: str) -> str:
+    """Return a text with lone surrogates, which a page may send, replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-// The legend and the keyboard shortcuts, behind a button with a question mark.
+// The legend and the keyboard shortcuts, opened by a button with a question mark.
 import {make} from "../draw/shell.js"
 import {MEANINGS} from "./figures.js"
 
@@ -7,24 +7,24 @@ const KEYS = [
   ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"],
 ]
 const PURE = [
-  ["live", "registers in use at a line. The row `registers` has what limits the wavefronts"],
-  ["colors", "a line and its operations in the bundles have the same"],
-  ["bundle", "a row: operations that slots x y z w t do at once; a dashed slot is empty"],
-  ["MAD, PRED", "multiply-add; which work-items stay in the loop. Point at a slot to see all"],
-  ["orange edge", "a bundle that the previous text did not have"],
-  ["gray", "still of the previous text"],
+  ["live", "registers in use at a line; the row `registers` shows how many limit the wavefronts"],
+  ["colors", "a line and its operations in the bundles have the same color"],
+  ["bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"],
+  ["MAD, PRED", "multiply-add; the test of the loop. Point at a slot to see the whole operation"],
+  ["orange edge", "a bundle that is new in this text"],
+  ["gray", "belongs to the previous text"],
   ["hollow mark", "a line that compiles to nothing"],
 ]
 const MEASURED = [
   [
     "cost",
-    "per cent of the time that is saved if the line takes none. It depends on what is left to wait for",
+    "percent of the time that is saved if the line takes no time; it depends on what is left to wait for",
   ],
-  ["orange element", "it is incorrect: click it to see its terms, the wrong ones in red"],
-  ["busy", "the share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
+  ["orange element", "incorrect: click it to see its terms, the wrong ones in red"],
+  ["busy", "share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
   [
     "dots",
-    "your edits, as high as they are fast; a cross is incorrect, hollow not checked, ringed the fastest",
+    "your edits, faster ones higher; a cross is incorrect, hollow is not checked, ringed is the fastest",
   ],
 ]
 

@@ -1,12 +1,13 @@
-"""A reader's own climb: the kernels that its steps keep, each faster than the one before, with the
-line that made it. Ideas beside the climb (steps on lines of their own) are left out.
+"""The reader's climb: the saved kernels of its steps, each faster than the one before, and the line
+that made the difference. Side steps are left out.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
-from cypresskit.editing.edits import Edit, Edits
+from cypresskit.editing.edit_history import Edit, Edits
+from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import CLOSE, STEPS
 from cypresskit.il.cursor import without_remark
 from cypresskit.tables import quantity
@@ -15,18 +16,22 @@ PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
 ORDER = "the same lines in another order"
 
 
-def own_climb(edits: Edits) -> Climb:
-    """The climb in a history, its figures in a sentence."""
-    steps = list(_steps(edits))
+def own_climb(histories: Mapping[str, Edits]) -> Climb:
+    """Return the climb in the histories of steps, by their names."""
+    steps = list(_steps(histories))
     if not steps:
         return Climb(
             "No step is saved yet: a correct kernel is, once it reaches the step's first target.",
             (),
         )
     (first, begin), (last, end) = steps[0], steps[-1]
-    latest = max(edit.number for _, edit in steps)
-    between = [e for e in edits if e.right is not None and begin.number < e.number <= latest]
-    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(len(between), 'edit')}"
+    judged = [
+        edit.number <= kept.number
+        for step, kept in steps[1:]
+        for edit in histories[step]
+        if edit.right is not None
+    ]
+    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(sum(judged), 'edit')}"
     if first == last:
         speeds = f"{end.gflops:,.0f} Gflop/s"
     sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the record of 2010, {PAPER:,}"
@@ -34,24 +39,24 @@ def own_climb(edits: Edits) -> Climb:
     before, text = 0.0, ""
     for name, edit in steps:
         step = STEPS[name]
-        made = _made(edit.text, text if step.previous and text else step.book)
+        made = _made(edit.text, text if step.previous and text else step.starter)
         bars.append(Bar(step.title, made, edit.gflops, before))
         before, text = edit.gflops, edit.text
     return Climb(sentence, bars)
 
 
-def _steps(edits: Edits) -> Iterator[tuple[str, Edit]]:
-    """The steps of the climb that are kept, each faster than the one before."""
+def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[str, Edit]]:
+    """Yield the saved steps of the climb that are faster than all before."""
     before = 0.0
     for step in STEPS.values():
-        edit = edits.kept(step.name)
+        edit = saved_edit(histories[step.name], step) if step.name in histories else None
         if step.climbs and edit is not None and edit.gflops > CLOSE * before:
             yield step.name, edit
             before = edit.gflops
 
 
 def _made(text: str, before: str) -> str:
-    """The line that made a text of the one ``before``: the first new one of its loop."""
+    """Return the first line of the loop that the text ``before`` hasn't."""
     known = set(_instructions(before))
     loop = _loop(text)
     lines = [line for line in loop if line not in known]
@@ -61,15 +66,15 @@ def _made(text: str, before: str) -> str:
     if text == before:
         return next(line for line in loop if PRODUCT.match(line))
     more = len(loop) - len(_loop(before))
-    return f"{more} lines more in a turn" if more > 0 else ORDER
+    return f"{more} more lines per iteration" if more > 0 else ORDER
 
 
 def _loop(text: str) -> list[str]:
-    """The lines of a text's loop."""
+    """Return the lines of a text's loop."""
     return _instructions(text.partition("whileloop")[2].partition("endloop")[0])
 
 
 def _instructions(text: str) -> list[str]:
-    """The lines of a text without remarks and blanks."""
+    """Return the lines of a text without comments and blank lines."""
     lines = (" ".join(without_remark(line).split()) for line in text.splitlines())
     return [line for line in lines if line]

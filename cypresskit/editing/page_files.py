@@ -1,16 +1,17 @@
-"""The files of the workbench's page: its modules of JavaScript as one, and its style sheets."""
+"""The files of the workbench's page: its JavaScript modules, joined, and its style sheets."""
 
 from functools import cache
 
 from cypresskit.draw.scripts import joined, packaged
 
-#: The modules, each after those that it imports from.
+#: The modules, each after those that it imports.
 MODULES = (
     "draw/shell.js",
     "draw/il_colors.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
     "editing/editor.js",
+    "editing/arrows.js",
     "editing/bundle_table.js",
     "editing/figures.js",
     "editing/history.js",
@@ -26,11 +27,11 @@ STYLES = ("draw/look.css", "editing/workbench.css")
 
 @cache
 def widget_module() -> str:
-    """The ES module of the widget."""
+    """Return the widget's JavaScript as one ES module."""
     return joined(*MODULES, "editing/widget.js")
 
 
 @cache
 def style() -> str:
-    """The style sheets of a page with a workbench."""
+    """Return the style sheets of a page with a workbench."""
     return "".join(map(packaged, STYLES))

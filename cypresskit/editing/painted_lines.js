@@ -1,40 +1,39 @@
 // The lines of the editor as they are painted, with the gutters beside them.
 //
-// Of every line is known what stands in it and what is said of it; elements and coloured ranges
-// have only the lines in sight, so that a text may be as long as it likes.
+// All lines are known, but only the visible ones have elements, so a text may be long.
 import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
-const BEYOND = 12 // lines painted above and below those in sight
-const UNSEEN = 700 // pixels painted where nothing is laid out yet
+const BEYOND = 12 // lines painted above and below the visible ones
+const UNSEEN = 700 // pixels that are painted before the layout
 const TAB = 4
 const FAULTS = ["fault", "was-fault"] // the kinds of ranges that underline
 const LINE_HIGH = 16 // pixels, of a line
 
-/** The highlights that all editors of a page share: each adds and removes its own ranges. */
+/** A highlight, which all editors of a page share: each adds and removes its own ranges. */
 function highlight(name) {
   if (!window.CSS?.highlights) return undefined
   if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
   return CSS.highlights.get(name)
 }
 
-/** Write a text into an element, and leave its node in place. */
+/** Write a text into an element without replacing its node. */
 function writeInto(element, text) {
   if (element.firstChild) element.firstChild.data = text
   else element.textContent = text
 }
 
-/** A line and what is said of it.
+/** A line, and what is known about it.
  * @returns {Record<string, any>} */
 function newLine(text) {
   const wide = text.includes("\t") ? text.length + (TAB - 1) * text.split("\t").length : text.length
-  return {text, wide, live: null, price: null, colour: undefined, faults: [], row: null}
+  return {text, wide, live: null, price: null, color: undefined, faults: [], row: null}
 }
 
 export class PaintedLines {
   /** @param {HTMLElement} parent
    * @param {(line: number) => void} goTo called when a line's gutter is clicked
-   * @param {(text: string) => string} beside what is painted beside a line, or "" */
+   * @param {(text: string) => string} beside returns what to paint beside a line, or "" */
   constructor(parent, goTo, beside) {
     this.beside = beside
     this.goTo = goTo
@@ -61,7 +60,7 @@ export class PaintedLines {
     this.sized.observe(this.scroll)
   }
 
-  /** Lower than before: the caret's line, if it was in sight, stays there. */
+  /** Keep the caret's line visible when the editor becomes lower. */
   resized() {
     const {scroll} = this
     const below = Math.max(0, ...this.lit.here) * this.high - scroll.scrollTop
@@ -77,7 +76,7 @@ export class PaintedLines {
     this.painted = []
   }
 
-  /** Take a text over. What is said of lines that only moved goes with them. */
+  /** Show a text. What is known about a line moves with it. */
   write(text) {
     const lines = text.split("\n")
     const {all} = this
@@ -88,9 +87,9 @@ export class PaintedLines {
     while (tail < most && all[all.length - 1 - tail].text === lines[lines.length - 1 - tail]) tail++
     const old = all.slice(start, all.length - tail)
     const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
-      const {live = null, colour, row = null} = old[n] ?? {}
+      const {live = null, color, row = null} = old[n] ?? {}
       if (row) this.letter(row, line)
-      return {...newLine(line), live, colour, row} // its price was another line's
+      return {...newLine(line), live, color, row} // its price was another line's
     })
     for (const line of old.slice(fresh.length)) this.remove(line)
     this.painted = this.painted.map((line) => fresh[old.indexOf(line)] ?? line)
@@ -103,7 +102,7 @@ export class PaintedLines {
     this.draw()
   }
 
-  // -- what is said of lines
+  // -- what is known about lines
 
   /** Faults: [{line, column, length, message}], columns from 1. */
   setFaults(faults) {
@@ -115,14 +114,14 @@ export class PaintedLines {
     this.redraw()
   }
 
-  /** What is underlined is of a text before. */
-  ageFaults() {
+  /** The text has changed: show its old faults as stale. */
+  markFaultsStale() {
     for (const line of this.all)
       if (line.faults.length) line.faults = line.faults.map((fault) => ({...fault, old: true}))
     this.redraw()
   }
 
-  /** Live registers: [line, count, names]; the most fill the bar. */
+  /** Live registers: [line, count, names]; the highest count fills the bar. */
   setLive(live) {
     this.most = Math.max(1, ...live.map(([, count]) => count))
     for (const line of this.all) line.live = null
@@ -130,7 +129,7 @@ export class PaintedLines {
     this.redraw()
   }
 
-  /** Work and price, shares of the launch: [{line, work, price, text}]. */
+  /** Costs, as shares of the time: [{line, work, price, shown, text}]. */
   setPrices(prices) {
     this.dearest = Math.max(0.01, ...prices.map(({price}) => price))
     for (const line of this.all) line.price = null
@@ -138,15 +137,15 @@ export class PaintedLines {
     this.redraw()
   }
 
-  /** Colours: Map of line to the number of a colour. */
-  setColours(colours) {
+  /** Colors: a Map from a line to the number of its color. */
+  setColors(colors) {
     this.all.forEach((line, n) => {
-      line.colour = colours.get(n + 1)
+      line.color = colors.get(n + 1)
     })
     this.redraw()
   }
 
-  /** Mark the lines of which no operation is left. */
+  /** Mark the lines that compile to nothing. */
   setDropped(lines) {
     this.all.forEach((line, n) => {
       line.dropped = lines.has(n + 1)
@@ -154,12 +153,12 @@ export class PaintedLines {
     this.redraw()
   }
 
-  /** What is known of a line's price, or null. */
+  /** Return a line's cost, or null. */
   priceAt(number) {
     return this.all[number - 1]?.price ?? null
   }
 
-  /** Light lines up: "lit", those that a slot or a finding is about, or "here", the caret's. */
+  /** Highlight lines: "lit", those of a slot or a finding; or "here", the caret's. */
   light(lines, kind = "lit") {
     this.lit[kind] = lines
     this.redraw()
@@ -167,7 +166,7 @@ export class PaintedLines {
 
   // -- painting
 
-  /** Paint the lines in sight, and only those. */
+  /** Paint the visible lines. */
   draw() {
     const top = Math.floor(this.scroll.scrollTop / this.high)
     const count = Math.ceil((this.scroll.clientHeight || UNSEEN) / this.high)
@@ -196,14 +195,14 @@ export class PaintedLines {
     this.frame.toggleAttribute("data-more", this.outOfSight(this.widest))
   }
 
-  /** Whether a column lies beyond the right edge. */
+  /** Return whether a column is beyond the right edge. */
   outOfSight(column) {
     const {scrollLeft, clientWidth} = this.scroll
     const width = clientWidth - this.gutter.offsetWidth
     return clientWidth > 0 && column * this.letterWidth() > scrollLeft + width
   }
 
-  /** Say anew what is said of the lines in sight. */
+  /** Update what is shown about the visible lines. */
   redraw() {
     this.painted.forEach((line, n) => {
       if (line.row) this.fill(line, this.first + n)
@@ -230,18 +229,18 @@ export class PaintedLines {
     return row
   }
 
-  /** Write a line's text into its row. While somebody types, no element goes: the browser's undo
-   * takes back together what was typed without one. */
+  /** Write a line's text into its row. No element is removed while the reader types, or the browser's
+   * undo would stop there. */
   letter(row, text) {
     for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
     row.ranges = []
     writeInto(row.paint, text || "\n")
     writeInto(row.beside, this.beside(text))
     if (window.CSS?.highlights)
-      for (const {kind, start, end} of parts(text)) this.colour(row, kind, start, end)
+      for (const {kind, start, end} of parts(text)) this.color(row, kind, start, end)
   }
 
-  colour(row, kind, start, end) {
+  color(row, kind, start, end) {
     const node = row.paint.firstChild
     const range = new StaticRange({
       startContainer: node,
@@ -263,9 +262,9 @@ export class PaintedLines {
 
   /** Write what is said of a line into its row, as far as it changed. */
   fill(line, number) {
-    const {row, live, price, colour, faults} = line
+    const {row, live, price, color, faults} = line
     const lit = Object.keys(this.lit).filter((kind) => this.lit[kind].has(number))
-    const said = [number, live, live && this.most, price, price && this.dearest, colour, faults]
+    const said = [number, live, live && this.most, price, price && this.dearest, color, faults]
     said.push(lit.join(), line.dropped)
     if (row.said.length && said.every((value, n) => value === row.said[n])) return
     row.said = said
@@ -273,7 +272,7 @@ export class PaintedLines {
     this.fillLive(row.live, live)
     this.fillPrice(row.price, price)
     row.chip.classList.toggle("ckw-dropped", Boolean(line.dropped))
-    row.chip.style.background = colour === undefined ? "" : `var(--ckw-${colour % 8})`
+    row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % 8})`
     for (const kind of Object.keys(this.lit)) {
       row.paint.classList.toggle(`ckw-${kind}`, lit.includes(kind))
       row.gutter.classList.toggle(`ckw-${kind}`, lit.includes(kind))
@@ -308,30 +307,30 @@ export class PaintedLines {
     const length = row.paint.firstChild.length
     for (const {column, length: letters, old} of faults) {
       const start = Math.min(column - 1, Math.max(0, length - 1))
-      this.colour(row, old ? "was-fault" : "fault", start, Math.min(length, start + letters))
+      this.color(row, old ? "was-fault" : "fault", start, Math.min(length, start + letters))
     }
   }
 
   // -- places
 
-  /** Scroll so that a line is the first in sight. */
+  /** Scroll so that a line is the first visible one. */
   toTop(line) {
     this.scroll.scrollTop = (line - 1) * this.high
     this.draw()
   }
 
-  /** Whether no line is out of sight, but for an empty last one. */
+  /** Whether all lines are visible, except an empty last one. */
   get allInSight() {
     const {length} = this.all
     return (this.all.at(-1)?.text ? length : length - 1) * this.high <= this.scroll.clientHeight
   }
 
-  /** How many lines are in sight. */
+  /** How many lines are visible. */
   get inSight() {
     return Math.floor(this.scroll.clientHeight / this.high)
   }
 
-  /** Scroll so that a line is in sight. */
+  /** Scroll so that a line is visible. */
   show(line) {
     const {scrollTop, clientHeight} = this.scroll
     const top = (line - 1) * this.high
@@ -340,12 +339,12 @@ export class PaintedLines {
     this.draw()
   }
 
-  /** Scroll the page so that a line, which the editor shows, is in its window. */
+  /** Scroll the page so that a line is in the window. */
   showOnPage(line) {
     this.all[line - 1]?.row?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
   }
 
-  /** Scroll sideways so that a column is in sight, with the beginnings of lines if it can be. */
+  /** Scroll sideways so that a column is visible, if possible from the beginning of the line. */
   showColumn(column) {
     const {scroll} = this
     const width = scroll.clientWidth - this.gutter.offsetWidth
@@ -356,14 +355,14 @@ export class PaintedLines {
     else if (right > scroll.scrollLeft + width) scroll.scrollLeft = right - width
   }
 
-  /** The line, from 1, and the column, from 0, at a place of the window. */
+  /** Return the line, from 1, and the column, from 0, at a point of the window. */
   at(x, y) {
     const box = this.paint.getBoundingClientRect()
     const line = Math.floor((y - box.top) / this.high) + 1
     return {line, column: Math.floor((x - box.left) / this.letterWidth())}
   }
 
-  /** Where a line and a column are in the window, from the top of the next line. */
+  /** Return the place of a line and column in the window, at the line's lower edge. */
   placeOf(line, column) {
     const box = this.paint.getBoundingClientRect()
     return {left: box.left + column * this.letterWidth(), top: box.top + line * this.high}

@@ -1,5 +1,5 @@
-// What stands below the code: panels, each behind a button. A step of the climb opens those that it is
-// about; the host's attribute `data-open` has the names of the open ones.
+// The panels below the code, each opened by a button. A step opens those that it is about. The host's
+// attribute `data-open` lists the open ones.
 import {make} from "../draw/shell.js"
 
 export class Panels {
@@ -15,7 +15,7 @@ export class Panels {
     host.dataset.open = ""
   }
 
-  /** A panel that is closed, and its button. */
+  /** Add a closed panel and its button. Returns the panel. */
   add(name, label, title) {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)

@@ -1,79 +1,68 @@
-"""What the workbench's page and the process that answers it say to each other.
+"""The messages between the workbench's page and the Python that answers it.
 
-The page (``workbench.js``) holds the editor and the pictures; it knows no compiler. It is given a
-*channel*, ``{send(message), listen(function)}``, and sends and hears messages: objects of JSON with
-a ``type``. In a notebook the channel is a widget's comm and the answers come from a process beside
-the kernel; on the site it is a worker, which has the pure half alone (``pure_answers``).
+The page (``workbench.js``) holds the editor and the pictures; it contains no compiler. It gets a
+*channel*, ``{send(message), listen(function)}``. Each message is a JSON object with a ``type``. In
+a notebook, the channel is a widget's comm (``conversation``); on the site, it is a worker.
 
-The page says:
+``edit`` names a text: the page chooses a new name whenever the reader changes the text. Answers
+carry the name of their text, and those to older texts are dropped.
 
+Messages of the page
+--------------------
 ``hello``: unsent
-    The page is there; the answer is ``state``. ``unsent``: by file, what a page had when nobody
-    heard it any more, ``{text, base}`` with the text that it was made of.
-``text``: edit, text, base
-    The reader changed the text. ``edit`` names this text: whatever the page chose, never used
-    twice. Each ``answer`` carries it back, and the page drops answers to older texts. ``base`` is
-    the ``edit`` of the text that was changed. Nothing but a reader's hand makes a page say this.
+    The page has opened; the reply is ``state``. ``unsent`` holds, for each file, ``{text, base}``:
+    a text that was typed after the kernel ended, and the text that it was made of.
+``text``: edit, text, base, typed
+    The reader changed the text at ``typed``, in milliseconds since 1970. ``base`` is the ``edit``
+    that was changed. If another editor changed the file too, the later text counts, and the other
+    goes into the history. Only the reader's typing causes this message.
 ``shown``: edit
-    The page shows a text that came in ``state`` or ``text``, and wants its answers. A workbench
-    that no page asks works on nothing: its cell may be gone.
-``play``: edit, view
-    A view of this kernel is wanted (``views.VIEWS``), or ``view`` is "climb". The answer is a part
-    "view".
-``book``
-    Put the book's text of the step into the file; the answer is ``text``.
+    The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
+    shows isn't answered.
+``ask``: edit, part, ...
+    The page needs a part besides: "replay", with the ``element`` [row, column] of C; or "view",
+    with the name of a ``view`` (``views.VIEWS``, or "climb").
+``reference``
+    Load the reference kernel of the step; the reply is ``text``.
 ``recall``: entry
-    Bring back the text of an entry of the history; the answer is ``text``.
-``replay``: edit, row, column
-    Which terms went into this element of C? The answer is a part "replay".
+    Load the text of an entry of the history; the reply is ``text``.
 
-Whoever answers says:
-
-``state``: name, file, text, edit, words, parts, history, problem, step, elsewhere
-    All that a page needs to begin: the file's name and its whole path, its text, what the
-    language's words mean (``pure_answers.words``; ``beside``: what this launch puts into them),
-    which parts of an answer can come (without a clock, "text" and "code" alone), the history, the
-    problem of ``heard``, the ``step`` of the climb, or None, and ``elsewhere`` of ``place``. Only
-    the page that said ``hello`` hears it.
-``heard``: edit, saved, problem
-    The text has arrived; ``saved``, whether it is in the file, and if not, why, in words that say
-    where it is kept. They stay true, and are shown, until another ``heard`` or ``saved`` comes.
-``saved``: edit
-    The text that couldn't be written is in the file now.
+Messages of Python
+------------------
+``state``: name, file, text, edit, words, parts, history, problem, step
+    All that a page needs to begin: the file's name and path; its text; the meanings of the
+    language's words (``static_answers.words``; ``beside``: what this launch passes); the parts of
+    an answer that can come; the history; the problem, as in ``heard``; and the step, or None. Only
+    the page that sent ``hello`` gets it.
+``heard``: edit, problem
+    The text is in the file; or ``problem`` says why it isn't, and where it is kept.
 ``working``: edit, part
-    This part is being worked on.
+    This part is being made.
 ``answer``: edit, part, ...
-    One part of the answer to a text, in this order; each is described where it is made.
+    A part of the answer, in the order of ``PARTS``; "view" comes when it is asked for.
 
-    - "text" (``pure_answers.text_answer``): faults, live registers. With faults it is the last.
-    - "code" (``pure_answers.code_answer``): what the compiler made of it, and its card.
-    - "verdict" (``measured_answers.verdict_answer``): right or wrong, and
-      findings; with ``small`` (``small_product``), A, B and C to be checked by head.
-    - "clocks" (``measured_answers.clocks_answer``): how fast it is, and what binds it.
-    - "replay" (``measured_answers.replay_answer``): of a wrong product, what went into its first
-      wrong element, or into the one that was asked for.
-    - "view": a ``view`` that was asked for, as a ``page`` that plays, or the ``problem``; of the
-      climb, its ``picture`` with buttons that save it, as HTML.
-    - "prices" (``measured_answers.prices_answer``): what each line costs, when nobody types.
+    - "text" (``static_answers.text_answer``): faults and live registers. With faults, no other
+      part follows.
+    - "code" (``static_answers.code_answer``): the compiled code and its statistics.
+    - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
+      (``small_product``) holds a product that the reader can check by hand.
+    - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
+    - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
+      incorrect one, or the one that the page asked for.
+    - "prices" (``dynamic_answers.prices_answer``): the cost of each line, once typing pauses.
+    - "view": a ``view`` as a ``page`` that plays, or the ``problem``; of the climb, its
+      ``picture`` as HTML.
 ``done``: edit
-    Nothing more comes for this text: all parts are there, or the rest can't be made, as of one that
-    the compiler refuses or that can't be timed. (With faults, the part "text" says as much.)
+    No more parts come. (With faults, the part "text" implies this.)
 ``text``: text, edit
-    Show this text, which is in the file and called ``edit``: it was changed from outside, or by
-    another page on the same file, or an entry or the book's text was asked for. The page says
-    ``shown``, and never sends it back. A page whose reader has typed meanwhile sends that instead.
-``step``: ...
-    The step of ``state`` is another: a text was kept (``kept``, as an entry).
-``place``: elsewhere
-    The step at which the file is worked on, if that is another one's: the page keeps its text, and
-    says so. A ``text`` that it sends brings the file to its own step. Or "".
-``history``: entries
-    The history, whenever it has grown: see ``edits.Edit.shown``; an entry is its ``number``.
+    Show this text: it comes from another editor, another page, the history, or the step. The page
+    replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
+``history``: entries, kept, brought
+    The history has changed (``edit_history.Edit.shown``), and perhaps what the step saves.
 ``gone``
-    Nobody answers any more: the kernel is started anew. (The widget's channel says this itself.)
+    The kernel is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message
-    What the reader has to know once: the file was changed at the same time, the process had to be
-    started anew.
+    A message for the reader, shown once.
 """
 
 #: The parts of an answer, in their order.

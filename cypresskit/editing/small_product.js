@@ -1,7 +1,8 @@
-// A, B and C of a product that can be multiplied by head: the element of C under the pointer lights
-// its row of A and its column of B, and the sum is written out; a wrong element is orange, with what
-// belongs there.
+// A, B and C of a product that the reader can check by hand. The element of C under the pointer
+// highlights its row of A and its column of B, and its sum is written out. Incorrect elements are
+// orange.
 import {make} from "../draw/shell.js"
+import {arrowTo} from "./arrows.js"
 
 const APART = "A small product that you can check by hand. Other products are tested, too."
 
@@ -76,7 +77,7 @@ export class SmallProduct {
     if (target.tagName === "BUTTON") this.light(target)
   }
 
-  /** Light an element, its row of A and its column of B, and write its sum. */
+  /** Highlight an element, its row of A and its column of B, and write its sum. */
   light(element) {
     const [row, column] = element.dataset.at.split(",")
     for (const each of this.grid.children) {
@@ -97,12 +98,7 @@ export class SmallProduct {
   }
 
   press(event) {
-    const steps = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}
-    const step = steps[event.key]
-    if (!step || !event.target.dataset.at) return
-    const [row, column] = event.target.dataset.at.split(",").map(Number)
-    this.elements[row + step[0]]?.[column + step[1]]?.focus()
-    event.preventDefault()
-    event.stopPropagation()
+    const place = arrowTo(event, this.elements, event.target.dataset.at.split(",").map(Number))
+    if (place) this.elements[place[0]][place[1]].focus()
   }
 }

@@ -1,10 +1,10 @@
-"""A product small enough to be checked by hand: A, B and C of small whole numbers."""
+"""A product small enough to check by hand: A, B and C of small whole numbers."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.editing.pure_answers import Answer
+from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.probes import MatrixElement
@@ -19,10 +19,10 @@ SHOWN_TERMS = 8  # of a sum, at most
 
 @dataclass(frozen=True, eq=False)
 class SmallProduct:
-    """What a kernel made of a small product, with alpha = 1 and beta = 0.
+    """A kernel's result on a small product, with alpha = 1 and beta = 0.
 
-    ``a`` (m x k) and ``b`` (k x n) are the factors, ``c`` (m x n) is what the kernel stored, and
-    ``expected`` what belongs there; float64.
+    ``a`` (m x k) and ``b`` (k x n) are the factors, ``c`` (m x n) is the kernel's result, and
+    ``expected`` the correct one; ``c`` is float64.
     """
 
     kernel: Kernel
@@ -38,7 +38,7 @@ class SmallProduct:
 
     @property
     def wrong(self) -> tuple[int, int] | None:
-        """The row and column of the first wrong element that is shown, or None."""
+        """The row and column of the first incorrect element among those shown, or None."""
         places = np.argwhere((self.c != self.expected)[:SIDE, :SIDE])
         return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
@@ -47,7 +47,7 @@ class SmallProduct:
         return 0 <= row < min(SIDE, len(self.a)) and 0 <= column < min(SIDE, self.b.shape[1])
 
     def answer(self) -> Answer:
-        """The rows of ``a``, ``b``, ``c`` and ``right`` that are shown, and ``k``."""
+        """Return the shown rows of A, B, C and the expected C (``right``), and ``k``."""
         return {
             "k": len(self.b),
             "a": _rows(self.a[:SIDE, :SHOWN_TERMS]),
@@ -57,11 +57,11 @@ class SmallProduct:
         }
 
     def trace(self, row: int, column: int) -> ElementTrace:
-        """Each term that went into an element. Raises what ``trace_element`` does."""
+        """Return the terms of an element. Raises what ``trace_element`` does."""
         return trace_element(self.kernel, row, column, size=self.size, alpha=1.0, beta=0.0)
 
     def sums(self, trace: ElementTrace) -> str:
-        """What came out as an element, and what belongs there, each as a sum of products."""
+        """Return the value of an element and the correct one, each as a sum of products."""
         place = trace.row, trace.column
         wanted = [f"{a:g}·{b:g}" for a, b in zip(self.a[place[0]], self.b[:, place[1]])]
         right = f"{_sum(wanted)} = {self.expected[place]:g}"
@@ -71,12 +71,12 @@ class SmallProduct:
         return f"{_sum(got) or '0'} = {self.c[place]:g}; it should be {right}"
 
     def _product(self, term: Term) -> str:
-        """A term in numbers."""
+        """Return a term in numbers."""
         numbers = [f"{self._value(factor.element):g}" for factor in term.factors]
         return "·".join(numbers if term.times == 1 else [f"{term.times:g}", *numbers])
 
     def _value(self, element: MatrixElement) -> float:
-        """The value of an element as stored."""
+        """Return the value of an element, given its place in memory."""
         transposed = {"A": self.kernel.trans_a, "B": self.kernel.trans_b}
         place = element.row, element.column
         if transposed.get(element.matrix):
@@ -86,7 +86,7 @@ class SmallProduct:
 
 
 def small_product(mine: Kernel) -> SmallProduct | None:
-    """Run a kernel on a small product. None if it has none, or doesn't come to its end."""
+    """Run a kernel on a small product. Returns None if its block is too large, or if it fails."""
     if mine.vector or max(mine.convention.multiple) > LARGEST:
         return None
     m, n = (-(-SIDE // side) * side for side in mine.convention.multiple)
@@ -106,13 +106,13 @@ def small_product(mine: Kernel) -> SmallProduct | None:
 
 
 def _sum(terms: list[str]) -> str:
-    """Terms as a sum; of a long one, its beginning."""
+    """Return terms as a sum, shortened if it is long."""
     shown = terms if len(terms) <= SHOWN_TERMS else [*terms[:SHOWN_TERMS], "…"]
     return " + ".join(shown)
 
 
 def _rows(matrix: np.ndarray) -> list[list[float | str]]:
-    """Numbers as JSON has them; of those that it hasn't, the names."""
+    """Return numbers for JSON: "nan", "inf" and "-inf" as strings."""
     return [
         [float(f"{value:.6g}") if np.isfinite(value) else str(value) for value in row]
         for row in matrix

@@ -1,4 +1,4 @@
-// What a step of the climb says above its workbench: its idea and its targets; and below it, its views.
+// A step of the climb: its idea and its targets, above the workbench; and its views, below.
 import {followTheme, make} from "../draw/shell.js"
 import {makeSentence} from "./il_text.js"
 
@@ -15,11 +15,11 @@ export class StepHead {
     this.post = post
     this.box = make(parent, "section", {class: "ckw-step"})
     this.idea = make(this.box, "p", {class: "ckw-idea"})
-    this.pars = make(this.box, "p", {class: "ckw-pars"})
+    this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
     this.hint = make(this.box, "details", {class: "ckw-hint", hidden: ""})
     this.buttons = make(below, "p", {class: "ckw-play"})
     this.played = make(below, "div", {class: "ckw-played"})
-    this.fastest = Number.POSITIVE_INFINITY // until the reader types, no target is passed
+    this.fastest = Number.POSITIVE_INFINITY // no target is passed before the reader types
   }
 
   /** @param {Record<string, any>} step */
@@ -34,12 +34,12 @@ export class StepHead {
       const button = make(this.buttons, "button", {type: "button"}, words)
       button.addEventListener("click", () => {
         this.played.textContent = "Drawing …"
-        this.post({type: "play", view})
+        this.post({type: "ask", part: "view", view})
       })
     }
     const climb = make(this.buttons, "button", {type: "button"}, "Share your climb")
-    climb.title = "One picture of the steps that you saved, which you can save as a file"
-    climb.addEventListener("click", () => this.post({type: "play", view: "climb"}))
+    climb.title = "One picture of your saved steps, which you can save as a file"
+    climb.addEventListener("click", () => this.post({type: "ask", part: "view", view: "climb"}))
     const book = make(
       this.buttons,
       "button",
@@ -47,23 +47,28 @@ export class StepHead {
       "Load reference kernel",
     )
     book.title = "Your text stays in the history"
-    book.addEventListener("click", () => this.post({type: "book"}))
-    this.showPars()
+    book.addEventListener("click", () => this.post({type: "reference"}))
+    this.showTargets()
   }
 
-  /** The text is another: nothing is known of it yet. */
-  age() {
+  /** The step saves another text. */
+  showSaved(saved) {
+    this.step = {...this.step, ...saved}
+    this.showTargets()
+  }
+
+  /** The text has changed: nothing is known about it. */
+  forget() {
     this.gflops = undefined
     this.right = false
-    this.showPars()
+    this.showTargets()
   }
 
-  /** How fast the text is, and whether it is right. Returns the highest target that it is the first
-   * to pass, in words, or "". */
+  /** Show the speed. Returns the highest target that is passed for the first time, in words, or "". */
   clocks(gflops, right) {
     this.gflops = gflops
     this.right = right
-    this.showPars()
+    this.showTargets()
     if (!right) return ""
     const before = this.fastest
     this.fastest = Math.max(gflops, Number.isFinite(before) ? before : 0)
@@ -73,14 +78,14 @@ export class StepHead {
     return `${inWhole(gflops)}: ${says ?? `past ${words}'s ${inWhole(target)}`}`
   }
 
-  /** The reader begins to type: what is faster than all before may pass a target. */
+  /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
     if (!Number.isFinite(this.fastest))
       this.fastest = Math.max(this.step.kept?.gflops ?? 0, this.right ? (this.gflops ?? 0) : 0)
     for (const check of this.checks()) check.dataset.cypresskitCheck = "old"
   }
 
-  /** The outputs of checks between this workbench and the next. */
+  /** Return the outputs of checks between this workbench and the next. */
   checks() {
     const host = this.box.closest(".ckw")
     const found = document.querySelectorAll(`.ckw, ${CHECK}`)
@@ -90,45 +95,50 @@ export class StepHead {
     return host ? after.slice(0, next < 0 ? after.length : next) : []
   }
 
-  /** [name, Gflop/s, what is said when it is passed] of each target. */
+  /** [name, Gflop/s, message when it is passed] of each target. */
   get targets() {
-    const {pars, record, name} = this.step
+    const {targets, record, name} = this.step
+    const {minimum, reference, published} = targets
     const all = [
-      ["to pass", pars.right, `saved as your step ${name}`],
-      ["our solution", pars.good, `as fast as our solution, ${inWhole(pars.good)}`],
-      [record, pars.paper, undefined],
+      ["to pass", minimum, `saved as your step ${name}`],
+      ["our solution", reference, `as fast as our solution, ${inWhole(reference)}`],
+      [record, published, undefined],
     ]
     return all.filter(([, target]) => target)
   }
 
-  showPars() {
-    const {pars, within, kept, brought, hint, elsewhere, blocks = []} = this.step
-    this.pars.replaceChildren()
+  showTargets() {
+    const {targets, within, kept, brought, hint, begun, blocks = []} = this.step
+    this.targetsLine.replaceChildren()
     const speed = this.right ? (this.gflops ?? 0) : 0
     for (const [words, target] of this.targets) {
       const reached = this.right && reaches(speed, target)
       const near = this.right && !reached && speed >= target * (1 - within)
       const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
       const kind = reached || near ? "ckw-reached" : ""
-      make(this.pars, "span", {class: kind}, `${state}${words} ${inWhole(target)}`)
+      make(this.targetsLine, "span", {class: kind}, `${state}${words} ${inWhole(target)}`)
     }
-    make(this.pars, "span", {}, "Gflop/s")
+    make(this.targetsLine, "span", {}, "Gflop/s")
     if (kept) {
       const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
       const from = brought ? `, ${brought}` : ""
-      make(this.pars, "b", {class: "ckw-kept"}, `Saved as your step ${this.step.name}${own}${from}`)
+      make(
+        this.targetsLine,
+        "b",
+        {class: "ckw-kept"},
+        `Saved as your step ${this.step.name}${own}${from}`,
+      )
     }
-    if (elsewhere) make(this.pars, "span", {}, elsewhere)
+    if (begun) make(this.targetsLine, "span", {}, begun)
     this.hint.replaceChildren()
     make(this.hint, "summary", {}, "Hint")
     makeSentence(this.hint, "p", {}, hint)
     const growth = make(this.hint, "div", {class: "ckw-growth"})
     for (const block of blocks) drawBlock(growth, block)
-    this.hint.hidden = !hint || !this.right || this.gflops >= pars.good * (1 - within)
+    this.hint.hidden = !hint || !this.right || this.gflops >= targets.reference * (1 - within)
   }
 
-  /** A view that was asked for, as a page of its own in this page's theme, since what is in a frame
-   * can't look around it; or a picture. */
+  /** Show a picture, or a view in a frame, which gets this page's theme with its HTML. */
   view({page, problem, picture}) {
     this.stopTheme?.()
     this.played.replaceChildren()
@@ -162,8 +172,8 @@ export class StepHead {
   }
 }
 
-/** A block of C that a work-item computes: the texels of A at its left, of B above it, and a register
- * for each four sums. */
+/** Draw the block of C that a work-item computes, with the texels of A to its left and of B above it,
+ * and a register for each four sums. */
 function drawBlock(parent, [rows, columns]) {
   const [down, across] = [rows / TEXEL, columns / TEXEL]
   const words =
@@ -188,7 +198,7 @@ function inWhole(gflops) {
   return Math.round(gflops).toLocaleString("en")
 }
 
-/** Whether the speed that is shown reaches the target that is shown. */
+/** Return whether a speed reaches a target, as both are shown. */
 function reaches(gflops, target) {
   return Math.round(gflops) >= Math.round(target)
 }

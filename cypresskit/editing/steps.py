@@ -1,8 +1,8 @@
-"""The steps of the climb: one idea after the other, each typed into the same kernel.
+"""The steps of the climb: each adds one idea to the reader's kernel.
 
-A step is data: what it is about, how its kernel is launched and timed, and what it is asked to
-reach. ``ck.workbench(step="02")`` opens one; what a reader made of it is an entry of the history of
-the kernel's file (``edits``). Lessons and checks read the same table.
+A step is data: its idea, how its kernel is launched and timed, and its targets.
+``ck.workbench(step="02")`` opens one, in its own file (``step_files``). Lessons and checks read the
+same table.
 """
 
 import json
@@ -19,91 +19,81 @@ from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.published import author
-from cypresskit.published import kernel as published
+from cypresskit.published import kernel as published_kernel
 
-FILE = "my_kernel.il"  # where a reader's kernel is
-FIRST = "00"  # the step that every reader begins with
+FIRST = "00"  # the first step
 SIDES = re.compile(r"block_(\d+)x(\d+)")
-MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output with a step's text
+MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that holds a step's text
 LARGEST = 64 << 20  # bytes of a notebook
-LONGEST = MAX_TEXT // 4  # letters of a text in it: as many bytes as a file may have
-CLOSE = 1.005  # times: speeds nearer than this are equal; the model is no better than that
-WITHIN = 0.02  # of a par: a speed that is this little below it is "within 2 %"
+LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
+CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
+WITHIN = 0.02  # share of a target: a speed this close below it is shown as "within 2 %"
 
 
 @dataclass(frozen=True)
-class Pars:
-    """What a step asks for, in Gflop/s: ``right``, with which a right kernel counts as this step's;
-    ``good``, the book's kernel; ``paper``, the published one.
-    """
+class Targets:
+    """The targets of a step, in Gflop/s."""
 
-    right: float
-    good: float
-    paper: float
+    minimum: float  # a correct kernel this fast passes the step
+    reference: float  # of the reference kernel
+    published: float  # of the published kernel
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the climb.
-
-    ``idea`` is told in two sentences, ``hint`` leads on from any right kernel that isn't good yet.
-    ``like``: the book's kernel by whose convention the text is launched, unless it asks for
-    another. It is timed at m = n = k = ``n``. ``start``: the book's kernel with whose text it
-    begins, by default the start that has the step's name. ``good`` names the kernel of the book's
-    climb, and ``paper`` the published one, that set two of the pars; the first par is a ``share``
-    of the good one. ``views`` are those of "Play it". ``previous``: the step whose kernel it goes
-    on with; a step without one begins with its own start. ``old_c``: whether its kernel must add
-    beta times the old C. ``opens`` names the panels of the workbench that are open from the start;
-    with ``guess``, the costs open once the reader has guessed. ``blocks``, rows and columns, are
-    drawn beside the hint. ``climbs``: whether it is a step of a reader's climb; the others are
-    ideas beside it.
-    """
+    """A step of the climb."""
 
     name: str
     title: str
-    idea: str
-    like: str
-    share: float
-    good: str
-    views: tuple[str, ...]
-    start: str = ""
-    paper: str = "sgemm_tn"
-    hint: str = ""
-    opens: tuple[str, ...] = ()
-    guess: bool = False
-    blocks: tuple[tuple[int, int], ...] = ()
-    previous: str = ""
-    n: int = REFERENCE
-    old_c: bool = False
-    climbs: bool = True
+    idea: str  # in two or three sentences
+    like: str  # kernel whose launch convention the text has, unless it stores C in another way
+    share: float  # of the reference kernel's speed: the minimum
+    reference: str  # name of the kernel that sets the second target
+    views: tuple[str, ...]  # names of the views that can be played
+    start: str = ""  # kernel that it starts from, if not the file in ``starts`` with its name
+    published: str = "sgemm_tn"  # name of the published kernel that sets the third target
+    hint: str = ""  # shown for a correct kernel that is slower than the reference kernel
+    opens: tuple[str, ...] = ()  # panels that are open at first
+    guess: bool = False  # the costs open once the reader has guessed the most expensive line
+    blocks: tuple[tuple[int, int], ...] = ()  # rows and columns, drawn beside the hint
+    previous: str = ""  # step whose kernel it continues with
+    n: int = REFERENCE  # m = n = k at which its kernel is timed
+    old_c: bool = False  # whether the kernel must add beta times the old C
+    climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
     @property
-    def pars(self) -> Pars:
-        """The three pars."""
-        gflops = FIGURES[Timed(self.good, self.n)].gflops
-        return Pars(self.share * gflops, gflops, float(published(self.paper)["gflops_max"]))
+    def file(self) -> str:
+        """The name of the reader's file for this step."""
+        return f"{self.name}.il"
+
+    @property
+    def targets(self) -> Targets:
+        """The three targets."""
+        gflops = FIGURES[Timed(self.reference, self.n)].gflops
+        record = float(published_kernel(self.published)["gflops_max"])
+        return Targets(self.share * gflops, gflops, record)
 
     @property
     def record(self) -> str:
         """The surname of the author of the published kernel."""
-        return author(self.paper)
+        return author(self.published)
 
     @property
-    def book(self) -> str:
-        """The book's text to begin with."""
-        return book_text(self.start or self.name)
+    def starter(self) -> str:
+        """The given source that the step starts from."""
+        return starter_text(self.start or self.name)
 
 
 class StepText(NamedTuple):
-    """A text that counts as a step's, and whether the step keeps it."""
+    """The text that a notebook submits for a step, and whether it passed the step (``kept``)."""
 
     text: str
     kept: bool
 
 
 def step_texts(outputs: object) -> dict[str, StepText]:
-    """The texts of workbenches that count, by step, as the ``outputs`` of a notebook's cell have
-    them; of the same step, the last. Outputs of anything else are ignored, whatever they are.
+    """Return the submitted texts, by step, in the ``outputs`` of a notebook's cell; for each step,
+    the last one. All other outputs are ignored.
     """
     texts = {}
     for output in outputs if isinstance(outputs, list) else []:
@@ -118,9 +108,9 @@ def step_texts(outputs: object) -> dict[str, StepText]:
 
 
 def saved_texts() -> dict[str, StepText]:
-    """The texts of this notebook's workbenches that count, by step, as it was saved last: a
-    notebook that was moved holds the only copies. Jupyter says which file it is; where none is
-    named, or what is there is no notebook, there are none.
+    """Return the submitted texts, by step, in the saved file of this notebook. A notebook that was
+    moved to another folder holds the only copies. Without a file that Jupyter names, the result is
+    empty.
     """
     path = Path(os.environ.get("JPY_SESSION_NAME", ""))
     if path.suffix != ".ipynb":
@@ -134,25 +124,25 @@ def saved_texts() -> dict[str, StepText]:
     return {step: held for step, held in texts.items() if 0 < len(held.text) <= LONGEST}
 
 
-def book_kernel(name: str) -> Kernel:
-    """The book's kernel of a name: of the catalogue, or of a block (``"block_4x4"``). Raises
-    ``KeyError`` for another name.
+def reference_kernel(name: str) -> Kernel:
+    """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"``.
+    Raises ``KeyError`` for other names.
     """
     if sides := SIDES.fullmatch(name):
         return block_kernel(int(sides[1]), int(sides[2]), scaled=True)
     return KERNELS[name]
 
 
-def book_text(name: str) -> str:
-    """The text with which a step of this name begins, or of the book's kernel; a text is itself."""
+def starter_text(name: str) -> str:
+    """Return the source in ``starts`` of this name, or of the kernel; a source stays as it is."""
     if "\n" in name:
         return name
     file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
-    return file.read_text(encoding="utf-8") if file.is_file() else book_kernel(name).text
+    return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
 
 
 def step_named(name: object) -> Step:
-    """The step of a name. Raises ``ValueError`` that says which there are."""
+    """Return a step by its name. Raises ``ValueError`` for other names."""
     if not isinstance(name, str) or name not in STEPS:
         raise ValueError(f"step is one of {', '.join(map(repr, STEPS))}, not {name!r}")
     return STEPS[name]
@@ -168,7 +158,7 @@ STEPS = {
             "a column of B. It fetches two numbers for each product.",
             like="sgemm_naive",
             share=0.0,
-            good="sgemm_naive",
+            reference="sgemm_naive",
             guess=True,
             views=("chip", "texture_fetch"),
         ),
@@ -180,7 +170,7 @@ STEPS = {
             "A[k, row].",
             like="block_2x2",
             share=0.5,
-            good="block_2x2",
+            reference="block_2x2",
             opens=("costs",),
             hint="does an iteration fetch two numbers of A and two of B, and use each twice?",
             views=("register_block",),
@@ -193,7 +183,7 @@ STEPS = {
             opens=("registers",),
             like="block_4x4",
             share=0.9,
-            good="block_4x4",
+            reference="block_4x4",
             hint="one texel of A and one of B make all 16 products: is more fetched?",
             views=("register_block",),
         ),
@@ -206,7 +196,7 @@ STEPS = {
             opens=("registers",),
             like="block_8x8",
             share=0.7,
-            good="block_8x8",
+            reference="block_8x8",
             hint="is a side of the block still 4? Make it 8: fetch a second texel, double the sums "
             "and the stores, and multiply the first texel by 2. If the block is 8 x 8, lesson 03 "
             "is next.",
@@ -222,7 +212,7 @@ STEPS = {
             opens=("bundles",),
             like="block_8x8",
             share=0.94,
-            good="block_8x8",
+            reference="block_8x8",
             hint="our solution has 16 bundles and 22 registers, for 11 wavefronts: which do you "
             "have more of? A bundle reads at most three registers of each channel: put the lines "
             "that use the same texel of B next to each other.",
@@ -238,7 +228,7 @@ STEPS = {
             opens=("registers",),
             like="block_8x8",
             share=0.98,
-            good="block_8x8",
+            reference="block_8x8",
             hint="each number of C that waits for its `mad` occupies a register. What is the "
             "smallest number that has to wait at once?",
             views=("wavefronts",),
@@ -254,7 +244,7 @@ STEPS = {
             opens=("costs", "limits"),
             like="sgemm_tn_compute",
             share=0.98,
-            good="block_8x8",
+            reference="block_8x8",
             hint="a quad is four consecutive numbers, 4q to 4q + 3. For a square, which bit of "
             "the number moves down a row?",
             views=("texture_fetch",),
@@ -269,8 +259,8 @@ STEPS = {
             opens=("bundles",),
             like="dgemm_tn",
             share=0.5,
-            good="dgemm_tn",
-            paper="dgemm_tn",
+            reference="dgemm_tn",
+            published="dgemm_tn",
             hint="fetch the texels of four values of k per iteration, and add 4 to the counter.",
             views=("bundles",),
             climbs=False,
@@ -284,8 +274,8 @@ STEPS = {
             opens=("limits", "costs"),
             like="sgemm_64x64_lds",
             share=0.98,
-            good="sgemm_64x64_lds",
-            paper="sgemm_64x64_lds",
+            reference="sgemm_64x64_lds",
+            published="sgemm_64x64_lds",
             hint="is a number of A still fetched eight times, instead of once and then read "
             "from the LDS?",
             views=("texture_fetch", "chip"),
@@ -299,7 +289,7 @@ STEPS = {
             opens=("bundles",),
             like="block_8x8",
             share=0.998,
-            good="sgemm_tn",
+            reference="sgemm_tn",
             hint="is k counted once per iteration, by a literal of 2.0? And do all fetches of the "
             "iteration come before its first product?",
             views=("bundles",),
@@ -314,7 +304,7 @@ STEPS = {
             like="sgemm_tn",
             start="sgemm_tn",
             share=0.0,
-            good="sgemm_tn",
+            reference="sgemm_tn",
             views=("chip",),
             previous="12",
             n=4352,
@@ -331,7 +321,7 @@ STEPS = {
             like="sgemm_tn",
             start="sgemm_tn",
             share=0.9,
-            good="sgemm_tn",
+            reference="sgemm_tn",
             hint="what is the overhead of an iteration, besides products and fetches?",
             views=("chip",),
             previous="12",

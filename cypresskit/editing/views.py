@@ -1,6 +1,4 @@
-"""Play it: the views of a step, made of the kernel that stands on the workbench, at sizes that
-answer in a second. ``ck.draw`` is imported when one is asked for.
-"""
+"""The views of the kernel on the workbench, at sizes that take about a second."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +7,9 @@ from typing import Any
 
 from cypresskit.kernels import Kernel
 
-N = 256  # at which the chip and its wavefronts are shown
+N = 256  # m = n = k, for the chip and its wavefronts
 
-#: The names of views, and what their buttons say.
+#: The names of views, and their buttons' labels.
 VIEWS = {
     "chip": f"The chip, at N = {N}",
     "register_block": "Register block",
@@ -22,8 +20,8 @@ VIEWS = {
 
 
 def view_page(mine: Kernel, view: str) -> str:
-    """A page that plays a view of a kernel. Raises ``KeyError`` for a view that isn't known, and
-    what the view raises for a kernel that it can't show; ``ImportError`` without Bokeh.
+    """Return a page, as HTML, that plays a view of a kernel. Raises ``KeyError`` for an unknown
+    view, ``ImportError`` without Bokeh, and what the view raises for a kernel that it can't show.
     """
     from cypresskit import draw
 

@@ -1,5 +1,5 @@
-// The workbench: an editor, and what each edit became. It knows no compiler: it sends texts over a
-// channel and shows the answers that come back; see protocol.py.
+// The workbench: an editor, and the answers to its text. It sends texts over a channel, and shows the
+// answers that come back; see protocol.py.
 import {followTheme, listenKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
@@ -12,54 +12,53 @@ import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
 
-const PAUSE = 60 // milliseconds without a key before a text is sent
-const SILENCE = 900 // milliseconds after which nobody has heard a text
-const EXPLAINED = 100 // milliseconds after which the caret's line is explained: one may be typing
-const SPOKEN = 900 // milliseconds of quiet before a screen reader hears a fault
+const DEBOUNCE_MS = 60 // without a key, before a text is sent
+const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has arrived
+const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
+const SPEAK_MS = 900 // without news, before a screen reader hears a message
 const UNSENT = "cypresskit-unsent"
-const UNHEARD = "Nobody answers: the kernel is busy with another cell, or gone. Your text is kept."
+const UNHEARD = "No answer: the kernel is busy with another cell, or has ended. Your text is kept."
 const UNOPENED =
-  "Nobody answers yet: the kernel is busy with another cell, or it was started anew. If this stays, " +
-  "run this cell again: your text is in its file, and in its history."
+  "No answer yet: the kernel is busy with another cell, or was restarted. If this stays, run this " +
+  "cell again. Your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const GO_ON = "Continue here"
 const GUESS = "Which line costs the most? Click its number."
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
-const MOST_SET = 8 // lines that set a register that are named
-const MOST_FAULTS = 50 // that are listed
-const HEADLINE = 70 // letters: a headline of more is set smaller, in two lines
-const SEEN = 170 // letters of a headline that are seen
-const DIGITS = {maximumSignificantDigits: 3} // of a speed below a thousand
-// What the page says of a text, each renewed by a part of its answer.
+const MAX_SET = 8 // lines that set a register that are listed
+const MAX_FAULTS = 50 // that are listed
+const HEADLINE = 70 // characters: a longer headline is smaller, in two lines
+const SEEN = 170 // characters of a headline that are visible
+const DIGITS = {maximumSignificantDigits: 3} // of a speed below 1000
+// The statements about a text: each becomes fresh with a part of its answer.
 const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "prices"]
 
 /** Begin a workbench in an element.
  * @param {HTMLElement} host
  * @param {{send: (message: object) => void, listen: (hear: (message: any) => void) => () => void}}
  *   channel
- * @returns {() => void} ends it */
+ * @returns {() => void} ends the workbench */
 export function beginWorkbench(host, channel) {
   const bench = new Workbench(host, channel)
   return () => bench.end()
 }
 
-/** Which statements are of a text before this one. A statement's element is of the class
- * `ckw-of-NAME`; the host's attribute `data-stale` has the names of those that are stale. */
+/** The statements that belong to a previous text. A statement's element has the class `ckw-of-NAME`;
+ * the host's attribute `data-stale` lists the stale ones. */
 class Freshness {
   constructor(host) {
     this.host = host
     this.stale = new Set()
   }
 
-  /** Another text: all that stands here is of the one before. */
-  age() {
+  /** The text has changed. */
+  markStale() {
     this.stale = new Set(STATEMENTS)
     this.show()
   }
 
-  /** These are of this text. */
-  renew(...names) {
+  /** These statements belong to this text. */
+  markFresh(...names) {
     for (const name of names) this.stale.delete(name)
     this.show()
   }
@@ -77,8 +76,8 @@ class Workbench {
     this.count = 0
     this.live = []
     this.faults = []
-    this.priced = new Map() // what each line costs, in words
-    this.dropped = new Set() // lines of which no operation is left
+    this.priced = new Map() // the cost of each line, in words
+    this.dropped = new Set() // lines that compile to nothing
     this.touched = false
     this.fresh = new Freshness(host)
     host.classList.add("cypresskit", "ckw")
@@ -88,7 +87,7 @@ class Workbench {
     this.stopChannel = channel.listen((message) => this.hear(message))
     this.silence = setTimeout(() => {
       this.waiting.textContent = UNOPENED
-    }, SILENCE)
+    }, ACK_TIMEOUT)
     channel.send({type: "hello", unsent: allUnsent()})
   }
 
@@ -111,14 +110,11 @@ class Workbench {
     const ours = message.edit === this.edit
     const current = ours && this.editor.text === this.sent
     if (message.type === "answer" && current) this.answer(message)
-    else if (message.type === "heard" && ours) this.heard(message)
+    else if (message.type === "heard" && ours) this.heard(message.problem)
     else if (message.type === "working" && current) this.works(message.part)
     else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
-    else if (message.type === "saved") this.heard({saved: true})
-    else if (message.type === "history") this.history.show(message.entries)
-    else if (message.type === "step") this.step?.show(message)
-    else if (message.type === "place") this.showPlace(message.elsewhere)
+    else if (message.type === "history") this.showHistory(message)
     else if (message.type === "trouble") this.say(message.message, true)
   }
 
@@ -137,8 +133,6 @@ class Workbench {
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
-    this.elsewhere = make(host, "p", {class: "ckw-elsewhere", role: "status", hidden: ""})
-    page.before(this.elsewhere)
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.passed = make(page, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
@@ -159,7 +153,7 @@ class Workbench {
     const right = make(main, "div", {class: "ckw-right"})
     this.small = new SmallProduct(right, (row, column) => {
       this.asked = true
-      this.post({type: "replay", row, column, edit: this.edit})
+      this.post({type: "ask", part: "replay", element: [row, column], edit: this.edit})
     })
     const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
     this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-prices", role: "status", hidden: ""})
@@ -179,12 +173,11 @@ class Workbench {
     this.editor.begin(state.text)
     this.history.show(state.history)
     this.showUnsaved(state.problem ?? "")
-    this.showPlace(state.elsewhere)
     keepUnsent(this.place, null)
     this.takeOver(state)
   }
 
-  /** What is behind a button each. */
+  /** The panels that buttons open. */
   addPanels(row, below, {parts}) {
     const {panels} = this
     const measured = parts.includes("clocks")
@@ -205,7 +198,7 @@ class Workbench {
     )
     this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
     this.launched.hidden = !parts.includes("verdict")
-    this.steps = make(limits, "div", {class: "ckw-steps ckw-of-clocks", hidden: ""})
+    this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
       picked: (lines) => {
         this.editor.lines.light(lines)
@@ -219,15 +212,20 @@ class Workbench {
     })
   }
 
-  /** The kernel was started anew, or the widget was made again: what is here goes on. */
+  /** The history has changed, and perhaps what the step saves. */
+  showHistory({entries, kept, brought}) {
+    this.history.show(entries)
+    this.step?.showSaved({kept, brought})
+  }
+
+  /** The kernel was restarted, or the widget made again: continue with the text that is here. */
   resume(state) {
     this.history.show(state.history)
-    this.showPlace(state.elsewhere)
     if (this.typed) this.send()
     else this.takeOver(state)
   }
 
-  /** What names the file among all that have been open on this page. */
+  /** The file's name among all files of this page. */
   get place() {
     return this.state.file ?? this.state.name
   }
@@ -237,22 +235,23 @@ class Workbench {
   changed() {
     if (this.opened) this.touched = true
     this.typed = true
+    this.typedAt = Date.now()
     this.step?.begin()
     keepUnsent(this.place, {base: this.known, text: this.editor.text})
-    this.age()
+    this.markStale()
     clearTimeout(this.soon)
-    this.soon = setTimeout(() => this.send(), PAUSE)
+    this.soon = setTimeout(() => this.send(), DEBOUNCE_MS)
   }
 
-  /** The text is another: what was said is of the one before. */
-  age() {
-    this.fresh.age()
+  /** The text has changed: all statements are about the previous one. */
+  markStale() {
+    this.fresh.markStale()
     this.faults = []
     this.live = []
     this.dropped = new Set()
-    this.editor.ageFaults()
+    this.editor.markFaultsStale()
     this.figures.works("")
-    this.step?.age()
+    this.step?.forget()
     if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
     clearTimeout(this.speaking)
     this.spoken.textContent = ""
@@ -266,14 +265,15 @@ class Workbench {
     const base = this.edit
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
-    if (!this.post({type: "text", edit: this.edit, text, base})) return
+    const typed = this.typedAt
+    if (!this.post({type: "text", edit: this.edit, text, base, typed})) return
     this.host.setAttribute("aria-busy", "true")
     this.silence = setTimeout(() => {
       this.note(UNHEARD)
-    }, SILENCE)
+    }, ACK_TIMEOUT)
   }
 
-  /** Say something to the answer process. Returns whether there still is anybody. */
+  /** Send a message. Returns whether the kernel is still there. */
   post(message) {
     try {
       this.channel.send(message)
@@ -284,7 +284,7 @@ class Workbench {
     return true
   }
 
-  /** Nobody hears this page any more: the kernel that it spoke with is gone. */
+  /** The kernel has ended. */
   lose() {
     clearTimeout(this.silence)
     if (!this.editor) {
@@ -297,41 +297,24 @@ class Workbench {
     this.showUnsaved(RESTARTED)
   }
 
-  heard({saved, problem = ""}) {
+  heard(problem = "") {
     clearTimeout(this.silence)
     if (this.help.textContent === UNHEARD) this.note("")
     this.showUnsaved(problem)
-    if (!saved || this.editor.text !== this.sent) return
+    if (problem || this.editor.text !== this.sent) return
     this.known = this.sent
     this.typed = false
     keepUnsent(this.place, null)
   }
 
-  /** Why the text isn't in the file, as long as it isn't. */
+  /** Show why the text isn't in the file; "" if it is. */
   showUnsaved(problem) {
     if (this.unsaved.textContent !== problem) this.unsaved.textContent = problem
     this.unsaved.hidden = !problem
   }
 
-  /** Say that the file is at another step now, whose workbench has it. */
-  showPlace(step) {
-    this.elsewhere.hidden = !step
-    this.elsewhere.replaceChildren()
-    if (!step) return
-    const {name, step: own} = this.state
-    make(
-      this.elsewhere,
-      "span",
-      {},
-      `${name} is open at step ${step}, on another workbench. This is your step ${own.name}, as you left it. `,
-    )
-    const button = make(this.elsewhere, "button", {type: "button"}, GO_ON)
-    button.title = `Put this text into ${name}, as typing here does. What it holds stays in the history.`
-    button.addEventListener("click", () => this.send())
-  }
-
-  /** Show a text that came from elsewhere, unless the reader has typed meanwhile: then what is
-   * here is sent, and the other text is in the history. */
+  /** Show a text that doesn't come from this page, unless the reader has typed meanwhile: then this
+   * page's text is sent, and the other one goes into the history. */
   takeOver({text, edit}) {
     const ours = (name) => name?.startsWith(`${this.view}-`)
     if (ours(edit) && ours(this.edit)) return
@@ -341,7 +324,7 @@ class Workbench {
     this.sent = text
     this.typed = false
     if (text !== this.editor.text) this.editor.begin(text)
-    this.age()
+    this.markStale()
     this.post({type: "shown", edit})
   }
 
@@ -366,7 +349,7 @@ class Workbench {
     if (answer.part === last || answer.refusal) this.rest()
   }
 
-  /** All that was going to come for this text is here. */
+  /** No more answers come for this text. */
   rest() {
     this.figures.works("")
     this.host.removeAttribute("aria-busy")
@@ -378,12 +361,12 @@ class Workbench {
     if (!faults.length) {
       this.live = live
       this.editor.lines.setLive(live)
-      this.fresh.renew("live")
+      this.fresh.markFresh("live")
       this.moved(this.editor.caret.line)
       return
     }
     const [first] = faults
-    this.leadNowhere()
+    this.hideSuggestions()
     this.headline("fault", `Line ${first.line}: ${first.message}`)
     this.list(faults)
     this.moved(this.editor.caret.line)
@@ -404,9 +387,9 @@ class Workbench {
     this.explain(this.editor.caret.line)
     this.editor.lines.setDropped(this.dropped)
     this.bundles.show(answer)
-    this.editor.lines.setColours(this.bundles.colours)
+    this.editor.lines.setColors(this.bundles.colors)
     this.figures.card(answer.card)
-    this.fresh.renew("code")
+    this.fresh.markFresh("code")
     if (!this.opened) this.open(answer.rows)
     if (!this.state.parts.includes("verdict")) {
       const {bundles_per_iteration: bundles, gprs} = answer.card
@@ -416,8 +399,7 @@ class Workbench {
     }
   }
 
-  /** Begin where it matters: at the first line of the main loop. A text that can be seen whole isn't
-   * scrolled. */
+  /** Scroll to the main loop at first, unless the whole text is visible. */
   open(rows) {
     this.opened = true
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
@@ -432,23 +414,23 @@ class Workbench {
     this.judged = answer
     this.launched.textContent = answer.launched ?? ""
     if (answer.right) this.figures.correct()
-    this.leadNowhere()
+    this.hideSuggestions()
     this.editor.paintFaults(answer.findings.filter(({line}) => line))
     this.headline(answer.right ? "right" : "wrong", answer.message)
     this.list(answer.findings)
     this.figures.works("")
     this.figures.terms.hidden = true
     this.small.show(answer.small)
-    this.fresh.renew("product", "terms")
+    this.fresh.markFresh("product", "terms")
     this.speak(answer.message)
   }
 
-  /** The speed, of a correct kernel. */
+  /** Show the speed of a correct kernel. */
   showClocks(answer) {
     this.speed.replaceChildren()
     const right = Boolean(this.judged?.right)
     this.figures.clocks(answer, right)
-    this.fresh.renew("clocks")
+    this.fresh.markFresh("clocks")
     this.passed.hidden = true
     if (answer.problem) return
     const {gflops, size, bound} = answer
@@ -467,32 +449,31 @@ class Workbench {
         ` ${change > 0 ? "+" : "−"}${inDigits(Math.abs(change))}`,
       )
     this.gflops = gflops
-    this.lead(answer)
+    this.showSuggestions(answer)
     this.speak(`${this.judged?.message ?? ""} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 
-  /** A target was passed: say so, and show the reader's climb. */
+  /** Announce that a target was passed, and show the reader's climb. */
   celebrate(passed) {
     this.passed.hidden = !passed
     if (!passed) return
     this.passed.textContent = passed
     this.panels.open("views")
-    this.post({type: "play", view: "climb", edit: this.edit})
+    this.post({type: "ask", part: "view", view: "climb", edit: this.edit})
   }
 
-  /** There is something else to be done first. */
-  leadNowhere() {
-    this.steps.hidden = true
-    this.steps.replaceChildren()
+  hideSuggestions() {
+    this.suggestions.hidden = true
+    this.suggestions.replaceChildren()
   }
 
-  /** What would help, and where in the text that is. */
-  lead({help = "", steps = []}) {
-    this.steps.hidden = false
-    this.steps.replaceChildren()
-    if (help) makeSentence(this.steps, "p", {}, help)
+  /** Show what would help, with buttons to the lines. */
+  showSuggestions({help = "", steps = []}) {
+    this.suggestions.hidden = false
+    this.suggestions.replaceChildren()
+    if (help) makeSentence(this.suggestions, "p", {}, help)
     for (const {text, lines} of steps) {
-      const item = make(this.steps, "p")
+      const item = make(this.suggestions, "p")
       if (lines.length) {
         const button = make(item, "button", {type: "button"}, linesInWords(lines))
         button.addEventListener("click", () => {
@@ -508,7 +489,7 @@ class Workbench {
     this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
     this.editor.lines.setPrices(answer.lines)
     this.figures.prices(answer)
-    this.fresh.renew("prices")
+    this.fresh.markFresh("prices")
     this.explain(this.editor.caret.line)
     this.costs = answer
     const asks = this.state.step?.guess && !this.guessed && answer.dearest
@@ -517,7 +498,7 @@ class Workbench {
     this.prompt.textContent = GUESS
   }
 
-  /** The number of a line was clicked: the reader's guess, if one was asked for. */
+  /** Take a click on a line's number as the reader's guess, if the page asks for one. */
   guess(line) {
     const {lines = [], dearest} = this.costs ?? {}
     const asked = !this.prompt.hidden && !this.guessed && !this.fresh.stale.has("prices")
@@ -528,7 +509,7 @@ class Workbench {
     this.panels.open("costs")
   }
 
-  /** The terms of a wrong element. Of the first, its fault is the picture's sentence. */
+  /** Show the terms of an element. A note on the first incorrect one becomes the headline. */
   showReplay(answer) {
     this.figures.replay(answer)
     const {notes = [], terms = []} = answer
@@ -549,13 +530,13 @@ class Workbench {
     this.speak([answer.problem ?? answer.message, ...notes].join(" "))
   }
 
-  /** Light up lines, and what became of them. */
+  /** Highlight lines, and their operations. */
   light(lines) {
     this.editor.lines.light(lines)
     this.bundles.light(lines, true)
   }
 
-  /** Light up the lines that spoiled an element, and what became of them. */
+  /** Highlight the lines of the wrong terms. */
   lightTerms(terms) {
     const lines = new Set(terms.flatMap(({right, line}) => (right || !line ? [] : [line])))
     if (!lines.size) return
@@ -564,22 +545,21 @@ class Workbench {
     this.asked = false
   }
 
-  /** The first sentence of the picture. */
+  /** Set the headline: what was found about the text, in a sentence. */
   headline(kind, text) {
     this.verdictLine.dataset.kind = kind
     this.verdictLine.textContent = text
     this.verdictLine.title = text
     this.verdictLine.classList.toggle("ckw-long", text.length > HEADLINE)
-    this.fresh.renew("headline")
+    this.fresh.markFresh("headline")
   }
 
-  /** The list of faults or findings, each with a button to its line. What the headline says already
-   * isn't said again. */
+  /** List faults or findings, with buttons to their lines. The headline isn't repeated. */
   list(faults) {
     this.findings.replaceChildren()
-    this.fresh.renew("findings")
+    this.fresh.markFresh("findings")
     const headline = this.verdictLine.textContent
-    for (const fault of faults.slice(0, MOST_FAULTS)) {
+    for (const fault of faults.slice(0, MAX_FAULTS)) {
       const known = headline.length <= SEEN && headline.includes(fault.message.replace(/\.$/, ""))
       if (known && !fault.line && !fault.advice) continue
       const item = make(this.findings, "p")
@@ -593,7 +573,7 @@ class Workbench {
       if (!known) make(item, "span", {}, ends ? words : `${words}.`)
       if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
     }
-    const more = faults.length - MOST_FAULTS
+    const more = faults.length - MAX_FAULTS
     if (more > 0) make(this.findings, "p", {}, `And ${more.toLocaleString("en")} more.`)
   }
 
@@ -603,12 +583,12 @@ class Workbench {
     else this.moved(this.editor.caret.line)
   }
 
-  /** Let a screen reader hear a text when the typing pauses, and only if it is new. */
+  /** Let a screen reader hear a message once typing pauses. */
   speak(text) {
     clearTimeout(this.speaking)
     this.speaking = setTimeout(() => {
       if (this.spoken.textContent !== text) this.spoken.textContent = text
-    }, SPOKEN)
+    }, SPEAK_MS)
   }
 
   say(text, shown = false) {
@@ -623,10 +603,10 @@ class Workbench {
     this.bundles.light(lines, true)
     this.editor.lines.light(lines)
     clearTimeout(this.soonExplained)
-    this.soonExplained = setTimeout(() => this.explain(this.editor.caret.line), EXPLAINED)
+    this.soonExplained = setTimeout(() => this.explain(this.editor.caret.line), EXPLAIN_MS)
   }
 
-  /** Say below the editor what a line means, what became of it, and what it costs. */
+  /** Show below the editor what a line means, and what it costs. */
   explain(line) {
     if (this.help.classList.contains("ckw-note")) return
     const text = this.editor.line(line)
@@ -649,7 +629,7 @@ class Workbench {
       make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
   }
 
-  /** What a word means at a line, as [name, rest]. */
+  /** Return what a word means in a line, as [name, meaning]. */
   meaning(word, line) {
     const register = word.match(/^r(\d+)\b/)
     if (!register) return this.withNote(word, this.words.meaning(word))
@@ -659,13 +639,13 @@ class Workbench {
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
-    const some = set.length > MOST_SET ? `${set.slice(0, MOST_SET).join(", ")} …` : set.join(", ")
+    const some = set.length > MAX_SET ? `${set.slice(0, MAX_SET).join(", ")} …` : set.join(", ")
     const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
     const state = held ? `${held} is in use here; ` : this.live.length ? "not in use here; " : ""
     return [name, state + where]
   }
 
-  /** A meaning, with the comment in which the text itself says what a constant or an output is. */
+  /** Append the comment in which the text explains a constant or an output. */
   withNote(word, meaning) {
     const name = word.match(/^(?:cb\d+\[\d+\]|o\d+)/)?.[0]
     if (!name || !meaning || meaning[0].startsWith(`${name} `)) return meaning
@@ -674,8 +654,8 @@ class Workbench {
   }
 }
 
-/** What pages had when nobody heard them any more, {base, text} by file: it outlives the cell that is
- * run again, and the page that is loaded again. */
+/** Return the texts that could not be sent, {base, text} by file. They outlive the cell and a reload of
+ * the page. */
 function allUnsent() {
   try {
     return JSON.parse(sessionStorage.getItem(UNSENT)) ?? {}
@@ -695,7 +675,7 @@ function keepUnsent(file, text) {
   }
 }
 
-/** A speed in at least three digits. */
+/** Return a speed in at least three digits. */
 function inDigits(gflops) {
   return gflops < 1000
     ? gflops.toLocaleString("en", DIGITS)

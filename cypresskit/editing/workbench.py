@@ -1,7 +1,6 @@
-"""``workbench``: a kernel's file in an editor that answers each edit, in a notebook.
+"""``workbench``: edit a kernel's file in a notebook, and see what each edit changes.
 
-The file is the kernel: whatever edits it, the picture follows. Here is what Python has of it; the
-page is in ``workbench.js``, what it is answered in ``conversation``.
+This is its Python side. The page is in ``workbench.js``; ``conversation`` answers it.
 """
 
 from functools import lru_cache
@@ -10,36 +9,37 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.draw.climb_picture import REFERENCE, Climb
-from cypresskit.editing import measured_answers, page_files, pure_answers
-from cypresskit.editing.conversation import BROUGHT, Conversation
-from cypresskit.editing.edits import Edits, history_path
+from cypresskit.editing import dynamic_answers, page_files, static_answers
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile, begin_file
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.pure_answers import Answer
-from cypresskit.editing.steps import (
-    FILE,
-    FIRST,
-    MIME,
-    STEPS,
-    Step,
-    book_kernel,
-    book_text,
-    saved_texts,
-    step_named,
+from cypresskit.editing.static_answers import Answer
+from cypresskit.editing.step_files import (
+    BROUGHT,
+    CLIMB,
+    begin_step,
+    bring_back,
+    histories,
+    move_over,
+    saved_edit,
+    submitted_edit,
 )
+from cypresskit.editing.steps import MIME, reference_kernel, starter_text, step_named
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.own import resolve
 from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns, quantity
 
 PLAIN = "text/plain"
 HTML = "text/html"
-OUTPUTS = 4  # of a workbench that follow its edits, the last ones shown
+MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "This is the kernel as it was when this cell ran. Run the cell to edit it."
-BENCHES = 3  # with different settings, that a file is open on
-_conversations: dict[Path, list[Conversation]] = {}  # by the file that they are about
+MAX_BENCHES = 3  # with different settings, on one file
+_conversations: dict[Path, list[Conversation]] = {}  # by file
 
 
 def workbench(
@@ -50,42 +50,43 @@ def workbench(
     like: str | Kernel | None = None,
     n: int | None = None,
 ) -> "Workbench":
-    """Edit a kernel, and see at each pause what it became, whether it is right, how fast, and why.
+    """Edit a kernel, and see after each pause whether it is correct, how fast it is, and why.
 
     Parameters
     ----------
     file
-        The kernel's file, a path that ends in ``.il``; of a step, ``my_kernel.il`` if not given. If
-        there is none, it begins with the text of ``like``, or of the step.
+        The kernel's file, a path that ends in ``.il``. For a step, the default is a file in the
+        folder ``climb``, such as ``climb/02.il``. A missing file is made from ``like``, or from the
+        step.
     step
-        A step of the climb, such as ``"02"``: its idea and its targets stand above the code, and a
-        correct kernel that reaches the first target is saved as that step's. A step that was
-        open before goes on with its own last text, another one with that of the step before it. The
-        file is at one step at a time: a workbench of another one keeps what stands on it, says so,
-        and has the file again as soon as somebody types there.
+        A step of the climb, such as ``"02"``. The workbench shows its idea and its targets, and
+        saves your fastest correct kernel that reaches the first target. A new step starts from your
+        fastest correct kernel of the steps before it; some start from a kernel of their own.
     text
-        What the file shall hold from now on, or of a step the name of the book's kernel that has
-        it, such as "block_4x4". What it held stays in its history.
+        A source to put into the file; for a step also the name of a kernel, such as "block_4x4".
+        The old text stays in the history.
     like
-        The kernel of the catalogue whose launch convention it follows, as far as it does: a text
-        that stores C in another way is launched as it asks for. A step says it itself.
+        The kernel of the catalog whose launch convention the text follows, unless it stores C in
+        another way. A step sets this itself.
     n
-        It is timed at m = n = k = ``n``; by default at the step's, or at 2048.
+        Size of the matrices at which the kernel is timed: m = n = k = ``n``. The default is the
+        step's size, or 2048.
 
     Returns
     -------
-    A ``Workbench``, which a notebook shows.
+    Workbench
+        A notebook shows it as an editor.
 
     Raises
     ------
     OSError
-        For a file that can't be read, one that isn't there without ``like``, and a missing folder.
+        If the file can't be read, or is missing and ``like`` isn't given; if its folder is missing.
     ValueError
-        For other file names, for sizes that make no sense, and for what is no step.
+        For a file whose name doesn't end in ``.il``, an ``n`` out of range, or an unknown step.
     TypeError
-        For a file that is no path, and a text that is none.
+        If ``file`` is not a path, or ``text`` not a string.
     KeyError
-        For a name that the catalogue doesn't have.
+        If the catalog has no such kernel.
 
     Notes
     -----
@@ -103,26 +104,30 @@ def workbench(
     if file is None:
         if chosen is None:
             raise TypeError('file is a path, such as "my_kernel.il"; or give a step, as step="02"')
-        file = FILE
-    path = _kernel_path(file)
+        path = Path(CLIMB, chosen.file)
+    else:
+        path = _kernel_path(file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
-        raise ValueError(f"n is a whole number from 8 to 8192, the size it is timed at, not {n!r}")
+        raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
     if text is not None and not isinstance(text, str):
         raise TypeError(f"text is a kernel's text, not {shortened(text)}")
     known = None if like is None else resolve(like, "like")
     if chosen is not None:
         n = n or chosen.n
-        known = known or book_kernel(chosen.like)
-        text = text and book_text(text)
+        known = known or reference_kernel(chosen.like)
+        text = text and starter_text(text)
+    if file is None:
+        path.parent.mkdir(exist_ok=True)
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"there is no folder {path.parent} for {path.name}: make it, or put the file elsewhere"
         )
-    start = text
-    if start is None and chosen is not None:
-        start = chosen.book
-    elif start is None and known is not None:
-        start = known.text
+    start = text or (None if known is None else known.text)
+    if chosen is not None:
+        move_over(path.parent.absolute())
+        bring_back(path, chosen)
+        if text is None:
+            begin_step(path, chosen)
     if start is not None:
         begin_file(path, start)
     elif not path.exists():
@@ -136,37 +141,16 @@ def workbench(
         "step": step,
     }
     bench = Workbench(path.absolute(), settings)
-    at = bench._edits.step
-    brought = None if chosen is None else bench._bring_back(chosen)
     if text is not None:
         bench._conversation.put(text, "given")
-        bench._judge()
-    elif brought is not None:
-        bench._conversation.put(brought, BROUGHT)
-    elif chosen is not None and (begun := _begins_with(bench._edits, chosen, at)) is not None:
-        bench._conversation.put(begun, "")
-    bench._conversation.lead(bench._conversation.text)
-    kept = None if chosen is None else bench._edits.kept(chosen.name)
-    if kept is not None and kept.right is None and kept.text == bench._conversation.text:
+    last = bench.history.known(bench.text)
+    if text is not None or (last is not None and last.note == BROUGHT):
         bench._judge()
     return bench
 
 
-def _begins_with(edits: Edits, step: Step, at: str) -> str | None:
-    """The text with which a step goes on: its own last one, or that of the nearest step before it,
-    or the book's. None: the file's, which is ``at`` this very step.
-    """
-    texts = {edit.step: edit.text for edit in edits if edit.step in STEPS}
-    before = step
-    while before.name not in texts and before.previous:
-        before = STEPS[before.previous]
-    if before.name in texts:
-        return None if before.name == at else texts[before.name]
-    return None if not texts and (step.previous or step.name == FIRST) else step.book
-
-
 def _kernel_path(file: object) -> Path:
-    """The path that is meant. Raises ``TypeError`` and ``ValueError`` that say how to begin."""
+    """Return the path of a kernel's file. Raises ``TypeError`` and ``ValueError`` for others."""
     if isinstance(file, Kernel):
         raise TypeError(
             f"file is a path, not a Kernel. To begin a file with its text:"
@@ -176,7 +160,7 @@ def _kernel_path(file: object) -> Path:
         raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
     if isinstance(file, str) and file in KERNELS:
         raise ValueError(
-            f"file is a path, and {file} is a kernel of the catalogue. To begin a file with its"
+            f"file is a path, and {file} is a kernel of the catalog. To begin a file with its"
             f' text: ck.workbench("my_kernel.il", like="{file}")'
         )
     if isinstance(file, str) and "\n" in file:
@@ -194,9 +178,7 @@ def _kernel_path(file: object) -> Path:
 class Workbench:
     """A kernel's file on the workbench; see ``ck.workbench``.
 
-    Attributes describe the file as it is now; while it is at another step, the text left on this
-    workbench: ``text``; ``kernel``, with which all is done that a kernel of the catalogue is for;
-    ``history``, its edits; ``climb``, a picture of the steps that are kept.
+    Its attributes describe the file as it is now.
     """
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
@@ -214,8 +196,10 @@ class Workbench:
 
     @property
     def kernel(self) -> Kernel:
-        """The kernel, with its launch convention. Raises what ``ck.load_kernel`` does."""
-        return measured_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
+        """The kernel and its launch convention, for use like one of the catalog. Raises what
+        ``ck.load_kernel`` does.
+        """
+        return dynamic_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
 
     @property
     def _convention(self) -> dict[str, Any]:
@@ -224,17 +208,28 @@ class Workbench:
 
     @property
     def history(self) -> Edits:
-        """The edits so far: each has ``text``, ``right``, ``gflops`` and what it became."""
+        """The edits so far, each with ``text``, ``right`` and ``gflops``."""
         self._conversation.look()
         return self._edits
 
     @property
+    def kept(self) -> Edit | None:
+        """The edit that the step saves: the fastest correct one that reaches its first target. None
+        if there is none, or no step.
+        """
+        step = self._conversation.step
+        return None if step is None else saved_edit(self.history, step)
+
+    @property
     def climb(self) -> Climb:
-        """The climb so far as one picture to send round, with buttons that save it."""
-        return own_climb(self.history)
+        """The climb so far as one picture, with buttons that save it as a file."""
+        folder = self.path.parent
+        return own_climb(histories(folder if self._settings["step"] else folder / CLIMB))
 
     def __repr__(self) -> str:
-        return f"Workbench: {self.path.name}, {_summary(_pure_answers(self.text, self.path.name))}"
+        return (
+            f"Workbench: {self.path.name}, {_summary(_static_answers(self.text, self.path.name))}"
+        )
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
@@ -244,25 +239,26 @@ class Workbench:
         return without_dead_widget(data), without_dead_widget(metadata)
 
     def _still(self) -> str:
-        """What places without a running kernel show, such as a saved notebook on a page."""
+        """Return HTML for places without a running kernel, such as a saved notebook on a page."""
         return f"<p><b>{escape(repr(self))}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
 
     def _hand_in(self) -> None:
-        """Show the text that counts as the step's in an output of its own, which nobody sees and a
-        saved notebook has; and show it anew whenever another one counts.
+        """Display the step's submitted text in an invisible output, for the saved notebook, and
+        update it whenever it changes.
         """
         if self._conversation.step is None:
             return
         from IPython.display import display
 
-        step = self._conversation.step.name
+        step = self._conversation.step
 
         def bundle() -> dict[str, Any]:
-            edit = self._edits.counting(step)
+            edit = submitted_edit(self._edits, step)
             if edit is None:
                 return {HTML: "", PLAIN: ""}
-            held = {"step": step, "text": edit.text, "kept": edit.kept}
-            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step}." if edit.kept else ""}
+            kept = edit == saved_edit(self._edits, step)
+            held = {"step": step.name, "text": edit.text, "kept": kept}
+            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step.name}." if kept else ""}
 
         last = bundle()
         shown = display(last, raw=True, display_id=True)
@@ -275,38 +271,26 @@ class Workbench:
 
         noted = self._conversation.noted
         noted.append(update)
-        del noted[:-OUTPUTS]
-
-    def _bring_back(self, step: Step) -> str | None:
-        """Take what the saved notebook holds into a history that keeps nothing of the step: the
-        notebook was moved, and its output will be shown anew. Returns the step's text, or None.
-        """
-        if self._edits.kept(step.name) is not None:
-            return None
-        known = self._edits.counting(step.name)
-        if texts := saved_texts():
-            self._conversation.bring_back(texts)
-        brought = self._edits.counting(step.name)
-        return None if brought is None or brought is known else brought.text
+        del noted[:-MAX_OUTPUTS]
 
     def _judge(self) -> None:
-        """Judge and time the text here and now, and keep it as the step's if it is right."""
+        """Check and time a step's text now, for its history, unless that was done before."""
         step = self._conversation.step
-        if step is None:
+        known = self.history.known(self.text)
+        if step is None or (known is not None and known.right is not None):
             return
         try:
-            mine, seen = measured_answers.judged_kernel(
+            mine, seen = dynamic_answers.judged_kernel(
                 self.text, self.path.name, **self._convention
             )
         except (ILError, ValueError, TypeError):
             return
-        if not seen.right:
-            return
-        gflops = measured_answers.clocks_answer(mine, step.n).get("gflops", 0.0)
-        self._conversation.keep_step(self.text, gflops)
+        if seen.right:
+            clocks = dynamic_answers.clocks_answer(mine, step.n)
+            self._conversation.note_edit(vars(kernel_stats(mine)), True, clocks)
 
     def _begin(self) -> Any:
-        """The widget, made when it is first shown."""
+        """Return the widget; it is made when it is first shown."""
         if self._widget is None:
             self._widget = _widget_class()()
             conversation, widget = self._conversation, self._widget
@@ -317,35 +301,28 @@ class Workbench:
 
 
 @lru_cache(maxsize=4)
-def _pure_answers(text: str, name: str) -> dict[str, Answer]:
-    return dict(pure_answers.pure_answers(text, name))
+def _static_answers(text: str, name: str) -> dict[str, Answer]:
+    return dict(static_answers.static_answers(text, name))
 
 
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
-    """The conversation about a file with these settings: a cell that is run again goes on with the
-    one there is. Those with other settings go on beside it, with the same text and history.
+    """Return the conversation about a file with these settings. A cell that runs again continues
+    the old one; those with other settings continue beside it.
     """
     known = _conversations.setdefault(path.resolve(), [])
     for conversation in known:
         if conversation.settings == settings:
             known.append(known.pop(known.index(conversation)))
+            conversation.look()
             return conversation
-    if known:
-        file, edits = known[-1].file, known[-1].edits
-        known[-1].look()
-    else:
-        file = KernelFile(path)
-        edits = Edits(history_path(path))
-    known.append(Conversation(file, edits, settings))
-    while len(known) > BENCHES:
+    known.append(Conversation(KernelFile(path), Edits(history_path(path)), settings))
+    while len(known) > MAX_BENCHES:
         known.pop(0).close()
     return known[-1]
 
 
 def _widget_class() -> type:
-    """The class of the widget; made here, since anywidget takes its time and only notebooks have
-    it.
-    """
+    """Return the class of the widget. It is made here, since importing anywidget takes long."""
     try:
         import anywidget
     except ImportError as error:
@@ -359,7 +336,7 @@ def _widget_class() -> type:
 
 
 def _summary(answers: dict[str, Answer]) -> str:
-    """What a text became, in a few words."""
+    """Describe a text in a few words: its first fault, or its statistics."""
     faults, code = answers["text"]["faults"], answers.get("code", {})
     if faults:
         return f"line {faults[0]['line']}: {faults[0]['message']}"

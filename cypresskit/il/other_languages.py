@@ -119,6 +119,9 @@ def suggest_operand(text: str) -> str:
     """
     if lettered := re.match(r"\d+((?:r|l|o)\d+(?:\.[xyzw]+)?)\b", text):
         return f"a register begins with its letter: `{lettered[1]}`"
+    if swapped := re.match(r"(\d+)([rlo])(\.[xyzw]+)?(?!\w)", text):
+        index, letter, components = swapped.groups("")
+        return f"a register begins with its letter: `{letter}{index}{components}`"
     if number := _NUMBER.match(text):
         declared = f"`dcl_literal l0, {number[0]}, 0, 0, 0`"
         return f"declare {declared} (l0, or another that is free), and write `l0.x`"

@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from cypresskit import published
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 from cypresskit.kernels import generated
 
 
@@ -58,7 +58,7 @@ def workbench(*_: Any, text: str = "", **__: Any) -> str:
     """Return the starter text of a workbench. What the student saved is judged in place of the
     cell.
     """
-    return book_text(text) if text else ""
+    return starter_text(text) if text else ""
 
 
 contest: Any = Absent("ck.teach.contest")

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from typing import Any
 
-from cypresskit.editing.measured_answers import judged_kernel
-from cypresskit.editing.steps import FILE, STEPS, Step
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.step_files import saved_edit
+from cypresskit.editing.steps import STEPS, Step
 from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
@@ -41,13 +42,13 @@ def answer_text(answer: object, step: str) -> object:
     """The text of a workbench that counts for a step; any other answer is itself."""
     if not isinstance(answer, Workbench):
         return answer
-    kept = answer.history.kept(step)
+    kept = saved_edit(answer.history, STEPS[step])
     return answer.text if kept is None else kept.text
 
 
 def unless_empty(text: object, step: str) -> None:
     """Halt the check of a text with nothing in it: the step's workbench kept none."""
-    par = STEPS[step].pars.right
+    par = STEPS[step].targets.minimum
     message = f"Nothing was kept for step {step}"
     message += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
     hint = (
@@ -70,7 +71,7 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
         @wraps(describe)
         def check(text: Any) -> Verdict:
             unless_empty(text, step)
-            return judge_kernel(text, FILE, partial(_judged, chosen, text, describe))
+            return judge_kernel(text, chosen.file, partial(_judged, chosen, text, describe))
 
         return check
 
@@ -80,15 +81,15 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
 def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
     """The verdict on a step's text that assembles."""
     try:
-        mine, seen = judged_kernel(text, FILE, step.like, old_c=step.old_c)
+        mine, seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
     except LaunchConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
         return wrong_product(mine, seen)
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
-    if gflops < step.pars.right:
-        return Verdict(False, f"{message}; the target is {step.pars.right:,.0f}.", step.hint)
+    if gflops < step.targets.minimum:
+        return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", step.hint)
     return Verdict(True, f"{message}.")
 
 

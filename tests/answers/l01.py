@@ -1,9 +1,9 @@
 """Lesson 01."""
 
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 ROWS = ["mad r11, r2.y, r3, r11", "mad r12, r2.z, r3, r12", "mad r13, r2.w, r3, r13"]
-KERNEL = book_text("01b")
+KERNEL = starter_text("01b")
 
 
 def kernel(*lines: str) -> str:
@@ -15,4 +15,4 @@ def texels(x, y, k):
 
 
 def two_by_two(lines: str) -> str:
-    return book_text("01a").replace("; row 1: your line goes below this one", lines)
+    return starter_text("01a").replace("; row 1: your line goes below this one", lines)

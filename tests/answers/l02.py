@@ -1,8 +1,8 @@
 """Lesson 02."""
 
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
-GIVEN = book_text("02")
+GIVEN = starter_text("02")
 FETCH_A = "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r3, r0.xz00"
 FETCH_B = "sample_resource(1)_sampler(1)_aoffimmi(1,0,0) r5, r0.yz00"
 ROWS = [f"r{2 + row // 4}.{'xyzw'[row % 4]}" for row in range(8)]

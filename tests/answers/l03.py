@@ -1,7 +1,7 @@
 """Lesson 03."""
 
 from answers import given
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 
 def least(plain, scalar, doubles):
@@ -19,7 +19,7 @@ def answered(lines: str) -> str:
     return given("03_bundles", "sum_of_16").replace("; your lines go below this one", lines)
 
 
-LOOP = book_text("03")
+LOOP = starter_text("03")
 TURN = LOOP.partition("whileloop")[2].partition("endloop")[0]
 BY_ROWS = [line for line in TURN.splitlines() if "mad " in line]
 BY_COLUMNS = BY_ROWS[::2] + BY_ROWS[1::2]

@@ -1,6 +1,6 @@
 """Lesson 04."""
 
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 
 def ceiling(compute, wait):
@@ -14,7 +14,7 @@ def counted(compute, wait):
     return wavefronts
 
 
-GIVEN = book_text("04")
+GIVEN = starter_text("04")
 HEAD, _, BELOW = GIVEN.partition("; the old C, all of it, before the loop\n")
 EARLY, _, REST = BELOW.partition("\n\nwhileloop")
 BEHIND = "; beta times the old C, unless beta is 0\nif_logicalnz cb0[4].x\n"

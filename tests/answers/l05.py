@@ -1,6 +1,6 @@
 """Lesson 05."""
 
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 
 def loop(texels, width):
@@ -12,10 +12,10 @@ def loop(texels, width):
 
 
 PLACE = "; row and column: other lines in place of these\n"
-BEFORE, _, GIVEN = book_text("05").partition(PLACE)
+BEFORE, _, GIVEN = starter_text("05").partition(PLACE)
 LINES = "\n".join(GIVEN.splitlines()[:2])
 AFTER = "\n".join(GIVEN.splitlines()[2:])
-SQUARES = book_text("05_squares").partition(PLACE)[2].partition(AFTER.splitlines()[0])[0]
+SQUARES = starter_text("05_squares").partition(PLACE)[2].partition(AFTER.splitlines()[0])[0]
 UPRIGHT = "mov r2.x, r1.z\nmov r1.z, r1.w\nmov r1.w, r2.x"
 RATE = 64 * 20 * 0.85
 

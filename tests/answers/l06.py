@@ -4,7 +4,7 @@ import re
 
 from answers import given
 from cypresskit.blas import dd
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 
 def sorted_first(a, b):
@@ -39,7 +39,7 @@ def kernel(*lines: str) -> str:
     )
 
 
-IN_DOUBLE = book_text("06")
+IN_DOUBLE = starter_text("06")
 TURN = IN_DOUBLE.partition("whileloop\n")[2].partition("endloop\n")[0]
 HERE = "    ; rows 1, 2 and 3: your lines go below this one\n"
 FETCHES = [line for line in TURN.splitlines() if "sample_resource" in line]

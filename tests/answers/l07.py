@@ -1,6 +1,6 @@
 """Lesson 07."""
 
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 
 
 def by_bank(words):
@@ -12,7 +12,7 @@ def sorting(words):
     return max(banks.count(bank) for bank in banks)
 
 
-THROUGH = book_text("07")
+THROUGH = starter_text("07")
 EXCHANGE = [
     "fence_threads_lds",
     "lds_store_id(0) r3.x, r4.{part}",

@@ -3,11 +3,11 @@
 import math
 
 import cypresskit as ck
-from cypresskit.editing.steps import book_text
+from cypresskit.editing.steps import starter_text
 from cypresskit.teach.l12_contest import checks as contest
 
 GOOD = ck.kernels["sgemm_tn"].text
-ONE_STEP = book_text("12")
+ONE_STEP = starter_text("12")
 
 
 HEAD, _, REST = contest.BAR.text.partition("whileloop")

@@ -19,7 +19,7 @@ from playwright.sync_api import Page
 
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
-from cypresskit.editing.steps import STEPS, book_text
+from cypresskit.editing.steps import STEPS, starter_text
 from tools import bench_page
 from tools.bench_page.browser import chromium, open_bench, run_python, served
 from tools.random_edits import edited
@@ -75,7 +75,9 @@ def random_jobs(seed: int, count: int) -> Iterator[Job]:
         else:
             step = rng.choice(sorted(STEPS))
             like = STEPS[step].like
-            text = rng.choice([STEPS[step].book, *map(book_text, (STEPS[step].good, like))])
+            text = rng.choice(
+                [STEPS[step].starter, *map(starter_text, (STEPS[step].reference, like))]
+            )
         yield job(str(number), edited(text, rng, rng.choice(EDITS)), like=like, n=size, step=step)
 
 

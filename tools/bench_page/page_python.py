@@ -113,7 +113,7 @@ def open_bench(message: dict[str, Any]) -> None:
     """
     AnswerInPage.endless = message["endless"]
     step = message["step"] if message["step"] in STEPS else FIRST
-    file = FOLDER / "my_kernel.il"
+    file = FOLDER / STEPS[step].file
     bench = workbench(file, step=step)
     for text in message["texts"]:
         if text != bench.text:

@@ -27,8 +27,8 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
-from cypresskit.editing.measured_answers import judged_kernel
-from cypresskit.editing.steps import CLOSE, FILE, STEPS
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.steps import CLOSE, STEPS
 from cypresskit.files.atomic import save_file
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
@@ -434,14 +434,15 @@ def check_entry(text: Any) -> Verdict:
     ``generate_kernel`` makes.
     """
     unless_empty(text, "contest")
-    return judge_kernel(text, FILE, partial(_entered, text))
+    return judge_kernel(text, STEPS["contest"].file, partial(_entered, text))
 
 
 def _entered(text: str, _: Program) -> Verdict:
     """The verdict on a text that assembles: right, and faster than the bar. Its block and its steps
     of k are found out.
     """
-    mine = judged_kernel(text, FILE, STEPS["contest"].like)[0]
+    step = STEPS["contest"]
+    mine = judged_kernel(text, step.file, step.like)[0]
     kernel = entry(text, mine.block, mine.k_step)
     for exact in (False, True):
         score = judge(kernel, exact=exact)

@@ -1,8 +1,7 @@
-"""Whether a kernel's text is right, how fast it is, and what each line costs: the half of the
-workbench's answers that runs kernels and knows a clock.
+"""Answers that run a kernel or simulate its time: is C correct, how fast is it, what do lines cost?
 
-Plain data (for JSON) comes out. Nothing here raises for what a kernel does: what can't be checked
-or timed says why.
+All results are plain data for JSON. A kernel that can't be checked or timed has an answer that says
+why.
 """
 
 import math
@@ -12,10 +11,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
-from cypresskit.editing.next_steps import bottleneck, dropped_components, next_steps
-from cypresskit.editing.pure_answers import Answer, accesses, word_length
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.steps import book_kernel
+from cypresskit.editing.static_answers import Answer, accesses, word_length
+from cypresskit.editing.steps import reference_kernel
+from cypresskit.editing.suggestions import bottleneck, dropped_components, suggest
 from cypresskit.il import Program, assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -41,11 +40,11 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 FINDINGS = 8  # that are shown
-OVERWRITES = "overwrites"  # in a note on a term: the line that throws a sum away is named first
+OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
-TERMS = 40  # of a replayed element, that are shown
-WORTH = 0.002  # of a launch: a price that is worth a word
-PRICED_WAIT = 0.01  # of the lives of wavefronts: a wait that a line's price tells
+TERMS = 40  # of an element of C, that are shown
+WORTH = 0.002  # share of the time: a smaller cost is not mentioned
+PRICED_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -56,8 +55,8 @@ def judged_kernel(
     before: Kernel | None = None,
     old_c: bool = False,
 ) -> tuple[Kernel, Verification]:
-    """The kernel that a text is, and whether it is right; with ``old_c``, whether it also is if it
-    has to add beta times the old C. Arguments, and what is raised, as of ``_launched_kernel``.
+    """Return a text's kernel, and whether it is correct; with ``old_c``, also with beta times the
+    old C. The other arguments are those of ``_launched_kernel``, which also says what is raised.
     """
     mine, seen = _launched_kernel(text, name, like, before)
     if old_c and seen.right:
@@ -69,25 +68,26 @@ def judged_kernel(
 def _launched_kernel(
     text: str, name: str, like: str | None, before: Kernel | None
 ) -> tuple[Kernel, Verification]:
-    """The kernel that a text is, launched as it asks for, and whether it is right.
+    """Find the launch of a text, and verify the kernel.
 
-    A text that began as a copy of ``like`` may have come to store C in another way, or to take more
-    steps of k in a turn: unless it is right as ``like``, it is launched as it asks for. A wrong
-    text is launched as most of C comes out right. ``before`` is what an earlier text was: one that
-    fetches and stores as often has its block and its steps of k, and nothing has to be found out;
-    one of which nothing can be found out, an endless loop, say, is still launched like it, or like
-    ``like``, if it stores to the same registers. What was found of the last few texts is kept.
+    1. A text with the accesses of ``before``, the last correct kernel, or else of ``like``, is
+       launched like that kernel.
+    2. Otherwise, a text that is correct when launched like ``like`` is launched so.
+    3. Otherwise, it is launched in the way that makes most of C correct.
+    4. If no way can be tried, as for an endless loop, it is launched like ``before`` or ``like``,
+       if it stores to the same registers.
+
     Raises what ``ck.load_kernel`` raises.
     """
     program = assemble(text, name)
     bare = name.removesuffix(".il")
-    book = None if like is None else book_kernel(like)
+    book = None if like is None else reference_kernel(like)
     near = before or book
     if near is not None and accesses(near.program) == accesses(program):
         mine = load_kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
         return mine, verify(mine)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a text that computes a wrong product is nothing strange
+        warnings.simplefilter("ignore")  # an incorrect product is reported below
         as_like: Verification | None = None
         if book is not None and _stores(book.program) == _stores(program):
             as_like = verify(load_kernel(text, like=book, name=bare))
@@ -110,7 +110,7 @@ def _launched_kernel(
 
 
 def _stores(program: Program) -> tuple[str, frozenset[str]]:
-    """The mode of a program, and what it stores to: global memory, or numbers of output streams."""
+    """Return a program's mode, and what it stores to: "g", or outputs with their components."""
     destinations = {i.dest for i in program.body if i.dest}
     return program.mode, frozenset(
         "g" if dest.register.kind == "g" else f"{dest.register}.{dest.written}"
@@ -120,19 +120,18 @@ def _stores(program: Program) -> tuple[str, frozenset[str]]:
 
 
 def _registers(program: Program) -> tuple[str, set[str]]:
-    """The mode of a program, and the registers that it stores to."""
+    """Return a program's mode, and the registers that it stores to."""
     mode, stores = _stores(program)
     return mode, {name.partition(".")[0] for name in stores}
 
 
 def verdict_answer(seen: Verification) -> Answer:
-    """The part "verdict".
+    """Return the part "verdict".
 
-    It holds whether it is ``right``; ``message``, a sentence; ``launched``, in words how the kernel
-    is launched; ``findings``, each with kind,
-    line, column, length, message and advice (line 0 for what concerns no line); and of a wrong
-    product ``product``: its ``size``, how many elements are wrong, the first one's row and column,
-    what it is (``got``) and should be (``wanted``).
+    It holds whether C is correct (``right``); a ``message``; how the kernel is ``launched``, in
+    words; ``findings``, each with kind, line (0 for none), column, length, message and advice; and
+    of an incorrect product ``product``: its ``size``, the number of incorrect elements, and the
+    first one's row, column, value (``got``) and correct value (``wanted``).
     """
     findings = [row_of(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
     if seen.error:
@@ -151,7 +150,7 @@ def verdict_answer(seen: Verification) -> Answer:
 
 
 def _launch_row(seen: Verification) -> Answer:
-    """What a kernel needs that its launch doesn't give, at the line that needs it."""
+    """Return a finding on what a kernel needs and its launch doesn't pass."""
     program = seen.kernel.program
     place = re.match(rf"{re.escape(program.name)}:(\d+): .*\n +(.*): pass .*$", seen.error)
     if place is None:
@@ -159,13 +158,13 @@ def _launch_row(seen: Verification) -> Answer:
     line = int(place[1])
     text = program.lines[line - 1]
     column = len(text) - len(text.lstrip()) + 1
-    message = f"it {place[2]}, which this launch doesn't give."
+    message = f"it {place[2]}, which this launch doesn't pass."
     advice = "No launch makes any element of C correct. Check what is stored, and at which address."
     return finding_row("launch", line, column, len(text.strip()), message, advice)
 
 
 def launch_in_words(mine: Kernel) -> str:
-    """How a kernel is launched: what a work-item computes, and what a texel holds."""
+    """Describe how a kernel is launched: what a work-item computes, and what a texel holds."""
     rows, columns = mine.block
     computes = f"{rows} elements of y" if mine.vector else f"{rows} x {columns} elements of C"
     words = f"Launched so that each work-item computes {computes}"
@@ -179,12 +178,12 @@ def launch_in_words(mine: Kernel) -> str:
     for name, transposed, place in stored:
         words += f"; {name} is stored transposed, as {place}" if transposed else ""
     if dropped := dropped_components(mine):
-        words += f". Not stored, since an output of C has no room for them: {', '.join(dropped)}"
+        words += f". Not stored, since a texel of C has fewer components: {', '.join(dropped)}"
     return f"{words}."
 
 
 def _sentence(seen: Verification) -> str:
-    """The verdict in one sentence."""
+    """Return the verdict in one sentence."""
     result = "y" if seen.kernel.vector else "C"
     if seen.right:
         return f"{result} is correct. Tested: {seen.at}."
@@ -198,19 +197,19 @@ def _sentence(seen: Verification) -> str:
 
 
 def finding_sentence(first: Finding) -> str:
-    """A finding in one sentence."""
+    """Return a finding in one sentence."""
     return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
 
 
 def row_of(finding: Finding, mine: Kernel) -> Answer:
-    """A finding as a row of the list."""
+    """Return a finding as a row of the list."""
     length = word_length(finding.text, finding.column)
     advice = _growing_advice(finding, mine) or finding.advice
     return finding_row(finding.kind, finding.line, finding.column, length, finding.message, advice)
 
 
 def _growing_advice(finding: Finding, mine: Kernel) -> str:
-    """Advice for a fetch beyond A or B, along k or across the block; "" for other findings."""
+    """Return advice on a fetch outside A or B, along k or across the block; else ""."""
     place = OUTSIDE.search(finding.message) if finding.advice.endswith(TOO_FAR) else None
     if place is None:
         return ""
@@ -248,7 +247,7 @@ def finding_row(
 
 
 def _wrong_product(seen: Verification) -> Answer | None:
-    """Which element of C is the first wrong one, if it was computed to the end."""
+    """Return the first incorrect element of C, if all of C was computed."""
     if seen.wrong is None or seen.result is None or seen.expected is None or seen.size is None:
         return None
     return {
@@ -262,14 +261,13 @@ def _wrong_product(seen: Verification) -> Answer | None:
 
 
 def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
-    """What went into an element of C.
+    """Return the part "replay": the terms of an element of C.
 
-    It is an element of the ``small`` product, which a reader can check by hand, unless that doesn't
-    show the fault or doesn't have the element.
+    It is an element of the ``small`` product, unless that doesn't show the fault or lacks it.
 
-    The answer holds ``row``, ``column``; a ``message`` on what the element is; ``notes``, what is
-    wrong, in sentences; ``terms``, each with its ``text``, whether it is ``right``, a ``note``, the
-    ``line`` to go to, and the ``lines`` that touched it; or a ``problem``, why nothing can be said.
+    The answer holds ``row``, ``column``; a ``message`` with the element's value; ``notes``, what is
+    wrong; ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go
+    to, and the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
     if small is not None and (not small.has(row, column) or not (seen.right or small.wrong)):
         small = None
@@ -314,19 +312,18 @@ def _is_old(term: Term) -> bool:
 
 
 def json_number(value: float) -> float | str:
-    """A number as JSON has it; of those that it hasn't, the name."""
+    """Return a number for JSON: "nan", "inf" and "-inf" as strings."""
     return value if math.isfinite(value) else str(value)
 
 
 def clocks_answer(mine: Kernel, n: int) -> Answer:
-    """The part "clocks".
+    """Return the part "clocks".
 
-    The answer holds ``size`` [m, n, k], and in words where it is timed, ``at``; ``gflops``,
-    ``percent`` of peak, ``clocks``, what it is ``bound`` by and what would ``help``, ``busy``
-    (shares by unit), ``hits`` (shares by cache), the share of the time that the ``launch`` itself
-    takes, ``error`` (a share) and ``wavefronts`` per SIMD engine; ``steps``, what one could do
-    next, each with its ``text`` and the ``lines`` that it is about; or a ``problem``, why it can't
-    be timed.
+    It holds ``size`` [m, n, k], and ``at``, the size in words; ``gflops``, ``percent`` of peak,
+    ``clocks``; what it is ``bound`` by, and what would ``help``; ``busy`` (shares of the time, by
+    unit), ``hits`` (shares, by cache), ``launch`` (the overhead's share of the time), ``error`` (a
+    share), ``wavefronts`` per SIMD engine; ``steps``, suggestions with ``text`` and ``lines``; or a
+    ``problem``, why it can't be timed.
     """
     try:
         report = report_at(mine, n)
@@ -339,18 +336,18 @@ def clocks_answer(mine: Kernel, n: int) -> Answer:
 
 
 def report_at(mine: Kernel, n: int) -> Report:
-    """How fast a kernel is at m = n = k = ``n``; of a product with a vector, at m = k = ``n``."""
+    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``."""
     return simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
 
 
 def untimed(error: Exception) -> Answer:
-    """The part "clocks" of a kernel that can't be timed."""
+    """Return the part "clocks" of a kernel that can't be timed."""
     return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
 
 
 def report_answer(report: Report, mine: Kernel) -> Answer:
-    """The part "clocks" of a report on the kernel ``mine``, but for ``at``."""
-    steps = next_steps(report, mine)
+    """Return the part "clocks" of a report on the kernel ``mine``, without ``at``."""
+    steps = suggest(report, mine)
     return {
         "size": list(report.size or (0, 0, 0)),
         "gflops": float(f"{report.gflops:.4g}"),
@@ -368,19 +365,18 @@ def report_answer(report: Report, mine: Kernel) -> Answer:
 
 
 def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> Answer:
-    """The part "prices".
+    """Return the part "prices": what lines cost.
 
-    The answer holds ``lines``: line, ``work`` (the share of the launch in which its busiest unit
-    works for it), ``price`` (the share of the launch that it costs), as it is ``shown``, and a
-    ``text`` that says both; ``dearest``, the line with the highest price, 0 if no line alone is
-    dear; a ``message`` on all that cost as much; and ``why`` the lines of the unit that limits the
-    launch cost little, if they do.
+    It holds ``lines``: line, ``work`` (the share of the time in which its busiest unit works for
+    it), ``price`` (its cost, as a share of the time), the cost as it is ``shown``, and a ``text``;
+    ``dearest``, the most expensive line, 0 if none costs much; a ``message``; and ``why`` the lines
+    of the unit that limits the kernel cost little, if they do.
     """
     return priced_answer(line_costs(report_at(mine, n), unless=unless))
 
 
 def priced_answer(prices: LineCosts) -> Answer:
-    """The part "prices" of prices."""
+    """Return the part "prices" for computed costs."""
     written: dict[int, list[LineCost]] = {}
     for row in prices.lines:
         written.setdefault(_line_of(row), []).append(row)
@@ -399,7 +395,7 @@ def priced_answer(prices: LineCosts) -> Answer:
 
 
 def _why_cheap(prices: LineCosts, costs: dict[int, CostEstimate]) -> str:
-    """Why the lines of the unit that limits the launch cost little, if they do; or ""."""
+    """Return why the lines of the unit that limits the kernel cost little, or "" if they don't."""
     report = prices.report
     unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
     lines = {_line_of(row) for row in prices.lines if row.unit == unit}
@@ -412,19 +408,19 @@ def _why_cheap(prices: LineCosts, costs: dict[int, CostEstimate]) -> str:
 
 
 def _line_of(row: LineCost) -> int:
-    """The line of the source that is priced: of a macro's instruction, the line of its call."""
+    """Return the line of the source: for a macro's instruction, the line of the call."""
     return row.work.calls[0] if row.work.calls else row.line
 
 
 def _cost(parts: Sequence[LineCost]) -> CostEstimate:
-    """What a line costs: all its instructions together, of which a macro's call has many."""
+    """Return the cost of a line: the sum over its instructions."""
     names = "cost", "low", "high"
     return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
 
 
 def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: float) -> Answer:
-    """What a line costs; what works for it, and for which share of their lives, ``lived`` clocks in
-    all, wavefronts wait at it.
+    """Return a line's cost, the unit that works for it, and the share of the wavefronts' lifetime
+    (``lived`` clocks in all) that they wait at it.
     """
     works = dict.fromkeys((part.unit for part in parts), 0.0)
     for part in parts:

@@ -1,13 +1,9 @@
-"""The history of a reader's kernel: each text that counted, and what it became.
+"""The history of a kernel: its edits, with what was found about each.
 
-A text is kept here and in the kernel's file; a notebook's output and the browser hold a copy of the
-last one. An edit is kept once it is known whether it is right and how fast: not each letter typed,
-but each text whose figures (right or wrong, speed and N, what binds, bundles, registers) aren't
-those of the one before. Two attempts at the same thing
-that are both wrong, within seconds, are one. A text that was changed outside, or never reached the
-file, is kept without being judged. A text that a step of the climb keeps bears the step's name, and
-stays. All workbenches on a file share its history, those of other processes, too: the file is read
-anew before it is written.
+An edit is kept once it is checked and timed, if its figures differ from those of the edit before.
+Incorrect attempts within seconds count as one. A text that another editor replaced, or that never
+reached the kernel's file, is kept unchecked. All workbenches on a file share its history, also
+those of other processes: it is read again before each change.
 """
 
 import fcntl
@@ -15,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -25,49 +21,44 @@ from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
 from cypresskit.tables import elided, quantity
 
-MOST = 300  # edits that are kept; of older ones, the fastest, and those of the climb
+MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
-BURST = 15.0  # seconds within which wrong attempts are one
-LETTERS = 48  # of a line that is quoted
+BURST = 15.0  # seconds: incorrect attempts closer than this count as one
+LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "never reached the file"
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A text and what it became.
+    """A text, and what was found about it."""
 
-    ``number`` counts from 1 and is never used twice. ``right``: whether C is, None if that wasn't
-    judged. ``gflops`` at ``n``, 0 if it wasn't timed; ``bound``, what binds it. ``bundles``,
-    ``registers``, ``wavefronts`` are the card's. ``note`` says where it came from, if not from
-    typing; ``time`` in seconds since 1970; ``change`` says what it changed of the edit before it.
-    ``step``: the step of the climb on whose workbench it was made, or ""; ``kept``, whether
-    that step keeps it.
-    """
-
-    number: int
+    number: int  # from 1; never used twice
     text: str
-    right: bool | None = None
-    gflops: float = 0.0
-    n: int = 0
-    bound: str = ""
-    bundles: int = 0
-    registers: int = 0
-    wavefronts: int = 0
-    note: str = ""
-    time: float = 0.0
-    change: str = ""
-    step: str = ""
-    kept: bool = False
+    right: bool | None = None  # whether C is correct; None: not checked
+    gflops: float = 0.0  # 0: not timed
+    n: int = 0  # m = n = k at which it was timed
+    bound: str = ""  # what limits it
+    bundles: int = 0  # per iteration
+    registers: int = 0  # per work-item
+    wavefronts: int = 0  # per SIMD engine
+    note: str = ""  # where it comes from, unless it was typed
+    time: float = 0.0  # seconds since 1970
+    change: str = ""  # from the edit before, in words
+
+    @property
+    def figures(self) -> tuple:
+        """What must differ between two edits for both to be kept."""
+        return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
     @property
     def judgement(self) -> str:
-        """Whether C is right, in words."""
+        """Whether C is correct, in words."""
         if self.right is None:
-            return "not judged"
-        return "right" if self.right else "wrong"
+            return "not checked"
+        return "correct" if self.right else "incorrect"
 
     def shown(self) -> dict[str, Any]:
-        """What a page needs of it: all but the text."""
+        """Return the fields for a page: all except the text."""
         row = asdict(self)
         del row["text"]
         return row
@@ -80,7 +71,7 @@ class Edits(Sequence[Edit]):
         self.path = path
         self.rows: list[Edit] = []
         self._stamp: object = ...  # of the file when it was last read or written
-        self._read_anew()
+        self.news()
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -92,57 +83,31 @@ class Edits(Sequence[Edit]):
         return iter(tuple(self.rows))
 
     def find(self, number: int) -> Edit | None:
-        """The edit of a number, or None."""
+        """Return the edit with a number, or None."""
         return next((edit for edit in self.rows if edit.number == number), None)
 
     def known(self, text: str) -> Edit | None:
-        """The latest edit with this text, or None."""
+        """Return the last edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
-    @property
-    def step(self) -> str:
-        """The step at which the file was worked on last, in whichever notebook, or ""."""
-        self._read_anew()
-        return next((edit.step for edit in reversed(self.rows) if edit.step), "")
-
-    def kept(self, step: str) -> Edit | None:
-        """The fastest text that a step of the climb keeps, the latest of equals, or None."""
-        own = [edit for edit in self.rows if edit.kept and edit.step == step]
+    def fastest(self, n: int, least: float = 0.0) -> Edit | None:
+        """Return the fastest correct edit timed at m = n = k = ``n``, the last of equals; None if
+        none reaches ``least`` Gflop/s.
+        """
+        own = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
-    def keep(self, step: str, text: str, gflops: float) -> Edit:
-        """Keep a right text as a step's: the edit that is kept, or its latest one, bears the step's
-        name, or a new one does. The step's other texts stay. Raises ``OSError`` as ``add`` does.
-        """
+    def take_in(self, edits: Iterable[Edit]) -> None:
+        """Merge the edits of another history, by time. Raises ``OSError`` as ``add`` does."""
         with self._change():
-            texts = (edit for edit in self.rows if edit.text == text)
-            free = [edit for edit in texts if not edit.kept or edit.step == step]
-            known = max(free, key=lambda edit: (edit.kept, edit.number), default=None)
-            if known is None:
-                kept = self._append(Edit(0, text, right=True, gflops=gflops, step=step, kept=True))
-            else:
-                kept = replace(known, right=True, gflops=gflops, step=step, kept=True)
-                self.rows[self.rows.index(known)] = kept
-        return kept
-
-    def counting(self, step: str) -> Edit | None:
-        """The text that counts as a step's: the one that it keeps; until it keeps one, the latest
-        that was judged there or brought back; or None.
-        """
-        own = (edit for edit in reversed(self.rows) if edit.step == step)
-        return self.kept(step) or next((edit for edit in own if edit.note != at_step(step)), None)
-
-    def bring_back(self, step: str, text: str, kept: bool, note: str) -> None:
-        """Keep a text of a step that has none here, or keeps none and did ``kept`` this one; not
-        judged. Raises ``OSError`` as ``add`` does.
-        """
-        with self._change():
-            if self.kept(step) is None and (kept or self.counting(step) is None):
-                self._append(Edit(0, text, note=note, step=step, kept=kept))
+            all_edits = {(edit.text, edit.time): edit for edit in (*self.rows, *edits)}
+            rows = sorted(all_edits.values(), key=lambda edit: edit.time)
+            self.rows = [replace(edit, number=n) for n, edit in enumerate(rows, 1)]
+            self._drop()
 
     def stand_in(self, text: str | None) -> None:
-        """Keep a text that can't be written into the kernel's file, in place of the one before it
-        that couldn't; None: there is none any more. Raises ``OSError`` as ``add`` does.
+        """Keep the text that can't be written into the kernel's file, instead of the last such
+        text; None: there is none. Raises ``OSError`` as ``add`` does.
         """
         with self._change():
             self.rows = [edit for edit in self.rows if edit.note != UNWRITTEN]
@@ -150,8 +115,9 @@ class Edits(Sequence[Edit]):
                 self._append(Edit(0, text, note=UNWRITTEN))
 
     def add(self, edit: Edit) -> Edit:
-        """Keep an edit, with the next number. Raises ``OSError`` if it can't be written; it is kept
-        in memory all the same, and written with the next one.
+        """Add an edit with the next number. It replaces the last edit if that has the same text and
+        isn't known to be correct. Raises ``OSError`` if the file can't be written; the edit is then
+        written with the next one.
         """
         with self._change():
             return self._append(edit)
@@ -161,43 +127,48 @@ class Edits(Sequence[Edit]):
         now = edit.time or time.time()
         number = last.number + 1 if last else 1
         edit = replace(edit, number=number, time=round(now, 1))
+        if last is not None and not last.right and last.text == edit.text:
+            note = edit.note if last.note == UNWRITTEN else last.note or edit.note
+            self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
+            return self.rows[-1]
         attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
         if last is not None and attempt and now - last.time < BURST:
             self.rows.remove(last)
         if self.rows:
             edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
         self.rows.append(edit)
-        while len(self.rows) > MOST:
-            self._drop()
+        self._drop()
         return edit
 
     def _drop(self) -> None:
-        """Forget one of the older half that no step keeps: one that isn't known to be right, or the
+        """Drop edits beyond ``MOST`` from the older half: unchecked or incorrect ones, then the
         slowest.
         """
-        older = [edit for edit in self.rows[: len(self.rows) // 2] if not edit.kept]
-        older = older or self.rows[:1]
-        self.rows.remove(min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number)))
+        while len(self.rows) > MOST:
+            older = self.rows[: len(self.rows) // 2]
+            worst = min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number))
+            self.rows.remove(worst)
 
     # -- the file
 
     @contextmanager
     def _change(self) -> Iterator[None]:
-        """A change to what the file holds: what others have written is read first."""
+        """Read what other processes have written, then write the change."""
         if self.path is None:
             yield
             return
-        with _locked(self.path.parent):
-            self._read_anew()
+        with locked(self.path.parent):
+            self.news()
             yield
             self.save()
 
-    def _read_anew(self) -> None:
-        """Read the file, if another process has written it."""
+    def news(self) -> bool:
+        """Read the file if another workbench has written it. Returns whether it has."""
         if self.path is None or self._stamp == (stamp := file_stamp(self.path)):
-            return
+            return False
         self._stamp = stamp
         self.rows = _read(self.path)
+        return True
 
     def save(self) -> None:
         """Write the file. Raises ``OSError``."""
@@ -213,19 +184,13 @@ class Edits(Sequence[Edit]):
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            kept = f"  saved as your step {edit.step}" if edit.kept else ""
-            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}{kept}  {edit.note}"
+            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {edit.note}"
             lines.append(line.rstrip())
         return "\n".join(lines)
 
 
-def at_step(step: str) -> str:
-    """The note of a text with which a step began."""
-    return f"at {step}"
-
-
 def change_between(before: str, after: str) -> str:
-    """What was changed in a text, in a few words: "" if nothing was."""
+    """Describe the change of a text in a few words; "" for none."""
     old, new = before.splitlines(), after.splitlines()
     shorter = min(len(old), len(new))
     first = 0
@@ -254,20 +219,20 @@ def _quoted(line: str) -> str:
 
 
 def history_path(path: Path) -> Path:
-    """Where the history of a kernel's file is: beside it, hidden."""
+    """Return the path of the history of a kernel's file: a hidden file beside it."""
     return path.with_name(f".{path.name}.history.json")
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Alone among all processes that change histories in a folder."""
+def locked(folder: Path) -> Iterator[None]:
+    """Lock the histories in a folder against other processes."""
     try:
         number = os.open(folder, os.O_RDONLY)
-    except OSError:  # then it can't be written there, either
+    except OSError:  # then it can't be written, either
         yield
         return
     try:
-        with suppress(OSError):  # a folder of another machine may know no locks
+        with suppress(OSError):  # a network folder may have no locks
             fcntl.flock(number, fcntl.LOCK_EX)
         yield
     finally:
@@ -275,7 +240,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> list[Edit]:
-    """The edits in a file. One that can't be read is put aside, not lost."""
+    """Return the edits in a file. One that can't be read is renamed, and so isn't lost."""
     if not os.path.lexists(path):
         return []
     names = {field.name for field in fields(Edit)}
@@ -300,14 +265,13 @@ def _read(path: Path) -> list[Edit]:
 
 
 def _is_sound(edit: Edit) -> bool:
-    """Whether the fields have the types that they should have."""
-    texts = (edit.text, edit.bound, edit.note, edit.change, edit.step)
+    """Return whether all fields have the right types."""
+    texts = (edit.text, edit.bound, edit.note, edit.change)
     wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
     return (
         all(isinstance(value, str) for value in texts)
         and all(type(value) is int for value in wholes)
         and isinstance(edit.right, bool | None)
-        and type(edit.kept) is bool
         and all(
             isinstance(value, int | float) and math.isfinite(value)
             for value in (edit.gflops, edit.time)

@@ -1,8 +1,6 @@
-"""What a kernel's text became: the half of the workbench's answers that is pure.
+"""Answers that need only the language and the compiler: faults, live registers, bundles.
 
-Text goes in, plain data (for JSON) comes out: faults, live registers, bundles, the card. Nothing
-here runs a kernel or knows a clock, and nothing but the language and the compiler is imported, so
-that a page without a server can do the same.
+All results are plain data for JSON.
 """
 
 import re
@@ -18,18 +16,18 @@ from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.il.program import LETTERS
 
 Answer = dict[str, Any]
-#: A bundle, fetch or store, as far as an edit can change it: its kind, and the slot, the operation
-#: and the line's text of each of its parts.
+#: What identifies a bundle, fetch or store in two compilations: its kind, and for each of its parts
+#: the slot, the operation and the text of its line.
 Signature = tuple[str, tuple[tuple[int, str, str], ...]]
 
 _WORD = re.compile(r"[^\s,;]+")
 
 
 def words() -> Answer:
-    """What the language's words mean, for hover.
+    """Return the meanings of the language's words, for tooltips.
 
-    Returns ``opcodes``, a list of name, operands, cost and meaning; and ``others``, a list
-    of name, pattern (a regular expression for all that it is written as) and text.
+    ``opcodes`` lists name, operands, cost and meaning; ``others`` lists name, pattern (a regular
+    expression for all spellings) and meaning.
     """
     tables = (reference.REGISTERS, reference.MODIFIERS, reference.SYNTAX)
     others = [[name, row["pattern"], row["text"]] for part in tables for name, row in part.items()]
@@ -37,11 +35,10 @@ def words() -> Answer:
 
 
 def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | None]:
-    """The part "text", and the program if there is one.
+    """Return the part "text", and the program if the text has no fault.
 
-    The answer holds ``faults``, each with line and column (from 1), length and message; and, of a
-    text without faults, ``live``: [line, registers, names] for each line that does something. A
-    line's registers are those with a component in use before or after it.
+    The answer holds ``faults``, each with line and column (from 1), length and message; and without
+    faults ``live``: [line, count, names] of the registers that are live before or after each line.
     """
     try:
         program = assemble(text, name)
@@ -60,14 +57,14 @@ def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | N
 
 
 def word_length(text: str, column: int) -> int:
-    """How many letters the word at a column has; at least one."""
+    """Return the length of the word at a column; at least 1."""
     word = _WORD.match(text, column - 1)
     return len(word[0]) if word else 1
 
 
 def _live(program: Program) -> list[list]:
-    """[line, how many registers are live, their names], in the order of the lines. An instruction
-    of a macro counts for the line that calls the macro.
+    """Return [line, count, names] of the live registers, by line. An instruction of a macro counts
+    for the line of the call.
     """
     numbering = Numbering(program)
     before = liveness(program, numbering)
@@ -92,7 +89,7 @@ def _live(program: Program) -> list[list]:
 
 
 def _registers(numbering: Numbering, bits: int) -> dict[int, str]:
-    """The live registers of a set, and the letters of their live components."""
+    """Return the live registers of a bit set, and the letters of their live components."""
     held = {}
     for number, first in numbering.first.items():
         if four := bits >> first & 15:
@@ -107,19 +104,29 @@ def code_answer(
     k_per_iteration: int | None = None,
     flops: int | None = None,
 ) -> tuple[Answer, Code | None, list[Signature]]:
-    """The part "code", the compiled code if there is any, and its signatures.
+    """Compile a program.
 
-    program : what was assembled.
-    before : the signatures of the code of the edit before this one. Rows that it hadn't are marked
-        as new; without any, none is.
-    k_per_iteration, flops : of a turn of the main loop, where the kernel's launch tells them.
+    Parameters
+    ----------
+    program
+        The assembled text.
+    before
+        The signatures of the code before: rows that it lacks are marked as new. Without signatures,
+        no row is marked.
+    k_per_iteration, flops
+        Values of k, and operations, of an iteration of the main loop, if known.
 
-    The answer holds either ``refusal``, the line and the message of a program that the chip can't
-    run; or ``rows``, ``dropped`` (the lines of which no operation is left: nothing uses the result,
-    or what does reads it where it was) and ``card``.
-    A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
-    ``clause``, whether it is in the main ``loop``, whether it is ``new``, its ``text`` (of a jump)
-    or ``parts``: [slot, operation, line, the operation in full]. Slots 0 to 4 are x y z w t.
+    Returns
+    -------
+    tuple
+        The part "code", the code or None, and its signatures. The part holds ``refusal``, the line
+        and message of a program that the chip can't run; or ``rows``, ``dropped`` (lines that
+        compile to nothing), and ``card``, the statistics.
+
+        A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store",
+        "flow"), ``clause``, whether it is in the main ``loop``, whether it is ``new``, and its
+        ``text`` (for a jump) or ``parts``: [slot, operation, line, operation in full]. Slots 0 to 4
+        are x y z w t.
     """
     try:
         code = compile(program)
@@ -135,7 +142,7 @@ def code_answer(
 
 
 def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
-    """The lines that set a register and of which no operation is left."""
+    """Return the lines that set a register, but compile to nothing."""
     left = {part[2] for row in rows for part in row["parts"]}
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
@@ -143,7 +150,7 @@ def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
 
 
 def accesses(program: Program) -> tuple:
-    """How often a program fetches, from what, and what it stores to, in the order of its text."""
+    """Return what a program fetches from and stores to, in the order of its text."""
     fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
     stores = [
         (i.dest.register.index, i.dest.written) if i.dest.register.kind == "o" else -1
@@ -154,7 +161,7 @@ def accesses(program: Program) -> tuple:
     return program.mode, fetches, stores, reads
 
 
-#: The rows of the kernel's card that the workbench shows.
+#: The statistics that the workbench shows.
 CARD = (
     "gprs",
     "wavefronts",
@@ -168,14 +175,14 @@ CARD = (
 
 
 def _refusal(program: Program, error: Exception) -> Answer:
-    """What the compiler said, and the line that it named; 0 if it named none."""
+    """Return the compiler's message, and the line in it; 0 for none."""
     message = str(error)
     named = re.search(rf"{re.escape(program.name)}:(\d+):", message)
     return {"line": int(named[1]) if named else 0, "message": message}
 
 
 def _rows(code: Code) -> Iterator[Answer]:
-    """The rows of compiled code, in its order."""
+    """Yield the rows of compiled code, in its order."""
     inside = {id(control) for control in code.main_loop}
     for clause, control in enumerate(code.controls):
         common = {"clause": clause, "loop": id(control) in inside, "new": False}
@@ -196,20 +203,20 @@ def _control_rows(control: Control) -> Iterator[Answer]:
 
 
 def _signature(row: Answer, program: Program) -> Signature:
-    """A row as far as an edit can change it: renamed registers and moved lines don't count."""
+    """Return what identifies a row: not its registers, and not its line number."""
     parts = tuple((slot, name, bare(program, line)) for slot, name, line, _ in row["parts"])
     return str(row.get("text", row["kind"])), parts
 
 
 def bare(program: Program, line: int) -> str:
-    """A line of the text without its comment."""
+    """Return a line of the text without its comment."""
     return without_remark(program.text_of(line)).strip()
 
 
 def _mark_new(
     rows: Sequence[Answer], signatures: Sequence[Signature], before: Sequence[Signature]
 ) -> None:
-    """Mark the rows that the code before hadn't."""
+    """Mark the rows that the code before lacks."""
     if not before:
         return
     matcher = SequenceMatcher(None, before, signatures, autojunk=False)
@@ -219,10 +226,8 @@ def _mark_new(
                 row["new"] = True
 
 
-def pure_answers(text: str, name: str = "kernel.il") -> Iterator[tuple[str, Answer]]:
-    """The parts of an answer that need neither data nor a clock: ("text", ...), then ("code", ...)
-    if the text has no fault.
-    """
+def static_answers(text: str, name: str = "kernel.il") -> Iterator[tuple[str, Answer]]:
+    """Yield ("text", answer), and ("code", answer) if the text has no fault."""
     answer, program = text_answer(text, name)
     yield "text", answer
     if program is not None:

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing import measured_answers
-from cypresskit.editing.next_steps import (
+from cypresskit.editing import dynamic_answers
+from cypresskit.editing.steps import STEPS, reference_kernel
+from cypresskit.editing.suggestions import (
     BOTTLENECKS,
     TEXTURE_CONFLICTS,
     Facts,
     _read_again,
     _room_for_one_more,
     bottleneck,
-    next_steps,
+    suggest,
 )
-from cypresskit.editing.steps import STEPS, book_kernel
 from cypresskit.timing.launch_time import bound
 
 NAMES = ("sgemm_naive", "sgemm_nn", "sgemm_tn", "sgemm_64x64_lds", "sgemv_n", "dgemm_tn")
@@ -33,7 +33,7 @@ def report_of(name):
 def test_each_step_is_about_lines_of_the_text_that_do_something(name):
     kernel = ck.kernels[name]
     lines = {i.line: i for i in kernel.program.body}
-    steps = next_steps(report_of(name), kernel)
+    steps = suggest(report_of(name), kernel)
     assert steps
     for step in steps:
         assert set(step.lines) <= set(lines)
@@ -66,7 +66,7 @@ def test_each_bound_has_its_help_and_rules(name):
 def test_dear_accesses_have_the_clocks_of_the_account(name):
     kernel, report = ck.kernels[name], report_of(name)
     units = {"fetch": "texture", "access": "LDS"}
-    for step in next_steps(report, kernel):
+    for step in suggest(report, kernel):
         seen = re.match(r"An? (\w+) here takes ([\d.]+) clocks, elsewhere ([\d.]+)", step.text)
         if seen is None:
             continue
@@ -101,7 +101,11 @@ OTHERS = ["sgemm_nn", "sgemm_64x64", "start 12"]
 def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
     """The same code on chips whose registers hold from 5 to 12 wavefronts of it."""
     step = STEPS[name.removeprefix("start ")] if name.startswith("start") else None
-    kernel = ck.load_kernel(step.book, like=book_kernel(step.like)) if step else book_kernel(name)
+    kernel = (
+        ck.load_kernel(step.starter, like=reference_kernel(step.like))
+        if step
+        else reference_kernel(name)
+    )
     gprs = ck.simulate(kernel, N).registers
     reports = {}
     for active in range(5, 13):
@@ -132,15 +136,15 @@ def test_of_a_product_that_is_done_in_part_it_says_so(name):
     lines = [n for n, i in enumerate(kernel.program.lines) if re.match(r"\s*d?mad r[3-9]", i)]
     left = [text for n, text in enumerate(kernel.program.lines) if n not in lines[2:]]
     mine = ck.load_kernel("\n".join(left), like=kernel)
-    problem = measured_answers.clocks_answer(mine, 1024)["problem"]
+    problem = dynamic_answers.clocks_answer(mine, 1024)["problem"]
     assert "leaves out some of the products" in problem and "flops, or" not in problem
 
 
 def test_a_naive_kernel_is_led_to_texels_and_blocks_and_a_large_block_is_not():
-    naive = [step.text for step in next_steps(report_of("sgemm_naive"), ck.kernels["sgemm_naive"])]
+    naive = [step.text for step in suggest(report_of("sgemm_naive"), ck.kernels["sgemm_naive"])]
     assert any("could return 4" in text for text in naive)
     assert any("each of B once" in text for text in naive)
-    block = [step.text for step in next_steps(report_of("sgemm_nn"), ck.kernels["sgemm_nn"])]
+    block = [step.text for step in suggest(report_of("sgemm_nn"), ck.kernels["sgemm_nn"])]
     assert not any("could return" in text or "larger block" in text for text in block)
 
 
@@ -149,8 +153,8 @@ def test_of_components_that_have_no_room_it_says_what_they_must_be(kept):
     """And not once more that all of the texel is to be stored."""
     text = ck.kernels["sgemm_naive"].text
     text = text.replace("mov o0.x, r10.x", f"mov o0.{kept}, r10.{kept}")
-    mine, _ = measured_answers.judged_kernel(text, "mine.il", "sgemm_naive")
-    steps = next_steps(ck.simulate(mine, N), mine)
+    mine, _ = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    steps = suggest(ck.simulate(mine, N), mine)
     (step,) = (step for step in steps if "must be a sum of its own" in step.text)
     lost = ", ".join(f"o0.{component}" for component in kept[1:])
     assert step.text.startswith(f"Writing {lost} is not enough")
@@ -158,11 +162,11 @@ def test_of_components_that_have_no_room_it_says_what_they_must_be(kept):
     assert not any("could return" in step.text for step in steps)
 
 
-def test_of_few_wavefronts_it_says_how_many_engines_stand_idle():
+def test_of_few_wavefronts_it_says_how_many_engines_are_idle():
     report = report_of("sgemv_n")
     idle = report.device.simd_engines - report.wavefronts
     assert report.bound == "too few wavefronts"
-    assert f"{idle} stand idle" in next_steps(report, ck.kernels["sgemv_n"])[0].text
+    assert f"{idle} are idle" in suggest(report, ck.kernels["sgemv_n"])[0].text
 
 
 ONLY_FETCHES = """il_ps_2_0

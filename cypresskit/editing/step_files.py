@@ -1,0 +1,158 @@
+"""The files of the climb: each step has one, such as ``climb/02.il``, and a history beside it.
+
+A step saves the fastest correct edit of its history that reaches the minimum: this is computed, and
+marked nowhere.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from cypresskit.editing.edit_history import LARGEST, Edit, Edits, history_path, locked
+from cypresskit.editing.kernel_file import begin_file, whole_letters
+from cypresskit.editing.steps import STEPS, Step, saved_texts
+from cypresskit.files.atomic import save_file
+from cypresskit.files.received import read_plain
+from cypresskit.kernels.own import read_text
+
+CLIMB = "climb"  # the folder
+ONE_FILE = "my_kernel.il"  # which all steps shared in earlier editions
+BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
+BEGUN = "your "  # beginning of a note on the reader's kernel that a step starts from
+
+
+def histories(folder: Path) -> dict[str, Edits]:
+    """Return the histories of all steps in a folder, by the steps' names."""
+    return {step.name: Edits(history_path(folder / step.file)) for step in STEPS.values()}
+
+
+def saved_edit(edits: Edits, step: Step) -> Edit | None:
+    """Return the fastest correct edit that reaches the step's minimum, or None."""
+    return edits.fastest(step.n, step.targets.minimum)
+
+
+def submitted_edit(edits: Edits, step: Step) -> Edit | None:
+    """Return the edit that is submitted for a step: the saved one; until there is one, the last
+    that was checked or brought back; or None.
+    """
+    judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note == BROUGHT)
+    return saved_edit(edits, step) or next(judged, None)
+
+
+def fastest_step(folder: Path) -> tuple[Step, Edit] | None:
+    """Return the step of the climb with the fastest saved edit, and this edit, or None."""
+    kept = [
+        (STEPS[name], edit)
+        for name, edits in histories(folder).items()
+        if STEPS[name].climbs and (edit := saved_edit(edits, STEPS[name])) is not None
+    ]
+    return max(kept, key=lambda each: each[1].gflops, default=None)
+
+
+def begin_step(path: Path, step: Step) -> None:
+    """Make a step's file, if there is none.
+
+    It holds the submitted text of its history; or the fastest correct text of the steps before it,
+    with a note in its history; or the text of the nearest step before it; or the starter.
+
+    Raises ``OSError`` if it can't be written.
+    """
+    if path.exists():
+        return
+    edits = Edits(history_path(path))
+    known = submitted_edit(edits, step)
+    if known is not None:
+        begin_file(path, known.text)
+        return
+    found = _fastest_before(path.parent, step)
+    if found is None:
+        begin_file(path, _text_before(path.parent, step))
+        return
+    before, edit = found
+    begin_file(path, edit.text)
+    with suppress(OSError):
+        note = f"{BEGUN}{edit.gflops:,.0f} Gflop/s from step {before.name}"
+        edits.add(Edit(0, edit.text, note=note))
+
+
+def _fastest_before(folder: Path, step: Step) -> tuple[Step, Edit] | None:
+    """Return the fastest correct edit of the steps before a step, and its step, or None."""
+    found = []
+    while step.previous:
+        step = STEPS[step.previous]
+        edit = Edits(history_path(folder / step.file)).fastest(step.n)
+        if edit is not None:
+            found.append((step, edit))
+    return max(found, key=lambda each: each[1].gflops, default=None)
+
+
+def _text_before(folder: Path, step: Step) -> str:
+    """Return the text of the nearest step before a step that has a file, or the starter."""
+    before = step
+    while before.previous:
+        before = STEPS[before.previous]
+        if (folder / before.file).is_file():
+            return read_text(folder / before.file)
+    return step.starter
+
+
+def bring_back(path: Path, step: Step) -> None:
+    """Restore texts from the saved notebook, after it was moved, into the files of steps that save
+    nothing here. What a file held goes into its history. The file of ``step`` is at ``path``.
+    """
+    for name, held in saved_texts().items():
+        place = path if name == step.name else path.with_name(STEPS[name].file)
+        edits = Edits(history_path(place))
+        text = whole_letters(held.text)
+        counts = saved_edit(edits, STEPS[name]) if held.kept else submitted_edit(edits, STEPS[name])
+        if counts is not None or edits.known(text):
+            continue
+        with suppress(OSError, ValueError):
+            before = read_text(place) if place.exists() else ""
+            if before.strip() and edits.known(before) is None:
+                edits.add(Edit(0, before, note="before another text came"))
+            edits.add(Edit(0, text, note=BROUGHT))
+            save_file(place, text)
+
+
+def move_over(folder: Path) -> None:
+    """Distribute the one file of earlier editions, and its history, to the files of steps. The old
+    files stay, hidden, in the folder of the climb.
+    """
+    if folder.name != CLIMB:
+        return
+    for old in (folder / ONE_FILE, folder.parent / ONE_FILE):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            with locked(folder.parent):
+                if history_path(old).is_file():
+                    _move(old, folder)
+
+
+def _move(old: Path, folder: Path) -> None:
+    """Distribute one file and its history."""
+    rows = json.loads(read_plain(history_path(old), LARGEST))["edits"]
+    steps = [row.get("step") for row in rows]
+    at = next((step for step in steps if step in STEPS), None)
+    if at is None:
+        return  # not a file of the climb
+    edits: dict[str, list[Edit]] = {}
+    texts: dict[str, str] = {}
+    for edit, row in zip(Edits(history_path(old)), rows, strict=True):
+        if row.get("step") in STEPS:
+            at = row["step"]
+            texts[at] = edit.text
+        if row.get("kept") and not edit.n:
+            edit = replace(edit, n=STEPS[at].n)
+        edits.setdefault(at, []).append(edit)
+    if old.is_file():
+        texts[at] = read_text(old)
+    for name, own in edits.items():
+        path = folder / STEPS[name].file
+        history = Edits(history_path(path))
+        history.take_in(own)
+        if not begin_file(path, texts[name]) and history.known(texts[name]) is None:
+            history.add(Edit(0, texts[name], note=f"of {ONE_FILE}"))
+    for name in (ONE_FILE, history_path(old).name):
+        with suppress(FileNotFoundError):
+            old.with_name(name).replace(folder / f".{name.lstrip('.')}.moved")
