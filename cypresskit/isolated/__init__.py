@@ -13,7 +13,8 @@ solution finds it, and gains only a line in its own notebook.
 
 - ``plain`` encodes and decodes such messages.
 - ``function_pickle`` serializes a notebook's function with the names that it uses.
-- ``runner`` runs in the process; ``teach_stub`` replaces the lessons there.
+- ``runner`` runs in the process; ``teach_stub`` replaces the lessons there. ``repeat_run`` repeats
+  the launches of a CUDA kernel.
 - ``process`` starts, limits and ends processes. A warm one is forked for each answer.
 - ``seccomp`` forbids child processes.
 """

@@ -20,14 +20,14 @@ from unittest.mock import patch
 import numpy as np
 
 from cypresskit.isolated import Answer
+from cypresskit.isolated.repeat_run import compiled
 from cypresskit.tables import markdown
 from cypresskit.teach.check import CheckStopped, Verdict, call_answer, chance, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
-from cypresskit.teach.l14_cuda_kernel.repeat_run import compiled
 from cypresskit.today import clock_errors, figures, record
 
-REPEAT_RUN = "cypresskit.teach.l14_cuda_kernel.repeat_run"
+REPEAT_RUN = "cypresskit.isolated.repeat_run"
 
 
 @exercise
