@@ -44,11 +44,11 @@ core: $(VENV)/installed-tests  ## run the quick tests: no browser, no notebooks,
 coverage: $(VENV)/installed-tests  ## the quick tests, and how much of the package they run: at least 90 %
 	$(tests) -q $(cores) -m "$(quick)" --cov=cypresskit --cov-report=term --cov-fail-under=90 $(ARGS)
 
-lint: $(VENV)/installed-tests  ## check style, types and the rules of the house
+lint: $(VENV)/installed-tests  ## check style, types, imports and names
 	$(bin)/ruff check cypresskit tests tools
 	$(bin)/ruff format --check cypresskit tests tools
 	$(bin)/mypy
-	$(bin)/python -m tools.house
+	$(bin)/python -m tools.check_imports
 	@if [ -d node_modules ]; then npm run --silent lint; else\
 	 echo "JavaScript isn't checked: that needs Node, and once: npm install --no-package-lock"; fi
 

@@ -1,29 +1,38 @@
-"""The IPython session that runs: what ``load()`` sets up in it, and whether it has a user.
+"""Set up the running IPython session, and find out whether a person watches it.
 
-Importing the package changes nothing in its host. Packages register here what they would set up
-(``extend``), and ``load`` or ``%load_ext cypresskit`` does it. A notebook that a program runs has
-no user, and its outputs should not depend on one.
+Importing the package changes nothing in the session. Modules register what they would set up
+(``extend``); ``load()`` and ``%load_ext cypresskit`` then do it. A notebook that is run by a
+program (nbval, nbclient, nbconvert) has no user. Its outputs must not depend on how fast the
+machine is, so it shows no progress bars.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PROGRESS_DELAY = 2.0  # seconds after which a progress bar is shown
 
 _extensions: list[Callable[[Any], None]] = []
-_begun: list[Any] = []  # the shells that load() was called in
+_begun: list[Any] = []  # the shells in which load() was called
 
 
 def extend(install: Callable[[Any], None]) -> None:
-    """Let ``install`` set up the shell once ``load()`` is called; now, if it was."""
+    """Register ``install``, which sets up a shell when ``load()`` is called in it.
+
+    Shells in which it has been called are set up at once.
+    """
     _extensions.append(install)
     for shell in _begun:
         install(shell)
 
 
 def begin(shell: Any = None) -> None:
-    """Set up ``shell``, by default the running IPython, if there is one; each shell once."""
+    """Set up ``shell``, by default the running IPython, if there is one.
+
+    Each shell is set up once.
+    """
     if shell is None and "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
     if shell is None or any(shell is begun for begun in _begun):
@@ -34,8 +43,9 @@ def begin(shell: Any = None) -> None:
 
 
 def has_user() -> bool | None:
-    """Return whether the front end of the running kernel lets its user answer questions, as
-    JupyterLab does, and nbval, nbclient and nbconvert don't. None outside a kernel.
+    """Return whether the front end of the running kernel lets its user answer questions.
+
+    JupyterLab does; nbval, nbclient and nbconvert don't. None outside of a kernel.
     """
     ipython = sys.modules.get("IPython")
     kernel: Any = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
@@ -44,9 +54,25 @@ def has_user() -> bool | None:
     return bool(kernel.get_parent().get("content", {}).get("allow_stdin"))
 
 
+def is_watched() -> bool:
+    """Return whether to show progress.
+
+    That is, whether standard error is a terminal, or the output of a notebook with a user. It is
+    False if tqdm's environment variable TQDM_DISABLE is set.
+    """
+    if os.environ.get("TQDM_DISABLE", "0") not in ("", "0"):
+        return False
+    in_notebook = has_user()
+    if in_notebook is None:
+        return sys.stderr is not None and sys.stderr.isatty()
+    return in_notebook
+
+
 def without_dead_widget(data: dict[str, Any]) -> dict[str, Any]:
-    """Leave the widget out of an output's ``data`` where no user can move it: a page that nbconvert
-    writes would show it, empty without a network, in place of what else ``data`` has.
+    """Return an output's ``data`` by MIME type, without a widget that no user can operate.
+
+    Pages that nbconvert writes would show the widget, which stays empty without a network, in
+    place of the other data.
     """
     if has_user() is False:
         return {kind: part for kind, part in data.items() if kind != WIDGET}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cypresskit.kept_files import KeptFiles, cache_folder
+from cypresskit.files.disk_cache import DiskCache, cache_folder
 from tools import bench
 
 
@@ -87,7 +87,7 @@ def test_a_lesson_that_is_read_first_has_machine_code_and_no_launches(monkeypatc
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for kind in ("kernel", "launch"):
-        KeptFiles(cache_folder(), kind, 9).write("0" * 32, b"contents")
+        DiskCache(cache_folder(), kind, 9).write("0" * 32, b"contents")
     bench.keep_machine_code(tmp_path / "copy")
     copied = [file.name.partition("-")[0] for file in (tmp_path / "copy").iterdir()]
     assert copied == ["kernel"]

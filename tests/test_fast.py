@@ -22,18 +22,18 @@ from launches import HERE, programs
 from test_compiler import matrices, same_bits
 
 import cypresskit as ck
+from cypresskit.files.disk_cache import add_checksum, cache_folder, strip_checksum
 from cypresskit.il.dataflow import defines
 from cypresskit.il.meaning import MEANING
-from cypresskit.kept_files import cache_folder, sealed, unsealed
 from cypresskit.machine.fast import execute, jit
 from cypresskit.machine.fast.host import translate
 from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.processor import HostProcessor, processor
 from cypresskit.machine.fast.translate import number_types, register_slots
 from cypresskit.machine.fast.translation import DONE
+from tools.check_imports import PACKAGE, imports, sources
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
-from tools.house import PACKAGE, imports, sources
 
 PROGRAMS = HERE / "programs"
 pytestmark = pytest.mark.usefixtures("guard_pages")
@@ -423,11 +423,11 @@ def test_a_kept_kernel_with_other_fields_is_compiled_again(tmp_path, monkeypatch
     jit._compiled.cache_clear()
     first = jit.compiled(program)
     (file,) = tmp_path.glob("kernel-*.bin")
-    contents = unsealed(file.name, file.read_bytes())
-    file.write_bytes(sealed(file.name, contents.replace(b'"text"', b'"words"')))
+    contents = strip_checksum(file.name, file.read_bytes())
+    file.write_bytes(add_checksum(file.name, contents.replace(b'"text"', b'"words"')))
     jit._compiled.cache_clear()
     assert jit.compiled(program).translation.literals == first.translation.literals
-    assert file.read_bytes() == sealed(file.name, contents)
+    assert file.read_bytes() == add_checksum(file.name, contents)
 
 
 def test_code_of_a_translator_that_was_edited_meanwhile_is_not_kept(tmp_path, monkeypatch):

@@ -47,7 +47,7 @@ BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 
 
 #: Makes every simulation one that takes long: it may show its progress at once.
-SLOW = "import cypresskit.progress as progress; progress.DELAY = 0.0"
+SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
 
 
 @pytest.fixture(scope="module")

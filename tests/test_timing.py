@@ -401,7 +401,7 @@ def test_textures_are_as_large_as_the_boards_may_be():
 
 def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
     sampling = importlib.import_module("cypresskit.timing.sampling")
-    monkeypatch.setattr(sampling, "DELAY", 0.0)
+    monkeypatch.setattr(sampling, "PROGRESS_DELAY", 0.0)
     monkeypatch.setattr(sampling, "is_watched", lambda: True)
     quiet = simulate("sgemm_tn", 512, progress=False)
     assert capsys.readouterr().err == ""

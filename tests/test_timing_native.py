@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from numba.core import caching
 
-from cypresskit.kept_files import SourceFiles, sealed
+from cypresskit.files.disk_cache import SourceFiles, add_checksum
 from cypresskit.timing import numba_native as module
 
 TEXT = """
@@ -115,13 +115,13 @@ def test_a_full_disk_is_no_error(session, monkeypatch):
     def full(self, path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(module.SealedFiles, "_open_for_write", full)
+    monkeypatch.setattr(module.ChecksummedFiles, "_open_for_write", full)
     hits, (warning,) = session()
     assert hits == 0 and "No space left on device" in warning and "NUMBA_CACHE_DIR" in warning
 
 
 def test_a_disk_that_fills_up_between_index_and_code_is_no_error(session, tmp_path, monkeypatch):
-    save_data = module.SealedFiles._save_data
+    save_data = module.ChecksummedFiles._save_data
 
     def full_of_code(self, name, data):
         if name.endswith("nbc"):
@@ -129,7 +129,7 @@ def test_a_disk_that_fills_up_between_index_and_code_is_no_error(session, tmp_pa
         save_data(self, name, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.SealedFiles, "_save_data", full_of_code)
+        patch.setattr(module.ChecksummedFiles, "_save_data", full_of_code)
         assert len(session()[1]) == 1
     assert session() == (0, []) and session() == (2, [])
 
@@ -181,5 +181,5 @@ def test_no_flipped_bit_of_a_kept_file_ends_python(session, tmp_path, seed):
 def test_a_file_of_another_numba_is_replaced(session, tmp_path):
     session()
     for path in kept(tmp_path, "nbi"):
-        path.write_bytes(sealed(path.name, pickle.dumps(("0.1.0", "whatever it", "kept"))))
+        path.write_bytes(add_checksum(path.name, pickle.dumps(("0.1.0", "whatever it", "kept"))))
     assert session() == (0, []) and session() == (2, [])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import cypresskit as ck
+from cypresskit.files.disk_cache import CHECKSUM_BYTES
 from cypresskit.isolated.process import ForkServer
-from cypresskit.kept_files import SEAL
 from cypresskit.timing import engine, result_cache, simulate
 from cypresskit.timing.simulate import forget_reports
 from cypresskit.timing.timing_request import Policy
@@ -139,7 +139,7 @@ def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
 def test_what_is_kept_is_no_pickle(folder):
     simulate("sgemm_tn", 64)
     (file,) = kept_files(folder)
-    plain = result_cache._unpacked(file.read_bytes()[SEAL:])
+    plain = result_cache._unpacked(file.read_bytes()[CHECKSUM_BYTES:])
     assert all(isinstance(v, (np.ndarray, float, str, list, dict)) for v in plain.values())
     assert not any(v.dtype.hasobject for v in plain.values() if isinstance(v, np.ndarray))
     json.dumps({name: v for name, v in plain.items() if not isinstance(v, np.ndarray)})

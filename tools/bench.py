@@ -35,7 +35,7 @@ import numpy as np
 import cypresskit as ck
 from cypresskit.editing.answering import JobMemory, answer_job
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.kept_files import cache_folder
+from cypresskit.files.disk_cache import cache_folder
 from cypresskit.timing.costs import line_costs
 from tools import bench_page, book
 from tools.random_edits import random_edits

@@ -33,10 +33,10 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, BinaryIO, NamedTuple
 
+from cypresskit.files.disk_cache import home_cache
 from cypresskit.isolated import card, plain
 from cypresskit.isolated.function_pickle import PACKAGE, pickle_function
 from cypresskit.isolated.plain import decode, encode
-from cypresskit.kept_files import home_cache
 from cypresskit.subprocesses import begin, end, python, read, write
 from cypresskit.threads import processors
 

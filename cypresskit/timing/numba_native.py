@@ -20,9 +20,9 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.cgutils import get_or_insert_function
 from numba.extending import intrinsic
 
+from cypresskit.files.disk_cache import SourceFiles, add_checksum, strip_checksum
 from cypresskit.il.host_llvm import host_processor
-from cypresskit.kept_files import SourceFiles, sealed, unsealed
-from cypresskit.progress import is_watched
+from cypresskit.session import is_watched
 
 OPTIONS: dict = {
     "error_model": "numpy",
@@ -44,7 +44,7 @@ def native(function):
     """
     compiled = njit(**OPTIONS)(function)
     try:
-        compiled._cache = DiskCache(function)
+        compiled._cache = NumbaCache(function)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
         _warn(error)
     return compiled
@@ -100,7 +100,7 @@ def _load(context, builder, signature, args):
     return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
-class SealedFiles(IndexDataCacheFile):
+class ChecksummedFiles(IndexDataCacheFile):
     """numba's files of one function, each with a checksum: machine code with a flipped bit would
     crash Python.
     """
@@ -117,20 +117,20 @@ class SealedFiles(IndexDataCacheFile):
         self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
 
     def _load_data(self, name):
-        return pickle.loads(unsealed(name, Path(self._data_path(name)).read_bytes()))
+        return pickle.loads(strip_checksum(name, Path(self._data_path(name)).read_bytes()))
 
     def _save_data(self, name, data):
         with self._open_for_write(self._data_path(name)) as file:
-            file.write(sealed(name, self._dump(data)))
+            file.write(add_checksum(name, self._dump(data)))
 
 
-class DiskCache(FunctionCache):
+class NumbaCache(FunctionCache):
     """numba's cache of one function. If it can't be read or written, only time is lost."""
 
     def __init__(self, function):
         super().__init__(function)
-        base = f"{self._impl.filename_base}.sealed"
-        self._cache_file = SealedFiles(self._cache_path, base, SOURCES.key())
+        base = f"{self._impl.filename_base}.checksummed"
+        self._cache_file = ChecksummedFiles(self._cache_path, base, SOURCES.key())
 
     def load_overload(self, sig, target_context):
         """Return the compiled form for these types, or None. The first time that there is none,

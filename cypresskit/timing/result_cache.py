@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cypresskit.devices import Device
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il import Program
-from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.kernels import Kernel
 from cypresskit.timing.native import compiler
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -65,7 +65,7 @@ def load_or_compute(
     key = _key(what, request, launch)
     if key is None:
         return compute()
-    files = KeptFiles(cache_folder(), "launch", MAX_FILES)
+    files = DiskCache(cache_folder(), "launch", MAX_FILES)
     contents = files.read(key)
     if contents is not None:
         return from_plain(_unpacked(contents))

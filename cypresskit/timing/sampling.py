@@ -28,7 +28,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
-from cypresskit.progress import DELAY, is_watched
+from cypresskit.session import PROGRESS_DELAY, is_watched
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import (
     LaunchTime,
@@ -65,12 +65,14 @@ def time_launch(
     exact
         Whether everything is simulated.
     progress
-        Whether a bar is shown after ``DELAY`` seconds, where a person can see it.
+        Whether a bar is shown after ``PROGRESS_DELAY`` seconds, where a person can see it.
     policy
         How much is simulated otherwise.
     """
     hidden = not (progress and is_watched())
-    bar = partial(tqdm, desc="simulating", unit="%", delay=DELAY, leave=False, disable=hidden)
+    bar = partial(
+        tqdm, desc="simulating", unit="%", delay=PROGRESS_DELAY, leave=False, disable=hidden
+    )
     if exact:
         return _whole(launch, bar)
 

@@ -30,7 +30,7 @@ from cypresskit.machine.fast.translation import (
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
 from cypresskit.machine.run import LaunchCounters, tally
 from cypresskit.machine.wavefront import TILE
-from cypresskit.progress import DELAY, is_watched
+from cypresskit.session import PROGRESS_DELAY, is_watched
 from cypresskit.threads import processors
 
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
@@ -116,7 +116,7 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
             total=batches,
             initial=begun,
             desc="running",
-            delay=DELAY,
+            delay=PROGRESS_DELAY,
             leave=False,
             disable=not is_watched(),
         ) as bar,

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit import il
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
-from cypresskit.kept_files import KeptFiles, SourceFiles, cache_folder
 from cypresskit.machine.fast.processor import HostProcessor, this_host
 from cypresskit.machine.fast.translation import Translation
 
@@ -51,7 +51,7 @@ def compiled(program: Program, soft: bool = False) -> NativeCode:
 def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
     import llvmlite.binding as llvm
 
-    files = KeptFiles(FOLDER, "kernel", FILES)
+    files = DiskCache(FOLDER, "kernel", FILES)
     key = _key(program, processor)
     contents = files.read(key)
     cached = _from_bytes(contents) if contents else None

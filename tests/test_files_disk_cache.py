@@ -1,53 +1,53 @@
-"""Kept files: whole, the user's own, and those that are used."""
+"""The disk cache: complete files, private to the user, the recently used ones."""
 
 import os
 import random
 
 import pytest
 
-from cypresskit.kept_files import KeptFiles, sealed, unsealed
+from cypresskit.files.disk_cache import DiskCache, add_checksum, strip_checksum
 
 
 @pytest.fixture
 def files(tmp_path):
-    return KeptFiles(tmp_path / "cache" / "cypresskit", "thing", 4)
+    return DiskCache(tmp_path / "cache" / "cypresskit", "thing", 4)
 
 
-def test_what_is_kept_is_read_as_it_was(files):
+def test_cached_contents_are_read_unchanged(files):
     assert files.read("a") is None
     files.write("a", b"some\nbytes\0")
     files.write("b", b"")
     assert (files.read("a"), files.read("b")) == (b"some\nbytes\0", b"")
 
 
-def test_where_there_is_no_folder_nothing_is_kept():
-    nowhere = KeptFiles(None, "thing", 4)
+def test_without_a_folder_nothing_is_cached():
+    nowhere = DiskCache(None, "thing", 4)
     nowhere.write("a", b"bytes")
     assert nowhere.read("a") is None
 
 
-@pytest.mark.parametrize("mode, kept", [(0o700, True), (0o755, True), (0o777, False)])
-def test_a_folder_that_others_may_write_to_is_not_used(files, mode, kept):
+@pytest.mark.parametrize("mode, is_private", [(0o700, True), (0o755, True), (0o777, False)])
+def test_a_folder_that_others_may_write_to_is_not_used(files, mode, is_private):
     files.write("a", b"bytes")
     files.folder.chmod(mode)
-    assert bool(files.read("a")) == kept
+    assert bool(files.read("a")) == is_private
     files.write("b", b"bytes")
-    assert len([*files.folder.iterdir()]) == 1 + kept
+    assert len([*files.folder.iterdir()]) == 1 + is_private
 
 
 def test_a_linked_folder_is_not_used(files, tmp_path):
     files.write("a", b"bytes")
     linked = tmp_path / "linked"
     linked.symlink_to(files.folder)
-    assert KeptFiles(linked, "thing", 4).read("a") is None
+    assert DiskCache(linked, "thing", 4).read("a") is None
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_whatever_is_not_what_was_sealed_is_refused(seed):
+def test_data_with_another_checksum_are_refused(seed):
     rng = random.Random(seed)
     contents = rng.randbytes(rng.choice((0, 1, 40)))
-    data = bytearray(sealed("name", contents))
-    assert unsealed("name", bytes(data)) == contents
+    data = bytearray(add_checksum("name", contents))
+    assert strip_checksum("name", bytes(data)) == contents
     kind = rng.choice(("flip", "cut", "longer", "other"))
     if kind == "flip":
         data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
@@ -56,13 +56,13 @@ def test_whatever_is_not_what_was_sealed_is_refused(seed):
     elif kind == "longer":
         data += rng.randbytes(1)
     with pytest.raises(ValueError, match="is damaged"):
-        unsealed("other name" if kind == "other" else "name", bytes(data))
+        strip_checksum("other name" if kind == "other" else "name", bytes(data))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_nobody_has_used_for_longest_goes(files, seed):
+def test_the_least_recently_used_file_is_deleted(files, seed):
     chance = random.Random(seed)
-    used: list[str] = []  # the longest unused first
+    used: list[str] = []  # the least recently used first
     for n in range(40):
         key = str(n)
         if used and chance.random() < 0.6:
@@ -72,7 +72,7 @@ def test_what_nobody_has_used_for_longest_goes(files, seed):
         else:
             files.write(key, key.encode())
         used = [*used, key][-files.most :]
-        kept = sorted(files.folder.iterdir(), key=lambda file: file.stat().st_mtime)
-        assert {file.name for file in kept} == {f"thing-{key}.bin" for key in used}
-        for age, file in enumerate(kept):  # as if a day had gone by
+        left = sorted(files.folder.iterdir(), key=lambda file: file.stat().st_mtime)
+        assert {file.name for file in left} == {f"thing-{key}.bin" for key in used}
+        for age, file in enumerate(left):  # as if a day had passed
             os.utime(file, (1e9 + age, 1e9 + age))

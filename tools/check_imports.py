@@ -1,9 +1,15 @@
-"""The rules of the house: which room may know which, names that mean one thing, and statements that
-do one thing, computed from the sources.
+"""Check the package's structure: imports between its layers, duplicate names, mixed assignments.
 
-``python -m tools.house`` prints what breaks a rule, and fails if anything does; ``make lint`` runs
-it. Imports count wherever they stand. Only the two faces, ``cypresskit/__init__.py`` and ``cli``,
-may import late, as they must answer at once; no floor may import the first.
+``python -m tools.check_imports``, which is part of ``make lint``, prints each violation, and fails
+if there are any. All rules are computed from the sources:
+
+- A module imports only its own layer and those above it in ``LAYERS``. This includes imports inside
+  functions, in ``TYPE_CHECKING`` blocks, and of JavaScript modules.
+- Modules don't import each other in a cycle.
+- Only ``cypresskit/__init__.py`` and ``cli`` may import inside functions, since they must start
+  quickly; ``LATE`` and ``LATE_OF_OURS`` list the exceptions.
+- A class or file name is used once.
+- A statement that assigns several values assigns values of one form.
 """
 
 import ast
@@ -18,13 +24,11 @@ from pathlib import Path
 TOP = Path(__file__).parent.parent
 PACKAGE = TOP / "cypresskit"
 
-#: Each floor knows itself and those before it.
-FLOORS = (
+#: The packages and top modules. Each may import itself and those before it.
+LAYERS = (
     "tables",
     "files",
     "session",
-    "progress",
-    "kept_files",
     "threads",
     "subprocesses",
     "il",
@@ -46,9 +50,8 @@ FLOORS = (
     "grading",
     "cli",
 )
-DRAWING = ("bokeh", "ipywidgets")  # imported by `draw` and by lessons' own pictures alone
-#: Other packages that may be imported inside a function: they need not be there, or take long to
-#: import.
+DRAWING = ("bokeh", "ipywidgets")  # imported only by `draw` and by the pictures of lessons
+#: Other packages that may be imported inside a function: they are optional, or slow to import.
 LATE = (
     *DRAWING,
     "IPython",
@@ -61,13 +64,13 @@ LATE = (
     "tqdm",
     "traitlets",
 )
-#: Our own modules that may be imported late, since they pull in Bokeh or numba, which takes longer
-#: than all the rest of `import cypresskit`, or twenty more of ours, or need a GPU.
+#: Modules of the package that may be imported inside a function: importing them takes longer than
+#: all the rest of `import cypresskit`, or needs a GPU.
 LATE_OF_OURS = {
-    "editing/views.py": ("draw/__init__.py",),  # with the first view that is played
-    "machine/fast/__init__.py": ("machine/fast/execute.py",),  # with the first launch
-    "machine/fast/jit.py": ("machine/fast/host.py",),  # where no compiled code is kept
-    # a judge needs no CUDA
+    "editing/views.py": ("draw/__init__.py",),  # for the first view
+    "machine/fast/__init__.py": ("machine/fast/execute.py",),  # for the first launch
+    "machine/fast/jit.py": ("machine/fast/host.py",),  # if compiled code isn't cached
+    # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "teach/l14_cuda_kernel/checks.py": (
         "today/cuda_clock.py",
@@ -79,7 +82,7 @@ LATE_OF_OURS = {
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    """The package's files by their path in it, such as "il/lexer.py"."""
+    """Return the parsed files of the package by path, such as "il/lexer.py"."""
     files = sorted(PACKAGE.rglob("*.py"))
     return {
         file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text(encoding="utf-8"))
@@ -87,22 +90,26 @@ def sources() -> dict[str, ast.Module]:
     }
 
 
-def floor(path: str) -> str:
-    """The floor of a file, "" for the package's face."""
+def layer_of(path: str) -> str:
+    """Return the layer of a file; "" for ``__init__.py`` and ``__main__.py`` of the package."""
     first = path.split("/")[0].removesuffix(".py")
     return "" if first in ("__init__", "__main__") else first
 
 
 def imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, str]]:
-    """Every import of a file, wherever it stands: the statement, and the file of the package or the
-    other package.
+    """Return all imports of a file.
+
+    Returns
+    -------
+    list of (statement, target)
+        The target is the path of a file of the package, or the name of another package.
     """
     result: list[tuple[ast.stmt, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             result += [(node, _target(alias.name, files)) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}:{node.lineno}: say `from cypresskit...`"
+            assert not node.level, f"{path}:{node.lineno}: write `from cypresskit...`"
             result += [
                 (node, _target(f"{node.module}.{alias.name}", files)) for alias in node.names
             ]
@@ -122,7 +129,7 @@ def _target(name: str, files: dict) -> str:
 
 
 def late(tree: ast.Module) -> set[ast.stmt]:
-    """The imports that stand inside functions."""
+    """Return the imports inside functions."""
     inside = (
         node
         for function in ast.walk(tree)
@@ -133,44 +140,45 @@ def late(tree: ast.Module) -> set[ast.stmt]:
 
 
 def lesson(path: str) -> str:
-    """The lesson whose folder a file is in, or ""."""
+    """Return the lesson whose folder contains a file, or ""."""
     match = re.match(r"teach/(l\d\d_\w+)/", path)
     return match[1] if match else ""
 
 
-def arrows(files: dict[str, ast.Module]) -> list[str]:
-    """Imports that no file of their floor may make."""
+def upward_imports(files: dict[str, ast.Module]) -> list[str]:
+    """Find imports that a file's layer must not have."""
     violations = []
     for path, tree in files.items():
-        own_floor = floor(path)
+        layer = layer_of(path)
         inside = late(tree)
-        if own_floor and own_floor not in FLOORS:
-            violations.append(f"{path} is on no floor")
+        if layer and layer not in LAYERS:
+            violations.append(f"{path} is in no layer: add it to LAYERS")
             continue
         for node, target in imports(path, tree, files):
-            if target in files and own_floor and own_floor != "cli":
-                other_floor = floor(target)
-                if not other_floor or (
-                    other_floor in FLOORS and FLOORS.index(other_floor) > FLOORS.index(own_floor)
+            if target in files and layer and layer != "cli":
+                target_layer = layer_of(target)
+                if not target_layer or (
+                    target_layer in LAYERS and LAYERS.index(target_layer) > LAYERS.index(layer)
                 ):
-                    violations.append(f"{path} -> {target} points upwards")
-            draws = own_floor == "draw" or (lesson(path) and not path.endswith("checks.py"))
+                    violations.append(f"{path} imports {target}, of a higher layer")
+            draws = layer == "draw" or (lesson(path) and not path.endswith("checks.py"))
             if target in DRAWING and not draws:
-                violations.append(f"{path} imports {target}, which is for draw")
-            if lesson(path) and floor(target) == "draw" and not draws:
-                violations.append(f"{path} -> {target}: a hand-in is judged where nothing is drawn")
+                violations.append(f"{path} imports {target}, which only draw may")
+            if lesson(path) and layer_of(target) == "draw" and not draws:
+                violations.append(f"{path} imports {target}: answers are judged without drawing")
             if (
                 node in inside
-                and own_floor not in ("", "cli")
+                and layer not in ("", "cli")
                 and target not in (*LATE, *LATE_OF_OURS.get(path, ()))
             ):
                 violations.append(f"{path} imports {target} inside a function")
     return violations
 
 
-def script_arrows(files: dict[str, ast.Module], scripts: dict[str, str]) -> list[str]:
-    """Modules of JavaScript that know a higher floor: by their imports, or since Python names a
-    file of that floor, as in a list of modules.
+def upward_scripts(files: dict[str, ast.Module], scripts: dict[str, str]) -> list[str]:
+    """Find uses of JavaScript modules of a higher layer.
+
+    A use is an import in JavaScript, or the module's path as a string in Python.
     """
     named = [
         (path, posixpath.normpath(f"{posixpath.dirname(path)}/{target}"))
@@ -184,47 +192,45 @@ def script_arrows(files: dict[str, ast.Module], scripts: dict[str, str]) -> list
         if isinstance(node, ast.Constant) and node.value in scripts
     ]
     return [
-        f"{path} -> {target} points upwards"
+        f"{path} uses {target}, of a higher layer"
         for path, target in named
-        if FLOORS.index(floor(target)) > FLOORS.index(floor(path))
+        if LAYERS.index(layer_of(target)) > LAYERS.index(layer_of(path))
     ]
 
 
 @cache
 def scripts() -> dict[str, str]:
-    """The package's modules of JavaScript by their path in it, such as "draw/shell.js"."""
+    """Return the JavaScript of the package by path, such as "draw/shell.js"."""
     return {
         file.relative_to(PACKAGE).as_posix(): file.read_text(encoding="utf-8")
         for file in sorted(PACKAGE.rglob("*.js"))
     }
 
 
-def circles(files: dict[str, ast.Module]) -> list[str]:
-    """The first files that import each other, directly or by way of others; the package's face
-    apart.
-    """
+def import_cycles(files: dict[str, ast.Module]) -> list[str]:
+    """Find the first cycle of imports. The package's own ``__init__.py`` doesn't count."""
     graph = {
         path: (
             {
                 target
                 for _, target in imports(path, tree, files)
-                if target in files and floor(target)
+                if target in files and layer_of(target)
             }
             - {path}
         )
         for path, tree in files.items()
-        if floor(path)
+        if layer_of(path)
     }
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        circle = sorted(set(error.args[1]))
-        return [f"circle: {', '.join(circle[:4])}, of {len(circle)}"]
+        cycle = sorted(set(error.args[1]))
+        return [f"import cycle of {len(cycle)} files: {', '.join(cycle[:4])}"]
     return []
 
 
-def doubles(files: dict[str, ast.Module]) -> list[str]:
-    """Names of classes and of files that mean several things."""
+def duplicate_names(files: dict[str, ast.Module]) -> list[str]:
+    """Find names that several classes, or several files, share."""
     classes, names = defaultdict(list), defaultdict(list)
     for path, tree in files.items():
         if not path.endswith("__init__.py") and not (lesson(path) and path.endswith("checks.py")):
@@ -232,19 +238,20 @@ def doubles(files: dict[str, ast.Module]) -> list[str]:
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 classes[node.name].append(path)
-    class_doubles = [
+    same_classes = [
         f"class {name} is in {', '.join(paths)}"
         for name, paths in classes.items()
         if len(paths) > 1
     ]
-    return class_doubles + [
+    return same_classes + [
         f"{', '.join(paths)} have one name" for paths in names.values() if len(paths) > 1
     ]
 
 
 def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
-    """Unlike things that are assigned in one statement, as in ``kernel, n = find(text), 1024``.
-    Things are alike if they are written alike, but for names and numbers: ``x[0], y[1]``.
+    """Find statements that assign values of different forms: ``kernel, n = find(text), 1024``.
+
+    Two values have one form if they differ only in names and numbers: ``x[0], y[1]``.
     """
     result = []
     for path, tree in files.items():
@@ -263,22 +270,22 @@ def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
 
 
 def _form(value: str) -> str:
-    """An expression with a name in the place of each name, number and string."""
+    """Return an expression with one symbol in place of each name, number and string."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"|[\w.]*\w", "_", value)
     text = re.sub(r"(?<![\w)\] ])[-~]", "", text)  # a sign
     return re.sub(r"[-+*/%|&^<>]+", "+", text)
 
 
-RULES = (arrows, circles, doubles, mixed_assignments)
+RULES = (upward_imports, import_cycles, duplicate_names, mixed_assignments)
 
 
 def violations() -> list[str]:
-    """What breaks a rule now, in lines."""
+    """Return the violations of all rules, one per line."""
     lines = [line for rule in RULES for line in sorted(rule(sources()))]
-    return lines + sorted(script_arrows(sources(), scripts()))
+    return lines + sorted(upward_scripts(sources(), scripts()))
 
 
 if __name__ == "__main__":
-    broken = violations()
-    print("\n".join(broken) or "The rules of the house are kept.")
-    sys.exit(bool(broken))
+    found = violations()
+    print("\n".join(found) or "No violations of the package's structure.")
+    sys.exit(bool(found))

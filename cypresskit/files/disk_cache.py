@@ -1,9 +1,9 @@
-"""Kept files: what was compiled or timed before, in the user's own cache folder.
+"""Cache compiled code and simulated times in the user's cache folder.
 
-All of it can be made again, so that nothing here raises. A file that was cut short, altered or
-given another's name is as good as none: it is ``sealed`` by a digest of its name and contents. A
-folder that belongs to anybody else, or to which others may write, is not used. Of each kind, the
-files that nobody has used for longest go.
+Everything in the cache can be computed again, so a file that can't be read or written is ignored.
+Each file begins with a checksum of its name and contents: a truncated, edited or renamed one counts
+as missing. A folder that another user owns or may write to is not used. Of each kind of file, the
+least recently used ones are deleted.
 """
 
 import hashlib
@@ -15,25 +15,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-SEAL = hashlib.sha256().digest_size
+CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 
 def home_cache() -> str:
-    """The folder of the user's caches."""
+    """Return the folder of the user's caches."""
     return os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
 
 
 def cache_folder() -> Path | None:
-    """The folder of the user's cache for this package; None where the user has none: nobody of that
-    name is known, and no variable says where they are at home.
-    """
+    """Return this package's folder in the user's cache, or None if the user has no home folder."""
     folder = os.environ.get("NUMBA_CACHE_DIR") or home_cache()
     return None if folder.startswith("~") else Path(folder, "cypresskit")
 
 
 class SourceFiles:
-    """The ``files`` that results follow from, as they were when this was made. What is edited later
-    must not pass for what made a result: unless they are ``unchanged``, nothing may be kept.
+    """The source files from which cached results were computed.
+
+    A result computed by an old version must not be cached under the key of a new one. So a process
+    in which ``unchanged`` is False must not write to the cache.
+
+    Parameters
+    ----------
+    files
+        Lists the files. They are read at once, and again by ``unchanged``.
     """
 
     def __init__(self, files: Callable[[], Iterable[Path]]):
@@ -41,51 +46,65 @@ class SourceFiles:
         self._hash = self._read()
 
     def key(self, *parts: object) -> str:
-        """A hash of the files and of all else that a result depends on."""
+        """Return a hash of the files and of everything else that a result depends on."""
         digest = self._hash.copy()
         digest.update(repr(parts).encode())
         return digest.hexdigest()[:32]
 
     def unchanged(self) -> bool:
-        """Whether the files are what they were."""
+        """Return whether the files have the same contents as at the beginning."""
         return self._read().digest() == self._hash.digest()
 
     def _read(self) -> "hashlib._Hash":
         return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(self.files())))
 
 
-def sealed(name: str, contents: bytes) -> bytes:
-    """The contents of a file of that name, behind a digest of both."""
+def add_checksum(name: str, contents: bytes) -> bytes:
+    """Return the contents of a file after a checksum of its name and contents."""
     return hashlib.sha256(name.encode() + b"\0" + contents).digest() + contents
 
 
-def unsealed(name: str, data: bytes) -> bytes:
-    """The contents that were ``sealed`` under that name. Raises ``ValueError`` for any other
-    data.
+def strip_checksum(name: str, data: bytes) -> bytes:
+    """Return the contents that ``add_checksum`` was given.
+
+    Raises
+    ------
+    ValueError
+        If the checksum doesn't match.
     """
-    contents = data[SEAL:]
-    if sealed(name, contents) != data:
+    contents = data[CHECKSUM_BYTES:]
+    if add_checksum(name, contents) != data:
         raise ValueError(f"{name} is damaged")
     return contents
 
 
 @dataclass(frozen=True)
-class KeptFiles:
-    """Files of a ``kind`` in a folder, at most so many; none where the folder is None."""
+class DiskCache:
+    """The cached files of one kind.
+
+    Attributes
+    ----------
+    folder
+        Where they are. If None, nothing is cached.
+    kind
+        The first part of their names.
+    most
+        Their maximum number.
+    """
 
     folder: Path | None
     kind: str
     most: int
 
     def read(self, key: str) -> bytes | None:
-        """What was kept under a key; None unless it is there, whole and the user's own."""
+        """Return the contents cached under a key; None if they are missing or damaged."""
         if self.folder is None:
             return None
         file = self._file(key)
         try:
-            if not _is_ours(self.folder):
+            if not _is_private(self.folder):
                 return None
-            contents = unsealed(file.name, file.read_bytes())
+            contents = strip_checksum(file.name, file.read_bytes())
         except (OSError, ValueError):
             return None
         with suppress(OSError):
@@ -93,18 +112,18 @@ class KeptFiles:
         return contents
 
     def write(self, key: str, contents: bytes) -> None:
-        """Keep contents under a key; a reader finds all of them or none."""
+        """Cache contents under a key, atomically."""
         if self.folder is None:
             return
         file = self._file(key)
         with suppress(OSError):
             self.folder.mkdir(0o700, parents=True, exist_ok=True)
-            if not _is_ours(self.folder):
+            if not _is_private(self.folder):
                 return
-            self._make_room()
+            self._delete_oldest()
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as part:
                 try:
-                    part.write(sealed(file.name, contents))
+                    part.write(add_checksum(file.name, contents))
                     part.close()
                     os.replace(part.name, file)
                 except OSError:
@@ -114,8 +133,8 @@ class KeptFiles:
         assert self.folder is not None
         return self.folder / f"{self.kind}-{key}.bin"
 
-    def _make_room(self) -> None:
-        """Remove the files that nobody has used for longest, until there is room for one more."""
+    def _delete_oldest(self) -> None:
+        """Delete the least recently used files, so that one more is within the maximum."""
         assert self.folder is not None
         files = self.folder.glob(f"{self.kind}-*.bin")
         by_use = sorted(files, key=lambda file: file.stat().st_mtime)
@@ -123,10 +142,10 @@ class KeptFiles:
             oldest.unlink(missing_ok=True)
 
 
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is the user's own and writable by no one else."""
+def _is_private(folder: Path) -> bool:
+    """Return whether only the user may write to a folder."""
     status = folder.lstat()
-    nobody_else = not hasattr(os, "getuid") or (
+    only_ours = not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & 0o022
     )
-    return stat.S_ISDIR(status.st_mode) and nobody_else
+    return stat.S_ISDIR(status.st_mode) and only_ours
