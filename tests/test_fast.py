@@ -7,6 +7,7 @@ import copy
 import os
 import platform
 import random
+import re
 import signal
 import threading
 from contextlib import contextmanager
@@ -471,3 +472,25 @@ def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))
+
+
+@pytest.mark.parametrize("length", range(0, 400, 23))
+def test_labels_of_a_program_are_unique(length):
+    """However long it is: labels are numbered by instruction, and others in the order in which they
+    are written. A store outside of its memory, a loop and a branch have labels of both kinds.
+    """
+    body = """
+        mov g[vaTid.x], r0
+        whileloop
+            break_logicalnz r0.x
+            if_logicalnz r0.y
+                mov g[vaTid.x], r0
+            endif
+        endloop
+    """
+    text = compute(body + "mov r1, r0\n" * length + body * 30)
+    labels = re.findall(
+        r"^([\w.]+):", translate(text, HostProcessor("neoverse-n1", "", "arm")).text, re.MULTILINE
+    )
+    assert len(labels) > 300
+    assert len(set(labels)) == len(labels)

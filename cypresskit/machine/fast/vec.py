@@ -56,9 +56,9 @@ class Emitter:
         self.lines.append(f"  {text}{self.mark}")
 
     def new(self, name: str) -> str:
-        """Return a new label."""
+        """Return a new label. Its dot keeps it apart from labels with an instruction's number."""
         self.names += 1
-        return f"{name}{self.names}"
+        return f"{name}.{self.names}"
 
     def label(self, name: str) -> None:
         """Begin a block; the one before continues here, unless it jumps."""
