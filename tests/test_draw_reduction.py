@@ -93,7 +93,7 @@ def rules(kernel: str) -> dict[str, Rule]:
         r"# of # have work": lambda *_: [rows // 4, 64],
         r"# work-items": lambda *_: [64],
         r"step #": lambda say, _: [min(say.frame, len(side(say).steps))],
-        r"lines asked for: #": lambda say, _: [
+        r"lines requested: #": lambda say, _: [
             sum(map(side(say).lines, range(min(say.frame, len(side(say).steps)))))
         ],
         r"done at step #": lambda say, _: [len(side(say).steps)],
@@ -133,6 +133,6 @@ def test_a_reduction_shows_who_reads_and_who_adds(kernel):
     # The same work: each of the fewer work-items fetches all of its rows, and asks for a line once
     # for each texel.
     plain, helped = (
-        frames(player, f"asked {name}", "value")[-1, 0] for name in ("sgemv_n", kernel)
+        frames(player, f"requested {name}", "value")[-1, 0] for name in ("sgemv_n", kernel)
     )
     assert plain == parts * helped and finish(player, "sgemv_n") == parts * (steps - parts)

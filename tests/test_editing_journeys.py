@@ -121,7 +121,7 @@ def test_the_workbench_calls_right_what_the_check_does(tmp_path, step):
     for text in (*right[1:], *(answer for answer, _ in wrong[::3])):
         if isinstance(text, str) and text.startswith("il_"):
             shown = journey.type(text).get("verdict", {"right": False})["right"]
-            assert shown == check(text).message.startswith("C is right"), text
+            assert shown == check(text).message.startswith("C is correct"), text
 
 
 @pytest.mark.slow

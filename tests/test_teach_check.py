@@ -416,7 +416,7 @@ def test_a_fault_of_the_package_is_not_the_students(
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_where_a_step_keeps_nothing_its_check_says_so(step, check, text):
     verdict = check(text)
-    assert not verdict.right and f"Nothing was kept for step {step}" in verdict.message
+    assert not verdict.right and f"Nothing was saved for step {step}" in verdict.message
     assert "assemble" not in str(verdict) and f"Saved as your step {step}" in verdict.hint
 
 

@@ -1,7 +1,7 @@
-"""Checks of the climb: what a step's workbench keeps, judged anew.
+"""Checks of the climb: the kernel that a step's workbench saved, judged anew.
 
-An answer is a text, or the workbench that the lesson's cell opened: of that, the text which its
-step keeps counts, or, until it keeps one, what stands there. ``editing/steps.py`` has the steps.
+An answer is a text, or the workbench that the lesson's cell opened. Of a workbench, the text saved
+for its step counts or, before one is saved, its current text. ``editing/steps.py`` has the steps.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Check = Callable[..., Verdict]
 
 
 def of_workbench(step: str) -> Callable[[Check], Check]:
-    """A decorator: a check of a text also takes the workbench of a step."""
+    """Let a check of a text also take the workbench of a step."""
 
     def made(check: Check) -> Check:
         @wraps(check)
@@ -39,7 +39,7 @@ def of_workbench(step: str) -> Callable[[Check], Check]:
 
 
 def answer_text(answer: object, step: str) -> object:
-    """The text of a workbench that counts for a step; any other answer is itself."""
+    """Return the text of a workbench that counts for a step; any other answer as it is."""
     if not isinstance(answer, Workbench):
         return answer
     kept = saved_edit(answer.history, STEPS[step])
@@ -47,10 +47,10 @@ def answer_text(answer: object, step: str) -> object:
 
 
 def unless_empty(text: object, step: str) -> None:
-    """Halt the check of a text with nothing in it: the step's workbench kept none."""
-    par = STEPS[step].targets.minimum
-    message = f"Nothing was kept for step {step}"
-    message += f": no right kernel there has reached {par:,.0f} Gflop/s." if par else "."
+    """Stop the check of an empty text: the step's workbench saved none."""
+    minimum = STEPS[step].targets.minimum
+    message = f"Nothing was saved for step {step}"
+    message += f": no correct kernel there has reached {minimum:,.0f} Gflop/s." if minimum else "."
     hint = (
         f'type on its workbench until it says "Saved as your step {step}"; then save the notebook.'
     )
@@ -58,10 +58,8 @@ def unless_empty(text: object, step: str) -> None:
 
 
 def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
-    """A decorator that makes the check of a step's text: right at several shapes, with every check
-    on, and as fast as the step's first par.
-
-    The lesson's function says with what a right kernel reaches its speed: "with 16 bundles".
+    """Make the check of a step's kernel: correct at several shapes with every check on, and as fast
+    as the step's first target. The decorated function describes a correct kernel.
     """
     chosen = STEPS[step]
 
@@ -79,7 +77,7 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
 
 
 def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
-    """The verdict on a step's text that assembles."""
+    """Return the verdict on a step's text that assembles."""
     try:
         mine, seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
     except LaunchConventionError as error:
@@ -87,15 +85,15 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     if not seen.right:
         return wrong_product(mine, seen)
     gflops = time_kernel(mine, step.n).gflops
-    message = f"C is right, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
+    message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:
         return Verdict(False, f"{message}; the target is {step.targets.minimum:,.0f}.", step.hint)
     return Verdict(True, f"{message}.")
 
 
 def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
-    """The verdict on a wrong product: what the checks found; or if that is only the element, the
-    term that spoiled it.
+    """Return the verdict on a wrong product: what the checks found; or the wrong element, with its
+    wrong term as the hint.
     """
     wrong, findings = seen.wrong, seen.findings
     if wrong and not findings:
@@ -107,13 +105,13 @@ def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
     return fault(findings) or Verdict(False, what, "what goes into this element, term by term?")
 
 
-def of_turn(mine: Kernel) -> str:
-    """With what a kernel's turn does its products: "with 2 fetches and 16 multiply-adds a turn"."""
+def describe_iteration(mine: Kernel) -> str:
+    """Describe an iteration: "with 2 fetches and 16 multiply-adds per iteration"."""
     made = kernel_stats(mine)
-    return f"with {made.fetches} fetches and {made.multiply_adds} multiply-adds a turn"
+    return f"with {made.fetches} fetches and {made.multiply_adds} multiply-adds per iteration"
 
 
 @lru_cache(maxsize=64)
 def time_kernel(kernel: Kernel, n: int) -> Report:
-    """A kernel's report at m = n = k = ``n``, kept."""
+    """Return a kernel's report at m = n = k = ``n``, from a cache."""
     return simulate(kernel, n)

@@ -1,7 +1,7 @@
 """The place for a sentence below each exercise: a cell whose source holds what was written.
 
-A sentence stands between two lines of quotes, so it is in the notebook whatever is run, restarted
-or cleared. ``cypresskit grade`` reads it there, and so does whoever grades with nbgrader.
+A sentence is between two lines of quotes, so it stays in the notebook whatever is run, restarted or
+cleared. ``cypresskit grade`` and nbgrader's graders read it there.
 """
 
 OPENS = 'ck.teach.explanation("""'

@@ -4,7 +4,7 @@ right.
 If the cell with an answer isn't valid Python or stops too early, the previous answer stays in
 place, or none; the verdict then says so. Its text form is the same. ``exit`` is an error, and the
 kernel lives on. ``install`` sets all that up in a running IPython, which ``ck.draw.load()`` or
-``%load_ext cypresskit`` asks for; importing this module changes nothing.
+``%load_ext cypresskit`` calls; importing this module changes nothing.
 """
 
 import ast

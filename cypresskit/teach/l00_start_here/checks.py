@@ -63,7 +63,7 @@ class Products:
 
 
 class Launches(list[Launch], Observer):
-    """The launches that it hears of."""
+    """Collects launches."""
 
     def start(self, launch: Launch) -> None:
         self.append(launch)
@@ -98,7 +98,7 @@ def check_update(update: Answer) -> Verdict:
         require(
             same, "update changes what it was given.", "return a new matrix; ck.gemm makes one."
         )
-        times = f"was asked {card.launches} times" if card.launches else "did nothing"
+        times = f"was used {card.launches} times" if card.launches else "did nothing"
         require(
             card.launches == 1,
             f"The numbers are right, but the card {times}.",
@@ -176,7 +176,7 @@ def check_half(half: float, step: int = 128) -> Verdict:
     before = percent(int(half) - step)
     share = percent(int(half))
     dent = "the speed has a dent here; try smaller and larger ones."
-    hint = dent if before > share else "larger matrices give it more to do."
+    hint = dent if before > share else "larger matrices give the chip more to do."
     require(share >= 50, f"At N = {half} it reaches {share:.1f} % of the peak.", hint)
     message = (
         f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."

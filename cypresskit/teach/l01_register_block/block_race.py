@@ -2,7 +2,7 @@
 the words fetched.
 
 Drawn from recordings of every work-item, one after the other; ``find_block`` tells which element of
-C each multiply-add adds to. Left out: time. Whoever fetches fewer words is done first, as if
+C each multiply-add adds to. Left out: time. A block that fetches fewer words is done first, as if
 nothing else took any time.
 """
 
@@ -41,7 +41,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         raise ValueError(
             "blocks race on the same product: these launches compute several, or only parts of one"
         )
-    sheet = Sheet("Blocks race: who fetches the fewest words for a product?")
+    sheet = Sheet("Blocks race: which fetches the fewest words for a product?")
     most = max(launch.words for launch in launches.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
     for name, launch in launches.items():
@@ -53,7 +53,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
     winner = min(launches, key=lambda name: (launches[name].words, name))
     captions[-1] = f"{winner} needed the fewest words: {launches[winner].words} against {most}."
     note = sheet.note(
-        "Each gets a word at a time. The stronger a color in A or B, the more often it was"
+        "Each receives one word per step. The stronger a color in A or B, the more often it was"
         " fetched; C has its full color where a sum is complete. Framed: what came just now."
         " Work-items run one after the other here."
     )

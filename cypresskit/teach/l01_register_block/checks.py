@@ -10,7 +10,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.machine import launch
 from cypresskit.machine.record import Recorder, Recording
 from cypresskit.teach.check import Verdict, call_answer, exercise, require
-from cypresskit.teach.climb import climb_exercise, of_turn
+from cypresskit.teach.climb import climb_exercise, describe_iteration
 
 SIZES = (1, 2, 4, 8, 12, 16)
 
@@ -90,13 +90,13 @@ def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, lis
 @climb_exercise("01a")
 def check_two_by_two(mine: Kernel) -> str:
     """Exercise 1: a kernel with a block of 2 x 2."""
-    return of_turn(mine)
+    return describe_iteration(mine)
 
 
 @climb_exercise("01b")
 def check_four_by_four(mine: Kernel) -> str:
     """Exercise 2: a kernel with a block of 4 x 4."""
-    return of_turn(mine)
+    return describe_iteration(mine)
 
 
 @exercise

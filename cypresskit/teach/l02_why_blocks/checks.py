@@ -10,7 +10,7 @@ from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.samples import run
 from cypresskit.published import kernel as published
-from cypresskit.teach.climb import climb_exercise, of_turn
+from cypresskit.teach.climb import climb_exercise, describe_iteration
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import Report
@@ -185,4 +185,4 @@ def check_ceiling(b, p, r, s):
 @climb_exercise("02")
 def check_larger_block(mine: Kernel) -> str:
     """Exercise 3: a kernel with a block of 8 x 8 (or of 4 x 8, which is fast enough, too)."""
-    return of_turn(mine)
+    return describe_iteration(mine)

@@ -1,4 +1,4 @@
-// Which moves of the bundle game are legal: those of compiler/ports.py and tools/legality.py.
+// The legal moves of the bundle game, by the rules of compiler/ports.py and tools/legality.py.
 // A level brings their tables along. A test asks both about every move of every kernel's loop.
 //
 // A card is an operation: `parts`, one for each slot that it takes, with the channel and word that
@@ -95,7 +95,8 @@ export function judge(bundle, held, {swizzles, sets}) {
     ["lds", "LDS instructions"],
   ])
     if (cards.filter((card) => card[flag]).length > 1) return wrong(`a bundle has no two ${what}`)
-  if (cards.length > 1 && cards.some((card) => card.alone)) return wrong("a barrier stands alone")
+  if (cards.length > 1 && cards.some((card) => card.alone))
+    return wrong("a barrier needs a bundle of its own")
   const reads = placed.flatMap(({part}) => part.reads),
     keys = (kind) => new Set(reads.filter((r) => r.kind === kind).map((r) => r.key)).size
   if (keys("constant") > 2) return wrong("a bundle reads two pairs of constants, no more")

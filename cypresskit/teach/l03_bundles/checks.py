@@ -115,7 +115,7 @@ def chains(count: int, terms: int = 32) -> Code:
 
 
 def chain_bundles(count: int) -> int:
-    """The bundles that add up 32 numbers in so many partial sums."""
+    """Return the number of bundles that add up 32 numbers in ``count`` partial sums."""
     return len(working(chains(count).controls))
 
 
@@ -152,10 +152,10 @@ def chain_bundles(count: int) -> int:
             -(-(p + s + 4 * d) // 5), s
         ),
         "a double multiply-add takes four slots.": lambda p, s, d: max(-(-(p + s + d) // 5), s, d),
-        "slots are shared: plain operations can stand beside the others.": lambda p, s, d: (
+        "slots are shared: plain operations fit beside the others.": lambda p, s, d: (
             -(-p // 5) + s + d
         ),
-        "a double leaves t free: a scalar operation can stand there.": lambda p, s, d: max(
+        "a double leaves t free: a scalar operation fits there.": lambda p, s, d: max(
             -(-(p + s + 4 * d) // 5), s + d
         ),
     },
@@ -174,11 +174,11 @@ def check_least(p, s, d):
 def check_products(mine: Kernel) -> str:
     """Exercise 2: the main loop of an 8 x 8 kernel, its products in an order that packs well.
 
-    Bundles are asked for, and not only speed: that depends on registers, too.
+    Bundles count, too, since the speed also depends on registers.
     """
     bundles = kernel_stats(mine).bundles_per_iteration
     found = f"with {bundles} bundles per iteration"
-    require(bundles <= FEWEST * mine.k_step, f"C is right, {found}.", STEPS["03"].hint)
+    require(bundles <= FEWEST * mine.k_step, f"C is correct, {found}.", STEPS["03"].hint)
     return found
 
 
@@ -219,7 +219,7 @@ def check_sum(program: Program) -> Verdict:
         return Verdict(False, message, matching_mistake(output, mistakes, otherwise))
     count = len(working(compile(program).controls))
     hint = (
-        "additions that need each other's results stand in different bundles: which could be done"
+        "additions that need each other's results are in different bundles: which could be done"
         " at once?"
     )
     if any(i.opcode.startswith("dp") for i in program.body):
@@ -227,7 +227,6 @@ def check_sum(program: Program) -> Verdict:
             "a `dp4` is compiled to multiplications, and then three additions that wait for each"
             " other."
         )
-    require(
-        count <= BUDGET, f"The sum is right, and takes {count} bundles; {BUDGET} are enough.", hint
-    )
-    return Verdict(True, f"The sum is right, in {count} bundles for {TERMS - 1} additions.")
+    message = f"The sum is correct, in {count} bundles; {BUDGET} are enough."
+    require(count <= BUDGET, message, hint)
+    return Verdict(True, f"The sum is correct, in {count} bundles for {TERMS - 1} additions.")

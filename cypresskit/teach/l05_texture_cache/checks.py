@@ -65,12 +65,12 @@ def four_texels() -> tuple:
         ),
         "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
     },
-    "number the texels row after row, as they lie in memory: which number has (x, y)? Which line?",
+    "number the texels row after row, as in memory: which number has (x, y)? Which line?",
     draw=four_texels,
 )
 def check_lines(texels, width):
-    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines that four texels (x, y) of 16
-    bytes lie in, in a texture of ``width`` texels whose rows follow each other in memory.
+    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines of four texels (x, y) of 16
+    bytes, in a texture of ``width`` texels whose rows follow each other in memory.
     """
     return len({(y * width + x) // 4 for x, y in texels})
 
@@ -221,7 +221,5 @@ def limit(f, b, c):
     ),
 )
 def check_ceiling(f, b, c):
-    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for a loop of so many of
-    each.
-    """
+    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for such a loop."""
     return limit(f, b, c)

@@ -77,8 +77,9 @@ def counts_table() -> str:
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
         made = code.card(*KERNELS[name].convention.turn)
+        listed = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
         rows += [
-            f"{name:16} {dict(sorted(count.items()))}: {count.total() / made.flops:.1f} a flop",
+            f"{name:16} {listed}: {count.total() / made.flops:.1f} instructions per flop",
             f"{'':16} at least {least:.0f} bundles, compiled {made.bundles_per_iteration}:"
             f" {made.nominal_gflops:.1f} Gflop/s at best",
         ]
@@ -187,7 +188,7 @@ def check_product(program: Program) -> Verdict:
     hint = (
         half
         or "dmul, dmad and dadd are all that is needed, "
-        "and none of them makes that of these numbers."
+        "and none of them makes that from these numbers."
     )
     require(
         np.isfinite(out).all(),

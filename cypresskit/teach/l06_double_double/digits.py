@@ -1,7 +1,7 @@
 """One sum, digit by digit, in three precisions: which digits a format holds, and which are wrong.
 
 The sum is an element of a product, computed by the real kernels, product after product: a partial
-sum is what a launch with a smaller k gives. It stands beside the exact one, in decimal places. A
+sum is what a launch with a smaller k gives. It is beside the exact one, in decimal places. A
 number's places reach from its first digit to the last that its bits can tell; it has the exact
 digits down to where its error begins, and from there on the error's own. Left out: the products
 themselves, and infinite numbers.
@@ -122,7 +122,7 @@ def _first(value: Fraction) -> int:
 
 
 def _last(value: Fraction, bits: int) -> int:
-    """The power of ten of the last digit that a format of so many bits can tell in a number."""
+    """The power of ten of the last digit of a number that a format of ``bits`` bits can hold."""
     if not value:
         return 0
     power = floor(log10(abs(value)) / log10(2))

@@ -31,7 +31,7 @@ PUBLISHED = VARIANTS[:2]
 
 
 def variants_table() -> str:
-    """What a turn of each variant needs."""
+    """Tabulate what an iteration of each variant needs."""
     rows = []
     for name in VARIANTS:
         kernel = KERNELS[name]
@@ -44,7 +44,7 @@ def variants_table() -> str:
 
 
 def turns_table() -> str:
-    """For how many clocks a turn of each variant keeps each unit busy."""
+    """Tabulate the clocks for which an iteration of each variant keeps each unit busy."""
     rows = ["clocks of an iteration      ALU   texture   LDS"]
     for name in VARIANTS:
         turn = clocks_of_turn(name)
@@ -55,7 +55,7 @@ def turns_table() -> str:
 
 
 def shares_table() -> str:
-    """The ALU's share of a turn by the published bundles, and the published speeds."""
+    """Tabulate the ALU's share of an iteration by the published bundles, and published speeds."""
     rows = []
     for name in PUBLISHED:
         row = published(name)
@@ -95,8 +95,8 @@ def measured_table() -> str:
 
 
 def words_by_bank(words: list[int], banks: int = 32, step: int = 1) -> list[set[int]]:
-    """The different words wanted from each bank in use; ``step`` neighbouring words lie in a
-    bank.
+    """Return the different words requested from each bank in use; a bank holds ``step``
+    neighboring words.
     """
     words_of_bank = [
         {word for word in words if word // step % banks == bank} for bank in range(banks)
@@ -105,7 +105,7 @@ def words_by_bank(words: list[int], banks: int = 32, step: int = 1) -> list[set[
 
 
 def busiest_bank(words: list[int], banks: int = 32, step: int = 1) -> int:
-    """The number of different words wanted from the busiest bank."""
+    """Return the number of different words requested from the busiest bank."""
     return max(map(len, words_by_bank(words, banks, step)))
 
 
@@ -141,7 +141,7 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
             words, step=4
         ),
     },
-    "for each bank, how many different words are asked of it? The busiest bank decides.",
+    "for each bank, how many different words are requested? The busiest bank decides.",
     name="clocks",
     draw=lambda: ([chance.choice((1, 8, 32)) * chance.randrange(16) for _ in range(16)],),
 )
@@ -155,7 +155,7 @@ def check_bank_clocks(words):
 @exercise
 def check_place(place: Callable) -> Verdict:
     """Exercise 2: ``place(row)`` is the word of the LDS where a row of the 64 x 4 tile begins, so
-    that neither storing rows nor loading those of the own block meets a bank conflict.
+    that neither storing rows nor loading a block's rows has a bank conflict.
     """
     hint = "it is called with rows 0 to 63 and should give a whole number."
     places = [call_answer(f"place({row})", place, row, hint=hint) for row in range(64)]
@@ -195,7 +195,7 @@ def check_place(place: Callable) -> Verdict:
         )
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
             hint = (
-                "the loads are fine. A store takes two words of 16 rows at a time: where do rows 8"
+                "the loads are fine. A store takes two words of 16 rows together: where do rows 8"
                 " to 15 fit in?"
             )
         if np.array_equal(first, items * 4 + items // 8 * 8):

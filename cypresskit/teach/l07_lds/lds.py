@@ -1,10 +1,10 @@
-"""A tile of A on its way through the LDS, clock by clock: rows are stored, columns are loaded, and
+"""A tile of A passes through the LDS, clock by clock: rows are stored, columns are loaded, and
 banks conflict.
 
-From the recorded LDS accesses of a wavefront during one turn of the loop. Sixteen work-items ask at
-a time, each for up to two words; a bank gives one word a clock, to all who want it. Several layouts
-race on one clock: the one with the lower stacks over its banks is done first. A frame is a clock.
-Left out: other wavefronts, and barriers.
+The data are the recorded LDS accesses of a wavefront during one iteration. Sixteen work-items are
+served together, each with up to two words. A bank delivers one word per clock, to all work-items
+that request it. Several layouts share one clock, and the layout with the lower stacks over its
+banks finishes first. A frame is a clock. Left out: other wavefronts, and barriers.
 """
 
 from collections import Counter
@@ -137,7 +137,7 @@ class Layout:
         self.accesses = _turn(run)
         self.requests: list[Request] = []
         self.clocks = 0
-        held: dict[int, int] = {}  # which element lies in a word
+        held: dict[int, int] = {}  # the element in each word
         for number, access in enumerate(self.accesses):
             assert access.addresses is not None
             places = access.addresses // 4
@@ -146,8 +146,8 @@ class Layout:
             for first in range(0, len(places), 2):
                 for lane in range(0, ITEMS, TOGETHER):
                     lanes = range(lane, lane + TOGETHER)
-                    asked = _asked(access, places[first : first + 2], lanes)
-                    self._serve(number, access.kind == "store", asked, held)
+                    requested = _requested(access, places[first : first + 2], lanes)
+                    self._serve(number, access.kind == "store", requested, held)
         self.rows = -(-(1 + max(held)) // BANKS)
 
     def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
@@ -160,11 +160,11 @@ class Layout:
         return stored
 
     def _serve(
-        self, access: int, store: bool, asked: dict[int, list[int]], held: dict[int, int]
+        self, access: int, store: bool, requested: dict[int, list[int]], held: dict[int, int]
     ) -> None:
         """Add the requests of some work-items that ask together: each bank serves one a clock."""
         depth: Counter[int] = Counter()
-        for word, items in asked.items():
+        for word, items in requested.items():
             bank = word % BANKS
             self.requests.append(
                 Request(access, store, self.clocks, depth[bank], word, held[word], tuple(items))
@@ -206,7 +206,9 @@ class Layout:
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
-        sheet.words(left + 2, STACK - 84, "asked of the banks: each serves one a clock", size=12)
+        sheet.words(
+            left + 2, STACK - 84, "requests to the banks: each serves one per clock", size=12
+        )
         self._draw_words(sheet, left, frames)
         self._draw_arrived(sheet, left, frames)
         self._draw_requests(sheet, left, frames)
@@ -305,7 +307,7 @@ class Layout:
 
     def _dots(self, left: float) -> Iterator[tuple[int, Request, tuple]]:
         """A dot's number, its request, and the box of the register that it comes from or goes to.
-        Three groups of dots take turns: those of two groups before are still landing.
+        Three groups of dots alternate: the dots of two groups before are still landing.
         """
         turns = {begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
         of_group: Counter[int] = Counter()
@@ -325,14 +327,14 @@ class Layout:
         return x, STACK - (layer + 0.5) * height, BANK - 4, height - 1.5
 
 
-def _asked(access: Access, places: np.ndarray, lanes: range) -> dict[int, list[int]]:
-    """The words that some work-items ask for together, and who asks for each."""
-    asked: dict[int, list[int]] = {}
+def _requested(access: Access, places: np.ndarray, lanes: range) -> dict[int, list[int]]:
+    """Return the words that work-items request together, and the work-items of each word."""
+    requested: dict[int, list[int]] = {}
     for row in places:
         for lane in lanes:
             if access.active[lane]:
-                asked.setdefault(int(row[lane]), []).append(lane)
-    return asked
+                requested.setdefault(int(row[lane]), []).append(lane)
+    return requested
 
 
 def _span(items: Sequence[int]) -> str:

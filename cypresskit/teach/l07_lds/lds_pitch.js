@@ -1,6 +1,6 @@
-// Rows of A in the banks of the LDS: the data come from lds_pitch.py. A bank serves one word a
-// clock, a work-item asks for two words at a time, and eight neighbors that want the same word get
-// it at once: so what is asked for are words of rows.
+// Rows of A in the banks of the LDS. The data come from lds_pitch.py. A bank serves one word per
+// clock, and a work-item requests two words together. Eight neighbors that request the same word
+// get it at once, so only different words are counted.
 import {askGuess} from "../../draw/guess.js"
 import {prepareFigure} from "../../draw/interactive_figure.js"
 import {leave, listenKeys, make, makeButton, takeFocus} from "../../draw/shell.js"
@@ -74,7 +74,7 @@ export function beginPitch(host, data, _place, ends) {
     viewBox: "0 0 1106 440",
     class: "banks",
     role: "img",
-    "aria-label": "32 banks with 16 rows of A, and who stacks up",
+    "aria-label": "32 banks with 16 rows of A, and which rows conflict",
   })
   make(
     host,

@@ -1,9 +1,8 @@
-"""The rows of A in the LDS, to be laid out by hand: choose a pitch from row to row, or drag each
-row to a bank.
+"""The rows of A in the LDS: the reader chooses a pitch from row to row, or drags rows to banks.
 
-Sixteen work-items ask at a time, each group for its own sixteen rows. All groups' rows lie alike,
-so sixteen rows give the clocks of a whole turn. ``lds_pitch.js`` counts them in the browser. Left
-out: the other units.
+Sixteen work-items request words together, from sixteen rows. All such groups have the same layout,
+so sixteen rows give the clocks of a whole iteration. ``lds_pitch.js`` counts them in the browser.
+Left out: the other units.
 """
 
 from cypresskit.devices import HD5870
@@ -13,12 +12,13 @@ from cypresskit.today import clock_ghz, figures, record
 
 PITCHES = range(4, 36)  # that have a bar; any up to what the LDS holds can be typed
 CHOICES = 4, 5, 6, 8, 16, 32
-TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items that ask at a time, words of a row
+TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items served together, words of a row
 
 
 def lds_pitch() -> InteractiveFigure:
-    """Sixteen rows of A in the LDS banks, to be laid out by hand: how many words a store and a load
-    want from each bank, and the clocks of a whole turn.
+    """Return the picture in which a reader lays out sixteen rows of A in the LDS banks.
+
+    It shows the words that a store and a load request from each bank, and an iteration's clocks.
     """
     data = {
         "banks": HD5870.lds_banks,
@@ -39,7 +39,7 @@ def lds_pitch() -> InteractiveFigure:
     return InteractiveFigure(
         title=title,
         keys=keys,
-        text=f"{title}: who stacks up?",
+        text=f"{title}: which rows conflict?",
         kind="lds_pitch",
         modules=("teach/l07_lds/lds_pitch.js",),
         begin="beginPitch",

@@ -96,15 +96,15 @@ def check_reduction(program: Program) -> Verdict:
             finding = findings[0]
             hint = "the line it names."
             if finding.kind == "race":
-                hint = "what that work-item read, and who had to write it before."
+                hint = "what that work-item read, and which one had to write it before."
             return Verdict(False, f"For {m} x {k}:\n{finding}", hint)
         y = given.result(arguments)
         if (wrong := given.wrong(y)).any():
             row = int(wrong.argmax())
             what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
-            told = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
-            return Verdict(False, told, _reduction_mistake(program, given, y))
-    return Verdict(True, "y is right at two sizes, and the LDS is read only after it was written.")
+            message = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
+            return Verdict(False, message, _reduction_mistake(program, given, y))
+    return Verdict(True, "y is correct at two sizes, and the LDS is read only after each write.")
 
 
 def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> str:
@@ -115,14 +115,14 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
     leaders = a @ (x[0] * (1 - odd))
     helpers = a @ (x[0] * odd)
     sums = {
-        "y has the leaders' sums alone. Those of their helpers lie 16 bytes further in the LDS.": (
+        "y has the leaders' sums alone. The helpers' sums are 16 bytes further in the LDS.": (
             leaders
         ),
         "y has the helpers' sums alone: load them into another register, and add it to r14.": (
             helpers
         ),
         "y has the leaders' sums twice: at r3.x is a leader's own; "
-        "its helper's lie 16 bytes further.": (2 * leaders),
+        "its helper's are 16 bytes further.": (2 * leaders),
         "y has the helpers' sums twice.": leaders + 2 * helpers,
     }
     hint = (

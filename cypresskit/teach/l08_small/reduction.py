@@ -2,7 +2,7 @@
 and one adds up.
 
 From the recorded fetches and LDS accesses of one wavefront of each of two matrix-vector kernels, on
-the same rows: which work-item reads which texel, who stores its sum in which word, and who adds
+the same rows: which work-item reads which texel, which stores its sum in which word, and which adds
 them up. A step is one access by all work-items that take part. Left out: the fetches of x, and
 other wavefronts.
 """
@@ -64,7 +64,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     legend = sheet.legend(
         *((f"part {n + 1}: {name}", theme.SERIES[n], "box") for n, name in enumerate(names)),
         (f"nothing to do (left: y has {rows} rows)", TINTS[-1], "box"),
-        ("a line that is asked for", "ink", "ring"),
+        ("a requested line", "ink", "ring"),
     )
     captions = _captions(plain, helped, frames)
     return sheet.player(captions, step="Step", below=[legend], still_frame=frames // 2)
@@ -81,7 +81,7 @@ def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
         f" {helped.kernel.convention.parts} neighbors share four rows."
     )
     steps = len(plain.steps) / len(helped.steps)
-    lines = plain.asked[-1] / helped.asked[-1]
+    lines = plain.requested[-1] / helped.requested[-1]
     captions[-1] += (
         f" Without helpers it takes {steps:.1f} times the steps and {lines:.0f} times the lines."
     )
@@ -90,7 +90,7 @@ def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """A kernel's half of the picture: in how many columns its 64 work-items stand, the shape of A,
+    """A kernel's half of the picture: the number of columns of its 64 work-items, the shape of A,
     the left edge.
     """
 
@@ -123,21 +123,21 @@ class _Side:
         quad = np.arange(64) // 4
         lines = []
         for access in self.steps:
-            asked: set[tuple[int, int, int]] = set()
+            requested: set[tuple[int, int, int]] = set()
             if access.x is not None and access.y is not None:
                 on = access.active
-                asked = set(zip(quad[on], access.y[on], access.x[on] // LINE))
-            lines.append([(row, line) for _, row, line in sorted(asked)])
+                requested = set(zip(quad[on], access.y[on], access.x[on] // LINE))
+            lines.append([(row, line) for _, row, line in sorted(requested)])
         return lines
 
     @cached_property
-    def asked(self) -> np.ndarray:
-        """The number of lines asked for before each step, and in all."""
+    def requested(self) -> np.ndarray:
+        """The number of lines requested before each step, and in all."""
         return np.cumsum([0, *map(len, self.lines)])
 
     @property
     def places(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each work-item. Helpers stand beside their leader; in a kernel without
+        """Row and column of each work-item. Helpers are beside their leader; in a kernel without
         any, the work-items with rows of A fill the first column.
         """
         item = np.arange(64)
@@ -239,19 +239,19 @@ class _Side:
         if n >= len(self.steps):
             return f"done after {len(self.steps)} steps."
         now = self.steps[n - 1]
-        who = f"{int(now.active.sum())} work-items"
+        active = f"{int(now.active.sum())} work-items"
         if now.kind == "fetch":
             return (
-                f"{who} fetch a texel each, from {len(self.lines[n - 1])} lines, and add its"
+                f"{active} fetch a texel each, from {len(self.lines[n - 1])} lines, and add its"
                 " products."
             )
         if now.kind == "store":
-            return f"{who} leave their sums in the LDS. A barrier: all wait for all."
-        return f"{who} load a helper's sum and add it to their own; the others sleep."
+            return f"{active} leave their sums in the LDS. A barrier: all wait for all."
+        return f"{active} load a helper's sum and add it to their own; the others are idle."
 
     def _draw_matrix(self, sheet: Sheet, frames: int) -> None:
         """Draw A's texels, in the color of the work-item that has fetched them, and the lines
-        asked for.
+        requested.
         """
         across = self.k // 4
         part = self.places[1]
@@ -271,10 +271,10 @@ class _Side:
         sheet.boxes(f"texels {self.name}", *self.texel(x, y), width - 2, height - 0.8, **look)
         size = LINE * width, height + 2
         sheet.boxes(f"lines {self.name}", lines[0], lines[1], *size, line="ink", alpha=0)
-        asked = self.asked[np.minimum(np.arange(frames), len(self.steps))]
-        style: dict = {"prefix": "lines asked for: ", "size": 14, "bold": True}
+        requested = self.requested[np.minimum(np.arange(frames), len(self.steps))]
+        style: dict = {"prefix": "lines requested: ", "size": 14, "bold": True}
         foot = TOP + ROWS_HEIGHT + 14
-        sheet.numbers(f"asked {self.name}", self.left, foot, asked, **style)
+        sheet.numbers(f"requested {self.name}", self.left, foot, requested, **style)
 
     def _draw_flights(self, sheet: Sheet, frames: int) -> None:
         """Draw what moves in each step: from texel to work-item, from there to the LDS, from there
@@ -285,7 +285,7 @@ class _Side:
         color = np.tile(part, (frames, 2))
         for n, access in enumerate(self.steps):
             on = np.flatnonzero(access.active)
-            slot = on + 64 * (n % 2)  # those of the step before are still landing
+            slot = on + 64 * (n % 2)  # dots of the step before are still landing
             if access.x is not None and access.y is not None:
                 start = self.texel(access.x, access.y)
                 end = self.item_places()

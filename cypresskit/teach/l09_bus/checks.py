@@ -16,7 +16,7 @@ TRIED = [
 
 
 def product_seconds(n, b, f, matrices=3, size=8):
-    """Seconds to move so many ``matrices`` of numbers of ``size`` bytes, and to multiply."""
+    """Return the seconds to move n x n ``matrices`` of ``size``-byte numbers, and to multiply."""
     return matrices * size * n**2 / b + kernel_seconds(n, f)
 
 
@@ -34,7 +34,9 @@ def measured_table() -> str:
             f"{gb} GB/s {rate_with_transfers(n, gb * 1e9, kernel) / 1e9:3.0f}" for gb in (2, 3, 10)
         )
         rows.append(f"  N = {n:4}: bus {', '.join(speeds)}")
-    rows.append(f"published: at most {row['io_gflops_max']} (measured), and 300 for 10 GB/s")
+    rows.append(
+        f"published: at most {row['io_gflops_max']} (measured), about 300 predicted for 10 GB/s"
+    )
     return "\n".join(rows)
 
 

@@ -104,7 +104,7 @@ def check_order(order: Callable) -> Verdict:
     """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from
     one to the next.
     """
-    drawn = chance.randint(4, 9), chance.randint(4, 9)  # which nobody can have written down
+    drawn = chance.randint(4, 9), chance.randint(4, 9)  # so that no answer can list the tasks
     for rows_, columns in ((2, 3), (1, 4), (4, 1), drawn, (3, 3)):
         call = f"order({rows_}, {columns})"
         hint = f"the call was {call}; it has to return a list of pairs (i, j)."
@@ -188,7 +188,7 @@ def check_product(product: Answer) -> Verdict:
         flops = f"{sum(card.flops):,} flops of {2 * n**3:,}"
         computed = f"{where}the card computed {len(card.flops)} products, {flops}."
         require(sum(card.flops) >= 2 * n**3, computed, "multiply on the card: gpu.multiply.")
-        lacks = f"{where}c is right, but its numbers never came from the card."
+        lacks = f"{where}c is correct, but its numbers never came from the card."
         came = card.marked(a) @ card.marked(b)
         require(
             np.allclose(c, came, rtol=0, atol=MARK / 4),
@@ -198,8 +198,8 @@ def check_product(product: Answer) -> Verdict:
         held = f"{where}{card.used:,} bytes are still in use:\n{card}"
         require(not card.used, held, "gpu.free what you uploaded, and the products.")
     message = (
-        f"The product is right at two sizes, on a card of {SMALL.memory_bytes:,} bytes, and left it"
-        " empty."
+        f"The product is correct at two sizes, on a card of {SMALL.memory_bytes:,} bytes, and leaves"
+        " it empty."
     )
     return Verdict(True, message)
 

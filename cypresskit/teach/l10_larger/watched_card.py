@@ -1,8 +1,8 @@
 """The card of exercise 3, whose memory is finite and accounted for.
 
-An answer's matrices are here, outside of its process, which asks for what is done to them (see
+An answer's matrices are here, outside of its process, which requests operations on them (see
 ``isolated.card``). A matrix takes rows in multiples of 8 and columns in multiples of 64, filled
-with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write 64 at a time. Left out:
+with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write 64 at once. Left out:
 addresses, the room of a transpose, and the time of transfers.
 """
 
@@ -38,9 +38,9 @@ class OnCard(NamedTuple):
 class WatchedCard:
     """A card on which an answer computes: what the answer may ask for, done here.
 
-    To what is uploaded it adds a little that nobody else knows: some 10^-9 of each number, drawn
+    To each uploaded value it adds a secret random part of some 10^-9, drawn
     for each value. So a result shows whether its numbers came from the card: ``marked`` gives what
-    a matrix became there. ``flops`` has those of each product.
+    a matrix became there. ``flops`` has the count of each product.
     """
 
     def __init__(self, device: Device, seed: int) -> None:

@@ -204,7 +204,7 @@ def check_buffer(buffer: Callable) -> Verdict:
         # The first load that waits though the bus is free
         late = next(b for a, b in pairwise(loads) if b.start > a.end + 1e-9)
         hint = (
-            f"{late.task.name} starts at {late.start:g} s, but the bus is free before: who still"
+            f"{late.task.name} starts at {late.start:g} s, but the bus is free before: which task"
             " reads its buffer?"
         )
         return Verdict(False, f"{message}; {best:g} s are possible.", hint)

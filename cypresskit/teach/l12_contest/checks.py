@@ -104,10 +104,10 @@ def time_kernel(
     exact: bool = False,
     flops: float | None = None,
 ) -> Report:
-    """The timing report of a kernel at n x n x n; below n = ``N`` every turn is simulated.
+    """Return the timing report of a kernel at n x n x n; below n = ``N`` no iteration is skipped.
 
-    ``flops`` are those of a product if not given. Of a kernel that may not do a product, give 0:
-    its time alone is reported, which may be too short for one.
+    ``flops``: by default those of a product. Pass 0 for a kernel that may do less than a product:
+    then only its time is reported.
     """
     return simulate(kernel, n, device=device, exact=exact or n < N, flops=flops)
 
@@ -121,7 +121,7 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
         return Score(name, fault)
     try:
         return _judged(kernel, name, device, n, exact)
-    except Exception as error:  # what an entry can do wrong is told where it is done
+    except Exception as error:  # mistakes of an entry are reported where they happen
         return Score(name, broken(error))
 
 
@@ -142,9 +142,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         if isinstance(run, Verdict):
             return run
         try:
-            report = time_kernel(
-                kernel, n, device=device, exact=exact, flops=0.0
-            )  # none claimed yet
+            report = time_kernel(kernel, n, device=device, exact=exact, flops=0.0)
         except ValueError as error:
             if not refused(error):
                 raise
@@ -157,13 +155,15 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         least = max(least_seconds(run, device), product / device.single_gflops / 1e9)
         if report.seconds < least:
             speed = product / report.seconds / 1e9
-            message = f"{name} is timed at {speed:.0f} Gflop/s, but for what it did the chip takes"
+            message = (
+                f"{name} is timed at {speed:.0f} Gflop/s, but for its operations the chip takes"
+            )
             message += f" {100 * (least / report.seconds - 1):.0f} % longer."
             return Verdict(
                 False, message, "take out fetches and arithmetic whose results are not used."
             )
-        asked = replace(report.request, flops=product)
-        report = replace(report, flops=product, request=asked)
+        request = replace(report.request, flops=product)
+        report = replace(report, flops=product, request=request)
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
@@ -203,7 +203,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
         return Verdict(
             False,
             what,
-            "rows and columns of C that a work-item computes, as (8, 8); steps of k in a turn.",
+            "rows and columns of C of a work-item, as (8, 8), and the values of k per iteration.",
         )
     return None
 
@@ -226,7 +226,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
         return Verdict(
             False, message, "set it before the loop, or before the branch that leaves it out."
         )
-    chance = draws(kernel.text, full)  # nobody can write for these sizes
+    chance = draws(kernel.text, full)  # sizes that can't be known beforehand
     large = (
         *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
         chance.randrange(16, 64) | 1,
@@ -244,7 +244,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
                 place = "where it would be timed"
-            message = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is right."
+            message = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is correct."
             return Verdict(False, message, "what depends on the size, on k or on the place?")
     return runs[full]
 
@@ -285,7 +285,7 @@ def _compared(
         # No values: the numbers are others each time
         return f"{many} elements are wrong, the first C[{i}, {j}]", run
     if run.out_of_range:
-        return f"{run.out_of_range:,} fetches lie outside A and B", run
+        return f"{run.out_of_range:,} fetches are outside A and B", run
     return "", run
 
 
@@ -451,7 +451,7 @@ def _entered(text: str, _: Program) -> Verdict:
             break
     if not score.report:
         return score.verdict
-    message = f"C is right, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
+    message = f"C is correct, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
     bound = f"is bound by {score.report.bound}"
     require(
         score.gflops > bar,

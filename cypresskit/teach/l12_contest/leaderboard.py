@@ -9,8 +9,8 @@ An entry's file is text: a kernel in IL below a head of comments, which ``contes
     il_ps_2_0 ...
 
 Nothing of it is run as Python. Each file is judged in a process of its own: a fault in one entry
-stands in its row, and the others are judged all the same. Each row names its file, which rows for
-comparison don't have, so nobody can pass for the published figure.
+is in its row, and the others are judged nevertheless. Each row names its file, which rows for
+comparison don't have, so no entry can pass for the published figure.
 """
 
 import re
@@ -37,7 +37,7 @@ LONGEST = 100_000  # characters of an entry
 SECONDS = 120.0  # for an entry
 MEGABYTES = 4_000  # likewise
 NAME = 40  # characters of a name that a page shows
-COLUMNS = "place", "who", "Gflop/s", "", "% of peak", "registers", "bound by"
+COLUMNS = "place", "name", "Gflop/s", "", "% of peak", "registers", "bound by"
 HERE = Path(__file__).parent
 PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8"))
 MADE_BY = '<meta name="generator" content="cypresskit contest">'
@@ -54,7 +54,7 @@ class Row:
     """A line of the leaderboard; a wrong entry has 0 Gflop/s, and a verdict that says why."""
 
     name: str
-    file: str = ""  # "" for a kernel that is no file's, and for what stands there to compare
+    file: str = ""  # "" for a kernel that is no file's, and for rows to compare with
     gflops: float = 0.0
     percent: float = 0.0  # of the peak
     registers: int = 0
@@ -255,9 +255,9 @@ def _cut(name: str) -> str:
 
 def _line(place: int | str, row: Row, names: list[str], share: float) -> str:
     """A row of the page; ``share`` of the bar is filled."""
-    who = ", ".join(names).replace(" ()", "")
+    shown = ", ".join(names).replace(" ()", "")
     bar = f'<div class="bar"><b style="width: {100 * share:.1f}%"></b></div>'
-    cells = [str(place), who, f"{row.gflops:.0f}", bar, f"{row.percent:.0f}"]
+    cells = [str(place), shown, f"{row.gflops:.0f}", bar, f"{row.percent:.0f}"]
     cells += [str(row.registers or ""), row.bound]
     texts = [cell if cell is bar else escape(cell) for cell in cells]
     return f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>"

@@ -89,7 +89,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     legend = sheet.legend(
         ("computes", "alu", "dim"),
         ("texture unit", "texture", "dim"),
-        ("on its way", "wait", "dim"),
+        ("in flight", "wait", "dim"),
         ("A", "a", "dim"),
         ("B", "b", "dim"),
         ("C", "c", "dim"),
@@ -279,7 +279,7 @@ def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np
     colors = {part.color for part in parts}
     for color in sorted(
         colors, key=lambda color: (color != "faint", color)
-    ):  # what lies below is first
+    ):  # what is below is first
         numbers = [n for n, part in enumerate(parts) if part.color == color]
         _draw_events(sheet, color, numbers, [parts[n] for n in numbers], y, to_x)
 
@@ -340,7 +340,7 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
         sheet.boxes(f"sum {name}", x, SUMS_Y, max(width - 1, 0.5), 24, **look)
         if width > 7 * len(name):
             sheet.words(x, SUMS_Y, name, align="center", size=12)
-        elif width > 30:  # a name that is longer than its part of the bar stands above it
+        elif width > 30:  # a name that is longer than its part of the bar is above it
             above = min(x, WIDTH - 4 * len(name))
             sheet.words(above, SUMS_Y - 19, name, align="center", size=12)
         left += width

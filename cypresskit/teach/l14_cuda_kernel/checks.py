@@ -48,7 +48,7 @@ def check_product(product: Answer) -> Verdict:
     speed = figures("exercise")["8 x 4"]
     return Verdict(
         True,
-        "C is right at three shapes, in numba's simulator. On an"
+        "C is correct at three shapes, in numba's simulator. On an"
         f" {record()['device']} the frame's kernel was measured at {speed:,.0f} Gflop/s.",
     )
 
@@ -82,7 +82,7 @@ def _check_launches(launches: list) -> None:
     """Raise ``CheckStopped`` unless a kernel made C: in a second run of it, on other numbers."""
     require(
         bool(launches),
-        "C is right, but no kernel was launched: the host computed it.",
+        "C is correct, but no kernel was launched: the host computed it.",
         "the kernel of the frame has to make C, and product to launch it.",
     )
     right = [
@@ -92,13 +92,13 @@ def _check_launches(launches: list) -> None:
     ]
     require(
         bool(right),
-        "C is right, but the kernel didn't make it: run once more, on other numbers, it doesn't"
+        "C is correct, but the kernel didn't make it: run once more, on other numbers, it doesn't"
         " give their product.",
         "the sums have to be made in the kernel, and its block put into c.",
     )
     require(
         min(right) <= 64,
-        f"C is right, but a thread writes {min(right)} numbers of it.",
+        f"C is correct, but a thread writes {min(right)} numbers of it.",
         "8 x 8 of C are a thread's own, and other threads write the others.",
     )
 
@@ -157,7 +157,7 @@ ARRAYS_ON_THE_CARD = "to_device", "device_array", "device_array_like", "pinned_a
 
 
 class _OnHost(np.ndarray):
-    """An array that stands for one of the card's, where nothing is launched."""
+    """An array in place of one on the card, where nothing is launched."""
 
     def copy_to_host(self, *_: Any, **__: Any) -> "_OnHost":
         return self
@@ -186,7 +186,7 @@ class _Noted:
 def launched(product: Callable, n: int = 64) -> tuple:
     """The last launch of ``product(a, b)`` for n x n numbers, which doesn't happen: the kernel that
     it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, bytes of shared memory
-    that it asks for, and the arguments. Raises ``ValueError`` if there is none.
+    that it requests, and the arguments. Raises ``ValueError`` if there is none.
     """
     from cypresskit.today.cuda_kernels import cuda  # it mends numba for a new numpy
 
@@ -220,7 +220,7 @@ def simulate_cuda(product: Callable, n: int = 4096) -> Any:
 
 
 def clock_table(*experiments: str) -> str:
-    """Modelled and measured Gflop/s of the record's products, or those of some experiments, from
+    """Tabulate modelled and measured Gflop/s of the record's products, or of some experiments, from
     the worst miss to the smallest.
     """
     rows = [
@@ -236,7 +236,7 @@ def time_kernel(product: Callable, n: int = 4096) -> str:
     without one.
 
     Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` where a GPU is there
-    and can't be used, or numba's simulator stands in its place, and ``ValueError`` for a
+    and can't be used, or numba's simulator is in its place, and ``ValueError`` for a
     ``product`` that compiles no kernel.
     """
     speed = figures("exercise")["8 x 8"]
