@@ -198,8 +198,8 @@ def check_product(product: Answer) -> Verdict:
         held = f"{where}{card.used:,} bytes are still in use:\n{card}"
         require(not card.used, held, "gpu.free what you uploaded, and the products.")
     message = (
-        f"The product is correct at two sizes, on a card of {SMALL.memory_bytes:,} bytes, and leaves"
-        " it empty."
+        f"The product is correct at two sizes, on a card of {SMALL.memory_bytes:,} bytes, which is"
+        " empty again."
     )
     return Verdict(True, message)
 
