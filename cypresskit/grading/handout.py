@@ -44,13 +44,21 @@ def handouts(lessons: Sequence[Path]) -> dict[str, str]:
         ]
         linked = [_linked(cell, names) for cell in given]
         texts[lesson.name] = _text(notebook | {"cells": linked})
-    first = _read(lessons[0].parent / "00_start_here.ipynb")
-    words = next(c for c in first["cells"] if course.entry_of(c).get("part") == "glossary")
+    texts[GLOSSARY] = _glossary(lessons[0].parent)
+    return texts
+
+
+def _glossary(book: Path) -> str:
+    """Return the text of a notebook with the glossary alone, from the lesson that has it."""
+    lessons = map(_read, sorted(book.glob("[0-9][0-9]_*.ipynb"), reverse=True))
+    cells = ((lesson, cell) for lesson in lessons for cell in lesson["cells"])
+    lesson, words = next(
+        pair for pair in cells if course.entry_of(pair[1]).get("part") == "glossary"
+    )
     unfolded = _source(words).replace("<details>", "<details open>", 1)
     title = words | {"id": "glossary-title", "source": "# Glossary"}
-    glossary = [title, _linked(words | {"source": unfolded}, set())]  # whichever lessons come later
-    texts[GLOSSARY] = _text(first | {"cells": glossary})
-    return texts
+    shown = [title, _linked(words | {"source": unfolded}, set())]  # whichever lessons come later
+    return _text(lesson | {"cells": shown})
 
 
 def _is_another(path: Path, text: str) -> bool:

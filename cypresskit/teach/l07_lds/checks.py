@@ -43,7 +43,7 @@ def variants_table() -> str:
     return "\n".join(rows)
 
 
-def turns_table() -> str:
+def iterations_table() -> str:
     """Tabulate the clocks for which an iteration of each variant keeps each unit busy."""
     rows = ["clocks of an iteration      ALU   texture   LDS"]
     for name in VARIANTS:
