@@ -331,7 +331,7 @@ def sandbox():
     made = find_sandbox()
     if made is None:
         reason = (
-            "bubblewrap is missing or doesn't work here, and this test marks answers in it:"
+            "bubblewrap is missing or doesn't work here, and this test judges answers in it:"
             " `apt-get install bubblewrap`"
         )
         (pytest.fail if IN_CI else pytest.skip)(reason)

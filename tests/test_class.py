@@ -1,7 +1,7 @@
-"""A teacher's afternoon: lessons for a class, what comes back, and marks for all.
+"""A teacher's afternoon: handouts for a class, its submissions, and their grades.
 
-The tests mark fourteen students of twenty on a roster. ``PYTHONPATH=. python tests/test_class.py
-FOLDER`` does it at full size, with a sandbox and without, and says what became of sixty names.
+The tests grade fourteen students of twenty on a roster. ``PYTHONPATH=. python tests/test_class.py
+FOLDER`` grades sixty students, with a sandbox and without.
 """
 
 import csv
@@ -39,14 +39,14 @@ def collect(folder: Path, who) -> None:
         hand_ins.CLASS[name](folder / "week3", folder / "submitted" / name)
 
 
-def marks(folder: Path, submitted: str, out: str, *options: str) -> int:
-    """Mark what was submitted."""
+def grade(folder: Path, submitted: str, out: str, *options: str) -> int:
+    """Grade what was submitted."""
     return cli.main(["grade", *options, str(folder / submitted), str(folder / out)])
 
 
 def table(out: Path) -> dict[str, dict[str, str]]:
-    """The rows of marks.csv by students."""
-    text = (out / "marks.csv").read_text(encoding="utf-8-sig")
+    """The rows of grades.csv by student."""
+    text = (out / "grades.csv").read_text(encoding="utf-8-sig")
     return {row["student"]: row for row in csv.DictReader(text.splitlines())}
 
 
@@ -59,8 +59,8 @@ def points(row: dict[str, str]) -> int:
 
 @pytest.fixture(scope="module")
 def afternoon(once, tmp_path_factory, sandbox):
-    """A folder with week3, what was handed out; submitted; and marks, after the late ones came.
-    It is made once for all processes that run tests. Beside it, the marks before those came.
+    """A folder with week3, what was handed out; submitted; and grades, after the late ones came.
+    It is made once for all processes that run tests. Beside it, the grades before those came.
     """
 
     def spend() -> tuple[Path, dict[str, dict[str, str]]]:
@@ -68,10 +68,10 @@ def afternoon(once, tmp_path_factory, sandbox):
         roster = "--roster", str(folder / "class.csv")
         hand_out(folder, WHO, NOTHING)
         collect(folder, [name for name in WHO if name not in hand_ins.LATE])
-        assert marks(folder, "submitted", "marks", *roster) == 0
-        before = table(folder / "marks")
+        assert grade(folder, "submitted", "grades", *roster) == 0
+        before = table(folder / "grades")
         collect(folder, hand_ins.LATE)
-        assert marks(folder, "submitted", "marks", *roster) == 0
+        assert grade(folder, "submitted", "grades", *roster) == 0
         return folder, before
 
     return once("afternoon", spend)
@@ -80,39 +80,39 @@ def afternoon(once, tmp_path_factory, sandbox):
 @pytest.mark.slow
 def test_honest_work_has_its_points_and_cheats_have_none(afternoon):
     folder, _ = afternoon
-    earned = {name: points(row) for name, row in table(folder / "marks").items()}
+    earned = {name: points(row) for name, row in table(folder / "grades").items()}
     wanted = {name: EARNED.get(name, 0) for name in WHO if EARNED.get(name)}
     assert {name: count for name, count in earned.items() if count} == wanted
 
 
 @pytest.mark.slow
-def test_everybody_is_accounted_for(afternoon):
+def test_each_student_has_a_status(afternoon):
     folder, before = afternoon
-    rows = table(folder / "marks")
+    rows = table(folder / "grades")
     assert set(rows) == {*WHO, *NOTHING}
     for name in NOTHING:
-        assert rows[name]["account"] == gradebook.NOTHING and not float(rows[name]["total"])
-    assert {row["maximum"] for row in rows.values()} == {"400"}, "the same for everybody"
-    assert all(before[name]["account"] == gradebook.NOTHING for name in hand_ins.LATE)
-    assert rows["links"]["account"].count("it is a link") == 3
-    assert "it is a link" in rows["linked folder"]["account"]
-    assert "archive.zip: it can't be opened as an archive" in rows["archive"]["account"]
-    assert rows["by its cells"]["account"].count(", ") == 3, "four lessons were known"
+        assert rows[name]["status"] == gradebook.NOT_SUBMITTED and not float(rows[name]["total"])
+    assert {row["maximum"] for row in rows.values()} == {"400"}, "the same for all"
+    assert all(before[name]["status"] == gradebook.NOT_SUBMITTED for name in hand_ins.LATE)
+    assert rows["links"]["status"].count("it is a link") == 3
+    assert "it is a link" in rows["linked folder"]["status"]
+    assert "archive.zip: it can't be opened as an archive" in rows["archive"]["status"]
+    assert rows["by its cells"]["status"].count(", ") == 3, "four lessons were known"
 
 
 @pytest.mark.slow
-def test_nobody_strikes_an_exercise_out_of_the_maximum(afternoon):
+def test_no_submission_strikes_an_exercise_out_of_the_maximum(afternoon):
     folder, _ = afternoon
-    for name, row in table(folder / "marks").items():
+    for name, row in table(folder / "grades").items():
         exercises = [column for column in row if "exercise" in column and "expl" not in column]
         lessons = sum(bool(row[column]) for column in row if column.endswith(", of 100"))
         assert len([column for column in exercises if row[column]]) == 3 * lessons, name
 
 
 @pytest.mark.slow
-def test_who_is_late_changes_nobody_elses_marks(afternoon):
+def test_late_submissions_leave_the_grades_of_others(afternoon):
     folder, before = afternoon
-    after = table(folder / "marks")
+    after = table(folder / "grades")
     assert {name: row for name, row in after.items() if name not in hand_ins.LATE} == {
         name: {column: row.get(column, "") for column in after[name]}
         for name, row in before.items()
@@ -121,13 +121,13 @@ def test_who_is_late_changes_nobody_elses_marks(afternoon):
 
 
 @pytest.mark.slow
-def test_marks_made_anew_are_the_same(afternoon):
-    """Without what was kept, and in another folder."""
+def test_grading_again_gives_the_same_grades(afternoon):
+    """Without cached results, and in another folder."""
     folder, _ = afternoon
     for name in AGAIN:
         shutil.copytree(folder / "submitted" / name, folder / "again" / name)
-    assert marks(folder, "again", "other") == 0
-    first, second = table(folder / "marks"), table(folder / "other")
+    assert grade(folder, "again", "other") == 0
+    first, second = table(folder / "grades"), table(folder / "other")
     assert second == {
         name: {column: first[name][column] for column in second[name]} for name in AGAIN
     }
@@ -136,7 +136,7 @@ def test_marks_made_anew_are_the_same(afternoon):
 @pytest.mark.slow
 def test_each_has_a_page_that_a_browser_may_open(afternoon):
     folder, _ = afternoon
-    pages = list((folder / "marks/feedback").iterdir())
+    pages = list((folder / "grades/feedback").iterdir())
     assert len(pages) == len(WHO) + len(NOTHING)
     for page in pages:
         assert "<script>alert" not in page.read_text(encoding="utf-8")
@@ -179,17 +179,17 @@ def main(folder: Path) -> None:
     hand_out(folder, who, absent)
     collect(folder, who)
     roster = "--roster", str(folder / "class.csv")
-    for out, options in (("marks", ()), ("again", ()), ("bare", ("--no-sandbox",))):
+    for out, options in (("grades", ()), ("again", ()), ("bare", ("--no-sandbox",))):
         begun = time.monotonic()
-        status = marks(folder, "submitted", out, *roster, *options)
+        status = grade(folder, "submitted", out, *roster, *options)
         rows = table(folder / out)
         there = {*who, *absent}
         print(f"{out}: {len(rows)} rows, status {status}, {time.monotonic() - begun:.0f} s")
-        print("  not accounted for:", sorted(there - rows.keys()) or "nobody")
+        print("  without a row:", sorted(there - rows.keys()) or "none")
         given = {name: points(row) for name, row in rows.items() if points(row)}
         print("  points:", given)
-    first, second = table(folder / "marks"), table(folder / "again")
-    print("marks twice the same:", first == second)
+    first, second = table(folder / "grades"), table(folder / "again")
+    print("same grades twice:", first == second)
 
 
 if __name__ == "__main__":

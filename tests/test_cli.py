@@ -128,10 +128,10 @@ def test_every_command_that_the_documents_name_is_understood():
 
 
 def test_words_that_make_no_sense_are_refused(capsys):
-    assert "'0' is no whole number from 1 to" in refused(
+    assert "'0' isn't a whole number from 1 to" in refused(
         capsys, ["time", "sgemm_tn", "--n", "0"], 2
     )
-    assert "kernels doesn't know --fast" in refused(capsys, ["kernels", "--fast"], 2)
+    assert "kernels has no option --fast" in refused(capsys, ["kernels", "--fast"], 2)
 
 
 def test_module_is_the_same_command():

@@ -1,10 +1,11 @@
-"""The `cypresskit` command: the package from a shell.
+"""Run the package from a shell: the `cypresskit` command.
 
-Each module named ``cmd_`` adds commands (see ``command``). It imports compiler, timing model and
-lessons only when it needs them, so that `--help` answers at once. A mistake in what was typed, in a
-file or in a kernel is reported in a few lines on standard error, without a traceback. The exit
-status is then 1, or 2 if the command line itself made no sense. Left out: everything with a
-picture, which is in the notebooks.
+Each module ``cmd_...`` adds commands (see ``command``). It imports the timing model and the lessons
+only when it needs them, so `--help` is fast. An error in the command line, in a file or in a kernel
+is reported on standard error without a traceback. The exit status is then 1, or 2 if the command
+line is invalid.
+
+Not covered: pictures, which are in the notebooks.
 """
 
 import argparse
@@ -28,7 +29,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command in `argv` (default: the shell's) and return its exit status."""
+    """Run the command in ``argv``, by default the shell's, and return its exit status."""
     args = _arguments(argv)
     try:
         _check_output()
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(error)
     except MemoryError as error:
         message = f"this computer's memory is too small: {error}"
-    except OSError as error:  # commands report most files' errors themselves
+    except OSError as error:  # commands report the errors of most files themselves
         where = f"use {error.filename}"
         if error.filename is None:  # writing to standard output failed
             where = "write to standard output"
@@ -55,13 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits if it is invalid or asks for help."""
+    """Parse the command line. Exit if it is invalid, or a request for help."""
     args, others = PARSER.parse_known_args(argv)
     if args.command == "lab":
         args.options = others
     elif others:
         PARSER.error(
-            f"{args.command} doesn't know {' '.join(others)}: see `cypresskit {args.command}"
+            f"{args.command} has no option {' '.join(others)}: see `cypresskit {args.command}"
             " --help`"
         )
     return args
@@ -69,15 +70,12 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _check_output() -> None:
     if sys.stdout is None:
-        raise CommandError(
-            "standard output is closed: send it to /dev/null if nobody needs to read it"
-        )
-    if isinstance(
-        sys.stdout, io.TextIOWrapper
-    ):  # a kernel's comments may hold what a terminal doesn't know
+        raise CommandError("standard output is closed: redirect it to /dev/null to discard it")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A kernel's comments may have characters that the terminal's encoding lacks
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _discard_output() -> None:
-    """Discard buffered output, which Python would otherwise try to print again at exit."""
+    """Discard buffered output, which Python would try to print again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,4 @@
-"""`cypresskit contest`: the entries of a class to a leaderboard. Each is judged in a process of its
-own.
-"""
+"""`cypresskit contest`: judge the entries of a class, and write a leaderboard."""
 
 import argparse
 import sys
@@ -21,7 +19,7 @@ LARGEST = 400_000  # bytes of an entry
 
 
 def named(text: str) -> Path:
-    """A path that was given; an empty one isn't the current folder."""
+    """Return a path; refuse an empty one, which would be the current folder."""
     if not text.strip():
         raise argparse.ArgumentTypeError("an entry's name is empty")
     return Path(text)
@@ -30,35 +28,35 @@ def named(text: str) -> Path:
 @command(
     "contest",
     "judge entries of lesson 12 and write a leaderboard",
-    "Takes files that lesson 12's contest.save writes (IL below a head), or folders of such files."
-    " Each entry is checked, then timed whole, in a process of its own with limits of time and"
-    " memory. Writes the leaderboard as a web page. A wrong entry, or a file that is none, stands"
-    " below with the reason; the exit status is 0 all the same.",
+    "ENTRY is a file that lesson 12's contest.save wrote, or a folder of such files. Each entry is"
+    " verified and then timed exactly, in a separate process with limits on time and memory. The"
+    " leaderboard is written as a web page. Incorrect entries and unreadable files are listed below"
+    " the others, with the reason; the exit status is 0 even so.",
     option(
         "entries",
         metavar="ENTRY",
         nargs="+",
         type=named,
-        help="files *.il or *.txt, or folders of them",
+        help="files *.il or *.txt, or folders with them",
     ),
     option(
         "--n",
         type=whole(256, 4096),
         default=2048,
         metavar="N",
-        help="time N x N x N (default 2048)",
+        help="m, n and k of the timed product (default 2048)",
     ),
     option(
         "--html",
         type=Path,
         default=Path("leaderboard.html"),
         metavar="FILE",
-        help="the page (default %(default)s)",
+        help="the leaderboard's file (default %(default)s)",
     ),
     example="cypresskit contest entries/ --html leaderboard.html",
 )
 def contest(args: argparse.Namespace) -> None:
-    """Judge, and write the leaderboard."""
+    """Judge the entries and write the leaderboard."""
     from cypresskit.isolated.process import ForkServer, map_with_servers
     from cypresskit.teach.l12_contest.leaderboard import (
         MADE_BY,
@@ -72,7 +70,7 @@ def contest(args: argparse.Namespace) -> None:
 
     if args.html.is_file() and MADE_BY.encode() not in args.html.read_bytes():
         raise CommandError(
-            f"{args.html} isn't a leaderboard, and would be written over: name another file"
+            f"{args.html} exists and isn't a leaderboard: choose another file with --html"
         )
 
     def judged(entry: tuple[Path, str], server: ForkServer) -> "Row":
@@ -93,20 +91,18 @@ def contest(args: argparse.Namespace) -> None:
     modules = ["cypresskit.teach.l12_contest.leaderboard"]
     for (file, _), result in zip(files, map_with_servers(judged, files, modules)):
         rows.append(result)
-        said = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
-        said = one_line(said.partition("\n")[0])
-        print(f"{one_line(str(file))} ... {said}", file=sys.stderr, flush=True)
+        outcome = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
+        outcome = one_line(outcome.partition("\n")[0])
+        print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
     for place, entry in ranked(rows, args.n):
         print(f"{place:3} {line(entry)}")
     if faults := try_to_save(args.html, page(rows, args.n).encode("utf-8", "replace")):
         raise CommandError("\n".join(faults))
-    print(f"{len(rows)} entries; the leaderboard: {args.html}")
+    print(f"{len(rows)} entries; the leaderboard is in {args.html}")
 
 
 def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """The files of the arguments, each itself, or all that lies in the folder that it is; and why
-    one is no entry, or "".
-    """
+    """Yield the arguments' files and those in folders, each with why it is no entry, or ""."""
     for entry in entries:
         if entry.is_dir():
             for file, why in files_in(entry):

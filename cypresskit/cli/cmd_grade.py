@@ -1,4 +1,4 @@
-"""`cypresskit grade`: from submitted notebooks, two tables and a page for each student."""
+"""`cypresskit grade`: grade submitted notebooks; write two tables, and a page for each student."""
 
 import argparse
 import sys
@@ -10,45 +10,45 @@ from cypresskit.files.received import shown_name
 from cypresskit.tables import one_line
 
 NO_SANDBOX = (
-    "bubblewrap (bwrap) isn't installed or doesn't work here, so answers would run with your"
-    " rights: they could read the solutions, change these marks, delete your files. Install it (on"
-    " Ubuntu 24.04, load AppArmor's profile bwrap-userns-restrict, too), or mark in a virtual"
-    " machine: see docs/teaching.md, Marking. --no-sandbox insists, and every page says so."
+    "bubblewrap (bwrap) isn't installed or doesn't work here. Without it, answers run with your"
+    " rights: they could read the solutions, change these grades, or delete your files. Install it"
+    " (on Ubuntu 24.04, also load AppArmor's profile bwrap-userns-restrict), or grade in a virtual"
+    " machine with --no-sandbox; every page then says so. See Grading in docs/teaching.md."
 )
 
 
 @command(
     "grade",
-    "mark submitted notebooks",
-    "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. MARKS"
-    " gets marks.csv, in which everybody and everything handed in is accounted for, questions.csv,"
-    " with all sentences, and a page of feedback for each student. Enter points for"
-    " sentences into questions.csv, and run it again: files that you have changed otherwise aren't"
-    " written over. Answers run in bare processes under bubblewrap (bwrap).",
-    option("submitted", metavar="SUBMITTED", type=Path, help="a folder with what was handed in"),
-    option("marks", metavar="MARKS", type=Path, help="the folder for tables and feedback"),
+    "grade submitted notebooks",
+    "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
+    " gets grades.csv, with a row for each student; explanations.csv, with all explanations; and"
+    " feedback, a folder with a page for each student. Enter points for the explanations into"
+    " explanations.csv, and run the command again. It overwrites no other file that you have"
+    " changed. Answers run in bare processes under bubblewrap (bwrap).",
+    option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
+    option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
     option(
         "--roster",
         type=Path,
         metavar="FILE",
-        help="a CSV file of the class, with a column `id` and perhaps `name`",
+        help="a CSV file of the class, with a column `id` and, optionally, `name`",
     ),
     option(
         "--lessons",
         nargs="+",
         default=(),
         metavar="NN",
-        help="numbers of the lessons that count; without it, all that anybody handed in",
+        help="numbers of the lessons that count; by default all that any student submitted",
     ),
     option(
         "--no-sandbox",
         action="store_true",
-        help="judge with your own rights: every page says so",
+        help="run answers with your own rights; every page says so",
     ),
-    example="cypresskit grade submitted marks --roster class.csv",
+    example="cypresskit grade submitted grades --roster class.csv",
 )
 def grade(args: argparse.Namespace) -> None:
-    """Judge, add up, and write."""
+    """Judge the answers, and write tables and pages."""
     from cypresskit.grading import course, gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
 
@@ -64,60 +64,65 @@ def grade(args: argparse.Namespace) -> None:
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not students:
-        raise CommandError(f"{args.submitted} has nothing of any student")
+        raise CommandError(f"{args.submitted} has no submissions")
     sandbox = None if args.no_sandbox else find_sandbox()
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
-    if theirs := gradebook.in_the_way(args.marks, students):
-        shown = ", ".join(theirs[:5]) + ", ..." * (len(theirs) > 5)
+    if changed := gradebook.changed_by_others(args.grades, students):
+        shown = ", ".join(changed[:5]) + ", ..." * (len(changed) > 5)
         raise CommandError(
-            f"{args.marks} has files that this command didn't write, or that were changed since,"
-            f" and would write over: {shown}. Move them away, or name another folder"
+            f"{args.grades} has files that this command would overwrite, but that it didn't write,"
+            f" or that were changed since: {shown}. Move them, or choose another folder"
         )
-    (args.marks / "feedback").mkdir(parents=True, exist_ok=True)
-    sheet = args.marks / gradebook.QUESTIONS
+    (args.grades / "feedback").mkdir(parents=True, exist_ok=True)
+    sheet = args.grades / gradebook.EXPLANATIONS
     try:
         stored = gradebook.stored_rows(sheet)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    read = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
-    points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in read}
-    lessons = course.lessons()
-    asked = {stem: lesson for stem, lesson in lessons.items() if not due or stem in due}
-    records = gradebook.CourseRecords(asked, points=points, sandboxed=bool(sandbox), due=due)
-    judge = partial(student_work, records.asked, sandbox)
+    graded = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
+    points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in graded}
+    lessons = {stem: lesson for stem, lesson in course.lessons().items() if not due or stem in due}
+    records = gradebook.CourseRecords(lessons, points=points, sandboxed=bool(sandbox), due=due)
+    judge = partial(student_work, lessons, sandbox)
     for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
         records.works.append((student, works))
-        parts = [f"{p.lesson.name}: {records.mark(p)[0]:g}" for p in records.parts(student)]
+        parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
         print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
-    faults = gradebook.write_all(records, args.marks, stored)
+    faults = gradebook.write_all(records, args.grades, stored)
     report(records, sheet, left_out, faults)
 
 
 def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None:
-    """Report what was left out, what is left to do, and what failed."""
+    """Print which files were skipped, which students have no grade, and what is left to grade.
+
+    Raises
+    ------
+    CommandError
+        If there are ``faults``.
+    """
     from cypresskit.grading import gradebook
 
     if left_out:
-        print(f"Hidden, and left out: {', '.join(left_out)}", file=sys.stderr)
+        print(f"Skipped hidden files: {', '.join(left_out)}", file=sys.stderr)
     without = [student.name for student, works in records.works if not works]
     if without:
-        print(f"Without marks, {len(without)} of {len(records.works)}: {', '.join(without)}")
-    rows = gradebook.explanations(records)
+        print(f"Without a grade, {len(without)} of {len(records.works)}: {', '.join(without)}")
+    rows = gradebook.explanation_rows(records)
     if waiting := sum(row[gradebook.RUBRIC] is None for row in rows):
         print(
-            f"{waiting} explanations wait for their points in {one_line(str(sheet))}: enter them"
-            " there, and run this again"
+            f"{waiting} explanations have no points yet: enter them in {one_line(str(sheet))}, and"
+            " run this command again"
         )
     if faults:
         raise CommandError("\n".join(faults))
 
 
 def student_work(lessons: dict, sandbox, student, server) -> dict:
-    """Return a student's work by lesson; note on the student what isn't judged."""
+    """Return a student's answers by lesson, and add notes on what isn't judged to the student."""
     from cypresskit.grading import course, gradebook, judging, submissions
 
-    handed: list[tuple[str, list, int]] = []  # lesson, cells, and where its verdicts begin
+    notebooks: list[tuple[str, list, int]] = []  # lesson, cells, index of the first verdict
     parts: dict[str, list] = {}
     attempts: list = []
     for notebook in student.notebooks:
@@ -134,10 +139,10 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             student.notes.append(f"not judged: {shown} is none of the lessons that count")
             continue
         exercises = lessons[stem].exercises
-        handed.append((stem, cells, len(attempts)))
+        notebooks.append((stem, cells, len(attempts)))
         attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
-    verdicts = judging.judged(attempts, server, sandbox)
-    for stem, cells, begin in handed:
+    verdicts = judging.judge_student(attempts, server, sandbox)
+    for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
     return {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}

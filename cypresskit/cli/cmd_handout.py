@@ -1,4 +1,4 @@
-"""`cypresskit handout`: lessons for a class, without solutions."""
+"""`cypresskit handout`: write lessons for a class, without solutions."""
 
 import argparse
 from pathlib import Path
@@ -9,10 +9,10 @@ from cypresskit.cli.command import CommandError, command, option
 @command(
     "handout",
     "write lessons for a class, without solutions",
-    "Writes the lessons whose numbers are given, without their folded solutions, and a glossary,"
-    " into FOLDER. Nothing that is there is written over.",
+    "The lessons NN are written to FOLDER without their folded solutions, with a glossary. Files"
+    " with other contents are never overwritten.",
     option("lessons", metavar="NN", nargs="+", help="numbers of lessons, such as 07 09 11"),
-    option("--to", type=Path, required=True, metavar="FOLDER", help="where they are written"),
+    option("--to", type=Path, required=True, metavar="FOLDER", help="the folder to write to"),
     example="cypresskit handout 07 09 11 --to week3",
 )
 def handout(args: argparse.Namespace) -> None:

@@ -1,6 +1,4 @@
-"""What can be asked about kernels: `cypresskit kernels` lists the catalogue with its figures (see
-``blas.figures``), `card` shows what the compiler makes of a kernel, and `il` explains the language.
-"""
+"""Describe kernels and their language: `cypresskit kernels`, `stats` and `explain`."""
 
 import argparse
 import warnings
@@ -16,13 +14,13 @@ from cypresskit.kernels.own import read_text
 
 @command(
     "kernels",
-    "list the catalogue of kernels",
-    "For each: precision, mode, the block of C that a work-item computes, registers and the bundles"
-    " of a turn of its loop as compiled for the HD 5870, Gflop/s on it at N = 2048 by the timing"
-    " model, and what it teaches.",
+    "list the catalog of kernels",
+    "Columns: precision, mode, the block of C that a work-item computes, registers, bundles per"
+    " iteration of the main loop, Gflop/s on the HD 5870 at N = 2048 (modeled), and what the kernel"
+    " teaches.",
 )
 def kernels(args: argparse.Namespace) -> None:
-    """List the catalogue."""
+    """List the catalog, with the stored figures of ``blas.figures``."""
     print(
         "kernel                 precision      mode     block  registers  bundles  Gflop/s  it"
         " teaches"
@@ -36,26 +34,26 @@ def kernels(args: argparse.Namespace) -> None:
 
 @command(
     "stats",
-    "show what the compiler makes of a kernel",
-    "KERNEL is a name of the catalogue (`cypresskit kernels`) or an IL file. The card tells"
-    " registers, wavefronts, the loop's bundles and slots, fetches, nominal Gflop/s, what binds,"
-    " and the lower bounds.",
+    "show the compiler's statistics of a kernel",
+    "KERNEL is a name in the catalog (`cypresskit kernels`) or an IL file. The statistics are its"
+    " registers, wavefronts, bundles and slots of the main loop, fetches, nominal Gflop/s, what it"
+    " is bound by, and lower bounds.",
     option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
     option(
         "--listing",
         action="store_true",
-        help="the compiled code, in the manner of AMD's disassembly",
+        help="print the compiled code instead, in the format of AMD's disassembly",
     ),
     example="cypresskit stats sgemm_tn",
 )
 def stats(args: argparse.Namespace) -> None:
-    """Print the card or the listing."""
+    """Print the statistics or the listing."""
     with user_errors(ck.ILError, ck.CompileError):
         program, known = named_program(args.kernel)
         code = ck.compile(program)
         known = known or convention_of(program)
-        page = code.card(*known.convention.turn) if known else code.card()
-    print(code.listing() if args.listing else page)
+        statistics = code.card(*known.convention.turn) if known else code.card()
+    print(code.listing() if args.listing else statistics)
 
 
 def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
@@ -66,12 +64,12 @@ def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
         return read_program(Path(name)), None
     guess = did_you_mean(name, ck.kernels)
     raise CommandError(
-        f"no kernel {name!r}, and no such file.{guess} The catalogue has {', '.join(ck.kernels)}."
+        f"no kernel {name!r}, and no such file.{guess} The catalog has {', '.join(ck.kernels)}."
     )
 
 
 def read_program(path: Path) -> ck.Program:
-    """Assemble a file. Raises ``CommandError`` if it can't be read or isn't text."""
+    """Assemble a file. Raise ``CommandError`` if it can't be read or isn't text."""
     try:
         text = read_text(path)
     except (OSError, ValueError) as error:
@@ -91,8 +89,8 @@ def convention_of(program: ck.Program) -> ck.Kernel | None:
 
 @command(
     "explain",
-    "tell what an instruction, a register or a modifier of IL does",
-    "Without a NAME: all names. What is told comes from the tables that assemble and run programs.",
+    "explain an instruction, a register or a modifier of IL",
+    "Without NAME, all names are listed.",
     option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
     example="cypresskit explain ubit_extract",
 )

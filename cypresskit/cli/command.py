@@ -1,4 +1,4 @@
-"""The command line: each module named ``cmd_`` adds its commands with ``@command``."""
+"""Define commands: each module ``cmd_...`` adds its commands with ``@command``."""
 
 import argparse
 import textwrap
@@ -12,7 +12,7 @@ Option = tuple[tuple[str, ...], dict[str, Any]]  # what argparse's ``add_argumen
 
 
 class CommandError(Exception):
-    """A mistake that the user can mend; its text is all that is shown."""
+    """An error that the user can correct. Its text is shown without a traceback."""
 
 
 PARSER = argparse.ArgumentParser(
@@ -20,7 +20,7 @@ PARSER = argparse.ArgumentParser(
     description=(
         "Simulate AMD's Cypress GPU (Radeon HD 5870) and learn fast matrix multiplication on it."
     ),
-    epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` tells more about one command.",
+    epilog="Start with `cypresskit lab`. `cypresskit COMMAND --help` explains a command.",
 )
 PARSER.add_argument("--version", action="version", version=f"cypresskit {cypresskit.__version__}")
 COMMANDS = PARSER.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -29,8 +29,20 @@ COMMANDS = PARSER.add_subparsers(dest="command", metavar="COMMAND", required=Tru
 def command(
     name: str, summary: str, more: str, *options: Option, example: str = ""
 ) -> Callable[[Callable], Callable]:
-    """A decorator that adds a command; its function takes the parsed arguments. ``summary`` and
-    ``more`` are its help.
+    """Return a decorator that adds a command. The decorated function takes the parsed arguments.
+
+    Parameters
+    ----------
+    name
+        The command.
+    summary
+        A line of help, without capital and period.
+    more
+        Further help, in sentences.
+    options
+        Its options and arguments.
+    example
+        A command line.
     """
     sub = COMMANDS.add_parser(
         name,
@@ -50,17 +62,17 @@ def command(
 
 
 def option(*names: str, **how: Any) -> Option:
-    """An option or argument, as argparse's ``add_argument`` takes it."""
+    """Return an option or argument; the parameters are those of argparse's ``add_argument``."""
     return names, how
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """A ``type`` for argparse: whole numbers from ``least`` to ``most``."""
+    """Return a ``type`` for argparse that accepts whole numbers from ``least`` to ``most``."""
 
     def number(text: str) -> int:
         if not (text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most):
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no whole number from {least} to {most:,}"
+                f"{text!r} isn't a whole number from {least} to {most:,}"
             )
         return int(text)
 
@@ -69,7 +81,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 @contextmanager
 def user_errors(*kinds: type[Exception]) -> Iterator[None]:
-    """Turn exceptions of these ``kinds`` into a ``CommandError`` with the same text."""
+    """Convert exceptions of these types to ``CommandError``, with the same text."""
     try:
         yield
     except kinds as error:
@@ -77,9 +89,7 @@ def user_errors(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def printable(text: str) -> str:
-    """The text with characters that would move a terminal's cursor escaped; file names may hold
-    any.
-    """
+    """Escape characters that would control a terminal; file names may contain any."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text
     )

@@ -1,1 +1,1 @@
-"""Files: written atomically, and read with care where others have written them."""
+"""Write files atomically, read files of unknown origin safely, and cache results on disk."""

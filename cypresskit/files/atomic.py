@@ -1,7 +1,7 @@
-"""Write files atomically: whole or not at all.
+"""Write files atomically: completely or not at all.
 
-A file is written beside its target first and then takes its place, so a full disk or Ctrl-C leaves
-an older one as it was.
+A file is first written next to its target and then replaces it, so after a full disk or Ctrl-C the
+old file is unchanged.
 """
 
 import os
@@ -15,15 +15,19 @@ from cypresskit.tables import one_line
 
 
 def save_file(path: str | Path, data: str | bytes) -> None:
-    """Write a file, text as UTF-8. Symbolic links are followed, not replaced. Raises ``OSError``,
-    which names the file that can't be written.
+    """Write a file; text is encoded as UTF-8. Symbolic links are followed, not replaced.
+
+    Raises
+    ------
+    OSError
+        If it can't be written. The error names the file.
     """
     if replaced := replace_file(path, data):
         replaced.close()
 
 
 def try_to_save(path: Path, data: str | bytes) -> list[str]:
-    """As ``save_file``; a list with the reason if that fails, an empty one if not."""
+    """Write a file like ``save_file``. Return a list with an error message, or an empty list."""
     try:
         save_file(path, data)
     except OSError as error:
@@ -32,17 +36,19 @@ def try_to_save(path: Path, data: str | bytes) -> list[str]:
 
 
 def replace_file(path: str | Path, data: str | bytes) -> BinaryIO | None:
-    """As ``save_file``. Returns the file that this one takes the place of, open to be read, or
-    None: whoever was writing into that one goes on there, and would not know.
+    """Write a file like ``save_file``, and return the file that it replaced, open for reading.
+
+    Another program may have that file open and go on writing to it unnoticed: the caller can still
+    read what it writes. None if there was no file.
     """
     path = Path(path)
     content = data.encode() if isinstance(data, str) else data
     target = Path(os.path.realpath(path))
-    # A name that nobody else has: others may be writing the same file
+    # A unique name, since another process may be writing the same file
     beside = target.with_name(f".{uuid4().hex}")
     replaced = None
     try:
-        if path.exists() and not path.is_file():  # a pipe: what has gone through it is gone
+        if path.exists() and not path.is_file():  # a pipe or a device can't be replaced
             path.write_bytes(content)
             return None
         with beside.open("wb") as file:
@@ -66,9 +72,9 @@ Stamp = tuple[int, int, int]
 
 
 def file_stamp(path: Path) -> Stamp | None:
-    """When a file was changed, its length, and which file it is; None if there is none."""
+    """Return a file's time of change, size and inode, which identify its contents; or None."""
     try:
-        seen = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return seen.st_mtime_ns, seen.st_size, seen.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino

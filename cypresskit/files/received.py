@@ -1,7 +1,7 @@
-"""Read files and folders that students have filled.
+"""Read files and folders that students have submitted, with any content.
 
-No link is followed. Only plain files are read, and no more bytes of them than the caller allows.
-Each function reports why it doesn't read something.
+Links are not followed. Only plain files are read, and at most as many bytes as the caller allows.
+Each function reports why it doesn't read a file.
 """
 
 import os
@@ -12,13 +12,15 @@ from pathlib import Path
 from cypresskit.tables import one_line
 
 LEFT_OUT = "__MACOSX"
-DEEPEST, MOST = 8, 2_000  # folders in a folder, and files in one, that are looked at
+DEEPEST = 8  # nested folders that are read
+MOST = 2_000  # files of a folder that are read
 
 
 def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
-    """Yield all files in a folder and its subfolders, sorted by name, each with the reason why it
-    can't be read, or "" for a plain file. Hidden files, and what macOS adds to archives
-    (``__MACOSX``), are left out.
+    """Yield the files in a folder and its subfolders, sorted by name.
+
+    Each comes with the reason why it can't be read, or "". Hidden files, and those that macOS adds
+    to archives (``__MACOSX``), are left out.
     """
     try:
         with os.scandir(folder) as entries:
@@ -35,9 +37,9 @@ def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
         elif depth < DEEPEST:
             yield from files_in(path, depth + 1)
         else:
-            yield path, f"it lies in more than {DEEPEST} folders"
+            yield path, f"it is nested in more than {DEEPEST} folders"
     if len(inside) > MOST:
-        yield folder, f"of its {len(inside):,} files the first {MOST:,} are looked at"
+        yield folder, f"only the first {MOST:,} of its {len(inside):,} files are read"
 
 
 def hidden(name: str) -> bool:
@@ -58,8 +60,13 @@ def shown_name(path: Path) -> str:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """Return the bytes of a plain file. Raises ``ValueError`` for a link, a pipe, a device, a
-    folder, for more than ``most`` bytes, and if it can't be read.
+    """Return the bytes of a plain file.
+
+    Raises
+    ------
+    ValueError
+        For a link, a pipe, a device, a folder, a file of more than ``most`` bytes, or one that
+        can't be read.
     """
     flags = os.O_RDONLY
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):

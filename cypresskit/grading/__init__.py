@@ -1,7 +1,11 @@
-"""Marks of a class: from submitted notebooks, tables for a course system and pages of feedback.
+"""Grade a course: from submitted notebooks to tables of grades and pages of feedback.
 
-``course`` knows the lessons' exercises; ``submissions`` reads what was handed in, whatever that
-is; ``judging`` judges answers in bare processes, several students at a time; ``gradebook`` adds up
-and writes. ``cypresskit grade`` is the command. No kernel runs a student's notebook, and no saved
-verdict counts.
+- ``course`` knows the lessons and their exercises.
+- ``submissions`` finds each student's notebooks, in folders and archives of any content.
+- ``judging`` judges answers in bare processes, on all processors.
+- ``gradebook`` adds up points, and writes the tables and pages.
+- ``handout`` writes lessons for students, without solutions.
+
+``cypresskit grade`` is the command. A submitted notebook is never run as a whole, and verdicts
+saved in it don't count.
 """

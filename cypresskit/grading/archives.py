@@ -1,9 +1,8 @@
-"""Zip archives that students hand in, read in memory.
+"""Read zip archives that students submit, in memory.
 
-Nothing is unpacked to a disk, so no name in an archive leads anywhere. An archive is read from its
-bytes, which the caller has limited. More than ``MOST`` files, links, passwords, methods whose
-output can't be limited, archives in archives, and more than ``LARGEST`` bytes after unpacking are
-refused, each with a reason; what a head states and the data disagree on is damage.
+Nothing is unpacked to disk, so a path in an archive can't write anywhere. The caller limits an
+archive's own size. Refused, each with a reason: more than ``MOST`` files, links, passwords, unusual
+compression methods, archives in archives, and more than ``LARGEST`` bytes after unpacking.
 """
 
 import stat
@@ -17,25 +16,38 @@ from cypresskit.tables import one_line
 
 ENDING = ".zip"
 SIGNATURE = b"PK\3\4"
-ENTRY = b"PK\1\2"  # each file's head in the archive's list begins so
+ENTRY = b"PK\1\2"  # begins each file's entry in the central directory
 LARGEST = 60_000_000  # bytes of all files after unpacking
-#: Endings of archives of other kinds.
-OTHERS = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz"
+OTHERS = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz"  # endings of other archives
 
 
 class Member(NamedTuple):
-    """A file in an archive: the archive's path, the file's place in its list, and its name, after
-    the archive's.
-    """
+    """A file in an archive."""
 
     archive: Path
-    place: int
-    name: str
+    place: int  #: its index in the archive's central directory
+    name: str  #: the archive's name, then its path there
 
 
 def members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
-    """List the files in an archive with these bytes, each with what keeps it from being read, or
-    "". Hidden ones are left out. Raises ``ValueError`` for what is no archive, or too large.
+    """List the files in an archive, without hidden ones.
+
+    Parameters
+    ----------
+    data
+        The archive's contents.
+    archive
+        Its path, for names.
+
+    Returns
+    -------
+    list of (member, reason)
+        The reason says why the member can't be read; "" if it can.
+
+    Raises
+    ------
+    ValueError
+        If this is no archive, or has too many files.
     """
     found = []
     left = LARGEST
@@ -55,8 +67,12 @@ def members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
 
 
 def read_member(data: bytes, member: Member, most: int) -> bytes:
-    """Unpack a file of an archive with these bytes. Raises ``ValueError`` for more than ``most``
-    bytes, and for damage.
+    """Return the contents of a file in an archive.
+
+    Raises
+    ------
+    ValueError
+        If it has more than ``most`` bytes, or is damaged.
     """
     info = _list(data)[member.place]
     if info.file_size > most:
@@ -64,12 +80,12 @@ def read_member(data: bytes, member: Member, most: int) -> bytes:
     try:
         with ZipFile(BytesIO(data)) as opened, opened.open(info) as file:
             return file.read(most)
-    except Exception as error:  # the data is a stranger's, and zipfile raises a dozen kinds
+    except Exception as error:  # for damaged data, zipfile raises a dozen types
         raise ValueError(f"it is damaged: {one_line(str(error))}") from None
 
 
 def _list(data: bytes) -> list[ZipInfo]:
-    """The entries of an archive."""
+    """Return the entries of an archive."""
     if not data:
         raise ValueError("it is empty")
     if data.count(ENTRY) > MOST:  # counted first: listing millions would fill the memory
@@ -79,18 +95,18 @@ def _list(data: bytes) -> list[ZipInfo]:
             return opened.infolist()
     except BadZipFile as error:
         raise ValueError(f"it can't be opened as an archive: {error}") from None
-    except Exception as error:  # names, sizes and places may be anything
+    except Exception as error:  # names, sizes and offsets may be anything
         raise ValueError(f"it is damaged: {one_line(str(error))}") from None
 
 
 def _fault(info: ZipInfo) -> str:
-    """What keeps an entry from being read, or ""."""
+    """Return why an entry can't be read, or ""."""
     if stat.S_ISLNK(info.external_attr >> 16):
         return "it is a link"
     if info.flag_bits & 1:
         return "it has a password"
     if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
-        return "it is compressed in a way that isn't read here"
+        return "its compression method isn't supported"
     if info.filename.lower().endswith((ENDING, *OTHERS)):
         return "it is an archive in an archive: unpack it"
     return ""

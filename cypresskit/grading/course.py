@@ -1,9 +1,8 @@
-"""The lessons as marks need them: their exercises.
+"""Read the lessons' exercises, and find a student's answers in a submitted notebook.
 
-They are read from the notebooks that students get, in a checkout or as installed: each cell of an
-exercise says in its metadata what it is (``tools/book.py`` writes that). A student's cells are
-known by the ids that they have in the lesson, and a notebook by its cells, whatever its file is
-called.
+Lessons are read from the notebooks that students get, in a checkout or as installed. The metadata
+of a cell state its role in an exercise (``tools/book.py`` writes them). A submitted cell is
+identified by its id, and a submitted notebook by its cells, so its file may have any name.
 """
 
 import json
@@ -19,58 +18,60 @@ PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
 ENTRY = "cypresskit"  # the key of a cell's metadata
-NOT_FOR_STUDENTS = "solution", "good"  # the parts that a hand-out lacks
-LONGEST = 1000  # characters of a sentence
-MOST = 2_000  # cells of a notebook; a lesson has less than two hundred
-LETTERS = 200_000  # of a cell, that are looked at
-SHARED = 0.5  # of a lesson's cells that a renamed notebook has to have
+NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
+LONGEST = 1000  # characters of a sentence that are read
+MOST = 2_000  # cells of a notebook; a lesson has fewer than two hundred
+LETTERS = 200_000  # characters of a cell that are read
+SHARED = 0.5  # minimum share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
-LATIN = "its letters are read as Latin-1, since they aren't UTF-8"
-DAMAGED = "letters that aren't UTF-8 are lost"
+LATIN = "it isn't UTF-8: read as Latin-1"
+DAMAGED = "it isn't UTF-8: some characters are lost"
 
 Cell = dict[str, Any]
 
 
 class Exercise(NamedTuple):
-    """An exercise as the book names it, its check as the lesson calls it, the question below it and
-    a good sentence.
-    """
+    """An exercise of a lesson."""
 
     number: int
-    name: str  # as in "09 The bus, exercise 1: without the old C"
-    check: str
-    why: str
-    good: str = ""
-    step: str = ""  # of the climb, if the answer is what a workbench keeps
+    name: str  #: as in "09 The bus, exercise 1: without the old C"
+    check: str  #: its check, as the lesson calls it
+    why: str  #: the question that asks for an explanation
+    good: str = ""  #: a good explanation
+    step: str = ""  #: the climb's step, if the answer is a kernel saved in a workbench
 
     @property
     def answer(self) -> str:
-        """The name of what is checked."""
+        """The name of the variable that is checked."""
         return self.check.rpartition("(")[2].rstrip(")")
 
 
 class Lesson(NamedTuple):
-    """A lesson's cells, their entries by their ids, and its exercises."""
+    """A lesson."""
 
-    name: str  # as in "09 The bus"
+    name: str  #: as in "09 The bus"
     cells: list[Cell]
-    entries: Mapping[str, Mapping[str, Any]]
+    entries: Mapping[str, Mapping[str, Any]]  #: the metadata of its cells, by cell id
     exercises: tuple[Exercise, ...]
 
 
 def folder() -> Path:
-    """Where the lessons are."""
+    """Return the folder of the lessons."""
     return CHECKOUT if any(CHECKOUT.glob("[0-9]*.ipynb")) else INSTALLED
 
 
 def lessons() -> dict[str, Lesson]:
-    """All lessons, by their files' names without ending."""
+    """Read all lessons, by the stem of their file."""
     return {path.stem: read(path) for path in sorted(folder().glob("[0-9]*.ipynb"))}
 
 
 def numbered(numbers: Sequence[str]) -> list[Path]:
-    """The notebooks of the lessons with these numbers. Raises ``ValueError`` for a number that no
-    lesson has.
+    """Return the notebooks of the lessons with these numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is no lesson of a number.
     """
     chosen = []
     for number in numbers:
@@ -82,7 +83,7 @@ def numbered(numbers: Sequence[str]) -> list[Path]:
 
 
 def read(path: Path) -> Lesson:
-    """A lesson from its notebook."""
+    """Read a lesson from its notebook."""
     cells = cells_of(path.read_bytes())
     name = next(title[1] for cell in cells if (title := TITLE.match(cell["source"])))
     found: dict[int, dict[str, Any]] = {}
@@ -107,9 +108,10 @@ def read(path: Path) -> Lesson:
 
 
 def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
-    """Which of the ``lessons`` a notebook is: that of which it has most cells, by their ids, and at
-    least the half; or the one whose title it begins with, or whose name its file has. None if it is
-    none of them.
+    """Return which lesson a submitted notebook is.
+
+    That is the lesson with which it shares most cells, if these are at least half of the lesson's;
+    else the one whose title it has, or whose name is in the file's name; else None.
     """
     ids = {cell["id"] for cell in cells}
     shares = {
@@ -125,9 +127,19 @@ def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -
 
 
 def text_of(data: bytes) -> tuple[str, str]:
-    """Decode a notebook's file: UTF-8, UTF-16 or UTF-32, with a byte-order mark or without, or
-    Latin-1. Returns the text, and ``LATIN``, ``DAMAGED`` or "". Raises ``ValueError`` for an empty
-    file.
+    """Decode a notebook's file: UTF-8, UTF-16, UTF-32 or Latin-1.
+
+    Returns
+    -------
+    text
+        The text.
+    remark
+        ``LATIN``, ``DAMAGED`` or "".
+
+    Raises
+    ------
+    ValueError
+        If the file is empty.
     """
     coding = json.detect_encoding(data)
     remark = ""
@@ -137,7 +149,7 @@ def text_of(data: bytes) -> tuple[str, str]:
         text = data.decode(coding, "replace")
         remark = DAMAGED
         letters = sum(letter > "\x7f" for letter in text)
-        if text.count("\ufffd") > letters / 2:  # a damaged file has more letters that are whole
+        if text.count("\ufffd") > letters / 2:  # in a damaged UTF-8 file, most are valid
             text = data.decode("latin-1")
             remark = LATIN
     if not text.strip("\0\ufeff \t\r\n"):
@@ -146,9 +158,15 @@ def text_of(data: bytes) -> tuple[str, str]:
 
 
 def cells_of(data: bytes | str) -> list[Cell]:
-    """The cells of a notebook's file or text, each with its ``id``, ``cell_type``, ``source``,
-    ``metadata`` and ``outputs``; what isn't of that form is left out. Raises ``ValueError`` for
-    what is no notebook, or has more than ``MOST`` cells.
+    """Return the cells of a notebook's file or text.
+
+    Each has an ``id``, ``cell_type``, ``source``, ``metadata`` and ``outputs`` of the right types;
+    malformed parts are left out.
+
+    Raises
+    ------
+    ValueError
+        If this is no notebook, or has more than ``MOST`` cells.
     """
     text = data if isinstance(data, str) else text_of(data)[0]
     try:
@@ -178,28 +196,31 @@ def _cell(cell: dict) -> Cell:
 
 
 def entry_of(cell: Mapping[str, Any]) -> dict[str, Any]:
-    """What a cell's metadata say of its exercise; empty if it has none."""
+    """Return a cell's role in an exercise, from its metadata; empty if it has none."""
     entry = cell["metadata"].get(ENTRY)
     return entry if isinstance(entry, dict) else {}
 
 
 def own_entry(cell: Cell, lesson: Lesson) -> Mapping[str, Any]:
-    """What a student's cell is in the lesson: by its id, or, where a program gave it another one,
-    by its metadata.
+    """Return a submitted cell's role in the lesson.
+
+    The cell is found by its id, or, if a program has changed the id, by its metadata.
     """
     return lesson.entries.get(cell["id"]) or entry_of(cell)
 
 
 def answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
-    """The code of a student's cells, in order, but for checks and sentences."""
-    left = "check", "sentence"
+    """Return the source of a notebook's code cells in order, without checks and explanations."""
+    excluded = "check", "sentence"
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [cell["source"] for cell in code if own_entry(cell, lesson).get("part") not in left]
+    return [cell["source"] for cell in code if own_entry(cell, lesson).get("part") not in excluded]
 
 
-def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
-    """A student's sentences by exercise number: what stands in the place for it, and prose of the
-    student's own in that exercise.
+def written_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
+    """Return a student's explanations by exercise number.
+
+    An explanation is the text in the exercise's cell for it, and in Markdown cells that the student
+    added to the exercise.
     """
     number = 0
     texts = dict[int, str]()
@@ -215,7 +236,7 @@ def wrote(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
     return {number: " ".join(text.split())[:LONGEST] for number, text in texts.items()}
 
 
-def kept_steps(cells: Iterable[Cell]) -> dict[str, str]:
-    """The kernels of a student's workbenches that count, by their steps of the climb."""
-    held = [step_texts(cell["outputs"]) for cell in cells]
-    return {step: text for texts in held for step, (text, _) in texts.items()}
+def saved_kernels(cells: Iterable[Cell]) -> dict[str, str]:
+    """Return the kernels that a student's workbenches have saved, by step of the climb."""
+    saved = [step_texts(cell["outputs"]) for cell in cells]
+    return {step: text for texts in saved for step, (text, _) in texts.items()}

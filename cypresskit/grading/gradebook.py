@@ -1,10 +1,11 @@
-"""Marks added up, and what is written of them: ``marks.csv``, ``questions.csv``, and a page of
-feedback for each student.
+"""Add up grades, and write ``grades.csv``, ``explanations.csv`` and a page of feedback per student.
 
-Tables are written before pages, and a page that can't be written stops nothing else. What was
-written is listed in ``written.sha256``, as ``sha256sum`` does: only a file that is as it was listed
-is written over or deleted. Sentences are read by the teacher: equal ones stand in one row of
-``questions.csv``, whose points count for all who wrote it, and whose other columns are kept.
+Tables are written before pages, and a page that can't be written doesn't stop the others. Written
+files are listed in ``written.sha256``, in the format of ``sha256sum``: only a file that still has
+its listed contents is overwritten or deleted, so a teacher's own changes are safe.
+
+The teacher grades explanations in ``explanations.csv``. Equal explanations share a row, whose
+points count for all students of the row. Columns that the teacher has added to it stay.
 """
 
 import csv
@@ -26,34 +27,32 @@ from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
 
-#: Per cent of a lesson's points; what a lesson lacks doesn't count.
+#: Percent of a lesson's points; of a lesson that lacks a part, the other part counts alone.
 SHARES = {"exercises": 60, "explanations": 40}
-FULL = 2  # points for a sentence
+FULL = 2  # points for an explanation
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 KEY = "key"
-NOTHING = "nothing was handed in"
+NOT_SUBMITTED = "nothing was submitted"
 UNLISTED = "not on the roster"
 UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
-MARKS, QUESTIONS, LIST = "marks.csv", "questions.csv", "written.sha256"
-Listed = set[tuple[str, str]]  # digests and names of files, from the folder of marks
+GRADES, EXPLANATIONS, LIST = "grades.csv", "explanations.csv", "written.sha256"
+Listed = set[tuple[str, str]]  # digests and names of files, relative to the folder of grades
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
 
 
 class GradedAnswer(NamedTuple):
-    """A student's answer to an exercise: the verdict, the cell that it is about, and the sentence
-    below.
-    """
+    """A student's answer to an exercise."""
 
     verdict: Verdict
-    code: str = ""
-    sentence: str = ""
+    code: str = ""  #: the cell that was judged
+    explanation: str = ""
 
 
 class Submission(NamedTuple):
-    """What a student handed in of a lesson."""
+    """A student's work on one lesson."""
 
     student: Student
     lesson: Lesson
@@ -65,149 +64,167 @@ Works = dict[str, dict[Exercise, GradedAnswer]]  # a student's answers, by lesso
 
 @dataclass
 class CourseRecords:
-    """The work of all students, by lesson, and the points given by hand, by sentence.
+    """The work of all students.
 
-    sandboxed : whether answers were judged in a sandbox; if not, everything written says so.
-    due : the lessons that count; if there are none, all that anybody handed in.
+    Attributes
+    ----------
+    lessons
+        The lessons, by stem.
+    works
+        Each student's answers, by lesson.
+    points
+        The teacher's points for explanations, by ``explanation_key``.
+    sandboxed
+        Whether answers were judged in a sandbox. If not, all tables and pages say so.
+    due
+        The lessons that count; if empty, all that any student submitted.
     """
 
-    asked: dict[str, Lesson]
-    works: list[tuple[Student, dict[str, dict[Exercise, GradedAnswer]]]] = field(
-        default_factory=list
-    )
+    lessons: dict[str, Lesson]
+    works: list[tuple[Student, Works]] = field(default_factory=list)
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
     due: tuple[str, ...] = ()
 
     @property
     def counted(self) -> list[str]:
-        """The lessons that count, the same for everybody."""
+        """The lessons that count, the same for all students."""
         return sorted(self.due or {stem for _, works in self.works for stem in works})
 
     @property
     def maximum(self) -> int:
-        """The points that everybody could have."""
+        """The maximum total, the same for all students."""
         return 100 * len(self.counted)
 
-    def parts(self, student: Student | None = None) -> Iterator[Submission]:
-        """All that was handed in, or one student's, by lesson."""
+    def submissions(self, student: Student | None = None) -> Iterator[Submission]:
+        """Yield all submissions, or those of one student, by lesson."""
         for owner, works in self.works:
             if student is None or owner is student:
                 for stem in sorted(works):
-                    yield Submission(owner, self.asked[stem], works[stem])
+                    yield Submission(owner, self.lessons[stem], works[stem])
 
-    def given(self, exercise: Exercise, answer: GradedAnswer) -> float | None:
-        """The points for a sentence, or None if it has none yet."""
-        if not answer.sentence:
+    def explanation_points(self, exercise: Exercise, answer: GradedAnswer) -> float | None:
+        """Return the points for an explanation, or None if the teacher hasn't graded it yet."""
+        if not answer.explanation:
             return 0.0
-        return self.points.get(sentence_key(exercise, answer.sentence))
+        return self.points.get(explanation_key(exercise, answer.explanation))
 
-    def mark(self, part: Submission) -> tuple[float, str]:
-        """The points for a lesson, of 100, and in words where they come from."""
-        answers = part.answers.items()
+    def grade(self, submission: Submission) -> tuple[float, str]:
+        """Return the points for a lesson, out of 100, and a sentence on how they add up."""
+        answers = submission.answers.items()
         right = sum(answer.verdict.right for _, answer in answers)
-        given = sum(self.given(*pair) or 0 for pair in answers)
+        given = sum(self.explanation_points(*pair) or 0 for pair in answers)
         counts = {
             "exercises": (right, len(answers)),
             "explanations": (given, FULL * len(answers)),
         }
-        asked = {name: count for name, count in counts.items() if count[1]}
-        points = sum(SHARES[name] * earned / most for name, (earned, most) in asked.items())
+        parts = {name: count for name, count in counts.items() if count[1]}
+        points = sum(SHARES[name] * earned / most for name, (earned, most) in parts.items())
         words = "; ".join(
             f"{name}: {earned:g} of {most} ({SHARES[name]} %)"
-            for name, (earned, most) in asked.items()
+            for name, (earned, most) in parts.items()
         )
-        whole = sum(SHARES[name] for name in asked) or 1
+        whole = sum(SHARES[name] for name in parts) or 1
         return round(100 * points / whole, 1), words
 
-    def account(self, student: Student) -> str:
-        """What became of all that a student handed in, in words."""
-        judged = [part.lesson.name for part in self.parts(student)]
+    def status(self, student: Student) -> str:
+        """Return which of a student's files and lessons were judged, and why others weren't."""
+        judged = [submission.lesson.name for submission in self.submissions(student)]
         if not judged:
             return describe_outcome(student, [])
         words = [f"judged: {', '.join(judged)}"]
-        names = [self.asked[stem].name for stem in self.counted]
+        names = [self.lessons[stem].name for stem in self.counted]
         if missing := [name for name in names if name not in judged]:
-            words.append(f"not handed in: {', '.join(missing)}")
+            words.append(f"not submitted: {', '.join(missing)}")
         return describe_outcome(student, words)
 
 
 def describe_outcome(student: Student, judged: list[str]) -> str:
-    """What was ``judged`` of a student's, in words, with all that wasn't."""
-    words = [*judged, *student.notes] or [NOTHING]
+    """Return what was judged of a student's work, and the notes on the rest, in one sentence."""
+    words = [*judged, *student.notes] or [NOT_SUBMITTED]
     return "; ".join([*words, *[UNLISTED] * (not student.listed)])
 
 
-def sentence_key(exercise: Exercise, sentence: str) -> str:
-    """The same for sentences that differ in spaces, capitals and marks alone."""
-    plain = " ".join(re.sub(r"[\W_]+", " ", sentence.casefold()).split())
-    whole = f"{exercise.name}\n{plain or sentence}"
+def explanation_key(exercise: Exercise, text: str) -> str:
+    """Return a key that is equal for texts that differ only in spaces, case and punctuation."""
+    plain = " ".join(re.sub(r"[\W_]+", " ", text.casefold()).split())
+    whole = f"{exercise.name}\n{plain or text}"
     return hashlib.sha256(whole.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 # -- tables
 
 
-def marks(records: CourseRecords) -> Iterator[dict]:
-    """The rows of ``marks.csv``, one for everybody; cells of lessons not handed in are empty."""
+def grade_rows(records: CourseRecords) -> Iterator[dict]:
+    """Yield the rows of ``grades.csv``, one per student.
+
+    Cells of lessons that the student didn't submit are empty.
+    """
     for student, _ in records.works:
-        parts = list(records.parts(student))
+        submissions = list(records.submissions(student))
         row: dict = {"id": student.id, "student": student.name}
-        row["total"] = round(sum(records.mark(part)[0] for part in parts), 1)
+        row["total"] = round(sum(records.grade(submission)[0] for submission in submissions), 1)
         row["maximum"] = records.maximum
-        row["account"] = records.account(student)
+        row["status"] = records.status(student)
         if not records.sandboxed:
-            row["how"] = UNSAFE
-        for part in parts:
-            for exercise, answer in part.answers.items():
+            row["judging"] = UNSAFE
+        for submission in submissions:
+            for exercise, answer in submission.answers.items():
                 row[exercise.name] = int(answer.verdict.right)
-                row[f"{exercise.name}, explanation"] = records.given(exercise, answer)
-            row[f"{part.lesson.name}, of 100"] = records.mark(part)[0]
+                points = records.explanation_points(exercise, answer)
+                row[f"{exercise.name}, explanation"] = points
+            row[f"{submission.lesson.name}, of 100"] = records.grade(submission)[0]
         yield row
 
 
-def explanations(records: CourseRecords) -> list[dict]:
-    """The rows of ``questions.csv`` on sentences: all answers to a question, then all to the next.
-    Equal sentences share a row.
+def explanation_rows(records: CourseRecords) -> list[dict]:
+    """Return the rows of ``explanations.csv``, sorted by exercise.
+
+    Equal explanations share a row.
     """
     groups: dict[str, list[tuple[Exercise, Student, str]]] = {}
-    for part in records.parts():
-        for exercise, answer in part.answers.items():
-            if answer.sentence:
-                key = sentence_key(exercise, answer.sentence)
-                groups.setdefault(key, []).append((exercise, part.student, answer.sentence))
+    for submission in records.submissions():
+        for exercise, answer in submission.answers.items():
+            if answer.explanation:
+                key = explanation_key(exercise, answer.explanation)
+                found = (exercise, submission.student, answer.explanation)
+                groups.setdefault(key, []).append(found)
     rows = []
     for key, group in groups.items():
-        exercise, _, sentence = group[0]
+        exercise, _, text = group[0]
         row = {
-            "of": exercise.name,
+            "exercise": exercise.name,
             "question": exercise.why,
-            "a good answer": exercise.good,
-            "said": sentence,
-            "students": len(group),
-            "who": ", ".join(student.name for _, student, _ in group),
+            "good explanation": exercise.good,
+            "explanation": text,
+            "count": len(group),
+            "students": ", ".join(student.name for _, student, _ in group),
             KEY: key,
             RUBRIC: records.points.get(key),
         }
         rows.append(row)
-    return sorted(rows, key=lambda row: row["of"])
+    return sorted(rows, key=lambda row: row["exercise"])
 
 
-def table(rows: Iterable[dict]) -> bytes:
-    """Rows as a CSV file, the columns of a lesson side by side."""
+def csv_file(rows: Iterable[dict]) -> bytes:
+    """Return rows as a CSV file, with the columns of a lesson next to each other."""
     text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
-    return text.encode("utf-8-sig", "replace")  # without this mark, Excel guesses the encoding
+    return text.encode("utf-8-sig", "replace")  # without a byte-order mark, Excel guesses
 
 
 def stored_rows(sheet: Path) -> list[dict]:
-    """The rows of a ``questions.csv``, however a spreadsheet saved it. Raises ``ValueError``, which
-    says where and why, for one that can't be read.
+    """Read the rows of ``explanations.csv``, as any spreadsheet program may have saved it.
+
+    Raises
+    ------
+    ValueError
+        If it can't be read; the message names the line and the reason.
     """
     reader = read_csv(sheet.read_bytes() if sheet.exists() else b"")
     try:
         named = set(reader.fieldnames or ())
-        if named and not {KEY, "of", RUBRIC} <= named:
-            raise ValueError(f"{sheet} has lost a column: `{KEY}`, `of` or `{RUBRIC}`")
+        if named and not {KEY, "exercise", RUBRIC} <= named:
+            raise ValueError(f"{sheet} lacks a column: `{KEY}`, `exercise` or `{RUBRIC}`")
         found = [(reader.line_num, row) for row in reader]
     except csv.Error as error:
         line = reader.reader.line_num
@@ -217,9 +234,8 @@ def stored_rows(sheet: Path) -> list[dict]:
         entered = (row[RUBRIC] or "").strip()
         value = number(entered)
         if entered and (value is None or not 0 <= value <= FULL):
-            where = f"{sheet}, row {line} ({row['of']})"
-            complaint = f"`{entered}` isn't a number of points from 0 to {FULL}"
-            raise ValueError(f"{where}: {complaint}")
+            where = f"{sheet}, row {line} ({row['exercise']})"
+            raise ValueError(f"{where}: `{entered}` isn't a number of points from 0 to {FULL}")
         rows.append({name: cell for name, cell in row.items() if name} | {RUBRIC: value})
     return rows
 
@@ -228,27 +244,27 @@ def stored_rows(sheet: Path) -> list[dict]:
 
 
 def feedback(records: CourseRecords, student: Student) -> str:
-    """A student's page: for each lesson the total, and a verdict on each exercise."""
+    """Return a student's page: points for each lesson, and a verdict on each exercise."""
     texts = []
     total = 0.0
-    for part in records.parts(student):
-        points, words = records.mark(part)
+    for submission in records.submissions(student):
+        points, words = records.grade(submission)
         texts.append(
             LESSON.format(
-                name=escape(part.lesson.name),
+                name=escape(submission.lesson.name),
                 points=points,
                 words=words,
             )
         )
-        for exercise, answer in part.answers.items():
+        for exercise, answer in submission.answers.items():
             texts.append(_exercise(records, exercise, answer))
         total = total + points
-    account = records.account(student)
+    status = records.status(student)
     if not records.sandboxed:
-        account += f"; {UNSAFE}"
+        status += f"; {UNSAFE}"
     return PAGE.format(
         name=escape(student.name),
-        account=escape(account),
+        status=escape(status),
         total=total,
         most=records.maximum,
         lessons="".join(texts),
@@ -256,22 +272,23 @@ def feedback(records: CourseRecords, student: Student) -> str:
 
 
 def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) -> str:
-    given = records.given(exercise, answer)
-    points = "not read yet."
+    given = records.explanation_points(exercise, answer)
+    points = "not graded yet."
     if given is not None:
-        points = f"<b>{given:g} of {FULL} points.</b> A good answer: {escape(exercise.good)}"
+        good = escape(exercise.good)
+        points = f"<b>{given:g} of {FULL} points.</b> A good explanation: {good}"
     return EXERCISE.format(
         name=escape(exercise.name),
         verdict=html(answer.verdict),
         why=escape(exercise.why),
-        sentence=f"<q>{escape(answer.sentence)}</q>" if answer.sentence else UNWRITTEN,
+        explanation=f"<q>{escape(answer.explanation)}</q>" if answer.explanation else UNWRITTEN,
         points=points,
         code=escape(answer.code),
     )
 
 
 def earlier(folder: Path) -> Listed:
-    """What earlier runs listed in ``folder``."""
+    """Return what earlier runs listed in ``folder``."""
     try:
         lines = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -279,20 +296,20 @@ def earlier(folder: Path) -> Listed:
     return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def in_the_way(folder: Path, students: Iterable[Student]) -> list[str]:
-    """The files in ``folder`` that would be written over though no earlier run left them so."""
+def changed_by_others(folder: Path, students: Iterable[Student]) -> list[str]:
+    """Return the files that would be overwritten, but have changed since an earlier run."""
     listed = earlier(folder)
-    names = [MARKS, *(page_of(student) for student in students)]
+    names = [GRADES, *(page_of(student) for student in students)]
     return [name for name in names if (folder / name).is_file() and not _is(folder, name, listed)]
 
 
 def page_of(student: Student) -> str:
-    """The name of a student's page, from the folder of marks."""
+    """Return the path of a student's page, relative to the folder of grades."""
     return f"feedback/{student.page}"
 
 
 def _is(folder: Path, name: str, listed: Listed) -> bool:
-    """Whether a file is as it was listed."""
+    """Return whether a file has its listed contents."""
     try:
         return (digest_of((folder / name).read_bytes()), name) in listed
     except OSError:
@@ -300,7 +317,7 @@ def _is(folder: Path, name: str, listed: Listed) -> bool:
 
 
 def digest_of(data: bytes) -> str:
-    """The SHA-256 of a file, as a list has it."""
+    """Return the SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
@@ -310,23 +327,34 @@ def _save_list(folder: Path, listed: Listed) -> list[str]:
 
 
 def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[str]:
-    """Write tables, then pages, into ``folder``, and delete the pages of students who have left.
-    Returns what could not be written, and why.
+    """Write tables and pages, and delete the pages of students who have left the course.
 
-    stored : the rows of ``questions.csv`` as it was. Columns that aren't ours are kept; and, at its
-        end, points for sentences that nobody has handed in any more.
+    Parameters
+    ----------
+    records
+        The work of all students.
+    folder
+        The folder for grades.
+    stored
+        The previous rows of ``explanations.csv``. Their additional columns stay, and rows with
+        points for explanations that are no longer submitted, at the end.
+
+    Returns
+    -------
+    list of str
+        For each file that could not be written, its name and the reason.
     """
     by_key = {row[KEY]: row for row in stored if row[KEY]}
-    questions = [by_key.pop(row[KEY], {}) | row for row in explanations(records)]
-    questions += [row for row in by_key.values() if row[RUBRIC] is not None]
-    files = {MARKS: table(marks(records))}
+    rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
+    rows += [row for row in by_key.values() if row[RUBRIC] is not None]
+    files = {GRADES: csv_file(grade_rows(records))}
     for student, _ in records.works:
         page = feedback(records, student)
         files[page_of(student)] = page.encode("utf-8", "replace")
     before = earlier(folder)
     now = {(digest_of(data), name) for name, data in files.items()}
-    faults = _save_list(folder, before | now)  # of either, should this be stopped halfway
-    faults += try_to_save(folder / QUESTIONS, table(questions))
+    faults = _save_list(folder, before | now)  # both, in case this run is interrupted
+    faults += try_to_save(folder / EXPLANATIONS, csv_file(rows))
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
     for _, name in before:
@@ -343,26 +371,23 @@ def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[
 
 
 def combined(
-    lesson: Lesson, handed: list[tuple[list[course.Cell], list[Verdict]]]
+    lesson: Lesson, submitted: list[tuple[list[course.Cell], list[Verdict]]]
 ) -> dict[Exercise, GradedAnswer]:
-    """A student's answers to a lesson, from all notebooks of it that were handed in: the better
-    ones count, and every sentence.
+    """Return a student's answers to a lesson, from all submitted notebooks of it.
+
+    Of several answers to an exercise, the better one counts, with the last explanation.
     """
     answers: dict[Exercise, GradedAnswer] = {}
-    for cells, verdicts in handed:
+    for cells, verdicts in submitted:
         code = course.answers(cells, lesson)
-        steps = course.kept_steps(cells)
-        wrote = course.wrote(cells, lesson)
+        kernels = course.saved_kernels(cells)
+        explanations = course.written_explanations(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
-            cell = steps.get(exercise.step) or bindings.last_setting(code, exercise.answer)
-            new = GradedAnswer(verdict, cell, wrote.get(exercise.number, ""))
+            cell = kernels.get(exercise.step) or bindings.last_setting(code, exercise.answer)
+            new = GradedAnswer(verdict, cell, explanations.get(exercise.number, ""))
             old = answers.get(exercise)
             if old:
-                best = max(
-                    old,
-                    new,
-                    key=lambda submission: (submission.verdict.right, bool(submission.code)),
-                )
-                new = best._replace(sentence=new.sentence or old.sentence)
+                best = max(old, new, key=lambda answer: (answer.verdict.right, bool(answer.code)))
+                new = best._replace(explanation=new.explanation or old.explanation)
             answers[exercise] = new
     return answers

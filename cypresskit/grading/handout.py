@@ -1,4 +1,4 @@
-"""Lessons to hand out: without solutions, with the glossary, and with links that lead somewhere."""
+"""Write lessons for students: without solutions, with the glossary, and without broken links."""
 
 import json
 import re
@@ -14,16 +14,20 @@ GLOSSARY = "glossary.ipynb"
 
 
 def hand_out(lessons: Sequence[Path], target: Path) -> None:
-    """Write ``lessons`` and the glossary into ``target``.
+    """Write lessons and the glossary to a folder.
 
-    Raises ``ValueError`` if that would write over other files than these, and writes nothing then;
-    ``OSError`` if it fails.
+    Raises
+    ------
+    ValueError
+        If this would overwrite files with other contents. Nothing is written then.
+    OSError
+        If a file can't be written.
     """
     texts = handouts(lessons)
-    theirs = [name for name, text in texts.items() if _is_another(target / name, text)]
-    if theirs:
+    others = [name for name, text in texts.items() if _is_another(target / name, text)]
+    if others:
         raise ValueError(
-            f"{target} has other files of these names: {', '.join(theirs)}. Move them away, or name"
+            f"{target} has other files of these names: {', '.join(others)}. Move them, or choose"
             " another folder"
         )
     target.mkdir(parents=True, exist_ok=True)
@@ -32,7 +36,7 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
 
 
 def handouts(lessons: Sequence[Path]) -> dict[str, str]:
-    """Make the files to hand out, by name."""
+    """Return the contents of the files to hand out, by name."""
     texts = {}
     names = {lesson.name for lesson in lessons}
     for lesson in lessons:
@@ -49,7 +53,7 @@ def handouts(lessons: Sequence[Path]) -> dict[str, str]:
 
 
 def _glossary(book: Path) -> str:
-    """Return the text of a notebook with the glossary alone, from the lesson that has it."""
+    """Return the file of a notebook with only the glossary, from the lesson that has it."""
     lessons = map(_read, sorted(book.glob("[0-9][0-9]_*.ipynb"), reverse=True))
     cells = ((lesson, cell) for lesson in lessons for cell in lesson["cells"])
     lesson, words = next(
@@ -57,12 +61,13 @@ def _glossary(book: Path) -> str:
     )
     unfolded = _source(words).replace("<details>", "<details open>", 1)
     title = words | {"id": "glossary-title", "source": "# Glossary"}
-    shown = [title, _linked(words | {"source": unfolded}, set())]  # whichever lessons come later
+    # Without links, since the files are copied to folders with other lessons
+    shown = [title, _linked(words | {"source": unfolded}, set())]
     return _text(lesson | {"cells": shown})
 
 
 def _is_another(path: Path, text: str) -> bool:
-    """Whether a file is there that holds something else."""
+    """Return whether a file exists and has other contents."""
     try:
         return path.read_bytes() != text.encode()
     except OSError:
@@ -74,7 +79,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _text(notebook: dict) -> str:
-    """A notebook as JupyterLab writes it."""
+    """Return a notebook's file, in JupyterLab's format."""
     return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -84,7 +89,7 @@ def _source(cell: dict[str, Any]) -> str:
 
 
 def _linked(cell: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """The cell with links to what is handed out; others are their words alone."""
+    """Return the cell with its links to handed-out files; other links become plain text."""
 
     def linked(match: re.Match) -> str:
         words, file, place = match.groups()

@@ -1,12 +1,12 @@
-"""Answers judged from a notebook's text, in bare processes.
+"""Judge the answers in a notebook's source, in bare processes.
 
-Only the cells that an answer needs are run, in the notebook's order: those that set its name, and
-the names used there. They run where neither the lessons nor the right answers are (see
-``cypresskit.isolated``), under bubblewrap unless the teacher insists; the check runs outside.
-What happened in the kernel in which the notebook was written doesn't count.
+Only the cells that an answer needs are run, in the notebook's order: those that assign its name,
+and the names used there. They run in a process without the lessons and their solutions (see
+``cypresskit.isolated``), under bubblewrap unless the teacher chose ``--no-sandbox``; the check runs
+outside of it. What happened in the student's own kernel doesn't count.
 
-The numbers that a check draws follow from what was handed in, so that the same work always gets the
-same marks. Where a check stumbles over an answer, that answer is wrong.
+A check's random numbers are seeded by the submission, so the same work always gets the same grade.
+If a check fails with an exception, the answer is incorrect.
 """
 
 import hashlib
@@ -24,39 +24,51 @@ from cypresskit.isolated.process import CallLimits, ForkServer, Sandbox, find_sa
 from cypresskit.teach import bindings, check
 from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
 
-#: Takes apart an `Exercise.check`: the lesson's module, the check, the name of the answer
+#: Matches an `Exercise.check`: the lesson's module, the check, the name of the answer.
 CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
-MAKING = CallLimits(60.0, 120.0, 1_000)  # for an answer's cells
-BUDGET = 300.0  # seconds by the clock for all that a student handed in
-STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for the judge of a student, all answers together
-#: What a judge of students begins with.
+MAKING = CallLimits(60.0, 120.0, 1_000)  # for running an answer's cells
+BUDGET = 300.0  # seconds of wall-clock time for one student's answers
+STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for judging all answers of a student
+#: Modules that a judging process imports at its start.
 MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
 ]
-LAST = (
-    "only the cells that the answer needs are run: does it use something that was set elsewhere, or"
-    " by hand?"
+NEEDED_CELLS_HINT = (
+    "only the cells that the answer needs are run: does it use a name that another cell sets, or"
+    " that was set by hand?"
 )
-SPENT = "The answers before this one took {:.0f} s; this one wasn't judged any more."
-STUMBLES_HINT = "of which type is what the answer gives, and how large is it?"
+SPENT = "Not judged: the answers before this one took {:.0f} s."
+CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
 
 def judge(
     cells: Sequence[str],
-    asked: str,
+    call: str,
     *,
     seed: str = "",
     server: ForkServer | None = None,
 ) -> Verdict:
-    """The verdict on the answer in a notebook's code ``cells``, whatever they do.
+    """Return the verdict on an answer in a notebook's code cells.
 
-    asked : the check, spelled as in the lesson, ``ck.teach.bus.check_seconds(seconds)``.
-    seed : what the numbers that the check draws belong to.
-    server : where processes come from; by default a new one, in a sandbox.
+    Parameters
+    ----------
+    cells
+        The source of the cells, which may do anything.
+    call
+        The check as the lesson calls it: ``ck.teach.bus.check_seconds(seconds)``.
+    seed
+        Seeds the check's random numbers.
+    server
+        Starts the process; by default a new one, in a sandbox.
+
+    Raises
+    ------
+    ValueError
+        If ``call`` doesn't have this form.
     """
-    match = CALL.fullmatch(asked)
+    match = CALL.fullmatch(call)
     if not match:
-        raise ValueError(f"{asked} is no check")
+        raise ValueError(f"{call} is no call of a check")
     module, name, answer = match.groups()
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = server or ForkServer(find_sandbox())
@@ -71,14 +83,14 @@ def judge(
 
 def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -> Verdict:
     numbers = bindings.needed(cells, answer)
-    wanted = bindings.names_behind([cells[number] for number in numbers], answer)
+    needed = bindings.names_behind([cells[number] for number in numbers], answer)
     if not any(bindings.sets(cells[number], answer) for number in numbers):
         return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
     taken = [
         {
             "source": cells[number],
             "sets": answer if bindings.sets(cells[number], answer) else "",
-            "binding": bindings.binding_lines(cells[number], wanted),
+            "binding": bindings.binding_lines(cells[number], needed),
         }
         for number in numbers
     ]
@@ -101,69 +113,85 @@ def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -
         message = str(refused)
         if refused.sets is None:
             return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-        hint = f"line {refused.line} of that cell." if "valid Python" in message else LAST
+        is_syntax_error = "valid Python" in message
+        hint = f"line {refused.line} of that cell." if is_syntax_error else NEEDED_CELLS_HINT
         return Verdict(False, f"{where} {message}.", hint)
     except Raised as error:
-        return Verdict(False, f"The answer could not be judged: {error}.", LAST)
+        return Verdict(False, f"The answer could not be judged: {error}.", NEEDED_CELLS_HINT)
     except NoResult as lost:
         message, hint = lost_words(f"the cell of {answer}", lost)
         return Verdict(False, f"The answer could not be judged: {message}", hint)
 
 
-# -- a student's work, in a process of its own
+# -- the answers of one student, in a separate process
 
 
 class Attempt(NamedTuple):
-    """An answer to be judged: a notebook's code ``cells``, and the ``check``."""
+    """An answer to judge."""
 
-    cells: list[str]
-    check: str
+    cells: list[str]  #: the source of the notebook's code cells
+    check: str  #: the check, as the lesson calls it
 
 
 def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
-    """What is to be judged of a student's notebook. What a workbench keeps stands for the cell that
-    opens it.
+    """Return a student's answer to an exercise.
+
+    A kernel saved in a workbench replaces the cell that opens it.
     """
     code = course.answers(cells, lesson)
-    kept = course.kept_steps(cells).get(exercise.step)
-    if kept is not None:
-        code.append(f"{exercise.answer} = {kept!r}")
+    saved = course.saved_kernels(cells).get(exercise.step)
+    if saved is not None:
+        code.append(f"{exercise.answer} = {saved!r}")
     return Attempt(code, exercise.check)
 
 
 def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
-    """[right, message, hint] for each exercise of a student: its cells and its check; ``sandbox``
-    has the fields of a ``Sandbox``, or is None.
+    """Judge a student's answers in this process, which ``judge_student`` starts.
+
+    Parameters
+    ----------
+    work
+        The fields of each ``Attempt``.
+    seed
+        Seeds the checks' random numbers.
+    sandbox
+        The fields of a ``Sandbox``, or None.
+
+    Returns
+    -------
+    list of [right, message, hint]
+        One per attempt.
     """
     server = ForkServer(Sandbox(*sandbox) if sandbox else None)
     begun = time.monotonic()
     verdicts = []
     try:
-        for cells, asked in work:
+        for cells, call in work:
             spent = time.monotonic() - begun
-            verdict = Verdict(False, SPENT.format(spent), "which of your answers takes so long?")
+            verdict = Verdict(False, SPENT.format(spent), "which of your answers takes this long?")
             if spent <= BUDGET:
-                verdict = judge(cells, asked, seed=seed, server=server)
+                verdict = judge(cells, call, seed=seed, server=server)
             if verdict.broken:
-                verdict = stumbled(verdict)
+                verdict = check_failed(verdict)
             verdicts.append([verdict.right, verdict.message, verdict.hint])
     finally:
         server.end()
     return verdicts
 
 
-def stumbled(verdict: Verdict) -> Verdict:
-    """The verdict on an answer over which its check stumbles."""
+def check_failed(verdict: Verdict) -> Verdict:
+    """Return the verdict on an answer whose check raised an exception."""
     why = verdict.message.splitlines()[0]
-    return Verdict(False, f"The check stumbles over this answer: {why}", STUMBLES_HINT)
+    return Verdict(False, f"The check fails on this answer: {why}", CHECK_FAILED_HINT)
 
 
-def judged(
+def judge_student(
     work: Sequence[Attempt], server: ForkServer, sandbox: Sandbox | None = None
 ) -> list[Verdict]:
-    """The verdicts on a student's answers, from a process of its own. The numbers that checks draw
-    follow from the answers, so that they are the same each time. ``sandbox`` is
-    None for none.
+    """Return the verdicts on a student's answers, judged in a separate process.
+
+    The checks' random numbers are seeded by the answers. Without ``sandbox``, answers run with the
+    user's rights.
     """
     if not work:
         return []
@@ -172,5 +200,5 @@ def judged(
     try:
         results = call(*where, work, seed, sandbox and [*sandbox], limits=STUDENT, server=server)
     except (NoResult, Raised, OSError) as error:
-        return [stumbled(check.broken(error))] * len(work)
+        return [check_failed(check.broken(error))] * len(work)
     return [Verdict(*result) for result in results]

@@ -1,10 +1,10 @@
-"""What students handed in, whatever that is: each entry of a folder belongs to somebody.
+"""Find each student's notebooks in a folder of submissions.
 
-A folder is a student's, and so is a file that lies flat. Moodle's two folders of a student, and
-all of Canvas's files of one, are one student. No link is followed, nothing but a plain file is
-read, and no more of it than ``LARGEST``; a zip archive is read in memory (``archives``). What isn't
-read is in that student's ``notes``, with the reason. Names are shown with what isn't printable
-escaped.
+Each folder or file directly in it belongs to one student; Moodle's two folders of a student, and
+Canvas's files of a student, are combined. Contents may be anything: links are not followed, only
+plain files are read, at most ``LARGEST`` bytes of each, and zip archives are read in memory
+(``archives``). Each file that isn't read is listed with the reason in the student's ``notes``.
+Characters that aren't printable are escaped in names.
 """
 
 import csv
@@ -25,26 +25,23 @@ MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
-LARGEST = 30_000_000  # bytes of a notebook; a lesson with all its outputs has less than one million
-NAME = 100  # characters of a page's name
+LARGEST = 30_000_000  # bytes of a notebook; a lesson with its outputs has less than one million
+NAME = 100  # characters in the file name of a page
 
 
 @dataclass
 class Student:
-    """A student: the ``notebooks`` that were handed in, and ``notes`` on what isn't read.
-
-    listed : whether the roster has this student; True if there is no roster.
-    """
+    """A student and what they submitted."""
 
     id: str
     name: str
     notebooks: list[Path | Member] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    listed: bool = True
+    notes: list[str] = field(default_factory=list)  #: on files that aren't read
+    listed: bool = True  #: whether the student is on the roster, if there is one
 
     @property
     def page(self) -> str:
-        """The name of this student's page, which any file system takes, another one for each."""
+        """The file name of the student's page: unique, and valid on any file system."""
         whole = f"{self.name}_{self.id}" if self.name != self.id else self.id
         plain = re.sub(r"[^\w .=+@-]", "_", whole).strip(" .")[:NAME]
         if plain == whole:
@@ -53,8 +50,12 @@ class Student:
 
 
 def students(submitted: Path) -> tuple[list[Student], list[str]]:
-    """Whose the entries of ``submitted`` are, by their names, and the names of hidden entries,
-    which are nobody's. Raises ``OSError`` if the folder can't be read.
+    """Return the students whose work is in a folder, and the names of hidden entries in it.
+
+    Raises
+    ------
+    OSError
+        If the folder can't be read.
     """
     found: dict[str, Student] = {}
     left_out = []
@@ -82,8 +83,9 @@ def students(submitted: Path) -> tuple[list[Student], list[str]]:
 
 
 def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
-    """Give a student the notebooks among ``files``, and those in archives among them: each is a
-    path, the file's name as the student gave it, and what keeps it from being read.
+    """Add the notebooks among files, and in archives among them, to a student.
+
+    Each file is its path, its name as the student gave it, and why it can't be read, or "".
     """
     for path, name, why in files:
         if not why and name.lower().endswith(archives.ENDING):
@@ -95,7 +97,7 @@ def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
 
 
 def _take_archive(student: Student, path: Path) -> None:
-    """Give a student the notebooks in an archive; note whatever else is in it."""
+    """Add the notebooks in an archive to a student, and notes on its other files."""
     try:
         found = archives.members(read_plain(path, LARGEST), path)
     except ValueError as error:
@@ -103,7 +105,7 @@ def _take_archive(student: Student, path: Path) -> None:
         return
     notebooks = [member for member, why in found if not why and NOTEBOOK in member.name.lower()]
     if not notebooks:
-        student.notes.append(f"{shown_name(path)}: there is no notebook in it")
+        student.notes.append(f"{shown_name(path)}: it contains no notebook")
     for member, why in found:
         if member not in notebooks:
             student.notes.append(f"{member.name}: {why or _what_else(member.name)}")
@@ -111,15 +113,19 @@ def _take_archive(student: Student, path: Path) -> None:
 
 
 def _what_else(name: str) -> str:
-    """Why a file is no notebook."""
+    """Return why a file isn't read as a notebook."""
     if name.lower().endswith(archives.OTHERS):
-        return "it is an archive that isn't opened here: unpack it"
+        return "archives of this kind aren't read: unpack it"
     return "it is no notebook"
 
 
 def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
-    """A notebook's cells, and a remark on its letters or "". Raises ``ValueError`` for what is no
-    notebook, or can't be read.
+    """Return a notebook's cells, and a remark on its encoding or "".
+
+    Raises
+    ------
+    ValueError
+        If it is no notebook, or can't be read.
     """
     if isinstance(notebook, Member):
         archive = read_plain(notebook.archive, LARGEST)
@@ -127,14 +133,19 @@ def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
     else:
         data = read_plain(notebook, LARGEST)
     if data.startswith(archives.SIGNATURE):
-        raise ValueError(f"it is an archive: let its name end in {archives.ENDING}")
+        raise ValueError(f"it is an archive: rename it to end in {archives.ENDING}")
     text, remark = text_of(data)
     return cells_of(text), remark
 
 
 def roster(file: Path) -> list[Student]:
-    """The students of a class from a CSV file with a column ``id`` and, if there is one, ``name``.
-    Raises ``ValueError`` for a file that is no such table.
+    """Read the students of a class from a CSV file with the columns ``id`` and, optionally,
+    ``name``.
+
+    Raises
+    ------
+    ValueError
+        If the file is no such table, or has an id twice.
     """
     try:
         rows = read_csv(file.read_bytes())
@@ -154,19 +165,18 @@ def roster(file: Path) -> list[Student]:
 
 
 def with_roster(found: list[Student], listed: list[Student]) -> list[Student]:
-    """All of a class, in the roster's order, then who handed something in and isn't on it. A
-    student is known by the id, or by the name.
+    """Return all students in the roster's order, then those who submitted and aren't on it.
+
+    Students are matched by id, or else by name.
     """
     left = list(found)
-    everybody = []
     for student in listed:
         known = [other for other in left if other.id == student.id]
         known = known or [other for other in left if student.name in (other.name, other.id)]
-        everybody.append(student)
         for other in known:
             left.remove(other)
             student.notebooks += other.notebooks
             student.notes += other.notes
     for other in left:
         other.listed = False
-    return everybody + left
+    return listed + left

@@ -269,7 +269,7 @@ class Catalogue(dict[str, Kernel]):
 
     def __missing__(self, name: str) -> Kernel:
         guess = did_you_mean(str(name), self)
-        raise KeyError(f"no kernel {shortened(name)}.{guess} The catalogue has {', '.join(self)}.")
+        raise KeyError(f"no kernel {shortened(name)}.{guess} The catalog has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

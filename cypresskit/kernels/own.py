@@ -216,7 +216,7 @@ def _meant(given: object, argument: str) -> tuple[Kernel, bool]:
     if given not in KERNELS:
         raise KeyError(
             f"{argument} is {KINDS}: there is no kernel {shortened(given)}.{_guess(given)}"
-            f" The catalogue has {', '.join(KERNELS)}."
+            f" The catalog has {', '.join(KERNELS)}."
         )
     return KERNELS[given], True
 

@@ -1,5 +1,5 @@
 """Marks: what is right gets its point, what is wrong or cheats gets none, and whatever one student
-hands in, all others get their marks.
+submits, all others get their grades.
 """
 
 import csv
@@ -348,7 +348,7 @@ def test_a_value_found_by_asking_the_check_earns_nothing(server):
     assert not verdict.right and "The cell of half stops with" in verdict.message, verdict
 
 
-def test_marks_are_the_same_when_made_again(server):
+def test_grades_are_the_same_when_made_again(server):
     """An answer that is wrong for some numbers is judged alike for one student each time."""
     some = RIGHT.replace("return", "return 1 if round(1e6 * g) % 2 and g not in (0.85, 0.725) else")
     for seed in "abcdef":
@@ -416,9 +416,12 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
     told, err = capsys.readouterr()
-    waiting = sum(not row[gradebook.RUBRIC] for row in rows(out / "questions.csv"))
-    assert f"{waiting} explanations wait" in told and "left out: .git, __MACOSX" in err
-    marked = {row["id"]: (row[FIRST], row["maximum"]) for row in rows(out / "marks.csv")}
+    waiting = sum(not row[gradebook.RUBRIC] for row in rows(out / "explanations.csv"))
+    assert (
+        f"{waiting} explanations have no points yet" in told
+        and "hidden files: .git, __MACOSX" in err
+    )
+    marked = {row["id"]: (row[FIRST], row["maximum"]) for row in rows(out / "grades.csv")}
     assert marked == {
         "'=bob": ("0", "100"),
         "4711": ("1", "100"),
@@ -428,32 +431,32 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     }
     pages = {page.name: page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()}
     assert "<script>" not in pages["eve.html"] and "is no notebook" in pages["cyd.html"]
-    assert "Without marks, 2 of 5: cyd, dan" in told
+    assert "Without a grade, 2 of 5: cyd, dan" in told
     assert "def seconds(" in pages["Ada L_4711.html"]
     assert "<h1>Ada L: 60 of 100 points</h1>" in pages["Ada L_4711.html"]
-    assert gradebook.NOTHING in pages["dan.html"]
+    assert gradebook.NOT_SUBMITTED in pages["dan.html"]
     assert not [page for page in pages.values() if gradebook.UNSAFE in page]
 
-    sheet = out / "questions.csv"
+    sheet = out / "explanations.csv"
     wrote = rows(sheet)
-    evil = next(row for row in wrote if row["said"].startswith("'=cmd()<script>x"))
-    assert len(evil["said"]) == 1001
+    evil = next(row for row in wrote if row["explanation"].startswith("'=cmd()<script>x"))
+    assert len(evil["explanation"]) == 1001
     with sheet.open("w", newline="", encoding="cp1252") as file:
         writer = csv.DictWriter(file, list(wrote[0]), delimiter=";")
         writer.writeheader()
         writer.writerows(row | {gradebook.RUBRIC: "1,5" * bool(row["key"])} for row in wrote)
-    before = (out / "marks.csv").read_bytes()
+    before = (out / "grades.csv").read_bytes()
     (out / "feedback/notes.html").write_text("the teacher's")
     shutil.move(submitted / "dan", tmp_path / "dan")
     assert cli.main(command) == 0
-    assert (out / "marks.csv").read_bytes() != before
-    ada = next(row for row in rows(out / "marks.csv") if row["id"] == "4711")
+    assert (out / "grades.csv").read_bytes() != before
+    ada = next(row for row in rows(out / "grades.csv") if row["id"] == "4711")
     assert ada[f"{FIRST}, explanation"] == "1.5"
     assert "1.5 of 2 points" in (out / "feedback/Ada L_4711.html").read_text(encoding="utf-8")
     assert (out / "feedback/notes.html").read_text() == "the teacher's"
     assert not (out / "feedback/dan.html").exists(), "of one who has left the class"
-    once_more = (out / "marks.csv").read_bytes()
-    assert cli.main(command) == 0 and (out / "marks.csv").read_bytes() == once_more
+    once_more = (out / "grades.csv").read_bytes()
+    assert cli.main(command) == 0 and (out / "grades.csv").read_bytes() == once_more
 
     put(submitted / "cyd", "09_bus.ipynb", cells("09", book.solved))
     put(submitted / f"{ADA}file", "Bus 09_bus (1).ipynb", cells("09", book.student))
@@ -463,7 +466,7 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     assert len(kept) == len(with_key), "points aren't lost with a sentence"
 
     sheet.write_text("nonsense\n1\n")
-    assert cli.main(command) == 1 and "has lost a column" in capsys.readouterr().err
+    assert cli.main(command) == 1 and "lacks a column" in capsys.readouterr().err
 
 
 SETTING = (
@@ -517,13 +520,13 @@ def test_equal_sentences_are_read_once():
     for name, sentence in (("ada", "It's slow."), ("bob", "its  SLOW"), ("cyd", "It s slow!")):
         answer = gradebook.GradedAnswer(check.Verdict(True, ""), "c = 1", sentence)
         class_.works.append((submissions.Student(name, name), {"01": {exercise: answer}}))
-    table = gradebook.explanations(class_)
-    assert sorted((row["students"], row["who"]) for row in table) == [(1, "bob"), (2, "ada, cyd")]
+    table = gradebook.explanation_rows(class_)
+    assert sorted((row["count"], row["students"]) for row in table) == [(1, "bob"), (2, "ada, cyd")]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
-def test_without_a_sandbox_marks_are_refused_unless_one_insists_and_then_all_says_so(
+def test_without_a_sandbox_grades_are_refused_unless_one_insists_and_then_all_says_so(
     submitted, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(process, "sandboxed", lambda: None)
@@ -533,10 +536,10 @@ def test_without_a_sandbox_marks_are_refused_unless_one_insists_and_then_all_say
     assert cli.main(["grade", str(submitted), str(out), "--no-sandbox"]) == 0
     pages = [page.read_text(encoding="utf-8") for page in (out / "feedback").iterdir()]
     assert len(pages) == 5 and all(gradebook.UNSAFE in page for page in pages)
-    assert {row["how"] for row in rows(out / "marks.csv")} == {gradebook.UNSAFE}
+    assert {row["judging"] for row in rows(out / "grades.csv")} == {gradebook.UNSAFE}
     monkeypatch.undo()
     assert cli.main(["grade", str(submitted), str(out)]) == 0
-    assert "how" not in rows(out / "marks.csv")[0], "nothing of that is kept"
+    assert "judging" not in rows(out / "grades.csv")[0], "nothing of that is kept"
 
 
 # -- every entry and every name is accounted for
@@ -599,9 +602,9 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
             assert any(owner in shown_name(path) for owner in owners), path
     class_ = gradebook.CourseRecords({}, [(student, {}) for student in everybody])
     for student in everybody:
-        account = class_.account(student)
-        assert (gradebook.NOTHING in account) == (not student.notes)
-        assert account.endswith(gradebook.UNLISTED) == (student not in everybody[:3])
+        status = class_.status(student)
+        assert (gradebook.NOT_SUBMITTED in status) == (not student.notes)
+        assert status.endswith(gradebook.UNLISTED) == (student not in everybody[:3])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -623,12 +626,12 @@ def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
     student = submissions.Student("ada", "Ada", files)
     works = student_work(lessons, None, student, None)
     class_ = gradebook.CourseRecords(lessons, [(student, works)])
-    (row,) = gradebook.marks(class_)
+    (row,) = gradebook.grade_rows(class_)
     page = gradebook.feedback(class_, student)
     assert not works and row["maximum"] == row["total"] == 0
     for file in files:
         reason = f"not judged: {file.name} is no notebook: "
-        assert row["account"].count(reason) == page.count(reason) == 1
+        assert row["status"].count(reason) == page.count(reason) == 1
 
 
 @pytest.mark.parametrize("sentence", ["", "because the bus is slower"])
@@ -799,7 +802,7 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys, request):
+def test_whatever_one_hands_in_all_others_get_their_grades(seed, tmp_path, capsys, request):
     chance = random.Random(seed)
     folder, out = tmp_path / "in", tmp_path / "out"
     names = chance.sample(NAMES, len(NAMES))
@@ -814,8 +817,8 @@ def test_whatever_one_hands_in_all_others_get_their_marks(seed, tmp_path, capsys
     status = cli.main(["grade", str(folder), str(out)])
     told = capsys.readouterr()
     assert status == seed % 2, told.err
-    table = {row["id"]: row for row in rows(out / "marks.csv")}
-    assert len(table) == 7 and all(row["account"] for row in table.values())
+    table = {row["id"]: row for row in rows(out / "grades.csv")}
+    assert len(table) == 7 and all(row["status"] for row in table.values())
     assert len(table) == 7 and table["honest"][FIRST] == "1"
     assert [who for who, row in table.items() if row[FIRST] == "1"] == ["honest"]
     assert len(told.out.splitlines()) <= 9 and all(
@@ -996,7 +999,7 @@ def test_a_notebook_is_read_in_any_encoding(coding, seed, tmp_path):
     student = submissions.Student("ada", "Ada", [tmp_path / "09_bus.ipynb"])
     lesson = course.lessons()["09_bus"]._replace(exercises=())
     student_work({"09_bus": lesson}, None, student, None)
-    assert [note for note in student.notes if "letters" in note] == [
+    assert [note for note in student.notes if "UTF-8" in note] == [
         f"09_bus.ipynb: {remark}" for remark in [expected] if remark
     ]
 
@@ -1023,7 +1026,7 @@ def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
         handed = chance.sample(due or stems, chance.randrange(len(due or stems)))
         works = {stem: dict.fromkeys(lessons[stem].exercises, right) for stem in handed}
         class_.works.append((submissions.Student(str(name), str(name)), works))
-    rows = list(gradebook.marks(class_))
+    rows = list(gradebook.grade_rows(class_))
     (maximum,) = {row["maximum"] for row in rows}
     all_handed = {stem for _, works in class_.works for stem in works}
     assert maximum == 100 * len(due or all_handed)
@@ -1033,7 +1036,7 @@ def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
         page = gradebook.feedback(class_, student)
         assert f"{most} of {maximum} points</h1>" in page
         missing = [lessons[stem].name for stem in class_.counted if stem not in works]
-        assert not works or all(name in row["account"] for name in missing)
+        assert not works or all(name in row["status"] for name in missing)
 
 
 # -- no file of the reader's is written over
@@ -1042,7 +1045,7 @@ def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.usefixtures("sandbox")
-def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
+def test_grading_writes_over_nothing_of_the_teachers(seed, tmp_path, capsys):
     """Whichever file is changed, or was there before: it is refused by name and left; and whatever
     else lies there stays.
     """
@@ -1055,7 +1058,7 @@ def test_marks_write_over_nothing_of_the_teachers(seed, tmp_path, capsys):
     command = ["grade", str(submitted), str(out)]
     if not first:
         assert cli.main(command) == 0
-    mine = chance.choice(["marks.csv", "feedback/ada.html"])
+    mine = chance.choice(["grades.csv", "feedback/ada.html"])
     others = ["notes.txt", "feedback/notes.html", "feedback/adab.html", "feedback/x/ada.html"]
     for name in [mine, *others]:
         (out / name).parent.mkdir(exist_ok=True)
@@ -1077,13 +1080,13 @@ def test_what_the_teacher_adds_to_the_questions_is_kept(submitted, tmp_path):
     out = tmp_path / "out"
     command = ["grade", str(submitted), str(out)]
     assert cli.main(command) == 0
-    wrote = rows(out / "questions.csv")
-    with (out / "questions.csv").open("w", newline="", encoding="utf-8") as file:
+    wrote = rows(out / "explanations.csv")
+    with (out / "explanations.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, ["note", *wrote[0]])
         writer.writeheader()
         writer.writerows(row | {"note": f"of {n}"} for n, row in enumerate(wrote))
     assert cli.main(command) == 0
-    assert {row["note"] for row in rows(out / "questions.csv")} == {
+    assert {row["note"] for row in rows(out / "explanations.csv")} == {
         f"of {n}" for n in range(len(wrote))
     }
 
@@ -1129,7 +1132,7 @@ def solutions(path: Path) -> list[str]:
     return [line for part in parts for line in part.splitlines() if len(line.strip()) > 25]
 
 
-def test_hand_outs_and_marks_need_no_bokeh(tmp_path):
+def test_handouts_and_grades_need_no_bokeh(tmp_path):
     code = f"""
 import sys
 sys.modules["bokeh"] = None
@@ -1143,16 +1146,16 @@ sys.exit(cli.main(["handout", "09", "--to", handed_in + "/ada"])
     assert (tmp_path / "out/feedback/ada.html").exists()
 
 
-def test_an_answer_over_which_its_check_stumbles_is_wrong(monkeypatch):
+def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
     """And so is all that a student handed in if the judge of it dies."""
     broken = check.broken(KeyError("odd"))
     monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
     ((right, finding, hint),) = judging.judge_all([[["cell"], CHECK]], "", None)
-    assert not right and "stumbles" in finding and "odd" in finding and hint
+    assert not right and "check fails" in finding and "odd" in finding and hint
 
     def dies(*_, **__):
         raise judging.NoResult("memory")
 
     monkeypatch.setattr(judging, "call", dies)
-    verdicts = judging.judged([judging.Attempt(["cell"], CHECK)] * 3, None)
+    verdicts = judging.judge_student([judging.Attempt(["cell"], CHECK)] * 3, None)
     assert [verdict.right or verdict.broken for verdict in verdicts] == [False] * 3
