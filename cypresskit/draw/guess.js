@@ -1,16 +1,16 @@
-// A question with choices, asked before the result is shown: in interactive figures, and on pages of
-// lessons.
+// A question with choices that a reader answers before the result is shown: in interactive figures,
+// and on pages of lessons.
 import {make, makeButton, plain, press, takeFocus, write} from "./shell.js"
 
 /** Ask a question that can be answered once.
  *
  * @param {HTMLElement} box the place for question and answers
  * @param {HTMLElement} host the element that gets the keyboard focus afterwards
- * @param {{question: string, choices: string[]}} asked as HTML
+ * @param {{question: string, choices: string[]}} texts as HTML
  * @param {(choice: number) => void} made called with the guess
  */
-export function askGuess(box, host, asked, made) {
-  const {question, choices} = asked
+export function askGuess(box, host, texts, made) {
+  const {question, choices} = texts
   const words = make(box, "span")
   const group = make(box, "span", {class: "choice", role: "group", "aria-label": plain(question)})
   let guess = null
@@ -39,9 +39,9 @@ export function askGuess(box, host, asked, made) {
     /** Show the guess and the result, and return them as HTML. */
     reveal(right, truth) {
       box.style.minHeight = `${box.offsetHeight}px` // nothing below moves
-      const said = guess === null ? "" : choices[guess]
-      const but = said === right ? "and that is right" : `but it is <b>${right}</b>`
-      const verdict = said ? `You said <b>${said}</b>, ${but}: ` : `It is <b>${right}</b>: `
+      const chosen = guess === null ? "" : choices[guess]
+      const but = chosen === right ? "and that is right" : `but it is <b>${right}</b>`
+      const verdict = chosen ? `You said <b>${chosen}</b>, ${but}: ` : `It is <b>${right}</b>: `
       write(words, verdict + truth)
       release()
       group.hidden = true

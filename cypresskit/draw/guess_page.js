@@ -16,8 +16,8 @@ function answer(question, guess) {
       if (!all) continue
       const you = it === "It is" ? "You" : "you"
       const end = at + question.length
-      const said = `${before}${you} said ${guess}, and it is`
-      const answered = said + rest.slice(all.length)
+      const start = `${before}${you} said ${guess}, and it is`
+      const answered = start + rest.slice(all.length)
       text.data = text.data.slice(0, end) + answered
       sentence ||= answered.split("\n")[0].replace(/^:? /, "")
     }
@@ -40,11 +40,11 @@ export function beginGuess(box, {question, choices, unit}) {
     status.textContent = `${sentence || `Noted: ${guess}.`} The whole result is below.`
   }
   if (choices.length) {
-    const asked = {
+    const asHtml = {
       question: `<b>Your guess:</b> ${escaped(question)}`,
       choices: choices.map(escaped),
     }
-    askGuess(make(box, "span"), box, asked, (n) => noted(choices[n]))
+    askGuess(make(box, "span"), box, asHtml, (n) => noted(choices[n]))
   } else {
     const label = make(box, "label")
     make(label, "b", {}, "Your guess: ")

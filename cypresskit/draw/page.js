@@ -9,9 +9,9 @@
   const crumbs = () => all(".cypresskit-journey nav button")
 
   function visit() {
-    const asked = new URLSearchParams(location.hash.slice(1))
+    const parameters = new URLSearchParams(location.hash.slice(1))
     const number = (name) =>
-      /^\d{1,6}$/.test(asked.get(name)) ? Number(asked.get(name)) : undefined
+      /^\d{1,6}$/.test(parameters.get(name)) ? Number(parameters.get(name)) : undefined
     const level = number("level") ?? 0
     const frame = number("frame")
     const place = places[level]

@@ -470,16 +470,16 @@ class Player {
     const {place, spec} = this
     const scene = Number(aroundOf(place)?.dataset.scene ?? -1)
     if (scene in spec.scenes) this.change(scene)
-    this.goAsAsked()
-    this.listen(place, "cypresskit-go", () => this.goAsAsked())
+    this.goToRequested()
+    this.listen(place, "cypresskit-go", () => this.goToRequested())
     this.listen(place, "cypresskit-play", () => {
       if (!this.playing && !this.over && !spec.dials.length && !CALM.matches) this.start()
     })
   }
 
-  goAsAsked() {
-    const {frame: asked, key, focus} = JSON.parse(this.place.dataset.go ?? "{}")
-    const frame = Math.min(asked, this.count - 1)
+  goToRequested() {
+    const {frame: requested, key, focus} = JSON.parse(this.place.dataset.go ?? "{}")
+    const frame = Math.min(requested, this.count - 1)
     if (!(frame in this.spec.captions)) return
     this.change(this.spec.scenes.findLastIndex(([first]) => first <= frame))
     this.go(frame)
@@ -496,7 +496,7 @@ const drawn = (made) =>
   })
 
 // Bokeh doesn't return the document that it makes, so they are made one after another.
-let turn = Promise.resolve()
+let previous = Promise.resolve()
 
 /** Put the figures of a saved document into their places. Returns the document. */
 async function embed(saved, inside, ends) {
@@ -522,8 +522,8 @@ async function embed(saved, inside, ends) {
 export async function beginPlayer(box, {html, document: saved}, place, ends) {
   const inside = box.attachShadow({mode: "open"})
   inside.innerHTML = html
-  const embedding = turn.then(() => embed(saved, inside, ends))
-  turn = embedding.catch(() => {})
+  const embedding = previous.then(() => embed(saved, inside, ends))
+  previous = embedding.catch(() => {})
   const made = await embedding
   const player = new Player(box, made.roots()[0].tags[0], place)
   ends.push(() => player.end())

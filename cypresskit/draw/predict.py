@@ -50,7 +50,7 @@ class Prediction:
         numeric = isinstance(truth, int | float)
         unit = self.unit.removesuffix("s") if truth == 1 and self.unit.isalpha() else self.unit
         is_ = f"it is {_shown(truth) if numeric else truth} {unit}".rstrip()
-        asked, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
+        gap, you, it = (" ", "You", "It") if self.question.endswith("?") else (": ", "you", "it")
         if self.value is None:
             text = (
                 self._entries[0].value if self._entries and not (self.curve or self.choices) else ""
@@ -60,7 +60,7 @@ class Prediction:
                 if text.strip()
                 else "You made no guess"
             )
-            return f"{self.question}{asked}{it}{is_[2:]}. ({why}.)"
+            return f"{self.question}{gap}{it}{is_[2:]}. ({why}.)"
         right = (
             abs(self.value - truth) <= 0.1 * abs(truth)
             if numeric and not (self.choices or self.curve)
@@ -68,7 +68,7 @@ class Prediction:
         )
         well = right and len(self.choices) != 2  # praise would be cheap with two choices
         return (
-            f"{self.question}{asked}{you} said {_shown_guess(self.value)}, and"
+            f"{self.question}{gap}{you} said {_shown_guess(self.value)}, and"
             f" {is_}{': well guessed!' if well else '.'}"
         )
 
@@ -85,18 +85,18 @@ class Prediction:
         import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
 
         unit = []
-        asked = f"Your guess: {self.question}"
+        label = f"Your guess: {self.question}"
         if self.curve:
-            self._entries = [guess_chart(asked, self.curve, self.top)]
+            self._entries = [guess_chart(label, self.curve, self.top)]
         elif self.choices:
             options = [(theme.readable(str(choice)), choice) for choice in self.choices]
             self._entries = [
                 widgets.ToggleButtons(
-                    options=options, value=None, style={"button_width": "initial"}, tooltip=asked
+                    options=options, value=None, style={"button_width": "initial"}, tooltip=label
                 )
             ]
         else:
-            field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": asked}
+            field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": label}
             self._entries = [widgets.Text(**field)]
             unit = [widgets.Label(self.unit)]
         question = widgets.HTML(f"<b>Your guess:</b> {theme.escaped(self.question)}")

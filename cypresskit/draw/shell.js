@@ -8,11 +8,11 @@ const CONTRAST = window.matchMedia("(prefers-contrast: more)")
  * attributes of <body>, Colab of <html>; a plain page follows the reader's settings. */
 export function pageLook() {
   const {jpThemeLight, jpThemeName, vscodeThemeKind, theme} = document.body.dataset
-  const said =
+  const mode =
     jpThemeLight ?? vscodeThemeKind ?? theme ?? document.documentElement.getAttribute("theme")
-  const known = said && said !== "auto"
+  const known = mode && mode !== "auto"
   return {
-    dark: known ? /false|dark|contrast$/.test(said) : DARK.matches,
+    dark: known ? /false|dark|contrast$/.test(mode) : DARK.matches,
     contrast: CONTRAST.matches || /contrast/i.test(`${jpThemeName} ${vscodeThemeKind}`),
   }
 }
