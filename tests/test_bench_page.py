@@ -3,6 +3,7 @@ that a reader types is lost.
 """
 
 import builtins
+import random
 from functools import reduce
 from math import fsum
 from operator import add
@@ -22,6 +23,7 @@ from tools.bench_page import compare
 from tools.bench_page.browser import heard, open_bench, run_python, served, type_at_end
 
 EDITS = 12
+AREA = "#bench textarea"
 #: A text that the package can't tell to be endless.
 ENDLESS = """
 from page_python import answering
@@ -140,7 +142,7 @@ def test_an_edit_is_kept_shared_and_there_without_a_network(bench, page):
     page.reload()  # in the middle of a word
     heard(page, "verdict")
     assert text_of(page).endswith("; a remark")
-    page.get_by_role("button", name="Share").click()
+    page.get_by_role("button", name="Share this").click()
     page.wait_for_function("location.hash.includes('text=')")
     other = page.context.browser.new_context()
     try:
@@ -174,8 +176,24 @@ def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
     open_bench(page, f"{bench}?step=00", "prices")
     run_python(page, ENDLESS)
     type_at_end(page, "\n; endless")
-    page.wait_for_function("document.getElementById('status').textContent.includes('too long')")
-    page.wait_for_function("document.querySelector('#bench textarea')?.value.endsWith('; endless')")
+    page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
+    assert text_of(page).endswith("; endless")
+    page.evaluate("heard.length = 0")
+    type_at_end(page, " no more")
+    heard(page, "verdict")
+
+
+#: Ends Python at some texts.
+CRASH = ENDLESS.replace("while", "if").replace("pass", "raise SystemExit(3)")
+
+
+@pytest.mark.slow
+def test_a_text_at_which_python_ends_is_not_checked_again_and_stays(bench, page):
+    open_bench(page, f"{bench}?step=00", "prices")
+    run_python(page, CRASH)
+    type_at_end(page, "\n; endless")
+    page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
+    assert text_of(page).endswith("; endless")
     page.evaluate("heard.length = 0")
     type_at_end(page, " no more")
     heard(page, "verdict")
@@ -206,6 +224,7 @@ BROKEN = {
     "a store that refuses": "indexedDB.open = () => { throw new Error('refused') }",
     "a full store": "IDBObjectStore.prototype.put = () => { throw new Error('full') }",
     "no caches": "Object.defineProperty(self, 'caches', {value: undefined})",
+    "no waiting for promises": "delete WebAssembly.Suspending; delete WebAssembly.promising",
 }
 
 
@@ -219,7 +238,7 @@ def tab(bench, page):
     def open_tab(script: str):
         def prefixed(route) -> None:
             reply = route.fetch()
-            route.fulfill(response=reply, body=reply.text() + "\n" + script)
+            route.fulfill(response=reply, body=f"{script}\n{reply.text()}")
 
         new = bare.new_page()
         new.route("**/worker.js", prefixed)
@@ -247,8 +266,19 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     assert text_of(again).endswith("\n; a remark")
 
 
-#: What an old browser doesn't have.
-OLD = "WebAssembly", "DecompressionStream", "Navigator.prototype.locks", "Object.hasOwn"
+#: As a browser that can't compile Python: it lacks an instruction of WebAssembly.
+OLD_COMPILER = """
+WebAssembly.compileStreaming = async () => { throw new WebAssembly.CompileError("opcode 0x1f") }
+"""
+
+
+@pytest.mark.slow
+def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(bench, tab):
+    page = tab(OLD_COMPILER)
+    page.goto(bench)
+    page.wait_for_selector("#status[data-kind=failed]")
+    said = page.locator("#status").inner_text()
+    assert "can't run the workbench" in said and "make lab" in said and "0x1f" in said
 
 
 @pytest.mark.slow
@@ -264,6 +294,43 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
     page.wait_for_load_state()
     assert page.locator("#status").inner_text() == said
     assert not page.workers
+
+
+@pytest.mark.slow
+def test_a_text_of_a_megabyte_is_answered_and_there_after_a_reload(bench, page):
+    """The answer is a sentence: a program has fewer instructions."""
+    open_bench(page, bench, "prices")
+    lines = [line for kernel in ck.kernels.values() for line in kernel.text.splitlines(True)]
+    long = "".join(random.Random(1).choices(lines, k=1_000_000 // 30))
+    assert len(long) > 1_000_000
+    page.evaluate("heard.length = 0")
+    page.evaluate(TYPE, long)
+    heard(page, "text")
+    page.wait_for_selector(".ckw-verdict:has-text('Line ')")
+    page.reload()
+    page.wait_for_selector(AREA)
+    assert page.locator(AREA).input_value() == long
+
+
+#: Puts a long text into the editor: to type it would take minutes.
+TYPE = """text => {
+    const area = document.querySelector("#bench textarea")
+    area.value = text
+    area.dispatchEvent(new Event("input", {bubbles: true}))
+}"""
+
+
+@pytest.mark.slow
+def test_what_is_shared_is_what_the_editor_shows(bench, page):
+    """Also when the text came from the history, and not from the keyboard."""
+    open_bench(page, bench, "prices")
+    type_at_end(page, "\n; typed")
+    page.get_by_role("button", name="Load reference kernel").click()
+    page.wait_for_function("!document.querySelector('#bench textarea').value.includes('typed')")
+    page.get_by_role("button", name="Share this").click()
+    page.wait_for_function("location.hash.includes('text=')")
+    packed = page.evaluate("location.hash").partition("text=")[2]
+    assert page.evaluate(UNPACK, packed) == text_of(page)
 
 
 @pytest.mark.slow
@@ -306,6 +373,7 @@ def test_a_shared_text_does_not_replace_what_was_typed(bench, page):
     assert "; mine" in saved and "; theirs" in saved
 
 
+UNPACK = "async packed => (await import(new URL('page.js', location.href).href)).unpack(packed)"
 PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"
 #: Tells what the reader's files hold.
 FILES = """

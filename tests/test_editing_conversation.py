@@ -531,6 +531,16 @@ def test_what_is_no_text_is_neither_written_nor_waited_for(talk, become):
     assert talk.path.read_text() == NAIVE + "; mine\n"
 
 
+def test_a_text_too_long_for_a_file_is_in_the_history_and_the_file_can_be_opened(talk):
+    """The limit counts bytes, as the one for reading a file does."""
+    long = "é" * (MAX_TEXT // 2 + 1)
+    talk.type("a-1", long)
+    heard = next(message for message in talk.said if message["type"] == "heard")
+    assert f"{MAX_TEXT:,} bytes" in heard["problem"]
+    assert KernelFile(talk.path).text == NAIVE
+    assert Edits(history_path(talk.path)).known(long)
+
+
 def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk):
     place = str(talk.path)
     mine, older = NAIVE + "; mine\n", NAIVE + "; older\n"

@@ -58,8 +58,11 @@ class KernelFile:
 
     def write(self, text: str) -> str | None:
         """Replace the file's text in one operation. Returns the text of another editor that this
-        overwrites, or None. Raises ``OSError`` if the file can't be written.
+        overwrites, or None. Raises ``OSError`` if the file can't be written, or couldn't be read
+        again.
         """
+        if len(text.encode()) > MAX_TEXT:
+            raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes", str(self.path))
         others = self.news()
         if others == text:
             return None

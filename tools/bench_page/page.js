@@ -64,7 +64,10 @@ async function shared() {
 /** What the browser keeps of this step's typing until the worker has it in a file. */
 const draft = {
   get: () => attempt(() => localStorage.getItem(typed)) ?? "",
-  set: (text) => attempt(() => localStorage.setItem(typed, text)),
+  set: (text) => {
+    draft.end() // an older one would be put into the file if this one doesn't fit
+    attempt(() => localStorage.setItem(typed, text))
+  },
   end: () => attempt(() => localStorage.removeItem(typed)),
 }
 
@@ -79,18 +82,21 @@ function attempt(act) {
 /** The workbench and its worker. */
 class Bench {
   constructor() {
-    this.text = "" // in the editor
-    this.sent = "" // what the worker got last
+    this.sent = "" // the text that the worker got last
     this.files = undefined // the reader's files, as the worker had them last
     this.loaded = 0 // bytes
     this.shown = false
     this.listeners = new Set()
     element("bench").addEventListener("input", ({target}) => {
-      if (!(target instanceof HTMLTextAreaElement)) return
-      this.text = target.value
-      draft.set(this.text)
+      if (target instanceof HTMLTextAreaElement) draft.set(target.value)
     })
     setInterval(() => this.watch(), WATCH_MS)
+  }
+
+  /** What is in the editor. */
+  get text() {
+    const area = /** @type {HTMLTextAreaElement?} */ (document.querySelector("#bench textarea"))
+    return area?.value ?? ""
   }
 
   /** Start a worker that puts these texts into the kernel's file, one after another. It doesn't
@@ -120,7 +126,7 @@ class Bench {
     if (type === "opened") this.show()
     if (type === "failed") this.fail(message)
     if (type === "say") {
-      if (content.type === "state") this.text = this.sent = content.text
+      if (content.type === "state" || content.type === "text") this.sent = content.text
       if (content.edit === this.newer?.edit) this.newer = undefined
       this.notify(content)
     }
@@ -159,9 +165,9 @@ class Bench {
 
   send(content) {
     if (content.type === "text") {
-      this.text = this.sent = content.text
+      this.sent = content.text
       this.newer = {edit: content.edit, since: this.newer?.since ?? performance.now()}
-      setTimeout(() => this.notify({type: "heard", edit: content.edit, saved: false})) // by the draft
+      setTimeout(() => this.notify({type: "heard", edit: content.edit})) // the draft has it
     }
     this.post({type: "hear", content})
   }
@@ -183,12 +189,23 @@ class Bench {
       this.start([this.text])
       tell("The older text took long: Python restarts for this one …")
     } else if (this.pending && now - this.active > begin.silence) {
-      this.start([this.text], this.sent)
-      tell("Checking this kernel took too long and was stopped. Edit it to try again.", "failed")
+      this.giveUp("Checking this kernel took too long.")
     }
   }
 
+  /** Restart the worker, which then doesn't check the text that it worked on. */
+  giveUp(why) {
+    this.start([this.text], this.sent)
+    tell(`${why} Python restarts …`, "failed")
+  }
+
   fail(why) {
+    this.worker.onmessage = null // what it still loads is no news
+    if (this.opened && this.sent !== this.crashed) {
+      this.crashed = this.sent
+      this.giveUp(`Checking this kernel failed (${why}).`)
+      return
+    }
     bar.hidden = true
     tell(`${begin.problems.failed} (${why})`, "failed")
   }

@@ -66,8 +66,8 @@ class Waiting(answering.OtherJobs):
 
 
 class AnswerInPage(answering.AnswerHere):
-    """Answers jobs here, but for the text over which the worker before this one was ended. What a
-    job has left when another one comes is done by ``resume``.
+    """Answers jobs here, except for the text at which the last worker was stopped. The parts that a
+    job still needs when another job comes are made by ``resume``.
     """
 
     now: "AnswerInPage"
@@ -81,7 +81,7 @@ class AnswerInPage(answering.AnswerHere):
     def ask(self, job: dict[str, Any]) -> None:
         """Answer a job."""
         if job["text"] == self.endless:
-            message = "Checking this kernel timed out. Edit it to try again."
+            message = "Checking this kernel took too long, or failed. Edit it to try again."
             self.hear({"type": "trouble", "edit": job["edit"], "message": message})
             self.hear({"type": "done", "edit": job["edit"], "parts": job["parts"]})
             return
