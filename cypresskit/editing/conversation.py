@@ -16,7 +16,7 @@ from typing import Any
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import Message, fault_in_words
 from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits
-from cypresskit.editing.kernel_file import KernelFile, whole_letters
+from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letters
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer, words
@@ -233,15 +233,15 @@ class Conversation:
     def _take_text(self, message: Message) -> None:
         """Take a text that was typed."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
-        base, typed = message.get("base"), float(message.get("typed", math.inf))
+        base, typed = message.get("base"), float(message.get("typed", math.inf)) / 1000
         if self.closed.is_set():
             self._acknowledge(edit)
-        elif self._has_later_text(base, typed / 1000):
+        elif self._has_later_text(base, typed):
             self._keep_unknown(text, "before the file was changed outside")
             self._acknowledge(edit)
             self.say({"type": "text", "text": self.text, "edit": self.edit})
         else:
-            self.begin(edit, text, base)
+            self.begin(edit, text, base, typed)
 
     def _has_later_text(self, base: str | None, typed: float) -> bool:
         """Return whether another editor wrote the file after ``typed``, in seconds since 1970, and
@@ -252,19 +252,26 @@ class Conversation:
         self.look()
         return self.edit.startswith("file-") and base != self.edit
 
-    def begin(self, edit: str, text: str, base: str | None = None) -> None:
+    def begin(
+        self, edit: str, text: str, base: str | None = None, typed: float = math.inf
+    ) -> None:
         """Make a text the newest one, and answer it.
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
-        last text: it goes into the history.
+        last text: it goes into the history. If another editor writes the file meanwhile, after
+        ``typed``, its text counts.
         """
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
                 self._keep_unknown(self.text, self.note or "changed at the same time")
-            self._write(text)
+            overwritten = self._write(text)
             self._take(edit, text)
-            self._answer_text()
+            if overwritten is not None and overwritten.written > typed:
+                self._acknowledge(edit)
+                self.put(overwritten.text, "changed outside")
+            else:
+                self._answer_text()
 
     def put(self, text: str, note: str) -> None:
         """Make a text the newest one that doesn't come from a page. ``note`` says where it comes
@@ -313,24 +320,20 @@ class Conversation:
             return f"Nothing is saved any more: {CLOSED}"
         return self.file.problem
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str) -> Overwritten | None:
         """Write a text into the file. One that can't be written is kept in the history, and each
-        look tries again.
+        look tries again. Returns another editor's text that it overwrites.
         """
         failed = bool(self.file.problem)
-        others = self.file.save(text)
+        overwritten = self.file.save(text)
         if failed or self.file.problem:
             with self._history_errors():
                 self.edits.stand_in(text if self.file.problem else None)
-        if others is not None:
-            self._keep(others, "changed outside")
-            self.say(
-                {
-                    "type": "trouble",
-                    "message": "The file was changed at the same time. What it held is in the"
-                    " history.",
-                }
-            )
+        if overwritten is not None:
+            self._keep(overwritten.text, "changed outside")
+            message = "The file was changed at the same time. What it held is in the history."
+            self.say({"type": "trouble", "message": message})
+        return overwritten
 
     # -- answers
 

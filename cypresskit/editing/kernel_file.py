@@ -4,11 +4,11 @@ A text that can't be written is kept in its history meanwhile (``edit_history``)
 """
 
 import errno
+import os
 import stat
 import time
-from contextlib import nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from cypresskit.files.atomic import file_stamp, replace_file, save_file
 from cypresskit.il.parser import MAX_TEXT
@@ -16,6 +16,15 @@ from cypresskit.kernels.own import read_text
 
 SETTLES = 0.3  # seconds that another editor may take to write a file after emptying it
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+
+
+class Overwritten(NamedTuple):
+    """A text of another editor that was overwritten, and when it was written, in seconds since
+    1970.
+    """
+
+    text: str
+    written: float
 
 
 class KernelFile:
@@ -56,7 +65,7 @@ class KernelFile:
         except OSError:
             return 0.0
 
-    def write(self, text: str) -> str | None:
+    def write(self, text: str) -> Overwritten | None:
         """Replace the file's text in one operation. Returns the text of another editor that this
         overwrites, or None. Raises ``OSError`` if the file can't be written, or couldn't be read
         again.
@@ -66,14 +75,19 @@ class KernelFile:
         others = self.news()
         if others == text:
             return None
-        if text != self.text or others is not None or not self.path.is_file():
-            self._check_writable()
-            with replace_file(self.path, text) or nullcontext() as replaced:
-                late = "" if replaced is None else _settled(replaced, self.text)
-            self.text = text
-            self.stamp = file_stamp(self.path)
-            return late if late.strip() else others
-        return others
+        overwritten = None if others is None else Overwritten(others, self.written())
+        if text == self.text and others is None and self.path.is_file():
+            return None
+        self._check_writable()
+        replaced = replace_file(self.path, text)
+        if replaced is not None:
+            with replaced:
+                late = _settled(replaced, self.text)
+                if late.strip():
+                    overwritten = Overwritten(late, os.fstat(replaced.fileno()).st_mtime)
+        self.text = text
+        self.stamp = file_stamp(self.path)
+        return overwritten
 
     def _check_writable(self) -> None:
         """Raise ``OSError`` for a read-only file, which could still be replaced; for anything that
@@ -96,20 +110,20 @@ class KernelFile:
                 why = "what it holds now is no text, or too long, and would be lost. Move it away"
                 raise OSError(errno.EEXIST, why, str(self.path)) from None
 
-    def save(self, text: str) -> str | None:
+    def save(self, text: str) -> Overwritten | None:
         """Write as ``write`` does; but if that fails, set ``problem`` instead of raising. The file
         then still holds the other editor's text.
         """
         try:
-            others = self.write(text)
+            overwritten = self.write(text)
         except OSError as error:
             self.problem = (
                 f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
-                " this page and in the history, and writing it is tried again and again."
+                " this page and in the history, and is written as soon as that is possible."
             )
             return None
         self.problem = ""
-        return others
+        return overwritten
 
 
 def _settled(replaced: BinaryIO, known: str) -> str:
