@@ -475,14 +475,14 @@ def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
         "() => document.querySelector('.ckw-area').value.includes('; mine\\n    mad r12, r2.y')"
     )
     page.wait_for_selector(".ckw-verdict[data-kind=right]")
-    page.locator(".ckw-ask:visible").click()
-    page.wait_for_selector(".ckw-legend:not([hidden])")
+    page.locator(".ckw-open button", has_text="Legend").click()
+    page.wait_for_selector(".ckw-panel-legend:not([hidden])")
     assert page.evaluate(COLLIDING) == [], "meanings of the legend, as JupyterLab styles them"
 
 
 #: The meanings in the legend that another one covers or stands beside, line by line.
 COLLIDING = """() => {
-    const entries = [...document.querySelectorAll(".ckw-legend:not([hidden]) dl > div")]
+    const entries = [...document.querySelectorAll(".ckw-panel-legend:not([hidden]) dl > div")]
     const meet = (a, b) =>
         a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 6 && b.top < a.bottom - 6
     const lines = entries.map((entry) =>

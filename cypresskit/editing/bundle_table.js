@@ -1,7 +1,7 @@
 // The bundles of a kernel: a row for each bundle, fetch and store, and a cell for each slot, in the
 // color of its line.
 import {make} from "../draw/shell.js"
-import {arrowTo, keepKey} from "./arrows.js"
+import {KeyList} from "./key_list.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [
@@ -25,12 +25,11 @@ function short(name) {
 export class BundleTable {
   /**
    * @param {HTMLElement} parent
-   * @param {{picked: (lines: Set<number>) => void, goTo: (line: number) => void}} owner */
+   * @param {{picked: (line: number) => void, goTo: (line: number) => void}} owner */
   constructor(parent, owner) {
     this.owner = owner
-    this.cells = []
+    this.cells = new Map() // each cell's line; 0 of an empty slot
     this.whole = false
-    this.id = `ckw-bundles-${Math.random().toString(36).slice(2)}`
     const head = make(parent, "div", {class: "ckw-panelhead"})
     this.title = make(head, "h3", {}, "Bundles")
     this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "all")
@@ -45,13 +44,17 @@ export class BundleTable {
     this.box = make(parent, "div", {
       class: "ckw-bundles",
       role: "grid",
-      tabindex: "0",
       "aria-label": "Bundles. Arrow keys move, Enter goes to the line.",
     })
-    this.box.addEventListener("keydown", (event) => this.press(event))
-    this.box.addEventListener("focus", () => {
-      const byKeys = this.box.matches(":focus-visible")
-      if (byKeys && !this.at && this.cells.length) this.choose(0, 0)
+    this.list = new KeyList(this.box, {
+      chosen: (cell) => {
+        const line = this.cells.get(cell)
+        if (line) owner.picked(line)
+      },
+      used: (cell) => {
+        const line = this.cells.get(cell)
+        if (line) owner.goTo(line)
+      },
     })
   }
 
@@ -81,8 +84,8 @@ export class BundleTable {
     this.title.textContent = `${bundles} ${what}`
     const {scrollTop} = this.box
     this.box.replaceChildren()
-    this.cells = []
-    this.at = undefined
+    this.cells = new Map()
+    const rows = []
     const colors = this.colors
     let number = 0
     let clause = -1
@@ -102,11 +105,12 @@ export class BundleTable {
         })
       } else if (row.parts.length) cells.push(this.cell(line, row.parts[0], colors))
       else make(line, "span", {class: "ckw-jump"}, row.text)
-      if (cells.length) this.cells.push(cells)
+      if (cells.length) rows.push(cells)
     }
     const more = shown.length - MOST_ROWS
     if (more > 0)
       make(this.box, "p", {class: "ckw-soft"}, `… and ${more.toLocaleString("en")} more`)
+    this.list.show(rows)
     this.box.scrollTop = scrollTop
     this.light(this.lit ?? new Set())
   }
@@ -116,7 +120,8 @@ export class BundleTable {
     if (!part) {
       cell.classList.add("ckw-empty")
       cell.setAttribute("aria-label", "empty")
-      return {cell, line: 0}
+      this.cells.set(cell, 0)
+      return cell
     }
     const [slot, name, line, text] = part
     const color = colors.get(line)
@@ -125,9 +130,8 @@ export class BundleTable {
     const place = parent.classList.contains("ckw-alu") ? `${SLOTS[slot]}: ` : ""
     cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
     cell.setAttribute("aria-label", `${place}${name}, line ${line}`)
-    const row = this.cells.length
     const pick = () => {
-      this.choose(row, parent.classList.contains("ckw-alu") ? slot : 0)
+      this.list.choose(cell)
       this.owner.goTo(line)
     }
     // On mousedown, before the list is redrawn or gets the focus. Screen readers send a click alone.
@@ -139,43 +143,22 @@ export class BundleTable {
     cell.addEventListener("click", ({detail}) => {
       if (!detail) pick()
     })
-    return {cell, line}
+    this.cells.set(cell, line)
+    return cell
   }
 
   /** Highlight the slots of lines, and scroll to the first. */
   light(lines, scroll = false) {
     this.lit = lines
     let first
-    for (const row of this.cells)
-      for (const {cell, line} of row) {
-        const lit = lines.has(line)
-        cell.classList.toggle("ckw-lit", lit)
-        if (lit) first ??= cell
-      }
+    for (const [cell, line] of this.cells) {
+      const lit = lines.has(line)
+      cell.classList.toggle("ckw-lit", lit)
+      if (lit) first ??= cell
+    }
     if (!first || !scroll) return
     const top = first.offsetTop - this.box.offsetTop
     if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 20)
       this.box.scrollTop = top - this.box.clientHeight / 3
-  }
-
-  choose(row, slot) {
-    for (const {cell} of this.cells.flat()) cell.removeAttribute("id")
-    this.at = [row, slot]
-    const {cell, line} = this.cells[row][slot]
-    cell.id = this.id
-    this.box.setAttribute("aria-activedescendant", this.id)
-    cell.scrollIntoView({block: "nearest", inline: "nearest"})
-    if (line) this.owner.picked(new Set([line]))
-  }
-
-  press(event) {
-    const [row, slot] = this.at ?? [0, 0]
-    const place = arrowTo(event, this.cells, [row, slot])
-    const line = this.cells[row]?.[slot].line
-    if (place) this.choose(...place)
-    else if (event.key === "Enter" && line) {
-      this.owner.goTo(line)
-      keepKey(event)
-    }
   }
 }

@@ -166,8 +166,11 @@ def _launch_row(seen: Verification) -> Answer:
 def launch_in_words(mine: Kernel) -> str:
     """Describe how a kernel is launched: what a work-item computes, and what a texel holds."""
     rows, columns = mine.block
-    computes = f"{rows} elements of y" if mine.vector else f"{rows} x {columns} elements of C"
-    words = f"Launched so that each work-item computes {computes}"
+    words = "Launched so that each work-item computes "
+    if mine.vector:
+        words += quantity(rows, "element") + " of y"
+    else:
+        words += "one element of C" if rows * columns == 1 else f"{rows} x {columns} elements of C"
     if mine.convention.parts > 1:
         words += f", {mine.convention.parts} of them share its values of k"
     words += f"; each iteration handles {quantity(mine.k_step, 'value')} of k"

@@ -22,6 +22,14 @@ export const MEANINGS = {
   "LDS per iteration": "Accesses to the local data share in one iteration of the main loop.",
   nominal: "The speed if only the loop's bundles took time.",
 }
+// The rows whose changes are shown, and their fields.
+const FIELDS = {
+  "bundles per iteration": "bundles_per_iteration",
+  registers: "gprs",
+  wavefronts: "wavefronts",
+  "fetches per iteration": "fetches",
+  "LDS per iteration": "lds_operations",
+}
 const NO_SPEED = "Speed and costs are shown once C is correct."
 
 export class Figures {
@@ -38,50 +46,31 @@ export class Figures {
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
     this.dear = make(costs, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
     this.working = make(working, "p", {class: "ckw-working"})
-    this.rows = new Map()
   }
 
   works(part) {
     this.working.textContent = WORKING[part] ? `${WORKING[part]} …` : ""
   }
 
-  /** Set a row of the statistics: its name, value, unit, and change. */
-  row(name, value, rest = "", change = 0) {
-    let row = this.rows.get(name)
-    if (!row) {
-      const line = make(this.cardBox, "p", {title: MEANINGS[name] ?? ""})
-      make(line, "span", {class: "ckw-name"}, name)
-      row = {
-        value: make(line, "b"),
-        change: make(line, "span", {class: "ckw-change"}),
-        rest: make(line, "span", {class: "ckw-soft"}),
-      }
-      this.rows.set(name, row)
-    }
-    row.value.textContent = value
-    row.change.textContent = change ? `${change > 0 ? "+" : "−"}${Math.abs(change)}` : ""
-    row.rest.textContent = rest
-    return row
-  }
-
   /** Show the statistics, and their change since the last correct kernel. */
   card(card) {
     const before = this.correctCard ?? card
     this.lastCard = card
-    const change = (name) => card[name] - before[name]
-    this.row(
-      "bundles per iteration",
-      card.bundles_per_iteration,
-      "",
-      change("bundles_per_iteration"),
-    )
-    this.row("registers", card.gprs, "", change("gprs"))
-    this.row("wavefronts", card.wavefronts, "", change("wavefronts"))
-    this.row("fetches per iteration", card.fetches, "", change("fetches"))
+    this.cardBox.replaceChildren()
+    for (const [name, field] of Object.entries(FIELDS))
+      if (card[field]) this.row(name, card[field], card[field] - before[field])
     this.row("full bundles", `${Math.round(card.slots5_pct)} %`)
-    if (card.lds_operations) this.row("LDS per iteration", card.lds_operations)
-    if (!this.owner.parts.includes("clocks"))
-      this.row("nominal", Math.round(card.nominal_gflops) || "", card.no_speed ?? "Gflop/s")
+    if (this.owner.parts.includes("clocks")) return
+    const speed = Math.round(card.nominal_gflops)
+    this.row("nominal", speed ? `${speed} Gflop/s` : (card.no_speed ?? ""))
+  }
+
+  row(name, value, change = 0) {
+    const line = make(this.cardBox, "p", {title: MEANINGS[name]})
+    make(line, "span", {class: "ckw-name"}, name)
+    make(line, "b", {}, String(value))
+    const sign = change > 0 ? "+" : "−"
+    make(line, "span", {class: "ckw-change"}, change ? `${sign}${Math.abs(change)}` : "")
   }
 
   /** Compare the next texts with this one: it is correct. */

@@ -1,10 +1,10 @@
 // The history of edits: a dot for each, higher if it is faster. Hovering shows what it changed, and a
 // click brings its text back.
 import {make} from "../draw/shell.js"
-import {arrowTo, keepKey} from "./arrows.js"
+import {KeyList} from "./key_list.js"
 
 const HIGH = 68
-const HINT = "Hover to see a change. Click to bring its text back."
+const HINT = "Hover over an edit to see its change. Click to bring its text back."
 const STEP = 16
 const NONE = "None yet."
 
@@ -16,17 +16,18 @@ export class History {
     this.owner = owner
     this.entries = []
     const head = make(parent, "div", {class: "ckw-panelhead"})
-    make(head, "h3", {}, "Your edits, by speed")
+    make(head, "h3", {}, "Your edits")
     this.words = make(head, "span", {class: "ckw-soft"}, HINT)
     this.box = make(parent, "div", {
       class: "ckw-dots",
       role: "listbox",
-      tabindex: "0",
       "aria-label": "Your edits. Arrow keys move, Enter brings a text back.",
     })
-    this.box.addEventListener("keydown", (event) => this.press(event))
-    this.box.addEventListener("mouseleave", () => this.mark())
-    this.id = `ckw-dot-${Math.random().toString(36).slice(2)}`
+    this.list = new KeyList(this.box, {
+      chosen: (dot) => this.choose(dot),
+      used: (dot) => this.use(dot),
+    })
+    this.box.addEventListener("mouseleave", () => this.tell(this.list.option))
   }
 
   /** `right` is null for a text that was never checked.
@@ -35,12 +36,12 @@ export class History {
   show(entries) {
     const grown = entries.length !== this.entries.length
     this.entries = entries
-    if (this.at >= entries.length) this.at = undefined
     this.draw()
     if (grown) this.box.scrollLeft = this.box.scrollWidth
   }
 
   draw() {
+    const at = this.dots?.indexOf(this.list.option) ?? -1
     const wide = Math.max(STEP * (this.entries.length + 1), 60)
     this.box.replaceChildren()
     const svg = make(this.box, "svg", {width: wide, height: HIGH, role: "presentation"})
@@ -57,14 +58,13 @@ export class History {
       (top, n) => (top < 0 || this.entries[n].gflops > this.entries[top].gflops ? n : top),
       -1,
     )
-    this.entries.forEach((entry, n) => {
+    this.dots = this.entries.map((entry, n) => {
       const [x, y] = place(n)
       const kind = n === best ? "best" : judgement(entry)
       const group = make(svg, "g", {
         class: `ckw-dot ckw-${kind}`,
-        id: `${this.id}-${n}`,
         role: "option",
-        "aria-selected": String(n === this.at),
+        "aria-selected": "false",
         "aria-label": this.sentence(entry),
         transform: `translate(${x} ${y})`,
       })
@@ -72,10 +72,12 @@ export class History {
       make(group, "circle", {r: 9, class: "ckw-hit"})
       if (kind === "wrong") make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
       else make(group, "circle", {r: kind === "best" ? 5.5 : 4.5})
-      group.addEventListener("mouseenter", () => this.tell(n))
-      group.addEventListener("click", () => this.goBack(n))
+      group.addEventListener("mouseenter", () => this.tell(group))
+      group.addEventListener("click", () => this.use(group))
+      return group
     })
-    this.mark()
+    this.list.show(this.dots.length ? [this.dots] : [], this.dots.at(-1))
+    this.choose(this.dots[at])
   }
 
   /** Describe an edit: what it changed, and what was found about it. */
@@ -92,40 +94,24 @@ export class History {
   }
 
   /** Describe a dot above the picture. */
-  tell(n) {
-    this.words.textContent = this.sentence(this.entries[n])
+  tell(dot) {
+    const none = this.entries.length ? HINT : NONE
+    this.words.textContent = dot ? this.sentence(this.entries[this.dots.indexOf(dot)]) : none
     this.words.title = this.words.textContent
   }
 
-  goBack(n) {
-    this.at = n
-    this.mark()
-    this.owner.recall(this.entries[n].number)
-  }
-
-  mark() {
-    ;[...this.box.querySelectorAll(".ckw-dot")].forEach((dot, n) => {
-      dot.setAttribute("aria-selected", String(n === this.at))
-      dot.classList.toggle("ckw-at", n === this.at)
-    })
-    if (this.at === undefined) this.box.removeAttribute("aria-activedescendant")
-    else this.box.setAttribute("aria-activedescendant", `${this.id}-${this.at}`)
-    if (this.at === undefined) this.words.textContent = this.entries.length ? HINT : NONE
-    else this.tell(this.at)
-  }
-
-  press(event) {
-    if (!this.entries.length) return
-    const at = this.at ?? this.entries.length - 1
-    const place = arrowTo(event, [this.entries], [0, at])
-    if (place) {
-      this.at = place[1]
-      this.mark()
-      this.box.querySelectorAll(".ckw-dot")[this.at].scrollIntoView({block: "nearest"})
-    } else if (event.key === "Enter") {
-      this.goBack(at)
-      keepKey(event)
+  choose(dot) {
+    this.list.mark(dot)
+    for (const each of this.dots) {
+      each.setAttribute("aria-selected", String(each === dot))
+      each.classList.toggle("ckw-at", each === dot)
     }
+    this.tell(dot)
+  }
+
+  use(dot) {
+    this.choose(dot)
+    this.owner.recall(this.entries[this.dots.indexOf(dot)].number)
   }
 }
 

@@ -1,6 +1,5 @@
 // IL in a minute: what the text of a kernel consists of. Lesson 00 shows the same table.
-import {make} from "../draw/shell.js"
-import {makeSentence} from "./il_text.js"
+import {makeTerms} from "./il_text.js"
 
 // What a reader sees, and what it means. Python reads this array, too.
 const IL_MINUTE = [
@@ -42,10 +41,5 @@ const IL_MINUTE = [
 
 /** @param {HTMLElement} parent */
 export function showIlMinute(parent) {
-  const list = make(parent, "dl")
-  for (const [code, meaning] of IL_MINUTE) {
-    const entry = make(list, "div")
-    makeSentence(entry, "dt", {}, code)
-    makeSentence(entry, "dd", {}, ` ${meaning}`)
-  }
+  makeTerms(parent, IL_MINUTE)
 }

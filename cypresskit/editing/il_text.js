@@ -11,6 +11,16 @@ export function makeSentence(parent, tag, attributes, text) {
   return made
 }
 
+/** Append a list of terms and their meanings. */
+export function makeTerms(parent, rows) {
+  const list = make(parent, "dl")
+  for (const [term, meaning] of rows) {
+    const entry = make(list, "div")
+    makeSentence(entry, "dt", {}, term)
+    makeSentence(entry, "dd", {}, ` ${meaning}`)
+  }
+}
+
 /** The word around a column (from 0) of a line, outside of its comment; "" if there is none.
  * @param {string} line
  * @param {number} column */
@@ -53,7 +63,7 @@ export class Words {
   /** Describe what the launch passes in the words of a line that has no comment. */
   beside(line) {
     if (/;|\/\//.test(line)) return ""
-    const said = this.puts.flatMap(({pattern, parts}) =>
+    const known = this.puts.flatMap(({pattern, parts}) =>
       [...line.matchAll(pattern)].flatMap(([name, components]) =>
         [...new Set(components ?? "")].flatMap((one) => {
           const part = parts.find(([letters]) => letters.includes(one))
@@ -61,7 +71,7 @@ export class Words {
         }),
       ),
     )
-    return said.join("; ")
+    return known.join("; ")
   }
 
   /** Return what a word means, as [name, meaning], or undefined. */

@@ -1,6 +1,6 @@
-// The legend and the keyboard shortcuts, opened by a button with a question mark.
-import {make} from "../draw/shell.js"
+// The legend and the keyboard shortcuts.
 import {MEANINGS} from "./figures.js"
+import {makeTerms} from "./il_text.js"
 
 const KEYS = [
   ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
@@ -24,50 +24,13 @@ const MEASURED = [
   ["busy", "share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
   [
     "dots",
-    "your edits, faster ones higher; a cross is incorrect, hollow is not checked, ringed is the fastest",
+    "your edits, faster ones higher; crosses are incorrect, hollow dots are not checked, the ringed one is the fastest",
   ],
 ]
 
-export class Legend {
-  /** @param {HTMLElement} parent what the button stands in
-   * @param {HTMLElement} over what it covers
-   * @param {string[]} parts of an answer that can come */
-  constructor(parent, over, parts) {
-    this.button = make(parent, "button", {
-      type: "button",
-      class: "ckw-ask",
-      title: "Legend and keyboard shortcuts",
-      "aria-label": "Legend and keyboard shortcuts",
-      "aria-expanded": "false",
-    })
-    this.button.textContent = "?"
-    this.box = make(over, "div", {
-      class: "ckw-legend",
-      role: "region",
-      "aria-label": "Legend and keyboard shortcuts",
-      tabindex: "0",
-      hidden: "",
-    })
-    const list = make(this.box, "dl")
-    const measured = parts.includes("prices") ? MEASURED : []
-    const card = Object.entries(MEANINGS)
-    for (const [name, meaning] of [...PURE, ...measured, ...card, ...KEYS]) {
-      const entry = make(list, "div")
-      make(entry, "dt", {}, name)
-      make(entry, "dd", {}, ` ${meaning}`)
-    }
-    this.button.addEventListener("click", () => this.show(this.box.hidden))
-    for (const part of [this.button, this.box])
-      part.addEventListener("keydown", (event) => {
-        if (event.key !== "Escape" || this.box.hidden) return
-        event.stopPropagation()
-        this.show(false)
-        this.button.focus()
-      })
-  }
-
-  show(open) {
-    this.box.hidden = !open
-    this.button.setAttribute("aria-expanded", String(open))
-  }
+/** @param {HTMLElement} parent
+ * @param {string[]} parts of an answer that can come */
+export function showLegend(parent, parts) {
+  const measured = parts.includes("prices") ? MEASURED : []
+  makeTerms(parent, [...PURE, ...measured, ...Object.entries(MEANINGS), ...KEYS])
 }

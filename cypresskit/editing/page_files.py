@@ -11,7 +11,7 @@ MODULES = (
     "editing/il_text.js",
     "editing/painted_lines.js",
     "editing/editor.js",
-    "editing/arrows.js",
+    "editing/key_list.js",
     "editing/bundle_table.js",
     "editing/figures.js",
     "editing/history.js",

@@ -222,7 +222,7 @@ export class PaintedLines {
       paint: document.createElement("div"),
       beside: document.createElement("i"),
       ranges: [],
-      said: [],
+      shown: [],
     }
     this.letter(row, line.text)
     row.paint.append(row.beside)
@@ -260,14 +260,14 @@ export class PaintedLines {
     line.row = null
   }
 
-  /** Write what is said of a line into its row, as far as it changed. */
+  /** Write what is known about a line into its row, unless it is there already. */
   fill(line, number) {
     const {row, live, price, color, faults} = line
     const lit = Object.keys(this.lit).filter((kind) => this.lit[kind].has(number))
-    const said = [number, live, live && this.most, price, price && this.dearest, color, faults]
-    said.push(lit.join(), line.dropped)
-    if (row.said.length && said.every((value, n) => value === row.said[n])) return
-    row.said = said
+    const shown = [number, live, live && this.most, price, price && this.dearest, color, faults]
+    shown.push(lit.join(), line.dropped)
+    if (row.shown.length && shown.every((value, n) => value === row.shown[n])) return
+    row.shown = shown
     writeInto(row.number, String(number))
     this.fillLive(row.live, live)
     this.fillPrice(row.price, price)

@@ -2,7 +2,7 @@
 // highlights its row of A and its column of B, and its sum is written out. Incorrect elements are
 // orange.
 import {make} from "../draw/shell.js"
-import {arrowTo} from "./arrows.js"
+import {KeyList} from "./key_list.js"
 
 const APART = "A small product that you can check by hand. Other products are tested, too."
 
@@ -14,11 +14,15 @@ export class SmallProduct {
     this.picked = picked
     this.box = make(parent, "section", {class: "ckw-small ckw-of-product", hidden: ""})
     make(this.box, "p", {class: "ckw-soft"}, APART)
-    this.grid = make(this.box, "div", {class: "ckw-matrices", role: "group"})
+    this.grid = make(this.box, "div", {class: "ckw-matrices", role: "listbox"})
     this.sum = make(this.box, "p", {class: "ckw-sum"})
-    this.grid.addEventListener("mouseover", ({target}) => this.point(target))
-    this.grid.addEventListener("focusin", ({target}) => this.point(target))
-    this.grid.addEventListener("keydown", (event) => this.press(event))
+    this.list = new KeyList(this.grid, {
+      chosen: (element) => this.light(element),
+      used: (element) => element.click(),
+    })
+    this.grid.addEventListener("mouseover", ({target}) => {
+      if (target.tagName === "BUTTON") this.light(target)
+    })
   }
 
   /** Show a product, or none. */
@@ -29,7 +33,10 @@ export class SmallProduct {
     this.product = product
     const {a, b, c, right} = product
     this.grid.style.gridTemplateColumns = `repeat(${a[0].length}, auto) 6px repeat(${b[0].length}, auto)`
-    this.grid.setAttribute("aria-label", "A at the left, B above, and C, their product")
+    this.grid.setAttribute(
+      "aria-label",
+      "C, the product of A at the left and B above. Arrow keys move, Enter shows the terms of an element.",
+    )
     const gap = (columns) => make(this.grid, "i", {style: `grid-column: span ${columns}`})
     b.forEach((row, k) => {
       const name = gap(a[0].length + 1)
@@ -39,15 +46,17 @@ export class SmallProduct {
       })
     })
     gap(a[0].length + 1 + b[0].length).className = "ckw-apart"
-    this.elements = c.map((row, m) => {
+    const elements = c.map((row, m) => {
       a[m].forEach((value, k) => {
         this.cell("a", m, k, value)
       })
       gap(1)
       return row.map((value, n) => this.element(m, n, value, right[m][n]))
     })
-    const wrong = this.elements.flat().find((one) => one.classList.contains("ckw-wrong"))
-    this.light(wrong ?? this.elements[0][0])
+    const wrong = elements.flat().find((one) => one.classList.contains("ckw-wrong"))
+    const first = wrong ?? elements[0][0]
+    this.list.show(elements, first)
+    this.light(first)
   }
 
   cell(matrix, row, column, value) {
@@ -62,7 +71,8 @@ export class SmallProduct {
       "button",
       {
         type: "button",
-        tabindex: row || column ? "-1" : "0",
+        role: "option",
+        tabindex: "-1",
         class: wrong ? "ckw-wrong" : "",
         "data-at": `${row},${column}`,
         "aria-label": `C[${row}, ${column}] is ${value}, ${state}`,
@@ -71,10 +81,6 @@ export class SmallProduct {
     )
     button.addEventListener("click", () => this.picked(row, column))
     return button
-  }
-
-  point(target) {
-    if (target.tagName === "BUTTON") this.light(target)
   }
 
   /** Highlight an element, its row of A and its column of B, and write its sum. */
@@ -95,10 +101,5 @@ export class SmallProduct {
     const should = got === wanted ? "=" : "should be"
     const sum = `${terms.join(" + ")}${more} = ${wanted}`
     this.sum.textContent = `C[${row}, ${column}] ${should} ${sum}${end}`
-  }
-
-  press(event) {
-    const place = arrowTo(event, this.elements, event.target.dataset.at.split(",").map(Number))
-    if (place) this.elements[place[0]][place[1]].focus()
   }
 }

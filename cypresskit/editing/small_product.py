@@ -68,7 +68,8 @@ class SmallProduct:
         if trace.right:
             return right
         got = [self._product(term) for term in trace.terms if term.kind != "missing"]
-        return f"{_sum(got) or '0'} = {self.c[place]:g}; it should be {right}"
+        sum_of_terms = f"{_sum(got)} = " if got else ""
+        return f"{sum_of_terms}{self.c[place]:g}; it should be {right}"
 
     def _product(self, term: Term) -> str:
         """Return a term in numbers."""

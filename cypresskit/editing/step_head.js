@@ -74,8 +74,7 @@ export class StepHead {
     this.fastest = Math.max(gflops, Number.isFinite(before) ? before : 0)
     const passed = this.targets.filter(([, target]) => before < target && reaches(gflops, target))
     if (!passed.length) return ""
-    const [words, target, says] = passed.at(-1)
-    return `${inWhole(gflops)}: ${says ?? `past ${words}'s ${inWhole(target)}`}`
+    return `${inWhole(gflops)}: ${passed.at(-1)[2]}`
   }
 
   /** The reader begins to type: from now on, a new record may pass a target. */
@@ -102,14 +101,14 @@ export class StepHead {
     const all = [
       ["to pass", minimum, `saved as your step ${name}`],
       ["our solution", reference, `as fast as our solution, ${inWhole(reference)}`],
-      [record, published, undefined],
+      [`${record}'s record`, published, `past ${record}'s ${inWhole(published)}`],
     ]
     return all.filter(([, target]) => target)
   }
 
   showTargets() {
     const {targets, within, kept, brought, hint, begun, blocks = []} = this.step
-    this.targetsLine.replaceChildren()
+    this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const speed = this.right ? (this.gflops ?? 0) : 0
     for (const [words, target] of this.targets) {
       const reached = this.right && reaches(speed, target)
@@ -118,7 +117,6 @@ export class StepHead {
       const kind = reached || near ? "ckw-reached" : ""
       make(this.targetsLine, "span", {class: kind}, `${state}${words} ${inWhole(target)}`)
     }
-    make(this.targetsLine, "span", {}, "Gflop/s")
     if (kept) {
       const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
       const from = brought ? `, ${brought}` : ""

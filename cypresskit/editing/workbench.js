@@ -7,7 +7,7 @@ import {Figures} from "./figures.js"
 import {History} from "./history.js"
 import {showIlMinute} from "./il_minute.js"
 import {makeSentence, Words, wordAt} from "./il_text.js"
-import {Legend} from "./legend.js"
+import {showLegend} from "./legend.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
@@ -23,7 +23,7 @@ const UNOPENED =
   "cell again. Your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const GUESS = "Which line costs the most? Click its number."
+const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_SET = 8 // lines that set a register that are listed
 const MAX_FAULTS = 50 // that are listed
@@ -111,11 +111,11 @@ class Workbench {
     const current = ours && this.editor.text === this.sent
     if (message.type === "answer" && current) this.answer(message)
     else if (message.type === "heard" && ours) this.heard(message.problem)
-    else if (message.type === "working" && current) this.works(message.part)
+    else if (message.type === "working" && current) this.figures.works(message.part)
     else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.showHistory(message)
-    else if (message.type === "trouble") this.say(message.message, true)
+    else if (message.type === "trouble") this.warn(message.message)
   }
 
   // -- the parts of the page
@@ -147,9 +147,7 @@ class Workbench {
       beside: (text) => this.words.beside(text),
       picked: (line) => this.guess(line),
     })
-    const foot = make(left, "div", {class: "ckw-foot"})
-    this.help = make(foot, "p", {class: "ckw-help"})
-    new Legend(foot, main, state.parts)
+    this.help = make(left, "p", {class: "ckw-help"})
     const right = make(main, "div", {class: "ckw-right"})
     this.small = new SmallProduct(right, (row, column) => {
       this.asked = true
@@ -169,6 +167,7 @@ class Workbench {
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
     showIlMinute(this.panels.add("il", "IL in a minute", "What the text of a kernel consists of"))
+    showLegend(this.panels.add("legend", "Legend", "The marks, and the keys"), state.parts)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
@@ -200,9 +199,10 @@ class Workbench {
     this.launched.hidden = !parts.includes("verdict")
     this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
-      picked: (lines) => {
+      picked: (line) => {
+        const lines = new Set([line])
         this.editor.lines.light(lines)
-        this.editor.lines.show([...lines][0])
+        this.editor.lines.show(line)
         this.bundles.light(lines)
       },
       goTo: (line) => this.editor.goTo(line),
@@ -329,10 +329,6 @@ class Workbench {
   }
 
   // -- answers
-
-  works(part) {
-    this.figures.works(part)
-  }
 
   answer(answer) {
     const show = {
@@ -492,17 +488,21 @@ class Workbench {
     this.fresh.markFresh("prices")
     this.explain(this.editor.caret.line)
     this.costs = answer
-    const asks = this.state.step?.guess && !this.guessed && answer.dearest
-    if (!asks || !this.panels.all.get("costs").box.hidden) return
+    if (!this.state.step?.guess || this.guessed || !answer.dearest) return
     this.prompt.hidden = false
     this.prompt.textContent = GUESS
+    const button = make(this.prompt, "button", {type: "button"}, "This line")
+    button.addEventListener("click", () => this.guess(this.editor.caret.line))
   }
 
-  /** Take a click on a line's number as the reader's guess, if the page asks for one. */
+  /** Take a line as the reader's guess, if the page asks for one. */
   guess(line) {
     const {lines = [], dearest} = this.costs ?? {}
-    const asked = !this.prompt.hidden && !this.guessed && !this.fresh.stale.has("prices")
-    if (!asked || !lines.some((row) => row.line === line)) return
+    if (this.prompt.hidden || this.guessed || this.fresh.stale.has("prices")) return
+    if (!lines.some((row) => row.line === line)) {
+      this.warn(`Line ${line} takes no time by itself.`)
+      return
+    }
     this.guessed = true
     const truth = `Line ${dearest} costs the most`
     this.prompt.textContent = line === dearest ? `${truth}.` : `${truth}, not line ${line}.`
@@ -591,9 +591,10 @@ class Workbench {
     }, SPEAK_MS)
   }
 
-  say(text, shown = false) {
+  /** Show a message until the text changes. */
+  warn(text) {
     this.spoken.textContent = text
-    if (shown) this.note(text)
+    this.note(text)
   }
 
   // -- the caret
@@ -632,7 +633,7 @@ class Workbench {
   /** Return what a word means in a line, as [name, meaning]. */
   meaning(word, line) {
     const register = word.match(/^r(\d+)\b/)
-    if (!register) return this.withNote(word, this.words.meaning(word))
+    if (!register) return this.words.meaning(word)
     const name = register[0]
     const row = this.live.find(([at]) => at === line)
     const [, , names = ""] = row ?? []
@@ -643,14 +644,6 @@ class Workbench {
     const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
     const state = held ? `${held} is in use here; ` : this.live.length ? "not in use here; " : ""
     return [name, state + where]
-  }
-
-  /** Append the comment in which the text explains a constant or an output. */
-  withNote(word, meaning) {
-    const name = word.match(/^(?:cb\d+\[\d+\]|o\d+)/)?.[0]
-    if (!name || !meaning || meaning[0].startsWith(`${name} `)) return meaning
-    const note = this.editor.lines.all.find(({text}) => /^\s*;/.test(text) && text.includes(name))
-    return note ? [meaning[0], `${meaning[1]}. Here: ${note.text.replace(/^[\s;]+/, "")}`] : meaning
   }
 }
 

@@ -90,9 +90,9 @@ def workbench(
 
     Notes
     -----
-    The button ``?`` opens a legend. The buttons below the code open costs, limits, bundles,
-    registers, history and views; a step opens those that it is about. Tab indents; Escape, then
-    Tab, leaves the editor.
+    The buttons below the code open costs, limits, bundles, registers, history, views, IL in a
+    minute, and a legend; a step opens those that it is about. Tab indents; Escape, then Tab, leaves
+    the editor.
 
     Examples
     --------
