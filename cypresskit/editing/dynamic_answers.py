@@ -44,6 +44,7 @@ OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
+UNIT_NAMES = {"texture": "texture unit"}  # in a sentence; of others, the name in the report
 PRICED_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
@@ -189,7 +190,7 @@ def _sentence(seen: Verification) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.vector else "C"
     if seen.right:
-        return f"{result} is correct. Tested: {seen.at}."
+        return f"{result} is correct. Tested sizes: {seen.at}."
     if seen.wrong is not None:
         return f"{result} is incorrect: {seen.wrong}."
     if seen.findings:
@@ -430,8 +431,8 @@ def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: 
         works[part.unit] += part.share
     unit = max(works, key=works.__getitem__)
     text = (
-        f"cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" {unit} works on it {percent(works[unit])} of the time"
+        f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
+        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(works[unit])} of the time"
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
@@ -440,6 +441,7 @@ def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: 
     waited = math.fsum(part.work.waiting_clocks for part in parts)
     if lived and waited / lived >= PRICED_WAIT:
         text += f"; wavefronts spend {percent(waited / lived)} of their lifetime waiting here"
+    text += "."
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
     shares = {"work": round(works[unit], 5), "price": round(cost.cost, 5)}
     return {"line": line, **shares, "shown": shown, "text": text}

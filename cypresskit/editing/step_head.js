@@ -72,7 +72,9 @@ export class StepHead {
     if (!right) return ""
     const before = this.fastest
     this.fastest = Math.max(gflops, Number.isFinite(before) ? before : 0)
-    const passed = this.targets.filter(([, target]) => before < target && reaches(gflops, target))
+    const passed = this.targets.filter(
+      ([, target]) => !reaches(before, target) && reaches(gflops, target),
+    )
     if (!passed.length) return ""
     return `${inWhole(gflops)}: ${passed.at(-1)[2]}`
   }

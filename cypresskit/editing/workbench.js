@@ -252,6 +252,7 @@ class Workbench {
     this.editor.markFaultsStale()
     this.figures.works("")
     this.step?.forget()
+    if (this.guessed) this.prompt.hidden = true
     if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
     clearTimeout(this.speaking)
     this.spoken.textContent = ""
@@ -504,8 +505,8 @@ class Workbench {
       return
     }
     this.guessed = true
-    const truth = `Line ${dearest} costs the most`
-    this.prompt.textContent = line === dearest ? `${truth}.` : `${truth}, not line ${line}.`
+    const guess = `Your guess, line ${line}, is`
+    this.prompt.textContent = `${guess} ${line === dearest ? "correct" : "incorrect"}.`
     this.panels.open("costs")
   }
 
@@ -625,7 +626,7 @@ class Workbench {
       make(this.help, "span", {}, ` ${meaning[1]}. `)
       if (this.dropped.has(line)) make(this.help, "span", {}, DROPPED)
       const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
-      if (price) make(this.help, "span", {class: "ckw-of-prices"}, `${price}.`)
+      if (price) make(this.help, "span", {class: "ckw-of-prices"}, price)
     } else
       make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
   }
