@@ -363,7 +363,7 @@ def test_a_shared_text_does_not_replace_what_was_typed(bench, page):
     """The history has both, also if the tab was closed in the middle of a word."""
     open_bench(page, f"{bench}?step=00")
     type_at_end(page, "\n; mine")
-    packed = page.evaluate(PACK, STEPS["00"].book + "\n; theirs")
+    packed = page.evaluate(PACK, STEPS["00"].starter + "\n; theirs")
     page.goto("about:blank")
     open_bench(page, f"{bench}?step=00#text={packed}")
     assert text_of(page).endswith("; theirs")

@@ -180,7 +180,7 @@ def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
 def test_a_macros_line_says_the_price_of_all_its_instructions():
     answer = dynamic_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
     for row in answer["lines"]:
-        price, work = re.findall(r"(?:cost|on it) (-?[\d.]+) %", row["text"])[:2]
+        price, work = re.findall(r"(?:Cost|on it) (-?[\d.]+) %", row["text"])[:2]
         assert abs(float(work) - 100 * row["work"]) < 0.06, row
         assert abs(float(price) - 100 * row["price"]) < 0.06, row
 

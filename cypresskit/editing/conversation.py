@@ -252,9 +252,7 @@ class Conversation:
         self.look()
         return self.edit.startswith("file-") and base != self.edit
 
-    def begin(
-        self, edit: str, text: str, base: str | None = None, typed: float = math.inf
-    ) -> None:
+    def begin(self, edit: str, text: str, base: str | None = None, typed: float = math.inf) -> None:
         """Make a text the newest one, and answer it.
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the

@@ -14,13 +14,13 @@ const WORKING = {
 // The rows of the statistics, and what they mean.
 export const MEANINGS = {
   "bundles per iteration":
-    "Bundles in one iteration of the main loop: each holds up to five operations.",
-  registers: "Registers per work-item: with fewer, an engine holds more wavefronts.",
-  wavefronts: "Wavefronts that an engine holds: while some wait, others compute.",
-  "fetches per iteration": "Fetches from textures in one iteration of the main loop.",
-  "full bundles": "Share of the loop's bundles in which all five slots are filled.",
-  "LDS per iteration": "Accesses to the local data share in one iteration of the main loop.",
-  nominal: "The speed if only the loop's bundles took time.",
+    "bundles in one iteration of the main loop; each holds up to five operations",
+  registers: "registers per work-item; with fewer, an engine holds more wavefronts",
+  wavefronts: "wavefronts that an engine holds; while some wait, others compute",
+  "fetches per iteration": "fetches from textures in one iteration of the main loop",
+  "full bundles": "share of the loop's bundles in which all five slots are filled",
+  "LDS per iteration": "accesses to the local data share in one iteration of the main loop",
+  nominal: "the speed if only the loop's bundles took time",
 }
 // The rows whose changes are shown, and their fields.
 const FIELDS = {

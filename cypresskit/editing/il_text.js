@@ -60,9 +60,9 @@ export class Words {
     return undefined
   }
 
-  /** Describe what the launch passes in the words of a line that has no comment. */
+  /** Describe what the launch passes in the words of an instruction that has no comment. */
   beside(line) {
-    if (/;|\/\//.test(line)) return ""
+    if (/;|\/\/|^\s*dcl_/.test(line)) return ""
     const known = this.puts.flatMap(({pattern, parts}) =>
       [...line.matchAll(pattern)].flatMap(([name, components]) =>
         [...new Set(components ?? "")].flatMap((one) => {

@@ -4,10 +4,11 @@ import {makeTerms} from "./il_text.js"
 
 const KEYS = [
   ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
+  ["arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"],
   ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"],
 ]
 const PURE = [
-  ["live", "registers in use at a line; the row `registers` shows how many limit the wavefronts"],
+  ["live", "registers in use at a line; the compiler may need more: see `registers`"],
   ["colors", "a line and its operations in the bundles have the same color"],
   ["bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"],
   ["MAD, PRED", "multiply-add; the test of the loop. Point at a slot to see the whole operation"],

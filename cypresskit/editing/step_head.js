@@ -102,7 +102,7 @@ export class StepHead {
     const {minimum, reference, published} = targets
     const all = [
       ["to pass", minimum, `saved as your step ${name}`],
-      ["our solution", reference, `as fast as our solution, ${inWhole(reference)}`],
+      ["our solution", reference, "as fast as our solution"],
       [`${record}'s record`, published, `past ${record}'s ${inWhole(published)}`],
     ]
     return all.filter(([, target]) => target)
