@@ -20,12 +20,13 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
 from cypresskit.today import modelled, record
-from cypresskit.today.cuda_access import Asked, WarpAccess, accesses
+from cypresskit.today.cuda_access import requests_of, streams_of
 from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, known, nearest
 from cypresskit.today.cuda_count import totals_of
+from cypresskit.today.cuda_events import Action, GridLaunch, SizeLoop, Untraceable
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
-from cypresskit.today.cuda_trace import Action, GridLaunch, SizeLoop, Tracer, Untraceable
+from cypresskit.today.cuda_trace import Tracer
 from cypresskit.today.gpus import H200
 from tools.cuda.issue import KINDS, turns
 from tools.cuda.listing import read_listing
@@ -73,7 +74,7 @@ def matrices(n, m=None, k=None, dtype=np.float32):
 def test_a_load_takes_the_clocks_that_were_measured(case):
     share, apart, size = case
     places = (np.arange(32) // share * apart)[np.newaxis]
-    cost, sectors, _ = accesses(places, np.ones((1, 32), bool), size, H200)
+    cost, sectors, _ = requests_of(places, np.ones((1, 32), bool), size, H200)
     assert cost[0] == pytest.approx(MEASURED[case], rel=0.1)
     touched = {(place + byte) // 32 for place in places[0].tolist() for byte in range(size)}
     assert sectors.tolist() == sorted(touched)
@@ -84,7 +85,7 @@ def test_half_or_a_quarter_of_a_warp_is_served_at_once(case):
     size, how, number, apart = case
     lanes = np.arange(32)
     places = (lanes // number if how == "//" else lanes % number) * apart
-    cost, _, _ = accesses(places[np.newaxis], np.ones((1, 32), bool), size, H200)
+    cost, _, _ = requests_of(places[np.newaxis], np.ones((1, 32), bool), size, H200)
     assert cost[0] == pytest.approx(WIDER[case], rel=0.1)
 
 
@@ -103,8 +104,8 @@ def test_a_line_costs_a_warp_once_in_an_iteration(seed):
         for n in range(3)
     ]
     before = [(load, -1) for load in loads]
-    for load in loads:
-        stream = WarpAccess([load], [0], before).stream(1, Asked(lanes, board))
+    streams = streams_of([[(load, 0)] for load in loads], 1, True, lanes, board)
+    for load, stream in zip(loads, streams):
         for warp in range(warps):
             mine = slice(warp * lanes, (warp + 1) * lanes)
             known = set()
@@ -294,7 +295,7 @@ def guarded(a, b, c):
 
 def test_sizes_that_are_no_whole_workgroups_ask_for_what_lies_inside():
     totals = totals_of(GridLaunch(guarded, (4, 4), (8, 8), matrices(27, 30, 40)))
-    assert list(totals.turns.values()) == [40]
+    assert [item.count for item in totals.items if isinstance(item, SizeLoop)] == [40]
     for (kind, *_), count in totals.amounts.items():
         assert count == 27 * 30 * (1 if kind == "store" else 40)
     report = simulate(guarded, (4, 4), (8, 8), *matrices(27, 30, 40))
@@ -333,7 +334,10 @@ def test_threads_that_go_two_ways_ask_for_both():
         ("        total += a[k, x].real * 2", r"no attribute 'real' \(AttributeError\)"),
         ("        total += a[k, x] * (1, 2)[k]", r"index out of range \(IndexError\)"),
         ("        total += a[k, x] * k()", r"not callable \(TypeError\)"),
-        ("        total += a[k, x + 5000] * b[k, x]", "asks for a place outside"),
+        (
+            "        total += a[k, x + 5000] * b[k, x]",
+            "requests an element outside of a, of which this dimension has 64",
+        ),
     ],
 )
 def test_what_cannot_be_known_is_refused_with_its_line(line, why):
@@ -391,7 +395,8 @@ def body_with_breaks(rng):
         lines.append(f"    c[0, x] = a[0, x] * b[{depth}, x]")
         if rng.random() < 0.6:
             tests = [f"{name} == {rng.randrange(7)}", f"{name} > x", f"x + {name} > 9"]
-            test = rng.choice([*tests, "x < 3", "b.shape[0] > 30"])
+            periodic = f"{name} % {rng.randint(5, 40)} == {rng.randint(2, 30)}"
+            test = rng.choice([*tests, "x < 3", "b.shape[0] > 30", periodic])
             lines.append(f"    if {test}: {rng.choice(['break', 'return', 'continue'])}")
             lines.append(f"    c[1, x] = a[1, x] * b[{depth + 2}, x]")
         body += indent("\n".join(lines), 4 * depth * " ") + "\n"
@@ -473,6 +478,25 @@ def test_no_report_is_above_a_peak(seed):
         assert moved["DRAM"] + moved["written"] <= H200.memory_gb_s, body
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_bytes_are_those_that_all_threads_request(seed):
+    """Loops of unequal length: loads are counted anew, as Python does them for each thread."""
+    rng = random.Random(seed)
+    limits = ["x", "x // 4 + 1", "k", "k % 3 + 1", "min(k, 5)", "4", "a.shape[0]"]
+    inner = f"for j in range({rng.choice(limits)}):\n    s += a[j, x]\n"
+    count = rng.choice(["a.shape[0]", "a.shape[0] // 5", "x + 2"])
+    outer = f"for k in range({count}):\n{indent(inner, '    ')}"
+    kernel = kernel_of(f"x = cuda.threadIdx.x\ns = np.float32(0)\n{outer}c[0, x] = s")
+    loads = 0
+    for x in range(32):
+        a, c = Counted((48, 48)), Counted((48, 48))
+        own = {"np": np, "cuda": SimpleNamespace(threadIdx=SimpleNamespace(x=x))}
+        FunctionType(kernel.__code__, own)(a, None, c)
+        loads += a.loads
+    report = simulate(kernel, 3, 32, *matrices(48))
+    assert report.bytes["L1"] == 3 * 4 * loads, inner
+
+
 @pytest.mark.parametrize("function", ["math.exp({})", "{} / s", "math.sqrt({})"])
 @pytest.mark.parametrize("rows", [256, 8192])
 def test_a_softmax_whose_threads_walk_rows_is_refused_with_its_line(function, rows):
@@ -519,7 +543,9 @@ def test_places_are_those_of_the_array_as_it_lies(seed):
 
 @pytest.mark.parametrize("part", ["a[x]", "a[0:2, x]", "a[x, 0, 0]"])
 def test_a_part_of_an_array_is_refused(part):
-    with pytest.raises(Untraceable, match=r"line 3 of kernel: (a part of an array|a has 2)"):
+    with pytest.raises(
+        Untraceable, match=r"line 3 of kernel: (an array as a whole, or a part|a has fewer)"
+    ):
         simulate(kernel_of(f"x = cuda.threadIdx.x\nc[0, x] = {part}"), 1, 32, *matrices(64))
 
 
@@ -633,17 +659,18 @@ def test_shared_memory_of_the_launch_has_its_bytes(count):
     if count == 7:
         assert simulate(kernel, 1, 32, *matrices(64), shared=32).flops == 32
     else:
-        with pytest.raises(Untraceable, match=r"outside of \(8,\)"):
+        with pytest.raises(Untraceable, match="of which this dimension has 8"):
             simulate(kernel, 1, 32, *matrices(64), shared=32)
 
 
 class Counted:
-    """An array that counts what is stored in it."""
+    """An array that counts what is stored in it, and loaded from it."""
 
     def __init__(self, shape):
-        self.shape, self.stores = shape, 0
+        self.shape, self.stores, self.loads = shape, 0, 0
 
     def __getitem__(self, place):
+        self.loads += 1
         return 1
 
     def __setitem__(self, place, value):

@@ -1,154 +1,173 @@
-"""What warps ask the load unit and the memory for, from the places of their threads."""
-
-from dataclasses import dataclass
+"""What warps request from the load unit and the memory, given the places of their threads."""
 
 import numpy as np
 
 from cypresskit.timing.work import Stream, cost_amounts
-from cypresskit.today.cuda_trace import WARP, Action
+from cypresskit.today.cuda_events import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 BANKS = 32
+WORD = 4  # bytes of a bank
 LINE = 128  # bytes
+LINES_PER_CLOCK = 4
 WARP_SHIFT = 40  # bits of a sector's number
 SECTOR_MASK = (1 << WARP_SHIFT) - 1
-PERIOD = 8  # iterations after which places of numbers have moved by whole sectors
+MAX_PHASES = 8  # iterations after which places of numbers have moved by whole sectors
+
+Access = list[tuple[Action, int]]  # actions, each in an iteration of the source
+Requests = tuple[np.ndarray, np.ndarray, np.ndarray]  # clocks, sectors, bounds
 
 
-def accesses(
-    places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of accesses of ``size`` bytes at ``places`` (warps, lanes), int64: the clocks of the load
-    unit, the sectors that each warp asks for, each once, and their bounds.
+def requests_of(places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu) -> Requests:
+    """Return what accesses of ``size`` bytes request.
+
+    Parameters
+    ----------
+    places, on
+        Bytes, and the mask of the threads that access them: (warps, lanes).
+    size
+        Bytes of a thread. Half a warp is served at once if there are 8, a quarter if 16.
+
+    Returns
+    -------
+    clocks
+        Of the load unit, for each warp.
+    sectors, bounds
+        The sectors that each warp requests, each once.
     """
-    parts = max(size // 4, 1)  # of a warp: what the load unit serves at once
-    at_once = zip(np.split(places, parts, axis=1), np.split(on, parts, axis=1))
-    clocks = sum(_bank_clocks(some, asking, size) for some, asking in at_once)
+    parts = max(size // 8 * 2, 1)
+    count = len(places) * parts
+    clocks = _load_clocks(places.reshape(count, -1), on.reshape(count, -1), size)
+    clocks = clocks.reshape(-1, parts).sum(axis=1)
     sectors = np.where(on, places // board.line_bytes, -1)
-    sectors.sort(axis=1)
-    new = np.diff(sectors, axis=1, prepend=-1) != 0
-    bounds = np.concatenate(([0], np.cumsum(new.sum(axis=1))))
-    return np.maximum(clocks, board.access_clocks), sectors[new], bounds
+    is_new = _sort(sectors)
+    bounds = np.concatenate(([0], np.cumsum(is_new.sum(axis=1))))
+    return np.maximum(clocks, board.access_clocks), sectors[is_new], bounds
 
 
-def _bank_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
-    """Clocks of the load unit for what it serves at once of each warp."""
-    each = max(size // 4, 1)
-    words = (places[:, :, np.newaxis] // 4 + np.arange(each)).reshape(len(places), -1)
+def _load_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
+    """Return the clocks of the load unit: a clock for each different word of the busiest bank, or
+    for four lines.
+    """
+    each = max(size // WORD, 1)
+    words = (places[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(places), -1)
     words = np.where(np.repeat(on, each, axis=1), words, -1)
-    words.sort(axis=1)
-    new = np.diff(words, axis=1, prepend=-1) != 0
+    is_new = _sort(words)
     warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
-    banks = np.bincount((warp * BANKS + words % BANKS)[new], minlength=len(words) * BANKS)
-    lines = new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
-    return np.maximum(banks.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // 4))
+    counts = np.bincount((warp * BANKS + words % BANKS)[is_new], minlength=len(words) * BANKS)
+    lines = is_new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
+    return np.maximum(
+        counts.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // LINES_PER_CLOCK)
+    )
 
 
-def of_warps(values: np.ndarray, group: int) -> np.ndarray:
-    """(warps, lanes) of workgroups of ``group`` threads; the last warp of each may lack some."""
+def _sort(numbers: np.ndarray) -> np.ndarray:
+    """Sort each row in place. Return a mask of the numbers that differ from the one before."""
+    numbers.sort(axis=1)
+    return np.diff(numbers, axis=1, prepend=-1) != 0
+
+
+def warps_of(values: np.ndarray, group: int) -> np.ndarray:
+    """Arrange threads of workgroups of ``group`` as (warps, lanes). A workgroup's last warp may
+    lack some.
+    """
     values = values.reshape(-1, group)
     return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
 
 
-def sectors_of(action: Action, group: int, board: CudaGpu) -> tuple[np.ndarray, np.ndarray]:
-    """The sectors that warps ask for with an action, and their bounds, as ``accesses`` has them."""
-    places = np.broadcast_to(action.place, action.on.shape)
-    return accesses(of_warps(places, group), of_warps(action.on, group), action.size, board)[1:]
+def requested(access: Access, iteration: int, group: int, board: CudaGpu) -> Requests:
+    """Return what warps request with an access of the machine code in an iteration."""
+    places = [
+        warps_of(np.broadcast_to(a.place + a.step * (own + iteration), a.on.shape), group)
+        for a, own in access
+    ]
+    on = [warps_of(action.on, group) for action, _ in access]
+    size = access[0][0].size
+    return requests_of(np.concatenate(places, axis=1), np.concatenate(on, axis=1), size, board)
 
 
-class Asked:
-    """The sectors that warps of workgroups of ``group`` threads ask for in an iteration."""
+def streams_of(
+    accesses: list[Access], unroll: int, is_loop: bool, group: int, board: CudaGpu
+) -> list[Stream]:
+    """Return what warps request with accesses of one kind in an iteration of the machine code, in
+    quarters of clocks.
 
-    def __init__(self, group: int, board: CudaGpu) -> None:
-        self.group = group
-        self.board = board
-        self._known: dict[tuple[int, int], np.ndarray] = {}
+    A line with sectors that neither an access before it nor the last iteration has requested takes
+    the load unit ``missed_line_clocks``.
 
-    def keys(self, action: Action, iteration: int) -> np.ndarray:
-        """(warp, sector) of each, as one sorted number."""
-        place = id(action), iteration * action.step
-        if place not in self._known:
-            places = np.broadcast_to(action.place + place[1], action.on.shape)
-            sectors = of_warps(places // self.board.line_bytes, self.group)
-            keys = keys_of(sectors, np.arange(len(sectors))[:, np.newaxis])
-            self._known[place] = np.unique(keys[of_warps(action.on, self.group)])
-        return self._known[place]
+    Parameters
+    ----------
+    accesses
+        In the order of the code.
+    unroll
+        Iterations of the source in one of the code.
+    """
+    is_shared = accesses[0][0][0].kind.startswith("shared")
+    moves = [unroll * action.step for access in accesses for action, _ in access]
+    phases = 1
+    while phases < MAX_PHASES and not is_shared:
+        if all(move * phases % board.line_bytes == 0 for move in moves):
+            break
+        phases *= 2
+    found: list[list[Requests]] = [[] for _ in accesses]
+    for iteration in range(0, phases * unroll, unroll):
+        known = np.zeros(0, np.int64)
+        before = {id(action): action for access in accesses for action, _ in access}
+        for action in before.values() if is_loop and not is_shared else ():
+            _, sectors, bounds = requested([(action, -1)], iteration, group, board)
+            known = np.union1d(known, _keys(sectors, bounds))
+        for access, results in zip(accesses, found):
+            clocks, sectors, bounds = requested(access, iteration, group, board)
+            if not is_shared:
+                keys = _keys(sectors, bounds)
+                missed = np.setdiff1d(keys, known, assume_unique=True)
+                clocks = np.maximum(clocks, _missed_clocks(missed, len(clocks), board))
+                known = np.union1d(known, keys)
+            results.append((clocks, sectors, bounds))
+    return [
+        _stream(access, results, unroll, group, board) for access, results in zip(accesses, found)
+    ]
 
 
-def keys_of(sectors: np.ndarray, warps: np.ndarray) -> np.ndarray:
-    """Return one number for each pair of warp and sector."""
+def _keys(sectors: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return one number for each warp and sector."""
+    warps = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     return warps << WARP_SHIFT | sectors & SECTOR_MASK
 
 
-@dataclass(frozen=True, eq=False)
-class WarpAccess:
-    """A load, or an access to shared memory, of the machine code: the ``events`` that it stands
-    for, each in an iteration of the source: ``turns``, in which it has moved by so many of its
-    steps. ``before``: loads of the same arrays and their iterations, since the iteration before. A
-    line of which a warp asks for a sector that none of these asked for takes the load unit
-    ``missed_line_clocks``.
-    """
+def _missed_clocks(keys: np.ndarray, warps: int, board: CudaGpu) -> np.ndarray:
+    """Return for each warp the clocks of the load unit for the lines of sectors."""
+    per_line = LINE // board.line_bytes
+    lines = np.unique(keys // per_line)
+    counts: np.ndarray = np.bincount(lines * per_line >> WARP_SHIFT, minlength=warps)
+    return board.missed_line_clocks * counts
 
-    events: list[Action]
-    turns: list[int]
-    before: list[tuple[Action, int]]
 
-    def stream(self, unroll: int, asked: Asked) -> Stream:
-        """What warps ask for, in quarters of clocks."""
-        size = self.events[0].size
-        on = np.concatenate([of_warps(event.on, asked.group) for event in self.events], axis=1)
-        phases = self._phases(unroll, asked.board.line_bytes)
-        found = [self._asked(phase * unroll, on, asked) for phase in range(phases)]
-        costs = np.stack([cost for cost, _, _ in found], axis=1).ravel()
-        amounts = cost_amounts(np.ceil(SCHEDULERS * costs).astype(np.int32))
-        none = np.zeros(0, np.int64)
-        if self.is_shared:
-            return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
-        counts = np.stack([np.diff(bounds) for _, _, bounds in found], axis=1).ravel()
-        ptr = np.concatenate(([0], np.cumsum(counts)))
-        line = np.zeros(ptr[-1], np.int64)
-        for phase, (_, sectors, bounds) in enumerate(found):
-            begin = np.repeat(ptr[phase:-1:phases] - bounds[:-1], np.diff(bounds))
-            line[begin + np.arange(len(sectors))] = sectors
-        amounts["requests"] = counts
-        amounts["delivered"] = size * np.repeat(on.sum(axis=1), phases)
-        within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
-        offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-        step = self.events[0].step * unroll * phases // asked.board.line_bytes
-        return Stream(amounts, ptr, line, offset, phases, step)
+def _stream(
+    access: Access, phases: list[Requests], unroll: int, group: int, board: CudaGpu
+) -> Stream:
+    """Return the stream of an access, given what it requests in each phase."""
+    action = access[0][0]
+    costs = np.stack([clocks for clocks, _, _ in phases], axis=1).ravel()
+    amounts = cost_amounts(np.ceil(SCHEDULERS * costs).astype(np.int32))
+    none = np.zeros(0, np.int64)
+    if action.kind.startswith("shared"):
+        return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
+    counts = np.stack([np.diff(bounds) for _, _, bounds in phases], axis=1).ravel()
+    ptr = np.concatenate(([0], np.cumsum(counts)))
+    by_phase = np.arange(len(counts)).reshape(-1, len(phases)).T.ravel()
+    entries = np.repeat(by_phase, counts[by_phase])
+    line = np.concatenate([sectors for _, sectors, _ in phases])[np.argsort(entries, kind="stable")]
+    amounts["requests"] = counts
+    threads = sum(warps_of(one.on, group).sum(axis=1) for one, _ in access)
+    amounts["delivered"] = action.size * np.repeat(threads, len(phases))
+    within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
+    offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
+    step = action.step * unroll * len(phases) // board.line_bytes
+    return Stream(amounts, ptr, line, offset, len(phases), step)
 
-    @property
-    def is_shared(self) -> bool:
-        return self.events[0].kind.startswith("shared")
 
-    def _phases(self, unroll: int, line_bytes: int) -> int:
-        """Iterations after which places have moved by whole sectors, or ``PERIOD``."""
-        phases = 1
-        while not self.is_shared and phases < PERIOD:
-            if all(event.step * unroll * phases % line_bytes == 0 for event in self.events):
-                break
-            phases *= 2
-        return phases
-
-    def _asked(
-        self, turn: int, on: np.ndarray, asked: Asked
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """``accesses`` in an iteration of the code."""
-        places = [
-            of_warps(np.broadcast_to(event.place, event.on.shape), asked.group)
-            + event.step * (more + turn)
-            for event, more in zip(self.events, self.turns)
-        ]
-        board = asked.board
-        clocks, sectors, bounds = accesses(
-            np.concatenate(places, axis=1), on, self.events[0].size, board
-        )
-        if self.is_shared:
-            return clocks, sectors, bounds
-        keys = keys_of(sectors, np.repeat(np.arange(len(on)), np.diff(bounds)))
-        for action, more in self.before:
-            keys = np.setdiff1d(keys, asked.keys(action, more + turn), assume_unique=True)
-        sectors_a_line = LINE // board.line_bytes
-        lines = np.unique(keys // sectors_a_line)
-        new = np.bincount(lines * sectors_a_line >> WARP_SHIFT, minlength=len(on))
-        return np.maximum(clocks, board.missed_line_clocks * new), sectors, bounds
+def sectors_per_warp(action: Action, group: int, board: CudaGpu) -> float:
+    """Return how many sectors a warp requests, on average over those that request any."""
+    _, sectors, bounds = requested([(action, 0)], 0, group, board)
+    return len(sectors) / max(int(np.count_nonzero(np.diff(bounds))), 1)

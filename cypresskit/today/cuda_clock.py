@@ -26,13 +26,14 @@ import numpy as np
 
 from cypresskit.il.errors import shortened
 from cypresskit.timing.launch_time import bound, bytes_moved, read_only
+from cypresskit.today.cuda_access import requested, sectors_per_warp
 from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
+from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, function_of
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_part_clock import Ran, TimedPart
-from cypresskit.today.cuda_parts import CodePart, at_most, count_busy, trace
-from cypresskit.today.cuda_report import CudaReport, sectors_per_warp, stored_sectors
-from cypresskit.today.cuda_trace import WARP, GridLaunch, Untraceable, function_of
+from cypresskit.today.cuda_parts import CodePart, max_blocks, parts_of, trace_parts
+from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.cuda_values import SLOW
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
@@ -145,46 +146,42 @@ class _Timing:
 
     @property
     def threads(self) -> int:
-        """Of a workgroup."""
+        """Threads of a workgroup."""
         return math.prod(self.launch.threads)
 
     def report(self, code: Loop | None) -> CudaReport:
-        """Time each part. Raises ``ValueError`` for a workgroup without room."""
+        """Time each part. Raises ``ValueError`` for a workgroup that doesn't fit."""
         launch, totals = self.launch, self.totals
-        most = at_most(launch, totals)
-        parts = self._traced(1)
-        codes, main, assumed = _codes(parts, code, totals.has_local)
+        most = max_blocks(launch, totals)
+        parts = list(parts_of(totals.items))
+        codes, _, _ = _codes(parts, code, totals.has_local)
         registers = max(each.registers for each in codes)
-        together = occupancy(self.board, registers, self.threads, totals.shared + launch.shared)
+        shared = totals.shared_bytes + launch.shared
+        together = occupancy(self.board, registers, self.threads, shared)
         share, shares = self._share(together, most)
-        groups = -(-count_busy(totals, launch) // shares)
+        groups = -(-totals.busy_count // shares)
         straight = len(parts) == 1 and not parts[0].kind
         rounds = _rounds(groups, together * share.simd_engines, most if straight else 0)
         blocks = rounds[0][1]
-        parts = self._traced(blocks)
-        if len(parts) != len(codes):  # others do what the first workgroup doesn't
-            codes, main, assumed = _codes(parts, code, totals.has_local)
+        parts = trace_parts(launch, totals, blocks)
+        self._refuse_rows(parts)
+        codes, main, assumed = _codes(parts, code, totals.has_local)
         ran = tuple(
             self._run(TimedPart(part, own, share, self.threads, together), rounds)
             for part, own in zip(parts, codes, strict=True)
         )
         return self._report(ran, main, assumed, blocks)
 
-    def _traced(self, blocks: int) -> list[CodePart]:
-        """The parts, as the first ``blocks`` workgroups do them. Raises ``Untraceable`` for a loop
-        whose measured launches the model misses by far.
-        """
-        parts = trace(self.launch, self.totals, blocks)
+    def _refuse_rows(self, parts: list[CodePart]) -> None:
+        """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
         for part in parts:
-            if not part.kind or not any(action.kind == SLOW for action in part.actions):
-                continue
-            for action in part.actions:
+            is_slow = any(action.kind == SLOW for action in part.actions)
+            for action in part.actions if part.kind and is_slow else ():
                 if action.kind != "load":
                     continue
                 if sectors_per_warp(action, self.threads, self.board) > SCATTERED:
                     where = f"line {action.line} of {self.launch.name}"
                     raise Untraceable(f"{where}: {refusal('rows')}")
-        return parts
 
     def _share(self, together: int, most: int) -> tuple[CudaGpu, int]:
         """A board that is one of a number of equal shares of this one, so that ``most`` workgroups
@@ -215,26 +212,39 @@ class _Timing:
 
     def _run(self, timed: TimedPart, rounds: list[tuple[float, int]]) -> Ran:
         """Run a part in ``rounds`` of workgroups: how often, and how many."""
-        board, totals = self.board, self.totals
+        board, total = self.board, self.totals.busy_count
         runs = [(times, timed.round(blocks)) for times, blocks in rounds]
         clocks = sum(times * took for times, (took, _) in runs)
-        stores = {
-            (line, f"{kind}s of {array}"): (n, n * size)
-            for (kind, line, size, array), n in totals.amounts.items()
-        }
-        counts = {what: n for what, (n, _) in stores.items()}
-        stored = stored_sectors(timed.part.actions, counts, self.threads, board)
+        stored = self._stored_sectors(timed.part)
         sectors = sum(stored.values())
-        written = 0 if self.fits_in_l2 else sum(stores[what][1] for what in stored)
-        total = count_busy(totals, self.launch)
+        written = sum(
+            n * size
+            for (kind, line, size, array), n in self.totals.amounts.items()
+            if kind == "store" and (line, f"stores of {array}") in stored
+        )
         most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
         bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
         storing = {
             "L1": board.stored_sector_clocks * sectors * most / total,
             "L2": board.l2_stored_sector_clocks * sectors,
-            "DRAM": written / bytes_clock,
+            "DRAM": 0.0 if self.fits_in_l2 else written / bytes_clock,
         }
         return Ran(timed, clocks, *runs[0][1], stored, storing)
+
+    def _stored_sectors(self, part: CodePart) -> dict[tuple[int, str], float]:
+        """Return the sectors that a part's stores request in the whole launch, by line."""
+        sectors: Counter = Counter()
+        threads: Counter = Counter()
+        for action in part.actions:
+            if action.kind == "store":
+                _, some, _ = requested([(action, 0)], 0, self.threads, self.board)
+                sectors[action.what] += len(some)
+                threads[action.what] += int(action.on.sum())
+        stores = {
+            (line, f"{kind}s of {array}"): n
+            for (kind, line, _, array), n in self.totals.amounts.items()
+        }
+        return {what: sectors[what] * stores[what] / max(n, 1) for what, n in threads.items()}
 
     def _report(self, parts: tuple[Ran, ...], main: int, assumed: str, blocks: int) -> CudaReport:
         """The report on parts that have run; ``main`` is the number of the longest."""
@@ -259,7 +269,10 @@ class _Timing:
             simulated=min(1.0, 1 / max(longest.runs, 1e-9)),
             busy=read_only(busy),
             hits=read_only(_hits(parts)),
-            bytes=read_only(_bytes_read(parts, scale) | {"written": totals.bytes("store")}),
+            bytes=read_only(
+                _bytes_read(parts, scale)
+                | {"L1": totals.bytes("load"), "written": totals.bytes("store")}
+            ),
             resident_clocks=sum(part.out.resident_clocks * part.runs for part in parts)
             * scale
             / SCHEDULERS,
@@ -277,7 +290,7 @@ class _Timing:
         together = longest.timed.together
         slots = together * -(-self.threads // WARP) * longest.timed.board.simd_engines
         occupied = longest.out.resident_clocks / (longest.out.end_clock * slots)
-        rounds = count_busy(self.totals, self.launch) / (together * self.board.simd_engines)
+        rounds = self.totals.busy_count / (together * self.board.simd_engines)
         return bound(busy, occupied, rounds, wavefront="warp")
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.today.cuda_trace import Action
+from cypresskit.today.cuda_events import Action
 from cypresskit.today.cuda_values import SLOW
 
 MULTIPLY_ADDS = "fd"

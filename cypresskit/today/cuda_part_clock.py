@@ -8,22 +8,22 @@ on like the difference.
 - Loads of the source leave where the code has loads, and are waited for where it waits.
 """
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Stream, WavefrontPath, pack
-from cypresskit.today.cuda_access import Asked, WarpAccess
+from cypresskit.today.cuda_access import streams_of
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop
 from cypresskit.today.cuda_count import FLOPS
+from cypresskit.today.cuda_events import WARP
 from cypresskit.today.cuda_parts import CodePart
-from cypresskit.today.cuda_trace import WARP
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 EFFORT = 1_000_000  # sectors and clauses of a run
@@ -45,37 +45,33 @@ class TimedPart:
     def clauses(
         self, part: CodePart, free: tuple[int, str] = NOTHING
     ) -> tuple[tuple[Clause, ...], int]:
-        """An iteration of the machine code, without what is ``free``, and how many of the
-        source's.
+        """Return an iteration of the machine code, without what is ``free``, and how many of the
+        source it does.
         """
         text, unroll, weight = self._text(part, free)
-        issue_clocks = self.board.issue_clocks
-        queues = {letter: iter(self._slots(part, text, unroll, letter)) for letter in LETTERS}
-        asked = Asked(self.group, self.board)
+        streams = {letter: self._streams(part, text, unroll, letter) for letter in LETTERS}
         clauses: list[Clause] = []
-        clocks = alone = 0.0  # of a scheduler, and of a warp that has one for itself
-        waiting: list[Stream] = []
-        lines: list[int] = []
+        clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
+        waiting: list[tuple[int, Stream]] = []
+        nothing: tuple[Any, Any] = None, None
         for letter in text + "w":
-            if letter in "wB":
-                slots = round(clocks)
-                if slots:
-                    pause = max(round(SCHEDULERS * (alone - slots)), 0)
-                    clauses.append(Clause(ALU, slots, pause=pause))
-                    clocks, alone = clocks - slots, 0.0
-                if waiting:
-                    clauses.append(Clause(TEX, 0, tuple(waiting), sources=tuple(lines)))
-                clauses += [Clause(BARRIER)] * (letter == "B")
-                waiting = []
-                lines = []
+            if letter not in "wB":
+                share = weight if letter in MULTIPLY_ADDS else 1.0
+                alone += share
+                clocks += share * self.board.issue_clocks.get(letter, 0.0)
+                what, stream = next(streams.get(letter, iter(())), nothing)
+                if stream is not None and what != free:
+                    waiting.append((what[0], stream))
                 continue
-            each = weight if letter in MULTIPLY_ADDS else 1.0
-            alone += each
-            clocks += each * issue_clocks.get(letter, 0.0)
-            for access in next(queues[letter], ()) if letter in LETTERS else ():
-                if access.events[0].what != free:
-                    waiting.append(access.stream(unroll, asked))
-                    lines.append(access.events[0].line)
+            if slots := round(clocks):
+                pause = max(round(SCHEDULERS * (alone - slots)), 0)
+                clauses.append(Clause(ALU, slots, pause=pause))
+                clocks, alone = clocks - slots, 0.0
+            if waiting:
+                lines, requests = zip(*waiting)
+                clauses.append(Clause(TEX, 0, requests, sources=lines))
+            clauses += [Clause(BARRIER)] * (letter == "B")
+            waiting = []
         return tuple(clauses), unroll
 
     def _text(self, part: CodePart, free: tuple[int, str]) -> tuple[str, int, float]:
@@ -94,35 +90,26 @@ class TimedPart:
         unroll = 1 if inner else max(round(_count(text) / own), 1)
         return text, unroll, share * len(computing) * unroll / max(_count(text), 1)
 
-    def _slots(self, part: CodePart, text: str, unroll: int, letter: str) -> list[list[WarpAccess]]:
-        """What each letter of the code stands for: loads leave as multiply-adds need them, the
-        first of each array first; in assumed code, as the source has them.
+    def _streams(
+        self, part: CodePart, text: str, unroll: int, letter: str
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield for each letter of the code what it accesses: loads leave as multiply-adds need
+        them, the first of each array first; in assumed code, in the order of the source.
         """
-        events = part.actions
-        seen: Counter = Counter()
-        ranks = []
-        for event in events:
-            ranks.append(seen[event.array])
-            seen[event.array] += 1
-        own = [n for n, event in enumerate(events) if event.kind == LETTERS[letter]]
+        own = [action for action in part.actions if action.kind == LETTERS[letter]]
         if not self.loop.unroll:
-            own.sort(key=lambda n: ranks[n])
-        asked = [(turn, n) for turn in range(unroll) for n in own]
-        earlier = [(-1, n) for n in own] if part.kind else []
+            arrays = [action.array for action in own]
+            ranks = [arrays[:n].count(array) for n, array in enumerate(arrays)]
+            own = [own[n] for n in np.argsort(ranks, kind="stable")]
+        all_of = [(action, iteration) for iteration in range(unroll) for action in own]
         count = max(text.count(letter), 1)
-        bounds = [round(len(asked) * n / count) for n in range(count + 1)]
-        slots = []
-        for first, end in pairwise(bounds):
-            some = [events[n] for _, n in asked[first:end]]
-            turns = [turn for turn, _ in asked[first:end]]
-            arrays = {event.array for event in some}
-            before = [
-                (events[n], turn)
-                for turn, n in earlier + asked[:first]
-                if events[n].array in arrays and turn >= min(turns) - 1
-            ]
-            slots.append([WarpAccess(some, turns, before)] if some else [])
-        return slots
+        bounds = [round(len(all_of) * n / count) for n in range(count + 1)]
+        accesses = [all_of[first:end] for first, end in pairwise(bounds)]
+        some = [access for access in accesses if access]
+        is_loop = bool(part.kind)
+        streams = iter(streams_of(some, unroll, is_loop, self.group, self.board) if some else ())
+        for access in accesses:
+            yield (access[0][0].what, next(streams)) if access else (None, None)
 
     def round(self, blocks: int, free: tuple[int, str] = NOTHING) -> tuple[float, Outcome]:
         """Clocks of the first ``blocks`` workgroups at once, and a run of some iterations of

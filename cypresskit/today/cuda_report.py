@@ -1,19 +1,15 @@
 """``CudaReport``: how long a launch of a CUDA kernel takes, why, and how sure that is."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from linecache import getline
 
-import numpy as np
-
 from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
-from cypresskit.today.cuda_access import sectors_of
+from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
 from cypresskit.today.cuda_part_clock import Ran
-from cypresskit.today.cuda_trace import Action
 from cypresskit.today.gpus import CudaGpu
 
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
@@ -132,24 +128,3 @@ class CudaReport(ChipReport):
         )
         code = f"numba's, {self.assumed}{self.loop.name}"
         return f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {code}\n  {self.sure}"
-
-
-def sectors_per_warp(action: Action, group: int, board: CudaGpu) -> float:
-    """Sectors that a warp requests, on average over the warps that request any."""
-    sectors, bounds = sectors_of(action, group, board)
-    return len(sectors) / max(int(np.count_nonzero(np.diff(bounds))), 1)
-
-
-def stored_sectors(
-    actions: list[Action], stores: Mapping[tuple[int, str], int], group: int, board: CudaGpu
-) -> dict[tuple[int, str], float]:
-    """The sectors that a part's stores request in the whole launch, by line, given how many
-    ``stores`` that has.
-    """
-    sectors: dict[tuple[int, str], float] = defaultdict(float)
-    counts: dict[tuple[int, str], int] = defaultdict(int)
-    for action in actions:
-        if action.kind == "store":
-            counts[action.what] += int(action.on.sum())
-            sectors[action.what] += len(sectors_of(action, group, board)[0])
-    return {what: sectors[what] * stores[what] / max(n, 1) for what, n in counts.items()}

@@ -23,9 +23,9 @@ import numpy as np
 from cypresskit.today import cuda_kernels
 from cypresskit.today.cuda_code import Loop, places_of
 from cypresskit.today.cuda_count import totals_of
+from cypresskit.today.cuda_events import GridLaunch
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
 from cypresskit.today.cuda_parts import parts_of
-from cypresskit.today.cuda_trace import GridLaunch
 from tools.cuda.listing import read_listing
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
