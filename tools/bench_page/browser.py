@@ -1,4 +1,4 @@
-"""The page in Chromium: for tests, ``make bench``, and what compares it with the notebook."""
+"""Open the workbench's page in Chromium, for tests, ``make bench`` and ``compare``."""
 
 import os
 import shutil
@@ -13,9 +13,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-HEARD = Path(__file__).with_name("heard.js")
-SLICE = 0.005  # seconds that a slowed page runs at once
-PATIENCE = 300_000  # milliseconds that a busy computer may take
+LISTENER = Path(__file__).with_name("listener.js")
+SLICE = 0.005  # seconds for which a slowed page runs without a stop
+TIMEOUT_MS = 300_000  # a busy computer may be slow
 
 
 class SilentHandler(SimpleHTTPRequestHandler):
@@ -51,11 +51,11 @@ def chromium(*options: str) -> Iterator[Browser]:
 
 @contextmanager
 def slowed(browser: Browser, times: float) -> Iterator[None]:
-    """Make all pages some ``times`` slower: their processes run for only a part of the time.
+    """Slow all pages down by a factor ``times``: stop their processes for a part of the time.
     (Chromium's own throttle leaves out workers.)
     """
-    known = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    pages = [process["id"] for process in known if process["type"] == "renderer"]
+    info = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    pages = [process["id"] for process in info if process["type"] == "renderer"]
     ended = threading.Event()
 
     def hold() -> None:
@@ -80,16 +80,16 @@ def slowed(browser: Browser, times: float) -> Iterator[None]:
 
 
 def open_bench(page: Page, address: str, until: str = "verdict") -> None:
-    """Open the page, and wait for a part of the answer to its text."""
-    page.set_default_timeout(PATIENCE)
-    page.add_init_script(path=str(HEARD))
+    """Open the page, and wait for a part of the answer to its kernel."""
+    page.set_default_timeout(TIMEOUT_MS)
+    page.add_init_script(path=str(LISTENER))
     page.goto(address)
-    heard(page, until)
+    wait_for_part(page, until)
 
 
-def heard(page: Page, part: str) -> None:
-    """Wait until the page has a part of an answer."""
-    page.wait_for_function("part => window.heard?.includes(part)", arg=part)
+def wait_for_part(page: Page, part: str) -> None:
+    """Wait until the page has received a part of an answer."""
+    page.wait_for_function("part => window.parts?.includes(part)", arg=part)
 
 
 def run_python(page: Page, program: str) -> None:
@@ -98,7 +98,7 @@ def run_python(page: Page, program: str) -> None:
 
 
 def type_at_end(page: Page, text: str) -> None:
-    """Type a text after the kernel's."""
+    """Type a text at the end of the kernel."""
     page.get_by_role("textbox").first.click()
     page.keyboard.press("Control+End")
     page.keyboard.insert_text(text)

@@ -1,5 +1,5 @@
-"""Compare the page's answers with the notebook's, to the last digit: every kernel of the catalog as
-it is, and random edits of these and of the climb's steps.
+"""Compare the page's answers with those of Python here, to the last digit: for each kernel of the
+catalog, and for random edits of these and of the climb's steps.
 
     python -m tools.bench_page.compare --count 500 --seed 1
 
@@ -25,24 +25,24 @@ from tools.bench_page.browser import chromium, open_bench, run_python, served
 from tools.random_edits import edited
 
 PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
-SIZES = 64, 200, 512  # at which texts are timed
+SIZES = 64, 200, 512  # n, at which kernels are timed
 EDITS = 0, 1, 1, 1, 2, 3  # of a text
-#: Has the page's Python answer a job.
-TELL = """
+#: A program with which the page's Python answers a job.
+REPORT = """
 import json
 import _host
 from cypresskit.editing.answering import JobMemory, answer_job
 
-said = []
-answer_job(json.loads({job!r}), JobMemory(), said.append)
-_host.call(b"tell " + json.dumps(said).encode())
+messages = []
+answer_job(json.loads({job!r}), JobMemory(), messages.append)
+_host.call(b"report " + json.dumps(messages).encode())
 """
 Job = dict[str, Any]
 Answers = list[dict[str, Any]]
 
 
 class Compared(NamedTuple):
-    """A job, and what the notebook's Python and the page's answer."""
+    """A job, and the answers of Python here and of the page's Python."""
 
     job: Job
     here: Answers
@@ -50,12 +50,12 @@ class Compared(NamedTuple):
 
     @property
     def differences(self) -> list[str]:
-        """Where the answers differ, and by what."""
+        """The places at which the answers differ, with both values."""
         return [*differences(self.here, self.there)]
 
 
 def catalog_jobs() -> list[Job]:
-    """Each kernel of the catalog, as it is, with the terms of an element."""
+    """Return a job for each kernel of the catalog, unchanged, with the terms of an element."""
     return [
         job("kernel", kernel.text, like=name, element=[1, 0])
         for name, kernel in sorted(ck.kernels.items())
@@ -63,9 +63,7 @@ def catalog_jobs() -> list[Job]:
 
 
 def random_jobs(seed: int, count: int) -> Iterator[Job]:
-    """Texts after random edits: of kernels, and of what steps of the climb begin with, ask for and
-    compare with.
-    """
+    """Yield jobs for randomly edited kernels: of the catalog, and of the climb's steps."""
     rng = random.Random(seed)
     for number in range(count):
         size = rng.choice(SIZES)
@@ -82,26 +80,26 @@ def random_jobs(seed: int, count: int) -> Iterator[Job]:
 
 
 def job(edit: str, text: str, n: int = SIZES[1], **more: Any) -> Job:
-    """A job that asks for all parts of the answer."""
+    """Return a job that requests all parts of the answer."""
     return {"edit": edit, "text": text, "name": "my.il", "n": n, "parts": PARTS} | more
 
 
 def answers(job: Job) -> Answers:
-    """The answers to a job, as JSON has them."""
-    said: Answers = []
-    answer_job(job, JobMemory(), said.append)
-    return json.loads(json.dumps(said))
+    """Answer a job here. The answers are what JSON makes of them."""
+    messages: Answers = []
+    answer_job(job, JobMemory(), messages.append)
+    return json.loads(json.dumps(messages))
 
 
 def compared(page: Page, job: Job) -> Compared:
-    """The answers to a job, here and of an open page."""
-    run_python(page, TELL.format(job=json.dumps(job)))
-    page.wait_for_function("told.length")
-    return Compared(job, answers(job), json.loads(page.evaluate("told.pop()")))
+    """Answer a job here and on an open page."""
+    run_python(page, REPORT.format(job=json.dumps(job)))
+    page.wait_for_function("reports.length")
+    return Compared(job, answers(job), json.loads(page.evaluate("reports.pop()")))
 
 
 def differences(here: Any, there: Any, place: str = "") -> Iterator[str]:
-    """Where two values of JSON differ: the place, what is here, and what is there."""
+    """Yield each place at which two values of JSON differ, with both values."""
     if type(here) is type(there) and isinstance(here, dict) and here.keys() == there.keys():
         for name, value in here.items():
             yield from differences(value, there[name], f"{place}.{name}")
@@ -113,12 +111,12 @@ def differences(here: Any, there: Any, place: str = "") -> Iterator[str]:
 
 
 def main() -> int:
-    """Compare as the command line says. Returns the exit status."""
+    """Run the command. Return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--count", type=int, default=500, help="of random texts (default: 500)")
     parser.add_argument("--seed", type=int, default=1, help="of the random texts (default: 1)")
-    given = parser.parse_args()
-    jobs = [*catalog_jobs(), *random_jobs(given.seed, given.count)]
+    options = parser.parse_args()
+    jobs = [*catalog_jobs(), *random_jobs(options.seed, options.count)]
     differing = 0
     parts = dict.fromkeys(PARTS, 0)
     with TemporaryDirectory() as folder, chromium() as browser:

@@ -1,8 +1,8 @@
-"""The timing model's native functions where numba can't be: those of ``engine.engine_module``,
-which the host of this Python calls in Python's own memory.
+"""Provide the timing model's native functions where numba can't run: those of
+``engine.engine_module``. The host of this Python calls them; they work in Python's memory.
 
-A request to the host is the name of an entry and the address of its block; an empty one asks for
-the names.
+A request to the host is the name of an entry and the address of its block. The reply to an empty
+request is all names.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ import numpy as np
 
 try:
     from _host import call as ask_host
-except ModuleNotFoundError:  # in a test, which sets it
+except ModuleNotFoundError:  # in a test, which replaces it
 
     def ask_host(request: bytes) -> bytes:
         return b""
@@ -23,13 +23,13 @@ FUNCTIONS = frozenset(name.partition("(")[0] for name in ENTRIES)
 
 
 def compiler() -> tuple:
-    """What the compiled code depends on."""
+    """Return what the compiled code depends on."""
     return ("WebAssembly",)
 
 
 def native(function: Callable) -> Callable:
-    """The entry of a function; the function itself if simulations don't call it from Python.
-    ``ValueError`` for arguments of other types than it was compiled for.
+    """Return the entry of a function, or the function itself if simulations don't call it from
+    Python. The entry raises ``ValueError`` for types for which it wasn't compiled.
     """
     name = f"{function.__module__}.{function.__name__}"
     if name not in FUNCTIONS:
@@ -46,15 +46,15 @@ def native(function: Callable) -> Callable:
 
 
 def part(function: Callable) -> Callable:
-    """The function itself."""
+    """Return the function unchanged."""
     return function
 
 
-place_of = least = part  # which only native code calls
+place_of = least = part  # only native code calls these
 
 
 def kinds(values) -> Iterator[str]:
-    """The types of values: of an array its dtype and dimensions, of a number its kind."""
+    """Yield the types of values: an array's dtype and dimensions, a number's kind."""
     for value in values:
         if isinstance(value, tuple):
             yield from kinds(value)
@@ -67,7 +67,7 @@ def kinds(values) -> Iterator[str]:
 
 
 def words(values) -> Iterator[int]:
-    """What a block holds of values: see ``engine``."""
+    """Yield the words of a block: see ``engine``."""
     for value in values:
         if isinstance(value, tuple):
             yield from words(value)
@@ -80,5 +80,5 @@ def words(values) -> Iterator[int]:
 
 
 def address(array: np.ndarray) -> int:
-    """Where an array's numbers begin."""
+    """Return the address of an array's first number."""
     return array.__array_interface__["data"][0]

@@ -1,11 +1,10 @@
-"""The timing model's native functions as a WebAssembly module, from what numba makes of them.
+"""Translate numba's code of the timing model's native functions to a WebAssembly module.
 
-An entry takes the address of a block of 64-bit words: numbers as they are; of an array its address,
-shape and strides; of a tuple its members. numba's data model makes arguments of them. The module
-works in the memory of whatever calls it, which is all that it imports; it has no data of its own.
+An entry takes the address of a block of 64-bit words: a number is one word, an array its address,
+shape and strides, a tuple its members. numba's data model turns them into arguments. The module
+imports only its caller's memory, and has no data.
 
-LLVM's object file is such a module but for the list of its exports. That is added here, so that no
-linker is needed.
+LLVM's object file lacks only the list of exports. It is added here, so no linker is needed.
 """
 
 import os
@@ -31,18 +30,22 @@ TRIPLE = "wasm32-unknown-unknown"
 FEATURES = "+simd128,+bulk-memory,+bulk-memory-opt,+nontrapping-fptoint,+sign-ext"
 WORD = ir.IntType(64)
 ENTRY = ir.FunctionType(ir.VoidType(), [WORD.as_pointer()])
-SIMULATED = "sgemm_tn_compute", "sgemm_64x64_lds", "ddgemm_naive"  # which call all of them
+SIMULATED = (
+    "sgemm_tn_compute",
+    "sgemm_64x64_lds",
+    "ddgemm_naive",
+)  # which together call all native functions
 N = 64
-#: Sections of a WebAssembly file, and the only import of one that needs no linker.
+#: Sections of a WebAssembly file, and the only import of a file that needs no linker.
 CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
 MEMORY = b"\x01\x03env\x0f__linear_memory\x02\x00\x00"
 
 
 def engine_module() -> bytes:
-    """The module, with an export ``module.function(types)`` for each native function that a
-    simulation calls.
+    """Return the module. It has an export ``module.function(types)`` for each native function that
+    a simulation calls.
 
-    Raises ``ValueError`` if it has data or calls what isn't in it.
+    Raises ``ValueError`` if it contains data, or calls a function that it doesn't contain.
     """
     library = None
     for name, function, signature in native_functions():
@@ -59,7 +62,7 @@ def engine_module() -> bytes:
 
 
 def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
-    """The functions that Python calls in simulations, which return nothing: the name of the entry,
+    """Yield the functions without a result that Python calls in simulations: the name of the entry,
     the function, and numba's types of its arguments.
     """
     called: dict[str, tuple[Callable, tuple]] = {}
@@ -75,13 +78,13 @@ def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
 
 def _simulate() -> None:
     forget_reports()
-    with patch.dict(os.environ, CYPRESSKIT_KEEP="0"):  # or what was timed before calls none
+    with patch.dict(os.environ, CYPRESSKIT_KEEP="0"):  # a cached result would call none
         for kernel in SIMULATED:
             simulate(kernel, N)
 
 
 def _compiled_functions() -> Iterator[Dispatcher]:
-    """The compiled functions that return nothing and that Python can call."""
+    """Yield the compiled functions without a result that Python can call."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.timing.")]:
         for value in vars(sys.modules[name]).values():
             if not isinstance(value, Dispatcher) or value.py_func.__module__ != name:
@@ -93,9 +96,8 @@ def _compiled_functions() -> Iterator[Dispatcher]:
 
 
 def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
-    """A compiled function that also notes each call: its entry, and numba's types of the arguments.
-
-    What the function is compiled for doesn't tell: that depends on what else this process ran.
+    """Return a function that calls a compiled one, and notes its entry and numba's types of the
+    arguments. (The types for which it was compiled depend on what else this process ran.)
     """
 
     def call(*arguments) -> None:
@@ -107,7 +109,7 @@ def _noting_types(name: str, function: Dispatcher, called: dict) -> Callable:
 
 
 def _kinds(arguments) -> Iterator[str]:
-    """As ``cypresskit_native.kinds`` of values of these types."""
+    """Yield what ``cypresskit_native.kinds`` yields for values of these types."""
     for each in arguments:
         if isinstance(each, types.BaseTuple):
             yield from _kinds(each)
@@ -119,7 +121,7 @@ def _kinds(arguments) -> Iterator[str]:
 
 
 def _entry(library, name: str, result) -> ir.Module:
-    """A function that unpacks a block and calls a compiled function."""
+    """Return a function that unpacks a block and calls a compiled function."""
     context = result.target_context
     module = library.create_ir_module(name)
     function = ir.Function(module, ENTRY, name)
@@ -141,7 +143,7 @@ def _words(builder, block) -> Iterator[ir.Value]:
 
 
 def _value(context, builder, kind, words):
-    """A value of numba's type ``kind`` from the next words."""
+    """Make a value of numba's type ``kind`` of the next words."""
     if isinstance(kind, types.BaseTuple):
         members = [_value(context, builder, each, words) for each in kind]
         return context.make_tuple(builder, kind, members)
@@ -160,9 +162,7 @@ def _value(context, builder, kind, words):
 
 
 def _object_file(text: str) -> tuple[bytes, list[str]]:
-    """What LLVM's WebAssembly back end makes of a module for this processor, and the names of its
-    functions.
-    """
+    """Compile a module to WebAssembly. Return the object file and the names of its functions."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)
@@ -180,7 +180,7 @@ def _object_file(text: str) -> tuple[bytes, list[str]]:
 
 
 def _with_exports(file: bytes, names: list[str]) -> bytes:
-    """A module that exports its functions, which have these names, from an object file."""
+    """Make a module of an object file: export its functions under these names."""
     listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in enumerate(names))
     exports = _number(len(names)) + listed
     result, place = file[:8], 8
@@ -202,13 +202,13 @@ def _text(text: str) -> bytes:
 
 
 def _number(number: int) -> bytes:
-    """A number in LEB128."""
+    """Encode a number in LEB128."""
     low = number & 127
     return bytes([low]) if low == number else bytes([low | 128]) + _number(number >> 7)
 
 
 def _read_number(file: bytes, place: int) -> tuple[int, int]:
-    """The number in LEB128 at a place, and the place after it."""
+    """Decode the number in LEB128 at a place. Return it and the place after it."""
     if file[place] < 128:
         return file[place], place + 1
     high, after = _read_number(file, place + 1)

@@ -1,22 +1,22 @@
-// Keeps the workbench's files, so that it works with the network off once it has been loaded.
-const KEPT = "$key"
+// Caches the workbench's files. Once it was loaded, it works without a network.
+const CACHE = "$key"
 const NAMES = $names
 
 addEventListener("install", (event) => {
-  const keep = caches.open(KEPT).then((kept) => kept.addAll(NAMES))
-  event.waitUntil(keep.then(() => self.skipWaiting()))
+  const filled = caches.open(CACHE).then((cache) => cache.addAll(NAMES))
+  event.waitUntil(filled.then(() => self.skipWaiting()))
 })
 
 addEventListener("activate", (event) => {
-  const forget = caches
+  const cleared = caches
     .keys()
-    .then((all) => all.filter((name) => name.startsWith("cypresskit-") && name !== KEPT))
+    .then((all) => all.filter((name) => name.startsWith("cypresskit-") && name !== CACHE))
     .then((old) => Promise.all(old.map((name) => caches.delete(name))))
-  event.waitUntil(forget.then(() => self.clients.claim()))
+  event.waitUntil(cleared.then(() => self.clients.claim()))
 })
 
 addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return
-  const found = caches.match(event.request, {ignoreSearch: true, cacheName: KEPT})
-  event.respondWith(found.then((kept) => kept ?? fetch(event.request)))
+  const found = caches.match(event.request, {ignoreSearch: true, cacheName: CACHE})
+  event.respondWith(found.then((reply) => reply ?? fetch(event.request)))
 })

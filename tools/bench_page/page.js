@@ -1,24 +1,24 @@
-// The site's workbench: the notebook's own script, and a worker with the Python that answers it.
+// The site's workbench: the notebook's script, and a worker with the Python that answers it.
 // ?step=02 names the step; after the "#" a shared link holds a text, deflated, in base64url.
 // @ts-expect-error: the site has it beside this file
 import widget from "./workbench.js"
 
-const LONGEST = 200_000 // bytes of a kernel in an address
-const WATCH_MS = 500 // between two looks at the worker
+const MAX_BYTES = 200_000 // of a kernel in an address
+const WATCH_MS = 500 // between two checks of the worker
 const begin = JSON.parse(document.getElementById("begin").textContent)
-const asked = new URLSearchParams(location.search).get("step")
-const step = Object.hasOwn(begin.steps, asked ?? "") ? asked : begin.first
+const named = new URLSearchParams(location.search).get("step")
+const step = Object.hasOwn(begin.steps, named ?? "") ? named : begin.first
 const typed = `cypresskit typed ${step}`
 const element = (id) => document.getElementById(id)
 const bar = /** @type {HTMLProgressElement} */ (element("bar"))
 
 /** @param {string} text */
-function tell(text, kind = "") {
+function showStatus(text, kind = "") {
   element("status").textContent = text
   element("status").dataset.kind = kind
 }
 
-/** What a stream of bytes becomes, as bytes; at most so many. */
+/** Pass bytes through a stream. Fails if more than `most` bytes come out. */
 async function through(bytes, stream, most = Number.POSITIVE_INFINITY) {
   const chunks = []
   let length = 0
@@ -31,7 +31,7 @@ async function through(bytes, stream, most = Number.POSITIVE_INFINITY) {
   return new Uint8Array(await new Blob(chunks).arrayBuffer())
 }
 
-/** A text for an address.
+/** Pack a text for an address.
  * @param {string} text */
 export async function pack(text) {
   const bytes = new TextEncoder().encode(text)
@@ -40,28 +40,28 @@ export async function pack(text) {
   return btoa(letters).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
 }
 
-/** The text in an address.
+/** Unpack the text of an address.
  * @param {string} packed */
 export async function unpack(packed) {
   const letters = atob(packed.replaceAll("-", "+").replaceAll("_", "/"))
   const bytes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0))
-  const text = await through(bytes, new DecompressionStream("deflate-raw"), LONGEST)
+  const text = await through(bytes, new DecompressionStream("deflate-raw"), MAX_BYTES)
   return new TextDecoder("utf-8", {fatal: true}).decode(text)
 }
 
-/** The text of a shared link, or "". */
+/** Return the text of a shared link, or "". */
 async function shared() {
   const packed = new URLSearchParams(location.hash.slice(1)).get("text")
   if (!packed) return ""
   try {
     return await unpack(packed)
   } catch {
-    tell("The link holds no kernel that can be read. Here is yours.", "failed")
+    showStatus("The link holds no kernel that can be read. Here is yours.", "failed")
     return ""
   }
 }
 
-/** What the browser keeps of this step's typing until the worker has it in a file. */
+/** The text that was typed last, in the browser's storage until the worker has saved it in a file. */
 const draft = {
   get: () => attempt(() => localStorage.getItem(typed)) ?? "",
   set: (text) => {
@@ -75,7 +75,7 @@ function attempt(act) {
   try {
     return act()
   } catch {
-    return undefined // the browser keeps nothing
+    return undefined // the browser stores nothing
   }
 }
 
@@ -83,7 +83,7 @@ function attempt(act) {
 class Bench {
   constructor() {
     this.sent = "" // the text that the worker got last
-    this.files = undefined // the reader's files, as the worker had them last
+    this.files = undefined // the reader's files, as the worker last sent them
     this.loaded = 0 // bytes
     this.shown = false
     this.listeners = new Set()
@@ -99,7 +99,7 @@ class Bench {
     return area?.value ?? ""
   }
 
-  /** Start a worker that puts these texts into the kernel's file, one after another. It doesn't
+  /** Start a worker. It puts these texts into the kernel's file, one after another, and doesn't
    * check one that equals `endless`. */
   start(texts, endless = "") {
     this.worker?.terminate()
@@ -122,7 +122,7 @@ class Bench {
   receive({type, content, bytes, text, texts, files, problem, message}) {
     this.active = performance.now()
     if (type === "loaded" && !this.shown) this.progress(bytes)
-    if (type === "stage" && !this.shown) tell(text)
+    if (type === "stage" && !this.shown) showStatus(text)
     if (type === "opened") this.show()
     if (type === "failed") this.fail(message)
     if (type === "say") {
@@ -132,7 +132,7 @@ class Bench {
     }
     if (type === "rested") {
       this.pending -= 1
-      if (problem) tell(begin.problems[problem], "failed")
+      if (problem) showStatus(begin.problems[problem], "failed")
     }
     if (type === "changed") this.files = files
     if (type === "saved" && texts.includes(draft.get())) draft.end()
@@ -143,12 +143,12 @@ class Bench {
     for (const listener of this.listeners) listener(content)
   }
 
-  /** Draw the workbench as a notebook does, with this page as its kernel. After a restart the
-   * workbench that is here goes on. */
+  /** Draw the workbench as a notebook does, with this page as its kernel. After a restart, keep the
+   * workbench that is there. */
   show() {
     this.opened = true
     bar.hidden = true
-    tell("")
+    showStatus("")
     if (this.newer) this.newer.since = performance.now()
     if (this.shown) {
       this.post({type: "hear", content: {type: "hello"}})
@@ -176,7 +176,7 @@ class Bench {
     this.loaded += bytes
     bar.value = Math.min(this.loaded, begin.bytes)
     const [now, all] = [bar.value, begin.bytes].map((size) => Math.round(size / 1e6))
-    tell(`Loaded ${now} of ${all} MB …`)
+    showStatus(`Loaded ${now} of ${all} MB …`)
   }
 
   /** Restart a worker that keeps a newer text waiting, or that doesn't finish a text. */
@@ -187,7 +187,7 @@ class Bench {
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
       this.start([this.text])
-      tell("The older text took long: Python restarts for this one …")
+      showStatus("The older text took long: Python restarts for this one …")
     } else if (this.pending && now - this.active > begin.silence) {
       this.giveUp("Checking this kernel took too long.")
     }
@@ -196,7 +196,7 @@ class Bench {
   /** Restart the worker, which then doesn't check the text that it worked on. */
   giveUp(why) {
     this.start([this.text], this.sent)
-    tell(`${why} Python restarts …`, "failed")
+    showStatus(`${why} Python restarts …`, "failed")
   }
 
   fail(why) {
@@ -207,23 +207,26 @@ class Bench {
       return
     }
     bar.hidden = true
-    tell(`${begin.problems.failed} (${why})`, "failed")
+    showStatus(`${begin.problems.failed} (${why})`, "failed")
   }
 }
 
 /** Share a link that holds the step and the text. */
 async function share(bench) {
-  if (new TextEncoder().encode(bench.text).length > LONGEST) {
-    tell("This kernel is too long for a link: save its text as a file, and share that.", "failed")
+  if (new TextEncoder().encode(bench.text).length > MAX_BYTES) {
+    showStatus(
+      "This kernel is too long for a link: save its text as a file, and share that.",
+      "failed",
+    )
     return
   }
   const link = `${location.origin}${location.pathname}?step=${step}#text=${await pack(bench.text)}`
   history.replaceState(null, "", link)
   try {
     await navigator.clipboard.writeText(link)
-    tell("The link is copied. It holds the whole kernel.")
+    showStatus("The link is copied. It holds the whole kernel.")
   } catch {
-    tell("The address of this page is the link: copy it. It holds the whole kernel.")
+    showStatus("The address of this page is the link: copy it. It holds the whole kernel.")
   }
 }
 
@@ -238,4 +241,4 @@ async function start() {
   navigator.serviceWorker?.register("offline.js").catch(() => {})
 }
 
-start().catch((error) => tell(`${begin.problems.failed} (${error.message})`, "failed"))
+start().catch((error) => showStatus(`${begin.problems.failed} (${error.message})`, "failed"))

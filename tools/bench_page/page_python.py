@@ -1,8 +1,7 @@
-"""The site's workbench, as Python in the reader's browser has it: ``ck.workbench`` itself, without
-threads, processes and Jupyter.
+"""Run ``ck.workbench`` in the reader's browser, without threads, processes and Jupyter.
 
-``work`` does what the host's next message asks for, and is all that the host calls. What the
-workbench says goes to the host as JSON; it has no other way out.
+The host calls only ``work``, which handles its next message. The workbench's messages go to the
+host as JSON.
 """
 
 import json
@@ -14,43 +13,43 @@ from typing import Any
 
 from _host import call as ask_host
 
-FOLDER = Path("/climb")  # whose files the browser keeps
+FOLDER = Path("/climb")  # the browser saves its files
 
 
 def stand_in(name: str, **contents: Any) -> None:
-    """Let a module that is missing here have these contents."""
+    """Make a module, in place of one that is missing here."""
     module = ModuleType(name)
     vars(module).update(contents)
     sys.modules[name] = module
 
 
 class AnyWidget:
-    """What ``anywidget`` would be for the workbench: a channel to the page."""
+    """Takes the place of anywidget's class: a channel to the page."""
 
-    heard: Any = None
+    callback: Any = None
 
-    def on_msg(self, hear: Any) -> None:
-        """Call ``hear`` with what the page says."""
-        self.heard = hear
+    def on_msg(self, callback: Any) -> None:
+        """Call a function with each message of the page."""
+        self.callback = callback
 
     def send(self, content: dict[str, Any], buffers: object = None) -> None:
-        """Send a message to the page. It offers no views that play: these need Bokeh."""
+        """Send a message to the page, without the names of views: these need Bokeh."""
         for part in (content, content.get("step") or {}):
             if "views" in part:
                 part["views"] = []
         ask_host(b"say " + json.dumps(content).encode())
 
 
-# There are no threads: nothing watches the files, and what takes too long the page itself ends.
+# There are no threads. Nothing watches the files; the page ends a run that takes too long.
 threading.Thread.start = lambda self: None  # type: ignore[method-assign]
 stand_in("anywidget", AnyWidget=AnyWidget)
 stand_in("fcntl", flock=lambda file, how: None, LOCK_EX=0)
 
-import tqdm  # noqa: E402  # after what it finds missing
+import tqdm  # noqa: E402  # after the modules that it imports
 
 from cypresskit.editing import answer_process, answering, kernel_file  # noqa: E402
 
-tqdm.tqdm.monitor_interval = 0  # or it wants a thread
+tqdm.tqdm.monitor_interval = 0  # else it starts a thread
 
 
 class Waiting(answering.OtherJobs):
@@ -61,7 +60,7 @@ class Waiting(answering.OtherJobs):
         return ask_host(b"waiting 0") == b"text"
 
     def comes(self, seconds: float = 0.0) -> bool:
-        """Return whether a message waits, or arrives within so many seconds."""
+        """Return whether a message waits, or arrives within ``seconds``."""
         return ask_host(f"waiting {seconds}".encode()) != b""
 
 
@@ -92,7 +91,7 @@ class AnswerInPage(answering.AnswerHere):
             self.left = None
 
     def resume(self) -> None:
-        """Go on with what is left."""
+        """Make the parts that an interrupted job still needs."""
         job, self.left = self.left, None
         if job:
             self.ask(job)
@@ -108,8 +107,8 @@ state = SimpleNamespace(widget=None)
 
 
 def open_bench(message: dict[str, Any]) -> None:
-    """Open the workbench of a ``step``. Each of ``texts`` that differs from the step's file is put
-    into it; the history has what it held.
+    """Open the workbench of a ``step``. Put each of ``texts`` into the step's file; the history
+    keeps the text that it replaces.
     """
     AnswerInPage.endless = message["endless"]
     step = message["step"] if message["step"] in STEPS else FIRST
@@ -123,16 +122,16 @@ def open_bench(message: dict[str, Any]) -> None:
 
 
 def hear(message: dict[str, Any]) -> None:
-    """Hand the workbench what its page says."""
-    state.widget.heard(state.widget, message["content"], [])
+    """Pass a message of the page to the workbench."""
+    state.widget.callback(state.widget, message["content"], [])
 
 
 def resume(message: dict[str, Any]) -> None:
-    """Go on with what is left, when nothing else is to be done."""
+    """Continue an interrupted job; no other message waits."""
     AnswerInPage.now.resume()
 
 
 def work() -> None:
-    """Do what the host's message asks for."""
+    """Handle the host's message."""
     message = json.loads(ask_host(b"message"))
     {"open": open_bench, "hear": hear, "resume": resume}[message["type"]](message)

@@ -5,10 +5,10 @@ import {ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI} from "
 
 const FOLDER = "climb" // as in page_python.py
 const STORE = "cypresskit-climb"
-const PATIENCE = 2000 // milliseconds for another tab to give the files up, and for the store to open
+const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
 const encode = (text) => new TextEncoder().encode(text)
 const decode = (bytes) => new TextDecoder().decode(bytes)
-// Where wasm may wait for a promise, Python hears between two steps whether somebody types.
+// Where WebAssembly may wait for a promise, Python notices between two steps that the reader types.
 const waits = "Suspending" in WebAssembly
 
 /** @type {any[]} */
@@ -19,7 +19,7 @@ let busy = false
 let python
 let files
 
-/** A file of the site, unpacked, its bytes told as they come. */
+/** Fetch a file of the site and unpack it. Report the bytes as they arrive. */
 async function fetched(name) {
   const reply = await fetch(name)
   if (!reply.ok || !reply.body) throw new Error(`${name}: ${reply.status}`)
@@ -51,7 +51,7 @@ function put(root, path, data) {
   folder.set(name, new File(data))
 }
 
-// -- what the browser keeps: the files of the climb, in the one tab that has the lock
+// -- the browser's store: the files of the climb, for the one tab that has the lock
 
 const done = (request) =>
   new Promise((go, fail) => {
@@ -59,15 +59,16 @@ const done = (request) =>
     request.onerror = () => fail(request.error)
   })
 
-/** What the browser keeps: all the reader's files, and what writes them; or the problem. */
+/** Open the browser's store. Return all files of the reader, and a function that writes them; or the
+ * problem. */
 async function store() {
-  const own = await new Promise((go) => {
-    const signal = AbortSignal.timeout(PATIENCE) // a page that is just gone still has it
+  const isOurs = await new Promise((go) => {
+    const signal = AbortSignal.timeout(STORE_TIMEOUT) // a page that was just closed still has it
     const held = () => go(true) ?? new Promise(() => {}) // until this worker ends
     navigator.locks.request(STORE, {signal}, held).catch(() => go(false))
   })
-  if (!own) return {problem: "other tab"}
-  const late = new Promise((_, fail) => setTimeout(fail, PATIENCE))
+  if (!isOurs) return {problem: "other tab"}
+  const late = new Promise((_, fail) => setTimeout(fail, STORE_TIMEOUT))
   return Promise.race([opened(), late]).catch(() => ({problem: "no storage"}))
 }
 
@@ -107,7 +108,7 @@ class Python {
     return new Uint8Array(this.exports.memory.buffer)
   }
 
-  /** Begin as a Python that has nothing imported yet, or with the memory of one that has. */
+  /** Begin without any import, or with the memory of a Python that has imported the package. */
   begin(memory) {
     if (!memory) return this.wasi.initialize(this.instance)
     this.wasi.inst = this.instance
@@ -115,7 +116,7 @@ class Python {
     this.memory.set(memory)
   }
 
-  /** Run a text of Python, after those before it. */
+  /** Run a Python program, after the earlier ones. */
   run(text) {
     const ran = this.last.then(() => this.runNow(text))
     this.last = ran.catch(() => {})
@@ -128,14 +129,14 @@ class Python {
     if (status) throw new Error(`Python ended with ${status}: see the console`)
   }
 
-  /** Bytes, in Python's memory. */
+  /** Copy bytes into Python's memory. Return their address and length. */
   lay(bytes) {
     const place = this.exports.host_alloc(bytes.length || 1)
     this.memory.set(bytes, place)
     return [place, bytes.length]
   }
 
-  /** What Python asks of its host: see ask_host in its modules. */
+  /** Answer a request of Python: see ask_host in its modules. */
   call(place, length, toPlace, toLength) {
     const request = decode(this.memory.slice(place, place + length))
     const reply = (text) => {
@@ -165,7 +166,7 @@ class Python {
     return ""
   }
 
-  /** The reader's files, if they have changed since they were last asked for. */
+  /** The reader's files, if they have changed since the last call; otherwise undefined. */
   changes() {
     const files = new Map([...this.folder].map(([name, {data}]) => [name, data]))
     const seen = [...files].flat()
@@ -175,7 +176,7 @@ class Python {
   }
 }
 
-/** What waits, or arrives within some seconds: "text", "other", or "" for nothing. */
+/** Return what waits, or arrives within some seconds: "text", "other", or "" for nothing. */
 async function newest(seconds) {
   save()
   await new Promise((go) => setTimeout(go)) // so that what has been sent is here
@@ -190,11 +191,11 @@ async function newest(seconds) {
   return waiting.some(({content}) => content?.type === "text") ? "text" : "other"
 }
 
-/** Bring Python up: with the memory that an earlier visit left, or from the beginning. */
+/** Start Python: with the memory that an earlier visit saved, or anew. */
 async function begin({key, files: before}) {
   files = await store()
-  const kept = await self.caches?.open(key).catch(() => undefined)
-  const memory = (await kept?.match("memory").catch(() => undefined))?.body
+  const cache = await self.caches?.open(key).catch(() => undefined)
+  const memory = (await cache?.match("memory").catch(() => undefined))?.body
   const root = new Map([["tmp", new Directory(new Map())]])
   const [module, engine, library, source, image] = await Promise.all([
     compiled("python.wasm.gz"),
@@ -214,21 +215,21 @@ async function begin({key, files: before}) {
   postMessage({type: "stage", text: "Python is starting …"})
   if (!image) {
     await python.run("import sys; sys.path.insert(0, '/source'); import page_python")
-    if (kept) keep(kept, python.memory.slice())
+    if (cache) saveMemory(cache, python.memory.slice())
   }
   python.changes()
   Object.assign(self, {python}) // for the console, and tests
 }
 
-/** Keep Python's memory for the next visit. */
-async function keep(kept, memory) {
+/** Save Python's memory for the next visit. */
+async function saveMemory(cache, memory) {
   try {
     const packed = new Blob([memory]).stream().pipeThrough(new CompressionStream("gzip"))
-    await kept.put("memory", new Response(await new Response(packed).blob()))
+    await cache.put("memory", new Response(await new Response(packed).blob()))
   } catch {} // the next visit begins as this one did
 }
 
-/** Keep the reader's files, if they have changed. */
+/** Save the reader's files, if they have changed. */
 async function save() {
   const changed = python.changes()
   if (!changed) return
@@ -242,7 +243,7 @@ async function save() {
   )
 }
 
-/** Do what is asked for, the oldest first; then what was left. */
+/** Handle the waiting messages, the oldest first; then finish the job that was interrupted. */
 async function work() {
   if (busy) return
   busy = true
