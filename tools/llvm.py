@@ -79,14 +79,11 @@ class CypressTarget(Target):
         self.ir.do("ret void")
         return "\n".join([*self.ir.declared.values(), self.function(HEAD)])
 
-    def _place(self, element: Vec, space: int) -> Vec:
-        address = (element.cast("trunc", "i32") << 4) if element.kind == "i64" else element
+    def _place(self, byte: Vec, space: int) -> Vec:
+        address = byte.cast("trunc", "i32")
         return self.ir.op(
             f"inttoptr {address} to ptr addrspace({space})", f"ptr addrspace({space})"
         )
-
-    def literal(self, bits: int) -> Vec:
-        return self.ir.const(bits, "i32")
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
         place = self._place(self.ir.const(16 * element, "i32"), 8)
@@ -106,16 +103,15 @@ class CypressTarget(Target):
 
     identity = input
 
-    def global_place(self, element: Vec) -> Vec:
-        return self._place(element, 1)
+    def place(self, array: int | None, byte: Vec) -> Vec:
+        return self._place(byte, 1)
 
-    def lds_place(self, array: int, byte: Vec) -> Vec:
-        raise self.refused("LDS")
-
-    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
+    def store(
+        self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec
+    ) -> None:
         if len(words) < 4:
             raise self.refused("a part of an element")
-        place.store(value)
+        self.place(array, byte).store(value)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         raise self.refused("an output")

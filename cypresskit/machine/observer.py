@@ -103,10 +103,10 @@ class Observer:
         """The run begins; ``launch`` is the checked ``Launch``."""
 
     def step(self, event: StepEvent) -> None:
-        """Return an instruction is about to run."""
+        """An instruction is about to run."""
 
     def wrote(self, event: WroteEvent) -> None:
-        """Return a register, an output or global memory is about to be written."""
+        """A register, an output or global memory is about to be written."""
 
     def fetch(self, event: FetchEvent) -> None:
         """Texels were read."""
@@ -118,7 +118,7 @@ class Observer:
         """Work-items reach a fence."""
 
     def finish(self, run: Any) -> None:
-        """Return the run has ended; ``run`` is its ``LaunchCounters``."""
+        """The run has ended; ``run`` is its ``LaunchCounters``."""
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:

@@ -6,7 +6,6 @@ images. Left out: IL's rules for subnormals and NaNs, and checks of addresses.
 
 import re
 from collections.abc import Sequence
-from math import prod
 
 import llvmlite.binding as llvm
 
@@ -16,7 +15,6 @@ from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.translate import Translator
 from cypresskit.machine.fast.vec import Vec
-from cypresskit.machine.wavefront import WAVEFRONT
 
 CHIPS = {"HD 7970": "tahiti", "RX 9070": "gfx1201"}  # LLVM's names of the processors
 #: A kernel's arguments, in scalar registers: a table of 32-byte descriptors (textures from 0 on,
@@ -26,6 +24,8 @@ ARGUMENTS = (
     " ptr addrspace(1) inreg %memory"
 )
 OUTPUTS, SAMPLER, BUFFER = 128, 127, 65536
+#: In a listing: the line that instructions are for, or an instruction or a label.
+STEP = r"^\s*(?:\.loc\s+\d+ (\d+)|((?:\w|\.LBB)[^;\n]*))"
 LINES = 100  # line n of the kernel is the LLVM metadata !(n + LINES)
 DEBUG = """
 !llvm.dbg.cu = !{!1}
@@ -64,16 +64,14 @@ class GpuTarget(Target):
 
     def module(self) -> str:
         """Return the text of a module for the program."""
-        self.begin(-1)
         Translator(self.program, self).work_item()
         self.ir.do("ret void")
         numbers = (
             f", i32 {'inreg ' * name.startswith('vThreadGrp')}%{name}" for name in self.numbers
         )
-        items = WAVEFRONT if self.program.mode == "pixel" else prod(self.program.group)
         head = (
             f"define amdgpu_cs void @main({ARGUMENTS}{''.join(numbers)})"
-            f' "amdgpu-flat-work-group-size"="1,{items}" !dbg !3 {{'
+            f' "amdgpu-flat-work-group-size"="1,{self.items}" !dbg !3 {{'
         )
         places = [
             f"!{LINES + line} = !DILocation(line: {line}, column: 1, scope: !3)"
@@ -82,16 +80,12 @@ class GpuTarget(Target):
         return "\n".join([*self.ir.declared.values(), self.function(head), DEBUG, *places])
 
     def begin(self, at: int) -> None:
-        self.ir.mark = f", !dbg !{LINES + self.program.body[at].line}"
-
-    def fence(self, at: int) -> None:
-        if self.program.body[at].controls.threads and self.program.mode == "compute":
+        i = self.program.body[at]
+        self.ir.mark = f", !dbg !{LINES + i.line}"
+        if i.controls.threads and not self.pixels:
             self.ir.do('fence syncscope("workgroup") release')
             self.ir.call("llvm.amdgcn.s.barrier", "void", 0)
             self.ir.do('fence syncscope("workgroup") acquire')
-
-    def literal(self, bits: int) -> Vec:
-        return self.ir.const(bits, "i32")
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
         base = Vec(self.ir, "%constants", "ptr addrspace(4)")
@@ -106,9 +100,8 @@ class GpuTarget(Target):
 
     def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
         kind, number = ("float", float) if i.opcode == "sample" else ("i32", int)
-        axes = [self.ir.const(number(0), kind)] * 2  # y of a texture of one dimension
-        for axis, value in enumerate(place):
-            axes[axis] = value.bits(kind) + number(i.controls.aoffimmi[axis])
+        parts = [v.bits(kind) + number(more) for v, more in zip(place, i.controls.aoffimmi)]
+        axes = [*parts, parts[0].like(number(0))][:2]  # y is 0 in one dimension
         every, zero = self.ir.const(15, "i32"), self.ir.const(0, "i32")
         name = "llvm.amdgcn.image.load.2d.v4f32.i32.v8i32"
         operands = [every, *axes, self._descriptor(i.controls.resource)]
@@ -117,22 +110,18 @@ class GpuTarget(Target):
             operands += [self._descriptor(SAMPLER, 4), self.ir.const("true", "i1")]
         return self.ir.call(name, "float", 4, *operands, zero, zero).bits("i32")
 
-    def global_place(self, element: Vec) -> Vec:
-        return Vec(self.ir, "%memory", "ptr addrspace(1)").at(element << 4)
-
-    def lds_place(self, array: int, byte: Vec) -> Vec:
-        address = (byte + self.lds[array]).cast("trunc", "i32")
+    def place(self, array: int | None, byte: Vec) -> Vec:
+        if array is None:
+            return Vec(self.ir, "%memory", "ptr addrspace(1)").at(byte)
+        address = byte + self.lds[array]
         return self.ir.op(f"inttoptr {address} to ptr addrspace(3)", "ptr addrspace(3)")
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
-        floats = (self.input("vWinCoord0", c).bits("float") for c in (0, 1))
-        x, y = (coordinate.cast("fptosi", "i32") for coordinate in floats)
-        kind = value.suffix("float")
-        zero = self.ir.const(0, "i32")
-        mask = self.ir.const(sum(1 << c for c in words), "i32")
-        name = f"llvm.amdgcn.image.store.2d.{kind}.i32.v8i32"
-        texture = self._descriptor(OUTPUTS + n)
-        self.ir.call(name, "void", 0, value.bits("float"), mask, x, y, texture, zero, zero)
+        x, y = (self.identity("vWinCoord0", c).bits("float").cast("fptosi", "i32") for c in (0, 1))
+        mask, zero = (self.ir.const(m, "i32") for m in (sum(1 << c for c in words), 0))
+        name = f"llvm.amdgcn.image.store.2d.{value.suffix('float')}.i32.v8i32"
+        operands = value.bits("float"), mask, x, y, self._descriptor(OUTPUTS + n), zero, zero
+        self.ir.call(name, "void", 0, *operands)
 
 
 def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
@@ -150,11 +139,10 @@ def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
     version = ".".join(map(str, llvm.llvm_version_info))
     rows = [f"{chip}, by LLVM {version}", "line"]
     line = ""
-    for text in (row.split(";")[0].strip() for row in body.splitlines()):
-        if place := re.match(r"\.loc\s+\d+ (\d+)", text):
-            line = place[1]
-        elif re.match(r"\w|\.LBB", text):
-            rows.append(f"{line:>4}  " + re.sub(r"\s+", " ", text))
+    for place, text in re.findall(STEP, body, re.MULTILINE):
+        line = place or line
+        if text:
+            rows.append(f"{line:>4}  {' '.join(text.split())}")
     return "\n".join(rows)
 
 
@@ -163,7 +151,6 @@ def assembled(module: str, triple: str, processor: str) -> str:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     parsed = llvm.parse_assembly(module)
-    parsed.verify()
     machine = llvm.Target.from_triple(triple).create_target_machine(cpu=processor, opt=3)
     machine.set_asm_verbosity(True)
     options = llvm.create_pipeline_tuning_options(speed_level=3)

@@ -9,6 +9,7 @@ import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from ctypes import addressof, c_char
+from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from cypresskit.il.bits import ONE
 from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.processor import FLAGGED, this_host
+from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, this_host
 from cypresskit.machine.fast.translation import (
     DIVERGED,
     DONE,
@@ -27,7 +28,7 @@ from cypresskit.machine.fast.translation import (
     TEXEL,
     UNDERFLOWED,
 )
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, KernelError, Launch, Surface
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface
 from cypresskit.machine.run import LaunchCounters, tally
 from cypresskit.machine.wavefront import TILE
 from cypresskit.session import PROGRESS_DELAY, is_watched
@@ -65,30 +66,33 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
     """
     if not launch.shape.items:
         return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
-    return _run(launch, compiled(launch.program), threads or processors())
+    return _run(launch, this_host(), threads or processors())
 
 
-def _run(launch: Launch, kernel: NativeCode, threads: int) -> LaunchCounters | None:
-    memory = launch.memory
-    results = [memory, *(surface.words for surface in launch.outputs.values())]
-    saved = [array.copy() for array in results if this_host().mode in FLAGGED]
-    before = memory.copy() if kernel.translation.reads_global else None
+def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | None:
+    kernel = compiled(launch.program, host)
+    results = [launch.memory] if kernel.translation.reads_global else []
+    if host.mode in FLAGGED:
+        results = [launch.memory, *(surface.words for surface in launch.outputs.values())]
+    saved = [array.copy() for array in results]
     workers = _run_batches(launch, _Workspace(launch, kernel), threads)
     ends = {worker.status for worker in workers}
-    if UNDERFLOWED in ends:
+    if ends & {UNDERFLOWED, DIVERGED, FAILED, ENDLESS}:
         for array, old in zip(results, saved, strict=True):
             array[...] = old
-        return _run(launch, compiled(launch.program, soft=True), threads)
-    if before is not None and ends & {DIVERGED, FAILED, ENDLESS}:
-        memory[...] = before
+    if UNDERFLOWED in ends:
+        return _run(launch, replace(host, mode="soft"), threads)
     if DIVERGED in ends:
         return None
     failed = [worker for worker in workers if worker.status in (FAILED, ENDLESS)]
     if failed and len(workers) > 1:
         # The reported failure must not depend on which thread is faster
-        _run(launch, kernel, 1)
+        _run(launch, host, 1)
     if failed:  # also if nothing failed this time, which is possible if work-items race
-        raise _failure(launch, failed[0])
+        at, item, place, _ = map(int, failed[0].report)
+        if failed[0].status == ENDLESS:
+            raise launch.endless_error(at, item)
+        raise launch.store_error(at, item, place)
     counts = reduce(np.add, [worker.counts for worker in workers])
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 
@@ -135,14 +139,6 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     return workers
 
 
-def _failure(launch: Launch, worker: "_Worker") -> KernelError:
-    """Return the error of an endless loop or of a store out of range."""
-    at, item, place, _ = map(int, worker.report)
-    if worker.status == ENDLESS:
-        return launch.endless_error(at, item)
-    return launch.store_error(at, item, place)
-
-
 def address(array: np.ndarray) -> int:
     """Return the address of a writable array, faster than numpy does."""
     return addressof(NO_BYTES.from_buffer(array.data))
@@ -164,9 +160,7 @@ def _texels(texture: Surface) -> np.ndarray:
     pitch = width + LINE // TEXEL
     texels = aligned(TEXEL * height * pitch).view(np.uint32).reshape(height, pitch, 4)
     texels[:, :width, :words] = texture.words
-    texels[:, :width, words:] = 0
-    if words < 4:
-        texels[:, :width, 3] = ONE * texture.single
+    texels[:, :width, words:] = (0, 0, 0, ONE * texture.single)[words:]
     return texels
 
 
@@ -179,14 +173,14 @@ class _Workspace:
         self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         shape = launch.shape
         width, height, _ = shape.domain
-        arrays = {"limit": self.limit, "literals": kernel.literals, "global": launch.memory}
-        values = {"width": width, "height": height, "global_size": len(launch.memory)}
+        groups: tuple[int, ...] = shape.groups
         if shape.pixels:
-            values["tiles"] = tiles = -(-width // TILE)
-            self.batches = tiles * -(-height // TILE)
-        else:
-            self.batches = math.prod(shape.groups)
-            values |= {f"groups_{axis}": size for axis, size in zip("xyz", shape.groups)}
+            groups = -(-width // TILE), -(-height // TILE)
+        self.batches = math.prod(groups)
+        arrays: dict[str, np.ndarray] = {"limit": self.limit, "literals": kernel.literals}
+        arrays["global"] = launch.memory
+        values = {"width": width, "height": height, "global_bytes": launch.memory.nbytes}
+        values |= {f"groups_{axis}": size for axis, size in zip("xyz", groups)}
         for n, texture in launch.textures.items():
             texels = arrays[f"t{n}"] = _texels(texture)
             values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}
@@ -226,8 +220,7 @@ class _Worker:
             memory[name].fill(0)
         self.report = memory["report"]
         values = values | {name: address(array) for name, array in memory.items()}
-        for name, slot in kernel.translation.slots.items():
-            memory["context"][slot] = values[name]
+        memory["context"][:] = [values[name] for name in kernel.translation.slots]
         self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
     def call(self, budget: int, at: int, end: int) -> int:

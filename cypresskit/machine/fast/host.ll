@@ -5,10 +5,14 @@
 $functions
 declare i64 @llvm.smin.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.masked.store.v4i32.p0(<4 x i32>, ptr, i32, <4 x i1>)
 $declarations
 
-define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, i64 %first, i64 %last)$attributes {
+define i32 @kernel(ptr noalias %context, ptr noalias %counts, ptr noalias %spill, i64 %budget, i64 %first, i64 %last) #0 {
 entry:
+  %begun = alloca i64
+  %met = alloca i32
+  %group_met = alloca i32
 $variables
   %saved_mode = call i64 @flush()
 $entry
@@ -58,7 +62,46 @@ item_done:
   br i1 %is_item, label %item, label %wavefront_done
 
 wavefront_done:
-$carry_out
+  %noted_now = load i64, ptr %noted
+  store i64 0, ptr %noted
+  %is_noted = icmp ne i64 %noted_now, 0
+  br i1 %is_noted, label %carry_out, label %carried_out
+
+; Carry out the wavefront's deferred stores, instruction by instruction. A work-item's note of one is an address (null
+; if there is nothing to store), at byte 8 a mask of words, and at byte 16 the words.
+carry_out:
+  %note = phi i64 [$first_note, %wavefront_done], [%next_note, %note_over]
+  %first_item = load i64, ptr %begun
+  br label %note_item
+note_item:
+  %noting = phi i64 [%first_item, %carry_out], [%next_noting, %note_done]
+  %record = mul i64 %noting, $spill_bytes
+  %offset = add i64 %record, %note
+  %note_place = getelementptr i8, ptr %spill, i64 %offset
+  %store_place = load ptr, ptr %note_place
+  %is_store = icmp ne ptr %store_place, null
+  br i1 %is_store, label %store_note, label %note_done
+store_note:
+  %mask_place = getelementptr i8, ptr %note_place, i64 8
+  %mask_byte = load i8, ptr %mask_place
+  %mask_bits = trunc i8 %mask_byte to i4
+  %mask = bitcast i4 %mask_bits to <4 x i1>
+  %words_place = getelementptr i8, ptr %note_place, i64 16
+  %words = load <4 x i32>, ptr %words_place
+  call void @llvm.masked.store.v4i32.p0(<4 x i32> %words, ptr %store_place, i32 4, <4 x i1> %mask)
+  store ptr null, ptr %note_place
+  br label %note_done
+note_done:
+  %next_noting = add i64 %noting, 1
+  %noting_end = load i64, ptr %n
+  %is_noting = icmp slt i64 %next_noting, %noting_end
+  br i1 %is_noting, label %note_item, label %note_over
+note_over:
+  %next_note = add i64 %note, $note
+  %is_note = icmp slt i64 %next_note, $spill_bytes
+  br i1 %is_note, label %carry_out, label %carried_out
+
+carried_out:
   %wavefront_stop = load i32, ptr %met
   switch i32 %wavefront_stop, label %wavefront_over [ $waits ]
 

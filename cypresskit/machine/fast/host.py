@@ -13,7 +13,6 @@ checked.
 accesses outside of memory, then how often each segment of instructions was executed.
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from string import Template
@@ -42,28 +41,30 @@ from cypresskit.machine.fast.vec import Vec
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
 FAR = 2.0**40  # a coordinate outside of every texture
-NOTE = 2 * TEXEL  # bytes of a deferred store: its address, its words
+UNUSED = 1  # the counter of instructions that aren't executed; counter 0 counts accesses outside
+NOTE = 2 * TEXEL  # bytes of a deferred store: its address, a mask of words, and the words
 FRAME = Template(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8"))
-
-
-def translate(program: Program, processor: HostProcessor) -> Translation:
-    """Translate ``program`` for a host."""
-    return HostTarget(program, processor).translation()
 
 
 class HostTarget(Target):
     """This computer."""
 
     def __init__(self, program: Program, processor: HostProcessor):
-        doubles = any(i.op.double for i in program.body)
-        self.mode = "soft" if doubles else processor.mode  # a flush mode would flush doubles, too
+        self.mode = processor.mode
+        if any(i.op.double for i in program.body):
+            self.mode = "soft"  # a flush mode would flush doubles, too
         super().__init__(program, Floats, self.mode == "soft")
-        self.context_slots: list[str] = []
-        self.literals: list[int] = []
-        self.segments: list[Sequence[int]] = []
-        self.pixels = program.mode == "pixel"
-        self.items = TILE * TILE if self.pixels else math.prod(program.group)
+        self.context_slots: dict[str, int] = {}
+        self.fixed: dict[str, str] = {}  # the instructions that load a value, by its name
+        self.literals: dict[int, int] = {}  # number in the table, by bits
+        # Instructions that run one after another share a counter; ``else`` and ``endif`` don't run
+        self.counters: list[int] = []
+        number = UNUSED + 1
+        for i in program.body:
+            self.counters.append(UNUSED if i.op.flow in ("else", "endif") else number)
+            number += bool(i.op.flow)
         self.batch = Vec(self.ir, "%batch", "i64")
+        self.size: Sequence[int | Vec] = (TILE, TILE) if self.pixels else program.group
         self.steps = in_step(program)
         # The number of each stop, by instruction; 0 is the end of the work-item
         stops = sorted(self.steps.waits | self.steps.fences)
@@ -73,45 +74,39 @@ class HostTarget(Target):
         self.changed = self._changed() if stops else []
         self.translator = Translator(program, self)
         self.loops = [f"loop{at}" for at, i in enumerate(program.body) if i.op.flow == "loop"]
-        for name in ("issued", "spent", "outside", "n", "begun", "stored", "noted", *self.loops):
+        for name in ("issued", "spent", "outside", "n", "noted", *self.loops):
             self.ir.variable(name, "i64")
-        for name in ("status", "stopped", "met", "group_met"):
-            self.ir.variable(name, "i32")
         self.ir.variable("loaded", "i32", 4)
+        for name in ("status", "stopped"):
+            self.ir.variable(name, "i32")
         # The layout of a work-item in ``spill``: its stop, its count of instructions, its variables
-        saved = sorted({name for at in stops for name in self._names(self.live[at])})
-        saved += self.loops if stops else []
+        saved = sorted({name for at in stops for name in self._names(self.live[at])}) + self.loops
         self.offsets = {name: TEXEL * k for k, name in enumerate(saved, 1)} | {"issued": 8}
         # ... and its deferred stores
-        first = TEXEL * (1 + len(saved))
+        first = self.first_note = TEXEL * (1 + len(saved))
         self.notes = {at: first + NOTE * k for k, at in enumerate(sorted(self.steps.deferred))}
-        self.stored_words: dict[int, Sequence[int]] = {}
-        self.spill_bytes = first + NOTE * len(self.notes) if stops or self.notes else 0
-        for name in ("lds", "report"):
-            self._slot(name, "ptr")
+        self.spill_bytes = first + NOTE * len(self.notes)
+        self.reads_global = bool(stops)
         self.floats.one = self.literal(ONE)
+        self._slot("lds", "ptr")
+        self._slot("report", "ptr")
 
     def translation(self) -> Translation:
         """Write the function. Return its text and what the host must know of it."""
         ir = self.ir
         self._work_item()
-        work_item = ir.take()
-        for at in self.notes:
-            self._carry_out(at)
-        ir.set("noted", 0)
-        carry_out = ir.take()
-        waits = [f"i32 {self.stops[at]}, label %wavefront" for at in sorted(self.steps.waits)]
-        flushes = ' "denormal-fp-math-f32"="preserve-sign,preserve-sign"'
+        waits = (f"i32 {self.stops[at]}, label %wavefront" for at in self.steps.waits)
         text = FRAME.substitute(
             functions=flush_functions(self.mode),
-            attributes="" if self.mode == "soft" else flushes,
             flagged=str(self.mode in FLAGGED).lower(),
             underflowed=UNDERFLOWED,
             declarations="\n".join(ir.declared.values()),
             variables="\n".join(ir.allocations()),
-            entry="\n".join(ir.entry),
-            work_item=work_item,
-            carry_out=carry_out,
+            entry="\n".join(self.fixed.values()),
+            work_item=ir.text(),
+            first_note=self.first_note,
+            note=NOTE,
+            spill_bytes=self.spill_bytes,
             waits=" ".join(waits),
             items=self.items,
             wavefront=WAVEFRONT,
@@ -119,28 +114,19 @@ class HostTarget(Target):
             next=NEXT,
             diverged=DIVERGED,
         )
-        return self._translated(text)
-
-    def _translated(self, text: str) -> Translation:
-        unused = 1 + len(self.segments)  # the counter of instructions that never run
-        counters = [unused] * len(self.program.body)
-        for number, segment in enumerate(self.segments, 1):
-            for at in segment:
-                counters[at] = number
-        loads = any(x.register.kind == "g" for i in self.program.body for x in i.sources)
         return Translation(
             text,
-            slots={name: at for at, name in enumerate(self.context_slots)},
-            literals=tuple(self.literals),
-            counters=counters,
+            slots=[*self.context_slots],
+            literals=[*self.literals],
+            counters=self.counters,
             sizes={
                 "context": 8 * len(self.context_slots),
-                "counts": 8 * (1 + unused),
+                "counts": 8 * (max(self.counters, default=0) + 1),
                 "spill": self.spill_bytes * self.items,
                 "report": 32,
                 "lds": self.lds_bytes,
             },
-            reads_global=loads or bool(self.stops),
+            reads_global=self.reads_global,
         )
 
     # A work-item, from one stop to the next
@@ -160,12 +146,15 @@ class HostTarget(Target):
         self._leave(0)
 
     def begin(self, at: int) -> None:
-        if at in self.steps.waits:
+        number = self.counters[at]
+        if number > UNUSED and (at == 0 or self.program.body[at - 1].op.flow):
+            counter = Vec(self.ir, "%counts", "ptr").at(8 * number)
+            counter.store(counter.load("i64") + 1)
+            self.ir.add("issued", self.counters.count(number))
+        if at in self.stops:
             self._stop(at)
-
-    def fence(self, at: int) -> None:
-        if at in self.steps.fences:
-            self._stop(at)
+        if self.program.body[at].op.flow == "loop":
+            self.ir.set(f"loop{at}", self.ir.get("issued"))
 
     def _stop(self, at: int) -> None:
         """Save the work-item; the code that follows resumes it when all have arrived."""
@@ -208,53 +197,60 @@ class HostTarget(Target):
     def _identify(self, n: Vec) -> None:
         """Compute the identity of work-item ``n``; skip pixels outside of the domain."""
         ir = self.ir
+        self.item = self.batch * self.items + n
         if not self.pixels:
-            self.item = self.batch * self.items + n
             return
-        width, tiles = self._slot("width"), self._slot("tiles")
-        self.x = self.batch.two("urem", tiles) * TILE + n.two("urem", TILE)
-        self.y = self.batch.two("udiv", tiles) * TILE + n.two("udiv", TILE)
-        self.item = self.y * width + self.x
-        inside = self.x.cmp("ult", width) & self.y.cmp("ult", self._slot("height"))
-        ir.branch(inside, "inside", "item_done")
+        self.pixel = [self._number(c, True) * TILE + self._number(c, False) for c in range(2)]
+        x, y = self.pixel
+        width = self._slot("width")
+        self.item = y * width + x
+        ir.branch(x.cmp("ult", width) & y.cmp("ult", self._slot("height")), "inside", "item_done")
         ir.label("inside")
+
+    def _number(self, component: int, group: bool) -> Vec:
+        """Return a component of the number of the work-item in its group, or of the ``group``."""
+        number, size = self.ir.get("n"), self.size
+        if group:
+            number, size = self.batch, [self._slot(f"groups_{axis}") for axis in "xy"]
+        for across in size[:component]:
+            number = number.two("udiv", across)
+        return number.two("urem", size[component]) if component < 2 else number
 
     def identity(self, name: str, component: int) -> Vec:
         if self.pixels:
-            place = self.y if component else self.x
-            return (place.cast("trunc", "i32").cast("sitofp", "float") + 0.5).bits("i32")
-        number = self.ir.get("n")
-        size: Sequence[int | Vec] = self.program.group
-        if name.startswith("vThreadGrp"):
-            number = self.batch
-            size = [self._slot(f"groups_{axis}") for axis in "xy"]
-        if not name.endswith("Flat"):
-            for across in size[:component]:
-                number = number.two("udiv", across)
-            number = number.two("urem", size[component]) if component < 2 else number
+            return (self.pixel[component].cast("sitofp", "float") + 0.5).bits("i32")
+        group = name.startswith("vThreadGrp")
+        if name.endswith("Flat"):
+            number = self.batch if group else self.ir.get("n")
+        else:
+            number = self._number(component, group)
         return number.cast("trunc", "i32")
 
-    # Values that are loaded when the function begins
+    # Values that never change
+
+    def _fixed(self, name: str, base: Vec, offset: int, kind: str) -> Vec:
+        """Return such a value, which the function loads first, at a byte after ``base``."""
+        self.fixed[name] = (
+            f"  %p_{name} = getelementptr i8, {base}, i64 {offset}\n"
+            f"  %{name} = load {kind}, ptr %p_{name}"
+        )
+        return Vec(self.ir, f"%{name}", kind)
 
     def _slot(self, name: str, kind: str = "i64") -> Vec:
         """Return a value of the context."""
-        if name not in self.context_slots:
-            self.context_slots.append(name)
-        offset = 8 * self.context_slots.index(name)
-        return self.ir.entered(name, Vec(self.ir, "%context", "ptr"), offset, kind)
+        slot = self.context_slots.setdefault(name, len(self.context_slots))
+        return self._fixed(name, Vec(self.ir, "%context", "ptr"), 8 * slot, kind)
 
     def literal(self, bits: int) -> Vec:
         # From memory, because LLVM folds constants by other rules
-        if bits not in self.literals:
-            self.literals.append(bits)
-        offset = 4 * self.literals.index(bits)
-        return self.ir.entered(f"l_{bits:08x}", self._slot("literals", "ptr"), offset, "i32")
+        number = self.literals.setdefault(bits, len(self.literals))
+        return self._fixed(f"l_{bits:08x}", self._slot("literals", "ptr"), 4 * number, "i32")
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
         # No kernel reads beyond the declared size, and a launch has an array of at least that size
-        offset = TEXEL * element + 4 * component
         base = self._slot(f"cb{buffer}", "ptr")
-        return self.ir.entered(f"cb{buffer}_{element}_{component}", base, offset, "i32")
+        name = f"cb{buffer}_{element}_{component}"
+        return self._fixed(name, base, TEXEL * element + 4 * component, "i32")
 
     # Memory
 
@@ -266,15 +262,15 @@ class HostTarget(Target):
         for axis, value, more, pitch in zip("wh", place, i.controls.aoffimmi, pitches):
             if i.opcode == "sample":
                 floor = self.floats.taken(value.bits("float")).call("floor")
-                above = floor.cmp("ogt", -FAR).select(floor, -FAR)  # also for NaN
-                value = above.cmp("olt", FAR).select(above, FAR).cast("fptosi", "i64")
+                # maxnum also replaces a NaN
+                value = floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64")
             whole = value.cast("sext", "i64") + more
             inside = inside & whole.cmp("ult", self._slot(f"t{n}_{axis}"))
             texel = texel.at(whole * pitch)
         return self._load(texel, inside)
 
     def _load(self, place: Vec, inside: Vec) -> Vec:
-        """Load four words; outside, use zeros and count the access."""
+        """Load four words; outside, count the access and return zeros."""
         there, outside, on = (self.ir.new(name) for name in ("there", "outside", "on"))
         self.ir.branch(inside, there, outside)
         self.ir.label(outside)
@@ -286,31 +282,40 @@ class HostTarget(Target):
         self.ir.label(on)
         return self.ir.get("loaded")
 
-    def global_place(self, element: Vec) -> Vec:
-        return self._slot("global", "ptr").at(element << 4)
-
-    def load_global(self, element: Vec) -> Vec:
-        inside = element.cmp("ult", self._slot("global_size"))
-        return self._load(self.global_place(element), inside)
-
-    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
-        self._check(at, element.cmp("ult", self._slot("global_size")), element)
-        super().store_global(at, element, words, value)
-
-    def lds_place(self, array: int, byte: Vec) -> Vec:
+    def place(self, array: int | None, byte: Vec) -> Vec:
+        if array is None:
+            return self._slot("global", "ptr").at(byte)
         return self._slot("lds", "ptr").at(byte + self.lds[array])
 
-    def _in_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        return (byte + 4 * max(words)).cmp("ult", self.program.lds[array][1])
+    def _inside(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
+        size = self._slot("global_bytes") if array is None else self.program.lds[array][1]
+        return (byte + 4 * max(words)).cmp("ult", size)
 
-    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        outside = ~self._in_lds(array, byte, words)
-        self.ir.add("outside", outside.cast("zext", "i64"))
-        return super().load_lds(array, byte.call("umin", self.program.lds[array][1]), words)
+    def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
+        inside = self._inside(array, byte, words)
+        if array is None:
+            self.reads_global = True
+            return self._load(self.place(array, byte), inside)
+        self.ir.add("outside", (~inside).cast("zext", "i64"))
+        return super().load(array, byte.call("umin", self.program.lds[array][1]), words)
 
-    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
-        self._check(at, self._in_lds(array, byte, words), byte)
-        super().store_lds(at, array, byte, words, value)
+    def store(
+        self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec
+    ) -> None:
+        ir = self.ir
+        inside = ir.when(~self._inside(array, byte, words))
+        self._report(ELEMENT, byte.two("ashr", 4) if array is None else byte)
+        self._give_up(FAILED, at)
+        ir.label(inside)
+        place = self.place(array, byte)
+        if at not in self.notes:
+            return store_words(place, words, value)
+        # The store is deferred: only note the place and the words
+        note = self.own.at(self.notes[at])
+        note.store(place)
+        note.at(8).store(ir.const(sum(1 << c for c in words), "i8"))
+        store_words(note.at(TEXEL), words, value)
+        ir.set("noted", 1)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         size = self._slot(f"o{n}_words")
@@ -320,59 +325,11 @@ class HostTarget(Target):
             place.at(4 * c).store(value[k], 4)
             self.ir.label(after)
 
-    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
-        # If the store is deferred, only note the place and the words
-        if at not in self.notes:
-            return store_words(place, words, value)
-        self.stored_words[at] = words
-        note = self.own.at(self.notes[at])
-        note.store(place)
-        note.at(TEXEL).store(value)
-        self.ir.set("noted", self.ir.get("noted") | self._noted_bit(at))
-
-    def _noted_bit(self, at: int) -> int:
-        """Return the bit of ``noted`` that is set if the deferred store ``at`` may have a note."""
-        return 1 << self.notes[at] // NOTE % 63
-
-    def _carry_out(self, at: int) -> None:
-        """Carry out a deferred store of the wavefront's work-items, from ``begun`` to ``n``."""
-        ir = self.ir
-        words = self.stored_words[at]
-        after = ir.when((ir.get("noted") & self._noted_bit(at)).cmp("ne", 0))
-        ir.set("stored", ir.get("begun"))
-        again = ir.new("stored")
-        ir.label(again)
-        note = Vec(ir, "%spill", "ptr").at(ir.get("stored") * self.spill_bytes + self.notes[at])
-        place = note.load("ptr")
-        nothing = ir.const("null", "ptr")
-        carried_out = ir.when(place.cmp("ne", nothing))
-        store_words(place, words, note.at(TEXEL).load("i32", len(words) if words[1:] else 0))
-        note.store(nothing)
-        ir.label(carried_out)
-        ir.add("stored", 1)
-        ir.branch(ir.get("stored").cmp("slt", ir.get("n")), again, after)
-        ir.label(after)
-
-    def _check(self, at: int, inside: Vec, place: Vec) -> None:
-        """Give up if a store is outside of its memory."""
-        after = self.ir.when(~inside)
-        self._report(ELEMENT, place)
-        self._give_up(FAILED, at)
-        self.ir.label(after)
-
     # Counts, reports and ends
 
-    def segment(self, instructions: Sequence[int]) -> None:
-        self.segments.append(instructions)
-        count = Vec(self.ir, "%counts", "ptr").at(8 * len(self.segments))
-        count.store(count.load("i64") + 1)
-        self.ir.add("issued", len(instructions))
-
-    def loop(self, at: int) -> None:
-        self.ir.set(f"loop{at}", self.ir.get("issued"))
-
     def iteration(self, at: int) -> None:
-        limit = self._slot("limit", "ptr").load("i64", volatile=True)  # 0 once it is to stop
+        # 0 once the kernel is to stop
+        limit = self.ir.op(f"load volatile i64, {self._slot('limit', 'ptr')}", "i64")
         inside = self.ir.get("issued") - self.ir.get(f"loop{at}")
         after = self.ir.when(inside.cmp("ugt", limit))
         self._give_up(ENDLESS, at)

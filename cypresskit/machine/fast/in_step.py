@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from cypresskit.il import Instruction, Program
 from cypresskit.il.dataflow import forward
 
-Memory = tuple[str, int]  # ("g", 0), or ("lds", number of an array)
-Accesses = frozenset[tuple[int, Memory, bool]]
+Memory = int | None  # the number of an LDS array, or None for g[]
+Accesses = frozenset[tuple[int, Memory, bool]]  # instruction, memory, whether it stores
 
 
 @dataclass(frozen=True)
@@ -38,44 +38,37 @@ class InStep:
 
 def in_step(program: Program) -> InStep:
     """Find a program's waits and deferred stores."""
-    body = program.body
-    loads = [_loaded(i) for i in body]
-    stores = [_stored(i) for i in body]
-    fences = {at for at, i in enumerate(body) if i.controls.threads and program.mode == "compute"}
+    accesses = [_accesses(i) for i in program.body]
+    compute = program.mode == "compute"
+    fences = {at for at, i in enumerate(program.body) if i.controls.threads and compute}
     waits: set[int] = set()
     deferred: set[int] = set()
 
     def after(at: int, since: Accesses) -> Accesses:
-        """Return the accesses since the last wait: instruction, memory, whether it stores."""
-        memory = stores[at]
-        for number, place, store in since:
-            late = place == memory and number >= at
-            if store and (late or place in loads[at]):
+        """Return the accesses since the last wait."""
+        for memory, stores in accesses[at]:
+            before = [number for number, other, stored in since if stored and other == memory]
+            if before and (not stores or max(before) >= at):
                 waits.add(at)
         if at in waits or at in fences:
             since = frozenset()
-        since |= {(at, place, False) for place in loads[at]}
-        if memory:
-            others = {access for access in since if access[1] == memory}
-            deferred.update(number for number, _, store in others if store)
-            deferred.update([at] if others else [])
-            since |= {(at, memory, True)}
+        for memory, stores in accesses[at]:
+            others = [(number, stored) for number, other, stored in since if other == memory]
+            if stores and others:
+                deferred.update([at, *(number for number, stored in others if stored)])
+            since |= {(at, memory, stores)}
         return since
 
     forward(program, Accesses(), after)
     return InStep(frozenset(waits), frozenset(fences), frozenset(deferred))
 
 
-def _loaded(i: Instruction) -> set[Memory]:
-    """Return the memories that an instruction loads from."""
-    loaded: set[Memory] = {("g", 0) for source in i.sources if source.register.kind == "g"}
-    if i.op.kind == "lds" and not i.op.store:
-        loaded.add(("lds", i.controls.id))
-    return loaded
-
-
-def _stored(i: Instruction) -> Memory | None:
-    """Return the memory that it stores to."""
-    if i.op.kind == "lds" and i.op.store:
-        return "lds", i.controls.id
-    return ("g", 0) if i.dest and i.dest.register.kind == "g" else None
+def _accesses(i: Instruction) -> list[tuple[Memory, bool]]:
+    """Return the memories that an instruction accesses, and whether it stores; loads first."""
+    found: list[tuple[Memory, bool]] = []
+    found += [(None, False) for source in i.sources if source.register.kind == "g"]
+    if i.op.kind == "lds":
+        found.append((i.controls.id, i.op.store))
+    if i.dest and i.dest.register.kind == "g":
+        found.append((None, True))
+    return found

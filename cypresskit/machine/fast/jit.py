@@ -17,7 +17,7 @@ from cypresskit import il
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
-from cypresskit.machine.fast.processor import HostProcessor, this_host
+from cypresskit.machine.fast.processor import HostProcessor
 from cypresskit.machine.fast.translation import Translation
 
 KEPT = 64  # compiled kernels in memory
@@ -40,31 +40,26 @@ class NativeCode:
     counters: np.ndarray
 
 
-def compiled(program: Program, soft: bool = False) -> NativeCode:
-    """Return ``program`` as machine code for this host, compiled once. ``soft``: without the host's
-    flush mode.
-    """
-    return _compiled(program, replace(this_host(), mode="soft") if soft else this_host())
-
-
 @lru_cache(maxsize=KEPT)
-def _compiled(program: Program, processor: HostProcessor) -> NativeCode:
+def compiled(program: Program, processor: HostProcessor) -> NativeCode:
+    """Return ``program`` as machine code, compiled once."""
     import llvmlite.binding as llvm
 
     files = DiskCache(FOLDER, "kernel", FILES)
     key = _key(program, processor)
     contents = files.read(key)
-    cached = _from_bytes(contents) if contents else None
-    if cached is None:
+    if contents is None:
         # Imported only if needed: it is large
-        from cypresskit.machine.fast.host import translate
+        from cypresskit.machine.fast.host import HostTarget
 
-        translation = translate(program, processor)
+        translation = HostTarget(program, processor).translation()
         code = object_code(translation.text, processor)
         if SOURCES.unchanged():
-            files.write(key, _as_bytes(translation, code))
+            head = asdict(replace(translation, text=""))
+            files.write(key, json.dumps(head).encode() + b"\n" + code)
     else:
-        translation, code = cached
+        first_line, code = contents.split(b"\n", 1)
+        translation = Translation(**json.loads(first_line))
     engine = llvm.create_mcjit_compiler(
         llvm.parse_assembly(""), host_machine(processor.name, processor.features)
     )
@@ -100,12 +95,9 @@ def object_code(text: str, processor: HostProcessor) -> bytes:
 # On disk
 
 
+# Folders with the files of translation
 FOLDERS = Path(__file__).parent, Path(__file__).parents[1], Path(il.__file__).parent
-
-
-SOURCES = SourceFiles(
-    lambda: (file for folder in FOLDERS for file in folder.glob("*.*"))
-)  # of translation
+SOURCES = SourceFiles(lambda: (file for folder in FOLDERS for file in folder.glob("*.*")))
 
 
 def _key(program: Program, processor: HostProcessor) -> str:
@@ -113,18 +105,3 @@ def _key(program: Program, processor: HostProcessor) -> str:
     import llvmlite.binding as llvm
 
     return SOURCES.key(program.mode, program.expanded, processor, llvm.llvm_version_info)
-
-
-def _as_bytes(translation: Translation, code: bytes) -> bytes:
-    """Return a translation, without its text, and object code."""
-    head = json.dumps(asdict(translation) | {"text": ""}).encode()
-    return head + b"\n" + code
-
-
-def _from_bytes(contents: bytes) -> tuple[Translation, bytes] | None:
-    """Return what ``_as_bytes`` encoded; None for anything else."""
-    try:
-        head, code = contents.split(b"\n", 1)
-        return Translation(**json.loads(head)), code
-    except (TypeError, ValueError):
-        return None

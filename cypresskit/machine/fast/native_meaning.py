@@ -16,14 +16,7 @@ from cypresskit.il.bits import INFINITY, NAN, SIGN
 from cypresskit.il.meaning import TINY
 from cypresskit.machine.fast.vec import Emitter, Vec
 
-# The kind of an operand, by its letter
-KIND = {
-    "f": "float",
-    "d": "double",
-    "i": "i32",
-    "u": "i32",
-    "b": "i32",
-}
+KIND = {"f": "float", "d": "double"}  # of an operand, by its letter; others are i32
 
 
 class Floats:
@@ -46,18 +39,12 @@ class Floats:
         """Return a float or double with NaN made the canonical one. In integers, because LLVM may
         take any NaN for any other.
         """
-        if value.kind == "float":
-            kind = "i32"
-            infinity = INFINITY
-            nan = NAN
-        else:
-            kind = "i64"
-            infinity = 0x7FF << 52
-            nan = 0x7FF8 << 48
+        kind, infinity, nan = "i32", INFINITY, NAN
+        if value.kind == "double":
+            kind, infinity, nan = "i64", 0x7FF << 52, 0x7FF8 << 48
         bits = value.bits(kind)
-        without_sign = (1 << int(kind[1:]) - 1) - 1
-        is_nan = (bits & without_sign).cmp("ugt", infinity)
-        return is_nan.select(self.e.const(nan, kind, value.n), bits).bits(value.kind)
+        is_nan = (bits << 1).cmp("ugt", infinity << 1)
+        return is_nan.select(bits.like(nan), bits).bits(value.kind)
 
     def taken(self, value: Vec) -> Vec:
         """Return an operand, flushed unless the host does it."""
@@ -68,21 +55,22 @@ class Floats:
         normal float.
         """
         tiny = exact.call("fabs").cmp("olt", TINY)
-        zero = self.e.const(0.0, "float", result.n).call("copysign", result)
+        zero = result.like(0.0).call("copysign", result)
         return (tiny if also is None else tiny | also).select(zero, result)
 
-    def multiply(self, name: str, a: Vec, b: Vec) -> Vec:
+    def multiply(self, name: str, a: Vec, b: Vec | float) -> Vec:
         """Return a * b or a / b: ``name`` is "mul" or "div"."""
         if not self.soft:
             return a.two(name, b)
         a, b = (self.flush(x) for x in a.both(b))
         return self.small(a.two(name, b), wide(a).two(name, wide(b)))
 
-    def add(self, name: str, a: Vec, b: Vec) -> Vec:
+    def add(self, name: str, a: Vec, b: Vec | float) -> Vec:
         """Return a + b or a - b: ``name`` is "add" or "sub"."""
         if not self.soft:
             return a.two(name, b)
-        return self.flush(self.flush(a).two(name, self.flush(b)))
+        a, b = (self.flush(x) for x in a.both(b))
+        return self.flush(a.two(name, b))
 
     def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
         """Return a * b + c, rounded once."""
@@ -95,49 +83,51 @@ class Floats:
         total = product + addend
         back = total - product
         lost = (product - (total - back)) + (addend - back)
-        towards = lost * self.e.const(1.0, "double", lost.n).call("copysign", total)
+        towards = lost * lost.like(1.0).call("copysign", total)
         edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
         return self.small(result, total, edge)
 
     def inverse_root(self, a: Vec) -> Vec:
         """Return 1 / the square root of a."""
         root = wide(self.flush(a)).call("sqrt")
-        return self.e.const(1.0, "double", a.n).two("div", root).cast("fptrunc", "float")
+        return root.like(1.0).two("div", root).cast("fptrunc", "float")
 
     def compare(self, relation: str, a: Vec, b: Vec) -> Vec:
-        """Return an i1: lt, le, gt, ge, eq or ne. Always flushed here: if one side is constant,
-        LLVM compares the bits of the other, which the host's flush mode doesn't flush.
+        """Return an i1: lt, le, gt, ge, eq or ne, of floats or doubles. Floats are always flushed
+        here: if one side is constant, LLVM compares the bits of the other, which the host's flush
+        mode doesn't flush.
         """
-        return self.flush(a).cmp(("u" if relation == "ne" else "o") + relation, self.flush(b))
+        if a.kind == "float":
+            a, b = self.flush(a), self.flush(b)
+        return a.cmp(("u" if relation == "ne" else "o") + relation, b)
 
     def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
         """Return a float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
         if shift != 1.0:
-            value = self.multiply("mul", value, self.e.const(shift, "float", value.n))
+            value = self.multiply("mul", value, shift)
         if saturate:
             value = self.flush(value)
-            one = self.e.const(1.0, "float", value.n)
+            one = value.like(1.0)
             value = value.cmp("ogt", 0.0).select(value.cmp("ogt", one).select(one, value), 0.0)
         return value
 
     def modified(self, value: Vec, source: Source) -> Vec:
         """Return a float with a source's modifiers, except negation."""
-        one = self.e.const(1.0, "float", value.n)
+        one = value.like(1.0)
         if source.invert:
             value = self.add("sub", one, value)
         if source.bias:
-            value = self.add("sub", value, self.e.const(0.5, "float", value.n))
+            value = self.add("sub", value, 0.5)
         if source.x2:
-            value = self.multiply("mul", value, self.e.const(2.0, "float", value.n))
+            value = self.multiply("mul", value, 2.0)
         if source.invert or source.bias or source.x2:
             value = self.canonical(value)
         if source.sign:
             value = self.flush(value)
-            other = value.cmp("uno", value).select(
-                self.e.const("0x7FF8000000000000", "float", value.n), 0.0
-            )
+            nan = value.like("0x7FF8000000000000")
+            other = value.cmp("uno", value).select(nan, 0.0)
             above = value.cmp("ogt", 0.0).select(one, other)
-            value = value.cmp("olt", 0.0).select(self.e.const(-1.0, "float", value.n), above)
+            value = value.cmp("olt", 0.0).select(value.like(-1.0), above)
         return value.call("fabs") if source.abs else value
 
 
@@ -152,6 +142,10 @@ def _two(name: str) -> Callable:
 
 def _call(name: str) -> Callable:
     return lambda f, a, *others: a.call(name, *others)
+
+
+def _taken(name: str) -> Callable:
+    return lambda f, a: f.taken(a).call(name)
 
 
 def _shift(name: str) -> Callable:
@@ -169,8 +163,7 @@ def _extreme(relation: str) -> Callable:
 def _divided(name: str) -> Callable:
     def quotient(f: Floats, a: Vec, b: Vec) -> Vec:
         none = b.cmp("eq", 0)
-        one = f.e.const(1, "i32", b.n)
-        return none.select(f.e.const(-1, "i32", b.n), a.two(name, none.select(one, b)))
+        return none.select(b.like(-1), a.two(name, none.select(b.like(1), b)))
 
     return quotient
 
@@ -190,19 +183,17 @@ def _field(name: str) -> Callable:
     def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
         width, offset = width & 31, offset & 31
         inside = (width + offset).cmp("ult", 32)
-        above = f.e.const(32, "i32", width.n) - width
+        above = width.like(32) - width
         up = inside.select(above - offset, 0)
         down = inside.select(above, offset) & 31
-        return width.cmp("eq", 0).select(
-            f.e.const(0, "i32", width.n), (value << up).two(name, down)
-        )
+        return width.cmp("eq", 0).select(width.like(0), (value << up).two(name, down))
 
     return extract
 
 
 def _insert(f: Floats, width: Vec, offset: Vec, value: Vec, base: Vec) -> Vec:
     by = offset & 31
-    mask = (f.e.const(1, "i32", base.n) << (width & 31)) - 1 << by
+    mask = (base.like(1) << (width & 31)) - 1 << by
     return ((value << by) & mask) | (base & ~mask)
 
 
@@ -212,7 +203,7 @@ def _high(name: str) -> Callable:
 
 
 def _rcp(f: Floats, a: Vec) -> Vec:
-    return f.multiply("div", f.e.const(1.0, "float", a.n), a)
+    return f.multiply("div", a.like(1.0), a)
 
 
 def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
@@ -228,10 +219,6 @@ def _dot(f: Floats, a: Vec, b: Vec) -> Vec:
     return total
 
 
-def _narrow(f: Floats, a: Vec) -> Vec:
-    return f.small(a.cast("fptrunc", "float"), a)
-
-
 #: What each IL arithmetic opcode computes: operands of the kinds that its row of the table names
 #: (dot products: two vectors) to a result of the kind; comparisons give i32.
 NATIVE: dict[str, Callable[..., Vec]] = {
@@ -242,22 +229,22 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "mad": Floats.mad,
     "div": lambda f, a, b: f.multiply("div", a, b),
     "mod": _mod,
-    "flr": lambda f, a: f.taken(a).call("floor"),
+    "flr": _taken("floor"),
     "frc": lambda f, a: f.add("sub", a, f.taken(a).call("floor")),
     "min": _extreme("olt"),
     "max": _extreme("oge"),
-    "round_nearest": lambda f, a: f.taken(a).call("rint"),
-    "round_plusinf": lambda f, a: f.taken(a).call("ceil"),
-    "round_z": lambda f, a: f.taken(a).call("trunc"),
+    "round_nearest": _taken("rint"),
+    "round_plusinf": _taken("ceil"),
+    "round_z": _taken("trunc"),
     "rcp": _rcp,
-    "sqrt": lambda f, a: f.taken(a).call("sqrt"),
+    "sqrt": _taken("sqrt"),
     "rsq": Floats.inverse_root,
     "dp2": _dot,
     "dp3": _dot,
     "dp4": _dot,
     "iadd": _two("add"),
     "isub": _two("sub"),
-    "inegate": lambda f, a: f.e.const(0, "i32", a.n) - a,
+    "inegate": lambda f, a: a.like(0) - a,
     "imul": _two("mul"),
     "imul_high": _high("sext"),
     "umul_high": _high("zext"),
@@ -296,7 +283,7 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "dmin": lambda f, a, b: a.cmp("olt", b).select(a, b),
     "dmax": lambda f, a, b: a.cmp("oge", b).select(a, b),
     "dfrac": lambda f, a: a - a.call("floor"),
-    "d2f": _narrow,
+    "d2f": lambda f, a: f.small(a.cast("fptrunc", "float"), a),
     "f2d": lambda f, a: wide(f.flush(a)),
 }
 
@@ -305,13 +292,10 @@ def _relation(kind: str, relation: str) -> Callable:
     """Return a function that gives all ones where a relation, named as in LLVM, holds between
     numbers of a type (a letter of ``Opcode.types``).
     """
-    if kind == "f":
+    if kind in "fd":
         return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")
-    if kind == "d":
-        name = ("u" if relation == "ne" else "o") + relation
-    else:
-        name = relation if relation in ("eq", "ne") else {"i": "s", "u": "u"}[kind] + relation
-    return lambda f, a, b: a.cmp(name, b).cast("sext", "i32")
+    sign = "" if relation in ("eq", "ne") else {"i": "s", "u": "u"}[kind]
+    return lambda f, a, b: a.cmp(sign + relation, b).cast("sext", "i32")
 
 
 NATIVE |= {

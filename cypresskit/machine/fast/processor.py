@@ -34,18 +34,9 @@ class HostProcessor:
     mode: str
 
 
+@cache
 def this_host() -> HostProcessor:
     """Return the processor that this process runs on."""
-    return processor("")
-
-
-@cache
-def processor(name: str) -> HostProcessor:
-    """Return the host as if its processor were LLVM's ``name``; "portable" is this one without a
-    flush mode, "flags" this one with the mode of that name, and "" this one.
-    """
-    cpu, features = host_processor() if name in ("", "portable", "flags") else (name, "")
-    machine = platform.machine().lower()
     modes = {"x86_64": "x86", "amd64": "x86", "aarch64": "arm", "arm64": "arm"}
-    mode = "soft" if name == "portable" else modes.get(machine, "soft")
-    return HostProcessor(cpu, features, "flags" if (name, mode) == ("flags", "x86") else mode)
+    mode = modes.get(platform.machine().lower(), "soft")
+    return HostProcessor(*host_processor(), mode)

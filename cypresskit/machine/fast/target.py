@@ -14,6 +14,7 @@ from cypresskit.il.bits import ONE
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.translation import TEXEL
 from cypresskit.machine.fast.vec import Emitter, Vec
+from cypresskit.machine.wavefront import WAVEFRONT
 
 
 class Target:
@@ -23,6 +24,8 @@ class Target:
 
     def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
         self.program = program
+        self.pixels = program.mode == "pixel"
+        self.items = WAVEFRONT if self.pixels else prod(program.group)  # that start together
         self.ir = Emitter()
         self.floats = floats(self.ir, soft)
         self.lds: dict[int, int] = {}  # the first byte of each LDS array
@@ -33,27 +36,17 @@ class Target:
 
     def function(self, head: str) -> str:
         """Return the text of the function that ``head`` begins."""
-        lines = [head, "entry:", *self.ir.allocations(), *self.ir.entry, self.ir.take(), "}"]
-        return "\n".join(lines)
+        return "\n".join([head, "entry:", *self.ir.allocations(), self.ir.text(), "}"])
 
     def begin(self, at: int) -> None:
-        """Begin instruction ``at`` of the program's body."""
-
-    def segment(self, instructions: Sequence[int]) -> None:
-        """Begin instructions that run one after another."""
-
-    def loop(self, at: int) -> None:
-        """Enter the loop opened at ``at``."""
+        """Begin instruction ``at`` of the program's body; carry it out if it is a fence."""
 
     def iteration(self, at: int) -> None:
-        """Begin an iteration of it."""
+        """Begin an iteration of the loop opened at ``at``."""
 
-    def fence(self, at: int) -> None:
-        """Carry out a fence."""
-
-    @abstractmethod
     def literal(self, bits: int) -> Vec:
         """Return a word that is written in the program."""
+        return self.ir.const(bits, "i32")
 
     @abstractmethod
     def constant(self, buffer: int, element: int, component: int) -> Vec:
@@ -66,7 +59,7 @@ class Target:
         flat = "Flat" * name.endswith("Flat")
         if name.startswith("vAbsTid"):
             size = self.program.group
-            items = prod(size) if flat else (*size, 0)[component]
+            items = self.items if flat else (*size, 0)[component]
             group = self.input(f"vThreadGrpId{flat}", component)
             return group * items + self.input(f"vTidInGrp{flat}", component)
         if component == 3 and not flat:
@@ -84,35 +77,21 @@ class Target:
         """Return the four words that a fetch reads at some coordinates."""
 
     @abstractmethod
-    def global_place(self, element: Vec) -> Vec:
-        """Return the address of an element of ``g[]``."""
+    def place(self, array: int | None, byte: Vec) -> Vec:
+        """Return the address of a byte of an LDS array; of ``g[]`` for None."""
 
-    @abstractmethod
-    def lds_place(self, array: int, byte: Vec) -> Vec:
-        """Return the address of a byte of an LDS array."""
-
-    def load_global(self, element: Vec) -> Vec:
-        """Return the four words of an element of ``g[]``."""
-        return self.global_place(element).load("i32", 4, 16)
-
-    def store_global(self, at: int, element: Vec, words: Sequence[int], value: Vec) -> None:
-        """Store the lanes of ``value`` as some words of an element, for instruction ``at``."""
-        self.store(at, self.global_place(element), words, value)
-
-    def load_lds(self, array: int, byte: Vec, words: Sequence[int]) -> Vec:
-        """Return words of an LDS array, counted from the one at ``byte``."""
-        place = self.lds_place(array, byte)
+    def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
+        """Return words of such a memory, counted from the one at ``byte``."""
+        place = self.place(array, byte)
         if words == (0,):
             return place.load("i32", 0, 4)
         return place.load("i32", 4, 4).pick(words)
 
-    def store_lds(self, at: int, array: int, byte: Vec, words: Sequence[int], value: Vec) -> None:
+    def store(
+        self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec
+    ) -> None:
         """Store the lanes of ``value`` to such words, for instruction ``at``."""
-        self.store(at, self.lds_place(array, byte), words, value)
-
-    def store(self, at: int, place: Vec, words: Sequence[int], value: Vec) -> None:
-        """Store the lanes of ``value`` as words after ``place``, for instruction ``at``."""
-        store_words(place, words, value)
+        store_words(self.place(array, byte), words, value)
 
     @abstractmethod
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:

@@ -8,7 +8,9 @@ arithmetic (or only double arithmetic) writes may hold any NaN: arithmetic on it
 case, and other reads make it canonical. All other results are made canonical at once.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from cypresskit.il import Dest, Instruction, Program, Register, Source
 from cypresskit.il.bits import INFINITY, ONE, SIGN
@@ -23,6 +25,7 @@ from cypresskit.il.dataflow import (
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE
 from cypresskit.machine.fast.target import Target
+from cypresskit.machine.fast.translation import TEXEL
 from cypresskit.machine.fast.vec import Vec
 
 Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
@@ -47,16 +50,14 @@ def number_types(program: Program, slots: Slots) -> dict[str, str]:
     """Return the type of the numbers in each variable that may hold any NaN: "f" or "d"."""
     types: dict[str, set[str]] = {}
     for i in program.body:
-        if i.dest is None:
+        if i.dest is None or _moves_numbers(program, i):
             continue
         written = defines(i)
         for c in written:
             name, other_word = (slots[i.dest.register.index, k][0] for k in (c, c ^ 1))
-            found = types.setdefault(name, set())
-            if _moves_numbers(program, i):
-                continue
             whole = i.op.result == "f" or (name == other_word and i.dest.written == written)
-            found.add(i.op.result if i.op.kind == "alu" and i.op.result in "fd" and whole else "")
+            is_number = i.op.kind == "alu" and i.op.result in "fd" and whole
+            types.setdefault(name, set()).add(i.op.result if is_number else "")
     return {name: min(found) for name, found in types.items() if len(found) == 1}
 
 
@@ -78,9 +79,7 @@ class Translator:
         self.ir, self.floats = target.ir, target.floats
         self.slots = register_slots(program, self.vectors)
         self.types = number_types(program, self.slots)
-        lanes: dict[str, int] = {}
-        for name, _ in self.slots.values():
-            lanes[name] = lanes.get(name, 0) + 1
+        lanes = Counter(name for name, _ in self.slots.values())
         for name, count in lanes.items():
             self.ir.variable(name, "i32", count if count > 1 else 0)
         self.variables = list(lanes)
@@ -89,14 +88,10 @@ class Translator:
         """Write the program from its beginning to its end; registers begin as 0."""
         for name in self.variables:
             self.ir.set(name, 0)
-        self._segment(0)
         for at, i in enumerate(self.program.body):
             self.target.begin(at)
             if i.op.flow:
                 getattr(self, f"_{i.op.flow}")(at, i)
-                self._segment(at + 1)
-            elif i.op.kind == "fence":
-                self.target.fence(at)
             elif i.op.kind == "lds":
                 self._access_lds(at, i)
             elif i.dest is not None:
@@ -114,24 +109,18 @@ class Translator:
             slots = [self.slots[register.index, LETTERS.index(letter)] for letter in letters]
             if len({name for name, _ in slots}) == 1:
                 return self._variable(slots[0][0], number).pick([lane for _, lane in slots])
-        loaded = None
+        read: Callable[[int], Vec] = partial(self._component, register, number)
         if register.kind == "g":
-            loaded = self.target.load_global(self._element(register))
-        words = {
-            x: self._constant(x) if x in "01" else self._word(register, x, number, loaded)
-            for x in letters
-        }
+            read = self.target.load(None, self._byte(register), range(4)).__getitem__
+        words = {x: self._constant(x) if x in "01" else read(LETTERS.index(x)) for x in letters}
         return self.ir.vector([words[letter] for letter in letters])
 
     def _constant(self, letter: str) -> Vec:
         """Return the float that "0" or "1" means in a swizzle or a mask."""
         return self.target.literal(ONE * int(letter))
 
-    def _word(self, register: Register, letter: str, number: str, loaded: Vec | None) -> Vec:
-        """Return a component of a register, or of the element of ``g[]`` that was ``loaded``."""
-        c = LETTERS.index(letter)
-        if loaded is not None:
-            return loaded[c]
+    def _component(self, register: Register, number: str, c: int) -> Vec:
+        """Return a component of a register, except of ``g[]``."""
         if register.kind == "r":
             name, lane = self.slots[register.index, c]
             return self._variable(name, number)[lane]
@@ -155,14 +144,12 @@ class Translator:
         value = self._words(source, positions, "" if n in i.op.passed else i.op.sources[n])
         if not source.modified:
             return value
-        negated = [LETTERS[p] in source.negate for p in positions]
+        every = range(len(positions))
+        negated = self.ir.consts([-(LETTERS[p] in source.negate) for p in positions]).pick(every)
         if i.op.float_modifiers(n):
             value = self.floats.modified(value.bits("float"), source).bits("i32")
-            signs = self.ir.consts([SIGN * negative for negative in negated])
-            return value ^ signs.pick(range(len(negated))) if any(negated) else value
-        opposite = self.ir.const(0, "i32", value.n) - value
-        parts = (opposite[k] if negative else value[k] for k, negative in enumerate(negated))
-        return self.ir.vector([*parts])
+            return value ^ (negated & SIGN)
+        return (value ^ negated) - negated
 
     def _double(self, source: Source) -> Vec:
         """Return a double, with its modifiers."""
@@ -185,34 +172,30 @@ class Translator:
                 operands.append(self._double(i.sources[n]))
             else:
                 positions = read_positions(self.program, i, n) if i.op.vector else written
-                operands.append(self._operand(i, n, positions).bits(KIND[kind]))
+                operands.append(self._operand(i, n, positions).bits(KIND.get(kind, "i32")))
         value = NATIVE[i.op.name](self.floats, *operands)
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        if value.kind in ("float", "double") and not self._may_hold_any_nan(i):
+        slots = (self.slots[i.dest.register.index, c] for c in defines(i) if i.dest)
+        may_hold_any_nan = {self.types.get(name) for name, _ in slots} == {i.op.result}
+        if value.kind in ("float", "double") and not may_hold_any_nan:
             value = self.floats.canonical(value)
         if value.kind == "double":
             return value.bits("i32").pick([c % 2 for c in written])
         return value.bits("i32")
 
-    def _may_hold_any_nan(self, i: Instruction) -> bool:
-        if i.dest is None:
-            return False
-        names = {self.slots[i.dest.register.index, c][0] for c in defines(i)}
-        return bool(names) and all(self.types.get(name) == i.op.result for name in names)
-
     def _write(self, at: int, dest: Dest, value: Vec) -> None:
         """Write a lane to each component of ``dest.written``; a scalar to all."""
         register = dest.register
         written = list(dest.written)
-        value = value.lanes(len(written) if len(written) > 1 else 0)
+        value = value.lanes(len(written))
         if set(dest.mask) & set("01"):
             lanes = {c: value[k] for k, c in enumerate(written)}
             lanes |= {c: self._constant(x) for c, x in enumerate(dest.mask) if x in "01"}
             written = sorted(lanes)
             value = self.ir.vector([lanes[c] for c in written])
         if register.kind == "g":
-            self.target.store_global(at, self._element(register), written, value)
+            self.target.store(at, None, self._byte(register), written, value)
         elif register.kind == "o":
             self.target.store_output(register.index, written, value)
         else:
@@ -221,11 +204,12 @@ class Translator:
                 own = [k for k, other in enumerate(names) if other == name]
                 self.ir.set(name, value.pick(own))
 
-    def _element(self, register: Register) -> Vec:
-        """Return the number of an element of ``g[]``."""
+    def _byte(self, register: Register) -> Vec:
+        """Return the first byte of an element of ``g[]``."""
         if register.address is None:
-            return self.ir.const(register.element, "i64")
-        return self._words(register.address, (0,)).cast("sext", "i64") + register.element
+            return self.ir.const(TEXEL * register.element, "i64")
+        element = self._words(register.address, (0,)).cast("sext", "i64") + register.element
+        return element * TEXEL
 
     def _access_lds(self, at: int, i: Instruction) -> None:
         array = i.controls.id
@@ -238,20 +222,11 @@ class Translator:
         words = lds_words(i) or (0,)
         if i.op.store:
             value = self._operand(i, i.op.passed[0], words)
-            self.target.store_lds(at, array, byte & -4, words, value)
+            self.target.store(at, array, byte & -4, words, value)
         elif i.dest is not None:
-            self._write(at, i.dest, self.target.load_lds(array, byte & -4, words))
+            self._write(at, i.dest, self.target.load(array, byte & -4, words))
 
     # Control flow
-
-    def _segment(self, at: int) -> None:
-        """Announce the instructions from ``at`` to the next that controls flow."""
-        body = self.program.body
-        ends = (k + 1 for k in range(at, len(body)) if body[k].op.flow)
-        end = next(ends, len(body))
-        segment = [k for k in range(at, end) if body[k].op.flow not in ("else", "endif")]
-        if segment:
-            self.target.segment(segment)
 
     def _condition(self, i: Instruction) -> Vec:
         if not i.sources:
@@ -274,7 +249,6 @@ class Translator:
         self.ir.label(f"at{at}")
 
     def _loop(self, at: int, i: Instruction) -> None:
-        self.target.loop(at)
         self.ir.label(f"at{at}")
         self.target.iteration(at)
 

@@ -17,7 +17,7 @@ class Translation:
     text
         LLVM IR.
     slots
-        Entry of the context by name.
+        The names of the context's entries.
     literals
         The words of the literals' table.
     counters
@@ -30,8 +30,8 @@ class Translation:
     """
 
     text: str
-    slots: dict[str, int]
-    literals: tuple[int, ...]
+    slots: list[str]
+    literals: list[int]
     counters: list[int]
     sizes: dict[str, int]
     reads_global: bool

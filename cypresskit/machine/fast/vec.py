@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-SIZES = {"i1": 1, "i32": 32, "i64": 64, "float": 32, "double": 64}
+SIZES = {"i32": 32, "i64": 64, "float": 32, "double": 64}
 SUFFIX = {"float": "f32", "double": "f64"}
 
 
@@ -26,8 +26,6 @@ class Emitter:
     ----------
     lines
         The instructions.
-    entry
-        The instructions of the first block, which loads values that never change.
     variables
         Memory on the stack, which LLVM turns into registers.
     mark
@@ -38,12 +36,10 @@ class Emitter:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.entry: list[str] = []
         self.names = 0
         self.mark = ""
         self.declared: dict[str, str] = {}
         self.variables: dict[str, Vec] = {}
-        self.constants: dict[str, Vec] = {}
 
     def op(self, text: str, kind: str, n: int = 0) -> "Vec":
         """Add an instruction. Return its result, of that type."""
@@ -95,7 +91,7 @@ class Emitter:
     def vector(self, parts: Sequence["Vec"]) -> "Vec":
         """Combine scalars into a vector; return a single one as it is."""
         if all(part is parts[0] for part in parts):
-            return parts[0].lanes(len(parts) if len(parts) > 1 else 0)
+            return parts[0].lanes(len(parts))
         whole = Vec(self, "poison", parts[0].kind, len(parts))
         for k, part in enumerate(parts):
             whole = self.op(f"insertelement {whole}, {part}, i32 {k}", whole.kind, whole.n)
@@ -111,14 +107,6 @@ class Emitter:
         self.do(text)
         return Vec(self, "", kind)
 
-    def entered(self, name: str, base: "Vec", offset: int, kind: str) -> "Vec":
-        """Return a value that the entry block loads from ``offset`` bytes after ``base``."""
-        if name not in self.constants:
-            self.constants[name] = Vec(self, f"%{name}", kind)
-            self.entry.append(f"  %p_{name} = getelementptr i8, {base}, i64 {offset}{self.mark}")
-            self.entry.append(f"  %{name} = load {kind}, {base.kind} %p_{name}{self.mark}")
-        return self.constants[name]
-
     # Variables
 
     def variable(self, name: str, kind: str, n: int = 0) -> None:
@@ -133,8 +121,7 @@ class Emitter:
     def set(self, name: str, value: "Vec | int") -> None:
         """Set a variable; a number sets every lane."""
         place = self.variables[name]
-        if not isinstance(value, Vec):
-            value = self.const(value, place.kind, place.n)
+        value = value if isinstance(value, Vec) else place.like(value)
         replace(place, kind="ptr", n=0).store(value)
 
     def add(self, name: str, value: "Vec | int") -> None:
@@ -149,11 +136,9 @@ class Emitter:
             for v in self.variables.values()
         ]
 
-    def take(self) -> str:
-        """Return the instructions so far as text, and begin again."""
-        text = "\n".join(self.lines)
-        self.lines = []
-        return text
+    def text(self) -> str:
+        """Return the instructions as text."""
+        return "\n".join(self.lines)
 
 
 def _operator(name: str) -> Callable[["Vec", "Vec | float"], "Vec"]:
@@ -172,10 +157,14 @@ class Vec:
     def __str__(self) -> str:
         return f"{of(self.kind, self.n)} {self.name}"
 
+    def like(self, value: float | str) -> "Vec":
+        """Return a constant of this type."""
+        return self.e.const(value, self.kind, self.n)
+
     def both(self, other: "Vec | float") -> tuple["Vec", "Vec"]:
         """Return this and another operand, with equal numbers of lanes."""
         if not isinstance(other, Vec):
-            return self, self.e.const(other, self.kind, self.n)
+            return self, self.like(other)
         n = max(self.n, other.n)
         return self.lanes(n), other.lanes(n)
 
@@ -207,8 +196,8 @@ class Vec:
         return self.e.op(f"shufflevector {self}, {self}, {order}", self.kind, len(wanted))
 
     def lanes(self, n: int) -> "Vec":
-        """Copy a scalar to n lanes; return a vector, or for n = 0 anything, as it is."""
-        if self.n or not n:
+        """Copy a scalar to n lanes; return a vector, or for n < 2 anything, as it is."""
+        if self.n or n < 2:
             return self
         first = self.e.op(f"insertelement {of(self.kind, n)} poison, {self}, i32 0", self.kind, n)
         return first.pick([0] * n)
@@ -265,11 +254,14 @@ class Vec:
             return self.at(self.e.const(offset, "i64")) if offset else self
         return self.e.op(f"getelementptr i8, {self}, {offset}", self.kind)
 
-    def load(self, kind: str, n: int = 0, align: int = 0, volatile: bool = False) -> "Vec":
-        """Load a value; ``volatile``: from memory every time."""
-        text = f"load {'volatile ' if volatile else ''}{of(kind, n)}, {self}"
-        return self.e.op(text + (f", align {align}" if align else ""), kind, n)
+    def load(self, kind: str, n: int = 0, align: int = 0) -> "Vec":
+        """Load a value."""
+        return self.e.op(f"load {of(kind, n)}, {self}" + _aligned(align), kind, n)
 
     def store(self, value: "Vec", align: int = 0) -> None:
         """Store a value."""
-        self.e.do(f"store {value}, {self}" + (f", align {align}" if align else ""))
+        self.e.do(f"store {value}, {self}" + _aligned(align))
+
+
+def _aligned(align: int) -> str:
+    return f", align {align}" if align else ""

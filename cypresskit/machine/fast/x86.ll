@@ -29,3 +29,5 @@ define private i1 @restore(i64 %saved) alwaysinline {
   %underflowed = icmp ne i32 %underflow, 0
   ret i1 %underflowed
 }
+
+attributes #0 = { "denormal-fp-math-f32"="preserve-sign,preserve-sign" }
