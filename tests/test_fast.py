@@ -481,8 +481,7 @@ def test_labels_of_a_program_are_unique(length):
         endloop
     """
     text = compute(body + "mov r1, r0\n" * length + body * 30)
-    labels = re.findall(
-        r"^([\w.]+):", translate(text, HostProcessor("neoverse-n1", "", "arm")).text, re.MULTILINE
-    )
+    target = HostTarget(text, HostProcessor("neoverse-n1", "", "arm"))
+    labels = re.findall(r"^([\w.]+):", target.translation().text, re.MULTILINE)
     assert len(labels) > 300
     assert len(set(labels)) == len(labels)

@@ -209,9 +209,11 @@ class HostTarget(Target):
 
     def _number(self, component: int, group: bool) -> Vec:
         """Return a component of the number of the work-item in its group, or of the ``group``."""
-        number, size = self.ir.get("n"), self.size
+        number = self.ir.get("n")
+        size = self.size
         if group:
-            number, size = self.batch, [self._slot(f"groups_{axis}") for axis in "xy"]
+            number = self.batch
+            size = [self._slot(f"groups_{axis}") for axis in "xy"]
         for across in size[:component]:
             number = number.two("udiv", across)
         return number.two("urem", size[component]) if component < 2 else number

@@ -39,9 +39,13 @@ class Floats:
         """Return a float or double with NaN made the canonical one. In integers, because LLVM may
         take any NaN for any other.
         """
-        kind, infinity, nan = "i32", INFINITY, NAN
+        kind = "i32"
+        infinity = INFINITY
+        nan = NAN
         if value.kind == "double":
-            kind, infinity, nan = "i64", 0x7FF << 52, 0x7FF8 << 48
+            kind = "i64"
+            infinity = 0x7FF << 52
+            nan = 0x7FF8 << 48
         bits = value.bits(kind)
         is_nan = (bits << 1).cmp("ugt", infinity << 1)
         return is_nan.select(bits.like(nan), bits).bits(value.kind)
