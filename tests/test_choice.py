@@ -44,7 +44,7 @@ def test_stored_figures_match_compiler_and_timing_model():
     from tools.stored_figures import kernel_figures
 
     for name, kernel in ck.kernels.items():
-        card, kept = compile(kernel.program).card(), read()[name]
+        card, kept = compile(kernel.program).stats(), read()[name]
         assert (name, kept.registers, kept.bundles) == (name, card.gprs, card.bundles_per_iteration)
     for name in ("sgemm_tn", "dgemm_nn", "sgemv_t"):
         kept, fresh = read()[name], kernel_figures(ck.kernels[name])

@@ -69,7 +69,7 @@ def test_bundles_and_registers_match_the_published_figures(name):
     """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
     Registers may be fewer, since those kernels held more besides the loop.
     """
-    card = compiled(name).card(*ck.kernels[name].convention.turn)
+    card = compiled(name).stats(*ck.kernels[name].convention.turn)
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
@@ -135,7 +135,7 @@ def test_copies_and_dead_declarations_cost_nothing(name):
     plain = compiled(name)
     copied = compile(ck.assemble(with_copies(ck.kernels[name].text)))
     assert copied.gprs == plain.gprs
-    assert copied.card().bundles_per_iteration == plain.card().bundles_per_iteration
+    assert copied.stats().bundles_per_iteration == plain.stats().bundles_per_iteration
 
 
 LOOP = """il_ps_2_0
@@ -310,13 +310,13 @@ def test_listing_shows_where_everything_comes_from():
 
 def test_a_card_counts_the_boards_own_quads_a_clock():
     alone, wide = (
-        ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).card() for quads in (1, 4)
+        ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).stats() for quads in (1, 4)
     )
     assert wide.alu_fetch_ratio == pytest.approx(4 * alone.alu_fetch_ratio)
 
 
 def test_each_row_of_a_card_says_what_it_means():
-    card = compiled("sgemm_tn").card()
+    card = compiled("sgemm_tn").stats()
     assert re.search(r"^slots5 pct +54\.8 +% have all five$", str(card), re.M)
     assert re.search(r"^gprs +25 +registers per work-item", str(card), re.M)
     assert all(row.metadata["means"] for row in fields(card)[1:])
@@ -325,7 +325,7 @@ def test_each_row_of_a_card_says_what_it_means():
 @pytest.mark.parametrize("name", SIX)
 def test_nominal_rate_follows_precision_and_stays_below_peak(name):
     kernel, code = ck.kernels[name], compiled(name)
-    known, counted = code.card(*kernel.convention.turn), code.card()
+    known, counted = code.stats(*kernel.convention.turn), code.stats()
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
     assert known.k_per_iteration == kernel.k_step // kernel.convention.parts

@@ -897,7 +897,7 @@ def test_what_takes_a_report_takes_one_on_a_cuda_kernel_or_says_what_to_use(func
     if function is draw.wavefronts:
         assert function(report) is not None
         return
-    why = r"(is one in CUDA: `report.listing` has the price|pass reports of simulate)"
+    why = r"(is one in CUDA: `report.listing` has the cost|pass reports of simulate)"
     with pytest.raises(TypeError, match=why):
         function(report)
 

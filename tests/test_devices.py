@@ -200,7 +200,7 @@ def test_card_code_and_timing_agree_on_the_number_of_wavefronts(name, pool):
     code = compile(KERNELS[name].program, board)
     lds = code.program.lds_bytes
     active = board.active_wavefronts(code.gprs, lds)
-    assert code.wavefronts == code.card().wavefronts == active
+    assert code.wavefronts == code.stats().wavefronts == active
     assert f"{active} wavefronts on a SIMD engine" in code.listing()
     assert (
         simulate(name, 1 if "sgemv" in name else 64, m=64, k=32, device=board).active_wavefronts

@@ -117,7 +117,7 @@ def test_rows_are_the_compiled_code(name):
     fetches = [f.line for control in code.controls for f in control.fetches]
     assert [r["parts"][0][2] for r in answer["rows"] if r["kind"] == "fetch"] == fetches
     loop = sum(row["loop"] for row in rows)
-    assert loop == answer["card"]["bundles_per_iteration"] == code.card().bundles_per_iteration
+    assert loop == answer["card"]["bundles_per_iteration"] == code.stats().bundles_per_iteration
     assert json.loads(json.dumps(answer)) == answer
 
 

@@ -225,7 +225,9 @@ def test_latencies_of_the_three_levels():
 
 def test_without_caches_every_quad_line_goes_to_dram():
     bare = replace(ONE, l1_bytes=0, l2_bytes=0)
-    result = outcome([Clause(TEX, streams=(fetch(0 * LANES, merge=False),))], device=bare)
+    result = outcome(
+        [Clause(TEX, streams=(fetch(0 * LANES, geometry=bare.geometry),))], device=bare
+    )
     assert result.counts["l2_misses"] == 16
 
 

@@ -18,7 +18,7 @@ CODE = ck.compile(KERNEL.program)
 VALUES = {
     "program": (KERNEL.program, "<Program sgemm_tn.il: pixel mode, 153 instructions>"),
     "code": (CODE, "<Code of sgemm_tn.il for the HD 5870: 25 registers, "),
-    "card": (CODE.card(), "KernelStats(name="),
+    "card": (CODE.stats(), "KernelStats(name="),
     "catalogue": (ck.kernels, "sgemm_tn "),
     "device": (
         ck.HD5870,

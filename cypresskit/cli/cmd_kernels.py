@@ -52,7 +52,7 @@ def stats(args: argparse.Namespace) -> None:
         program, known = named_program(args.kernel)
         code = ck.compile(program)
         known = known or convention_of(program)
-        statistics = code.card(*known.convention.turn) if known else code.card()
+        statistics = code.stats(*known.convention.turn) if known else code.stats()
     print(code.listing() if args.listing else statistics)
 
 

@@ -148,19 +148,19 @@ def _operands_of_part(op: Op, word: Word) -> list[Word]:
     return [s.value for s in op.srcs[part::parts]]
 
 
-def _join(kept: VirtualRegister, other: VirtualRegister) -> bool:
+def _join(vreg: VirtualRegister, other: VirtualRegister) -> bool:
     """Merge two virtual registers if their live ranges and channels allow it. Return whether they
     do.
     """
-    alive_together = kept.mask & other.mask
-    common_channels = kept.allowed & other.allowed
+    alive_together = vreg.mask & other.mask
+    common_channels = vreg.allowed & other.allowed
     if alive_together or not common_channels or other.fixed is not None:
         return False
-    kept.allowed &= other.allowed
-    kept.mask |= other.mask
-    kept.depth = max(kept.depth, other.depth)
-    kept.words += other.words
+    vreg.allowed &= other.allowed
+    vreg.mask |= other.mask
+    vreg.depth = max(vreg.depth, other.depth)
+    vreg.words += other.words
     for word in other.words:
-        word.vreg = kept
+        word.vreg = vreg
     other.words = []
     return True

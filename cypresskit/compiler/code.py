@@ -209,7 +209,7 @@ class Code:
         )
         return head + listing(self.controls)
 
-    def card(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelStats:
+    def stats(self, k_per_iteration: int | None = None, flops: int | None = None) -> KernelStats:
         """Return the statistics.
 
         Parameters

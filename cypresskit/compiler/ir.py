@@ -73,7 +73,7 @@ class Word:
 
     @property
     def has_register(self) -> bool:
-        """Whether it is kept in a register."""
+        """Whether it is held in a register."""
         return self.kind in ("op", "phi", "input")
 
 
@@ -265,7 +265,7 @@ class Op:
 
     @property
     def register_words(self) -> list[Word]:
-        """The operands that are kept in registers."""
+        """The operands that are held in registers."""
         return [s.value for s in self.srcs if s.value.has_register]
 
     def takes_float(self, n: int) -> bool:

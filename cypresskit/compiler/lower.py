@@ -280,18 +280,18 @@ def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
     """Return the items that control reaches: after a break or continue, none before the enclosing
     construct goes on.
     """
-    kept: list[BasicBlock | str] = []
+    reached: list[BasicBlock | str] = []
     dead = False
     depth = 0
     for item in items:
         if not dead:
-            kept.append(item)
+            reached.append(item)
             dead = isinstance(item, BasicBlock) and item.dead
         elif item in ("if", "loop"):
             depth += 1
         elif depth:
             depth -= item in ("endif", "endloop")
         elif item in ("else", "endif", "endloop"):
-            kept.append(item)
+            reached.append(item)
             dead = False
-    return kept
+    return reached

@@ -113,7 +113,7 @@ class _Rewriter:
         return same is op or self.replaced(op, same.results)
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
-        """Replace the results of ``op`` by these words. Return False: the op isn't kept."""
+        """Replace the results of ``op`` by these words. Return False: the op is removed."""
         for result, word in zip(op.results, words, strict=True):
             result.forward = word
         return False
@@ -218,16 +218,16 @@ def _drop_dead(function: Function) -> None:
             phi.args = {b: v.resolve() for b, v in phi.args.items()}
         for op in block.ops:
             op.srcs = [s.resolve() for s in op.srcs]
-    kept: set[Word | Op] = set()
+    live: set[Word | Op] = set()
     ops = (op for block in blocks for op in block.ops)
     stack: list[Word | Op] = [
         op for op in ops if op.is_store or op.row.is_test or op.name in EFFECTS
     ]
     while stack:
         needed = stack.pop()
-        if needed in kept:
+        if needed in live:
             continue
-        kept.add(needed)
+        live.add(needed)
         if isinstance(needed, Word):
             stack += needed.args.values()
             maker = needed.op
@@ -237,9 +237,9 @@ def _drop_dead(function: Function) -> None:
         if maker is not None:
             stack.append(maker)
     for block in blocks:
-        block.ops = [op for op in block.ops if op in kept]
-        block.phis = [phi for phi in block.phis if phi in kept]
-    function.inputs = [v for v in function.inputs if v in kept]
+        block.ops = [op for op in block.ops if op in live]
+        block.phis = [phi for phi in block.phis if phi in live]
+    function.inputs = [v for v in function.inputs if v in live]
 
 
 def pair_lds_reads(function: Function) -> None:

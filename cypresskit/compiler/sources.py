@@ -73,7 +73,7 @@ class Sources:
         return [] if source is None else [self.component(source, source.swizzle[0])]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
-        """Return source ``n`` at position ``p``. Its modifiers are applied, or kept for the op that
+        """Return source ``n`` at position ``p``. Its modifiers are applied, or left to the op that
         reads it.
         """
         source = i.sources[n]

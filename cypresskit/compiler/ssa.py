@@ -91,7 +91,7 @@ class OpBuilder:
     def append(
         self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None
     ) -> Op:
-        """Append an op and return it; in an unreachable block it is not kept. Operands may be
+        """Append an op and return it; in an unreachable block it is dropped. Operands may be
         words.
         """
         op = Op(

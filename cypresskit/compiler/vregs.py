@@ -9,7 +9,7 @@ each word, and then does two things:
    its coordinates, the words of a store) or in adjacent channels (the two words of a double). Where
    constraints collide, a MOV before or after the operation separates them.
 
-Afterwards, every word that is kept in a register has a virtual register, and a phi and its
+Afterwards, every word that needs a register has a virtual register, and a phi and its
 arguments have the same. ``allowed``, ``group``, ``pair`` and ``fixed`` say what is still open: the
 scheduler chooses channels, the allocator register numbers.
 

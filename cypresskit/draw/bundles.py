@@ -167,7 +167,7 @@ class _Loop:
 
     def summary(self) -> str:
         """Return the statistics of an iteration."""
-        card = self.code.card()
+        card = self.code.stats()
         count = card.bundles_per_iteration
         filled = sum(bundle.filled for bundle in self.bundles)
         mads = (

@@ -135,7 +135,7 @@ def code_answer(
     rows = list(_rows(code))
     signatures = [_signature(row, program) for row in rows]
     _mark_new(rows, signatures, before)
-    card = code.card(k_per_iteration, flops)
+    card = code.stats(k_per_iteration, flops)
     shown = {name: getattr(card, name) for name in CARD}
     answer = {"rows": rows, "card": shown, "dropped": _absent_lines(program, rows)}
     return answer, code, signatures

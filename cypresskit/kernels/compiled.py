@@ -28,7 +28,7 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
 
     Examples
     --------
-    >>> ck.compile("sgemm_tn").card().bundles_per_iteration
+    >>> ck.compile("sgemm_tn").stats().bundles_per_iteration
     31
     """
     return compiler.compile(resolve_program(kernel), device)
@@ -47,4 +47,4 @@ def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
     25
     """
     known = resolve(kernel)
-    return compiler.compile(known.program, device).card(*known.convention.turn)
+    return compiler.compile(known.program, device).stats(*known.convention.turn)

@@ -14,8 +14,8 @@ from cypresskit.il.meaning import flushed
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.shape import Extent
 
-NOWHERE = np.iinfo(np.int64).min  # the whole coordinate that a NaN becomes
-INFINITE = np.iinfo(np.int64).max  # and with its sign, an infinity
+NOWHERE = np.iinfo(np.int64).min  # the integer coordinate that a NaN becomes
+INFINITE = np.iinfo(np.int64).max  # what an infinity becomes; negated for the negative one
 
 
 def texel(

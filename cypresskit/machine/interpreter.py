@@ -273,7 +273,7 @@ class Interpreter:
         return texels.T if len(dest.written) == 4 else texels.T[list(dest.written)]
 
     def _spread(self, row: np.ndarray) -> np.ndarray:
-        """One value for each work-item."""
+        """Return one value for each work-item."""
         return row if len(row) == self.items else np.broadcast_to(row, self.items)
 
     def _count_outside(self, inside: np.ndarray) -> None:

@@ -55,7 +55,7 @@ class Words(Protocol):
         """Return the low and the high word of a result of two words."""
 
     def merge(self, new: Word, old: Word, active: np.ndarray) -> Word:
-        """``new`` in the active work-items, ``old`` in the others."""
+        """Return ``new`` in the active work-items, ``old`` in the others."""
 
     def passed(self, predicate: Operation, value: Word, active: np.ndarray) -> np.ndarray:
         """Return which work-items (bool) pass a test of that value; only active ones matter."""
@@ -168,7 +168,7 @@ class Processor:
     # Clauses
 
     def clause(self, control: Control) -> Test:
-        """Run a clause. Returns its predicate operation and the value, or None."""
+        """Run a clause. Return its predicate operation and the value, or None."""
         self.forwards = {}
         test = None
         self.registers = {
@@ -181,7 +181,7 @@ class Processor:
         return test
 
     def bundle(self, bundle: Bundle) -> Test:
-        """Issue a bundle. Returns its predicate operation and the value, or None."""
+        """Issue a bundle. Return its predicate operation and the value, or None."""
         self.bundles += 1
         if not bundle.operations:
             self.forwards = {}

@@ -148,11 +148,11 @@ def _whole(clause: Clause) -> Clause:
 
 def _without(clause: Clause, ablation: Ablation) -> Clause:
     """Return the clause without the ablated accesses."""
-    kept = [n for n, at in enumerate(clause.sources) if at not in ablation.accesses]
-    if len(kept) == len(clause.sources):
+    left = [n for n, at in enumerate(clause.sources) if at not in ablation.accesses]
+    if len(left) == len(clause.sources):
         return clause
-    streams = tuple(clause.streams[n] for n in kept)
-    return replace(clause, streams=streams, sources=tuple(clause.sources[n] for n in kept))
+    streams = tuple(clause.streams[n] for n in left)
+    return replace(clause, streams=streams, sources=tuple(clause.sources[n] for n in left))
 
 
 def shorten(paths: Iterable[WavefrontPath], share: float) -> list[WavefrontPath]:

@@ -1,7 +1,7 @@
 """Simulate the chip: an event simulation of SIMD engines that share L2 and DRAM.
 
 A SIMD engine has as many wavefront slots as registers and LDS allow. The simulation always
-continues the engine that is furthest behind, with the slot that is ready first: a unit
+continues the engine whose next event is the earliest, with the slot that is ready first: a unit
 (``timing.units``) runs the slot's clause and returns when it is over. Between two clauses a
 wavefront pauses for ``clause_switch_clocks``.
 

@@ -30,8 +30,8 @@ def infinite_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | N
     program = shape.program
     x, y, exist = lanes(shape, wavefronts)
     ids = input_registers(shape, x[exist], y[exist])
-    kept = [at for at, i in enumerate(program.body) if _decides(program, at)]
-    branches = _reading_ids(program, kept, tuple(ids))
+    deciding = [at for at, i in enumerate(program.body) if _decides(program, at)]
+    branches = _reading_ids(program, deciding, tuple(ids))
 
     count = -(-int(np.count_nonzero(exist)) // WAVEFRONT) * WAVEFRONT
     records = np.stack([row.T for row in ids.values()], axis=1).reshape(-1, 4 * len(ids))
@@ -42,7 +42,7 @@ def infinite_loop(shape: LaunchShape, wavefronts: np.ndarray) -> KernelError | N
     try:
         run(launch)
     except KernelError as error:
-        at = kept[error.at - (len(branches.body) - len(kept))]
+        at = deciding[error.at - (len(branches.body) - len(deciding))]
         return endless_error(shape, at, launch.max_instructions)
     return None
 
@@ -53,8 +53,8 @@ def _decides(program: Program, at: int) -> bool:
     return i.op.kind in ("alu", "flow") and not any(r.kind in ("g", "o") for r in i.registers)
 
 
-def _reading_ids(program: Program, kept: list[int], names: tuple[str, ...]) -> Program:
-    """Return a program of the ``kept`` instructions, in which work-item n reads its ids, the
+def _reading_ids(program: Program, deciding: list[int], names: tuple[str, ...]) -> Program:
+    """Return a program of the ``deciding`` instructions, in which work-item n reads its ids, the
     registers ``names``, from record n of global memory.
     """
     own = max(program.registers, default=-1) + 1
@@ -76,6 +76,6 @@ def _reading_ids(program: Program, kept: list[int], names: tuple[str, ...]) -> P
         return register
 
     copied = [i for i in program.declarations if i.opcode in COPIED]
-    deciding = [program.body[at].renamed(renamed) for at in kept]
-    instructions = (*copied, *reading.expanded, *deciding)
+    body = [program.body[at].renamed(renamed) for at in deciding]
+    instructions = (*copied, *reading.expanded, *body)
     return replace(reading, instructions=instructions, expanded=instructions)

@@ -174,7 +174,7 @@ class ExtrapolatedLoop:
             masks.set(self.entry_mask)
         if summary is None:
             return None
-        active = self.entry_mask & _repeat_per_lane(summary.trip_counts > 0)
+        active = self.entry_mask & repeat_per_lane(summary.trip_counts > 0)
         all_active = np.count_nonzero(active) == self.processor.existing
         for component, value in after.items():
             old = self.before.get(component, ZERO)
@@ -199,7 +199,7 @@ class ExtrapolatedLoop:
             If the loop does not behave as extrapolated.
         """
         first = self._run_iteration(self.before)
-        stay = self.entry_mask & ~_repeat_per_lane(_any_lane(first.departed & self.entry_mask))
+        stay = self.entry_mask & ~repeat_per_lane(any_lane(first.departed & self.entry_mask))
         if not stay.any():
             return None, self.before
         self.processor.masks.set(stay)
@@ -235,7 +235,7 @@ class ExtrapolatedLoop:
         for control, of_control in first.accesses.items():
             accesses[control] = [(access, next(remaining_motions)) for access in of_control]
         per_wavefront = np.broadcast_to(trip_counts, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
-        return LoopSummary(per_wavefront * _any_lane(stay), accesses), after
+        return LoopSummary(per_wavefront * any_lane(stay), accesses), after
 
     def _registers_after(
         self, first: _Iteration, second: _Iteration, last: _Iteration, trip_counts: PerLane
@@ -303,8 +303,8 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If a wavefront leaves in none of the first ``MAX_EXIT_CANDIDATES`` candidates.
         """
-        used = _any_lane(stay)
-        trip_counts = np.where(_any_lane(second.departed & stay) | ~used, 1.0, NEVER)
+        used = any_lane(stay)
+        trip_counts = np.where(any_lane(second.departed & stay) | ~used, 1.0, NEVER)
         crossings = _crossings(first.comparisons, second.comparisons, stay)
         tried = np.ones(len(trip_counts))
         for _ in range(MAX_EXIT_CANDIDATES):
@@ -318,7 +318,7 @@ class ExtrapolatedLoop:
                 break
             candidate = _per_lane(np.where(undecided, tried, 2), undecided)
             departed = self._run_iteration(registers_at(candidate)).departed
-            leaves = _any_lane(departed & stay) & undecided
+            leaves = any_lane(departed & stay) & undecided
             trip_counts[leaves] = tried[leaves]
         if trip_counts.max() == NEVER:  # an endless loop, or an exit that can't be extrapolated
             raise NotExtrapolable
@@ -525,11 +525,11 @@ def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:
     return row[active] if row.size > 1 else row
 
 
-def _any_lane(lanes: np.ndarray) -> np.ndarray:
+def any_lane(lanes: np.ndarray) -> np.ndarray:
     """Reduce a mask of lanes to a mask of the wavefronts that have any of them."""
     return np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
 
 
-def _repeat_per_lane(wavefronts: np.ndarray) -> np.ndarray:
+def repeat_per_lane(wavefronts: np.ndarray) -> np.ndarray:
     """Repeat one value per wavefront for each of its lanes."""
     return np.repeat(wavefronts, WAVEFRONT)

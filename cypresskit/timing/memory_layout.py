@@ -129,9 +129,8 @@ class MemoryLayout:
             if (on & ~stays).any():
                 raise NotExtrapolable
         address = self._addresses(texture.width, texture.texel)
-        side = TILE if self.layout == "tiled" else 1
         base = self.bases[resource] // self.line
-        made = self._stream(address, x, y, on & inside, motion=motion, base=base, side=side)
+        made = self._stream(address, x, y, on & inside, motion, base)
         items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # zeros for texels outside
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
@@ -139,12 +138,12 @@ class MemoryLayout:
     def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
         """Return the stream of a store to the pixels (x, y) of an output."""
         address = self._addresses(self.shape.domain[0], self.shape.outputs[number].texel)
-        made = self._stream(address, x, y, on, motion=Motion(), base=GLOBAL, uncached=True)
+        made = self._stream(address, x, y, on, Motion(), GLOBAL)
         return self._stored(made)
 
     def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
         """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
-        for elements beyond the card's memory.
+        for elements beyond the board's memory.
         """
         most = self.geometry.memory_bytes // 16
         end = x + (motion.iterations - 1) * motion.x
@@ -156,9 +155,7 @@ class MemoryLayout:
                 f" memory of the {self.geometry.name} is g[0] to g[{most - 1}]"
                 f" ({self.geometry.memory_bytes:,} bytes)"
             )
-        made = self._stream(
-            lambda x, y: x * 16, x, 0 * x, on, motion=motion, base=GLOBAL, uncached=True
-        )
+        made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL)
         return self._stored(made) if stores else made
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
@@ -179,15 +176,15 @@ class MemoryLayout:
         x: np.ndarray,
         y: np.ndarray,
         on: np.ndarray,
-        *,
         motion: Motion,
         base: int,
-        side: int = 1,
-        uncached: bool = False,
     ) -> Stream:
         """Return the stream of an access that moves from iteration to iteration. Its pattern recurs
-        when it has moved by whole lines, and by whole tiles of ``side`` x ``side`` texels.
+        when it has moved by whole lines, and in a tiled texture by whole tiles. Lines from
+        ``GLOBAL`` on aren't cached.
         """
+        uncached = base == GLOBAL
+        side = TILE if self.layout == "tiled" and not uncached else 1
         dx, dy = motion.x, motion.y
         phases = 1
         while (
@@ -208,10 +205,7 @@ class MemoryLayout:
             part = address_stream(
                 addresses.reshape(-1, WAVEFRONT),
                 np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
-                banks=self.geometry.texture_banks,
-                quads_per_clock=self.geometry.quads_per_clock,
-                line_bytes=self.line,
-                merge=uncached or self.geometry.l1_bytes > 0,
+                self.geometry,
                 base=base,
                 phases=phases,
                 step=int(address(dx * phases, dy * phases)) // self.line,

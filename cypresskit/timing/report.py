@@ -99,20 +99,25 @@ class ChipReport(ChipTime):
 
     def __post_init__(self) -> None:
         name = f"{self.kernel} on {self.device.name}"
-        if not 0 < self.clocks < math.inf:
-            raise LawError(f"{name}: {self.clocks} clocks; please report this")
-        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
-        shares.append(("simulated", self.simulated))
-        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
-        for part, share in shares:
-            if not -ROUNDING <= share <= 1 + ROUNDING:
-                raise LawError(f"{name}: {part} is {share:.4f}, a share; please report this")
+        for broken in self._broken_laws():
+            raise LawError(f"{name}: {broken}; please report this")
         if self.gflops > (1 + ROUNDING) * self.peak_gflops:
             raise ValueError(
                 f"{name}: {self.flops:,.0f} flops in {self.seconds * 1e3:.3f} ms are"
                 f" {self.gflops:.1f} Gflop/s, and its peak is {self.peak_gflops:.1f}:"
                 f" {self._why_above_peak}"
             )
+
+    def _broken_laws(self) -> Iterator[str]:
+        """Yield what can't be true of a time."""
+        if not 0 < self.clocks < math.inf:
+            yield f"{self.clocks} clocks"
+        shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
+        shares.append(("simulated", self.simulated))
+        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
+        for part, share in shares:
+            if not -ROUNDING <= share <= 1 + ROUNDING:
+                yield f"{part} is {share:.4f}, a share"
 
     @property
     def _why_above_peak(self) -> str:
@@ -208,11 +213,10 @@ class Report(ChipReport, LaunchTime):
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _broken_laws(self) -> Iterator[str]:
+        yield from super()._broken_laws()
         if not 0 <= self.error < math.inf:
-            name = f"{self.kernel} on {self.device.name}"
-            raise LawError(f"{name}: an error of {self.error}; please report this")
+            yield f"an error of {self.error}"
 
     @property
     def _why_above_peak(self) -> str:
@@ -293,7 +297,7 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
         if isinstance(report, ChipReport) and not isinstance(report, Report):
             raise TypeError(
                 f"{name} is for kernels in IL, and {report.kernel} is one in CUDA:"
-                " `report.listing` has the price of each line, and `ck.today.simulate(...,"
+                " `report.listing` has the cost of each line, and `ck.today.simulate(...,"
                 " board=...)` times it on another board"
             )
         if not isinstance(report, Report):

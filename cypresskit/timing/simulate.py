@@ -104,17 +104,18 @@ def simulate(
     >>> ck.simulate("sgemm_tn", 2048).gflops  # doctest: +SKIP
     """
     check_options("simulate", unknown, ["n", *OPTIONS])
-    _checked(kernel, n, device, launch, layout, beta, flops, precision)
     request = TimingRequest(
         kernel,  # type: ignore[arg-type]
         shape=launch,
         device=device,
         layout=layout,
-        flops=flops or 0.0,
-        precision=precision or "single",
+        beta=beta,
+        flops=0.0 if flops is None else flops,
+        precision="single" if precision is None else precision,
         exact=exact,
         progress=progress,
     )
+    _check(request, n, precision)
     if launch is not None:
         _check_left_out({"n": n, "m": m, "k": k, "count": count, "beta": beta})
         return run_request(request)
@@ -125,7 +126,6 @@ def simulate(
             request,
             kernel=own,
             size=size,
-            beta=beta,
             count=count,
             flops=2.0 * count * math.prod(size) if flops is None else flops,
             precision=own.precision,
@@ -185,32 +185,26 @@ def forget_reports() -> None:
     clear_trace_cache()
 
 
-def _checked(
-    kernel: Any,
-    n: Any,
-    device: Any,
-    launch: Any,
-    layout: str,
-    beta: Any,
-    flops: Any,
-    precision: Any,
-) -> None:
-    """Raise an error for arguments that make no sense."""
+def _check(request: TimingRequest, n: Any, precision: Any) -> None:
+    """Raise an error for arguments that make no sense; ``precision`` as it was given."""
+    kernel: Any = request.kernel
+    launch = request.shape
+    beta: Any = request.beta
+    flops: Any = request.flops
     if not isinstance(kernel, (str, Path, Kernel, Program, Code)):
         raise TypeError(
             f"{type(kernel).__name__} can't be timed: pass a kernel's name, a Kernel, IL text, a"
             " file FILE.il, or a Program"
         )
-    check_device(device)
-    if layout not in ("linear", "tiled"):
-        raise ValueError(f'layout is "linear" or "tiled", not {layout!r}')
-    numbers = all(isinstance(value, Real) for value in (beta, 0 if flops is None else flops))
-    if not numbers or not math.isfinite(beta) or (flops is not None and not 0 <= flops < math.inf):
+    check_device(request.device)
+    if request.layout not in ("linear", "tiled"):
+        raise ValueError(f'layout is "linear" or "tiled", not {request.layout!r}')
+    numbers = isinstance(beta, Real) and isinstance(flops, Real)
+    if not numbers or not math.isfinite(beta) or not 0 <= flops < math.inf:
         raise ValueError(
             f"beta {beta} and flops {flops} have to be finite numbers, flops not below 0"
         )
-    if precision is not None:
-        device.peak_gflops(precision)  # raises ValueError for an unknown one
+    request.device.peak_gflops(request.precision)  # raises ValueError for an unknown one
     if not isinstance(kernel, (Program, Code)) or (
         isinstance(kernel, Program) and launch is None and n is not None
     ):

@@ -19,14 +19,14 @@ GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples fall in step with no row of wor
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Wavefronts that stand for a launch.
+    """Wavefronts that represent a launch.
 
     Attributes
     ----------
     paths
         Their paths.
     times
-        How many wavefronts of the launch each of them stands for.
+        How many wavefronts of the launch each of them represents.
     """
 
     paths: list[WavefrontPath]

@@ -39,11 +39,16 @@ from cypresskit.compiler import Code
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
 from cypresskit.machine.vliw import Processor
-from cypresskit.machine.wavefront import WAVEFRONT
 from cypresskit.timing.clauses import ClauseMaker
 from cypresskit.timing.history import History
 from cypresskit.timing.infinite_loops import infinite_loop
-from cypresskit.timing.loop_extrapolation import ExtrapolatedLoop, can_extrapolate, loop_body
+from cypresskit.timing.loop_extrapolation import (
+    ExtrapolatedLoop,
+    any_lane,
+    can_extrapolate,
+    loop_body,
+    repeat_per_lane,
+)
 from cypresskit.timing.memory_layout import MemoryLayout, Motion
 from cypresskit.timing.memory_requests import MemoryRequest, RequestRecorder
 from cypresskit.timing.symbolic import NotExtrapolable, SymbolicWords
@@ -233,7 +238,7 @@ class _Tracer:
     def members(self, lanes: np.ndarray) -> np.ndarray:
         """Return the mask of wavefronts that have any of these lanes."""
         if lanes is not self._last_lanes:
-            members = np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
+            members = any_lane(lanes)
             if not np.array_equal(members, self._last_members):
                 self._last_members = members  # one array for equal masks, as History compares them
             self._last_lanes = lanes
@@ -259,7 +264,7 @@ class _Tracer:
             return
         self.extrapolated |= {at}
         members = summary.trip_counts > 0
-        active = self.processor.masks.active & np.repeat(members, WAVEFRONT)
+        active = self.processor.masks.active & repeat_per_lane(members)
         for n, accesses in summary.accesses.items():
             self._record(n, accesses, active, members)
         self.history.end_segment(members, summary.trip_counts)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cypresskit.devices import HD5870, AccessGeometry
 from cypresskit.timing.native import native, part
 
 ALU, TEX, WRITE, BARRIER = range(4)
@@ -322,14 +323,12 @@ def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns,
 def address_stream(
     addresses: np.ndarray,
     active: np.ndarray | None = None,
+    geometry: AccessGeometry = HD5870.geometry,
     *,
-    line_bytes: int = 64,
-    quads_per_clock: int = 1,
-    banks: int = 4,
-    merge: bool = True,
     base: int = 0,
     phases: int = 1,
-    **more,
+    step: int = 0,
+    uncached: bool = False,
 ) -> Stream:
     """Return the stream of accesses to bytes.
 
@@ -339,13 +338,11 @@ def address_stream(
         int64 of shape (entries, 64): work-items 4 q to 4 q + 3 are a quad.
     active
         Mask of the work-items that take part. All, by default.
-    line_bytes, quads_per_clock, banks
-        As in ``Device``.
-    merge
-        Whether a line is requested once per fetch, as by an L1, and not once per quad.
+    geometry
+        The device's. Without an L1, a line is requested once per quad, and not once per fetch.
     base
         Is added to line numbers.
-    phases, **more
+    phases, step, uncached
         As in ``Stream``.
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
@@ -353,14 +350,16 @@ def address_stream(
     cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
-    how = line_bytes.bit_length() - 1, banks, quads_per_clock, merge, phases
+    merge = uncached or geometry.l1_bytes > 0
+    unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
+    how = *unit, merge, phases
     _find_lines(np.ascontiguousarray(addresses), on, *how, cost, requests, ptr, line, offset)
     amounts = cost_amounts(cost)
     amounts["requests"] = requests
     # Copies, since a view would keep the memory of 64 lines for each entry.
     lines = line[: ptr[-1]] + base
     offsets = offset[: ptr[-1]].copy()
-    return Stream(amounts, ptr, lines, offsets, phases, **more)
+    return Stream(amounts, ptr, lines, offsets, phases, step, uncached)
 
 
 def concatenate(parts: list[Stream]) -> Stream:
@@ -389,10 +388,10 @@ def merge_fetches(streams: Iterable[Stream]) -> tuple[Stream, ...]:
 
     Data return in order, so these lines arrive before the later fetch's data can be delivered.
     """
-    kept: list[Stream] = []
+    merged: list[Stream] = []
     for whole in streams:
         stream = whole
-        for before in kept:
+        for before in merged:
             if not stream.uncached and (before.phases, before.step, before.uncached) == (
                 stream.phases,
                 stream.step,
@@ -400,8 +399,8 @@ def merge_fetches(streams: Iterable[Stream]) -> tuple[Stream, ...]:
             ):
                 ptr, line, offset = _without(stream, before)
                 stream = replace(stream, ptr=ptr, line=line, offset=offset, whole=whole)
-        kept.append(stream)
-    return tuple(kept)
+        merged.append(stream)
+    return tuple(merged)
 
 
 def combine_stores(clauses: list[Clause]) -> list[Clause]:

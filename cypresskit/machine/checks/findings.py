@@ -129,7 +129,7 @@ class Naming:
     names
         The caller's: resource number, "g" or "o0" .. "o7" to a name.
     dtypes, shape
-        Of the caller's arrays; ``shape`` is that of global memory.
+        The types of the caller's arrays, and the shape of its global memory.
     suppressed
         Of an instruction, the work-items (bool) whose address or condition has been reported.
     """

@@ -19,8 +19,11 @@ reported, because the next chip may have other wavefronts. Accesses whose addres
 wrong are ignored.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from cypresskit.il import Instruction
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
 from cypresskit.machine.shape import wavefront
@@ -30,6 +33,36 @@ ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
 # Set in every stamp; 0 means "no access", so that unused memory takes no space
 SEEN = 1 << 62
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Race:
+    """Two unordered accesses to a word.
+
+    Attributes
+    ----------
+    event, item
+        The second access, and its work-item.
+    at, other, verb
+        The first one: its instruction, its work-item, and "read" or "wrote".
+    place
+        The word's number in its memory.
+    together
+        Whether both are in one execution of one instruction.
+    """
+
+    event: MemoryEvent
+    item: int
+    at: int
+    other: int
+    verb: str
+    place: int
+    together: bool
+
+    @property
+    def in_iterations(self) -> bool:
+        """Whether both are stores of one instruction, in two iterations."""
+        return self.at == self.event.at and self.verb == "wrote" and not self.together
 
 
 class RaceCheck(Check):
@@ -130,103 +163,85 @@ class RaceCheck(Check):
         for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
             races = bad[old[bad] >> ITEM_BITS & AT == at]
             first = races[0]
-            self._race(
-                event,
-                at,
-                old=int(old[first]),
-                item=int(stamp[first] & ITEM),
-                place=int(place[first]),
-                verb=verb,
-                count=len(races),
-                together=together,
-            )
+            item, other = int(stamp[first] & ITEM), int(old[first] & ITEM)
+            race = _Race(event, item, at, other, verb, int(place[first]), together)
+            self._report_race(race, len(races))
 
-    def _race(
-        self,
-        event: MemoryEvent,
-        at: int,
-        *,
-        old: int,
-        item: int,
-        place: int,
-        verb: str,
-        count: int,
-        together: bool,
-    ) -> None:
-        other = old & ITEM
-        line = self.program.body[at].line
+    def _report_race(self, race: _Race, count: int) -> None:
+        event = race.event
+        line = self.program.body[race.at].line
         if event.space == "lds":
-            element = self.naming.lds(event.array, place * 4 % self.program.lds[event.array][1])
+            size = self.program.lds[event.array][1]
+            element = self.naming.lds(event.array, race.place * 4 % size)
         else:
-            element = self.naming.element(place // 4, place % 4)
+            element = self.naming.element(race.place // 4, race.place % 4)
         between = "and nothing orders the two"
-        if self.group[item] == self.group[other]:
+        if self._in_one_group(race):
             between = "with no fence between"
-        iterations = at == event.at and verb == "wrote" and not together
-        if iterations:
+        if race.in_iterations:
             between = f"in another iteration, {between}"
-        does = (
-            f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
-            f" {between}"
+        verb = "writes" if event.store else "reads"
+        does = f"{verb} {element}; another work-item {race.verb} it {between}"
+        side = f"{self.naming.item(race.other)}, {race.verb} it in {self.program.where(line)}"
+        self.report(
+            "race",
+            event.at,
+            f"{self.naming.item(race.item)} {does}",
+            self._advice(race),
+            key=(event.space, tuple(sorted((line, self.program.body[event.at].line)))),
+            count=count,
+            word="g" if event.space == "global" else "",
+            item=race.item,
+            element=element,
+            other=side,
+            other_line=line,
         )
-        advice = self._advice(event, at, item, other, together=together, iterations=iterations)
-        key = event.space, tuple(sorted((line, self.program.body[event.at].line)))
-        side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
-        sides: dict = {"item": item, "element": element, "other": side, "other_line": line}
-        word = "g" if event.space == "global" else ""
-        message = f"{self.naming.item(item)} {does}"
-        self.report("race", event.at, message, advice, key=key, count=count, word=word, **sides)
 
-    def _advice(
-        self,
-        event: MemoryEvent,
-        at: int,
-        item: int,
-        other: int,
-        *,
-        together: bool,
-        iterations: bool,
-    ) -> str:
-        """Return how to mend a race. ``iterations``: both stores are of one instruction, in two
-        iterations.
-        """
-        if together:
+    def _in_one_group(self, race: _Race) -> bool:
+        return bool(self.group[race.item] == self.group[race.other])
+
+    def _advice(self, race: _Race) -> str:
+        """Return how to mend a race."""
+        event = race.event
+        if race.together:
             return (
                 "Both store to one place in the same instruction: give each work-item a place of"
                 " its own."
             )
         tail = ""
-        if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
+        shape = self.launch.shape
+        if wavefront(shape, race.item) == wavefront(shape, race.other):
             tail = (
                 " (They share a wavefront, so this chip happens to run them in step; another may"
                 " not.)"
             )
         if event.space == "global":
             cure = "Put `fence_threads_memory` between the two, where the whole group passes."
-            if self.group[item] != self.group[other]:
+            if not self._in_one_group(race):
                 cure = "Nothing orders these two work-items: let each access its own elements only."
-            elif at == event.at and not iterations:
+            elif race.at == event.at and not race.in_iterations:
                 cure = "Load into a register, then put `fence_threads_memory`, and only then store."
             return cure + tail
-        body = self.program.body
-        # What was executed since, which may go around a loop
-        between = body[at : event.at] if at < event.at else (*body[at:], *body[: event.at])
-        weak = next(
-            (
-                i
-                for i in between
-                if i.opcode == "fence" and not (i.controls.threads and i.controls.lds)
-            ),
-            None,
-        )
+        weak = self._weak_fence(race.at, event.at)
         if weak:
             waits = "make work-items wait for each other"
             if weak.controls.threads:
                 waits = "wait for accesses to LDS"
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
-        if iterations:
+        if race.in_iterations:
             return (
                 "Put `fence_threads_lds` into the loop, where the whole group passes, or"
                 " give each work-item a place of its own."
             )
         return f"Put `fence_threads_lds` between the two, where the whole group passes.{tail}"
+
+    def _weak_fence(self, first: int, last: int) -> Instruction | None:
+        """Return the first fence from one instruction to another, around a loop if need be, that
+        doesn't order accesses to LDS.
+        """
+        body = self.program.body
+        between = body[first:last] if first < last else (*body[first:], *body[:last])
+        for i in between:
+            if i.opcode == "fence" and not (i.controls.threads and i.controls.lds):
+                return i
+        return None

@@ -76,7 +76,7 @@ class Needs:
 
 
 def _is_zero(i: Instruction) -> bool:
-    """Return whether the result is 0 for any operands, a common way to clear a register."""
+    """Return whether the result is 0 for any operands, an idiom that clears a register."""
     return (
         i.op.name in ("ixor", "isub")
         and i.sources[0] == i.sources[1]
@@ -170,16 +170,18 @@ class UninitialisedCheck(Check):
                             unset = replace(unset, copied=event.at)
                         _carry(self.carried, p, Mark(users, unset, mark.reported))
                     else:
-                        self._use(event.at, i, n, p, key, mark, users)
+                        self._use(event, n, p, key, mark, users)
         for used in self.used.values():
             self.report_use(event.at, *used)
 
     def _use(
-        self, at: int, i: Instruction, n: int, p: int, key: Key, mark: Mark, users: np.ndarray
+        self, event: StepEvent, n: int, p: int, key: Key, mark: Mark, users: np.ndarray
     ) -> None:
         """Note the use of a mark by some work-items, and taint the result; what was reported before
         only taints.
         """
+        at = event.at
+        i = event.instruction
         if not mark.reported:
             fault = key[0], mark.unset.source and mark.unset.source[0]
             first, unset, others = self.used.get(fault, (key, mark.unset, users))

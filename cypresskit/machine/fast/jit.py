@@ -20,8 +20,8 @@ from cypresskit.il.host_llvm import host_machine
 from cypresskit.machine.fast.processor import HostProcessor
 from cypresskit.machine.fast.translation import Translation
 
-KEPT = 64  # compiled kernels in memory
-FILES = 256  # and on disk
+MAX_KERNELS = 64  # in memory
+MAX_FILES = 256  # on disk
 LONG = 30_000  # lines of IR; longer code isn't optimized, in time quadratic in its length
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
 FOLDER = cache_folder()
@@ -40,12 +40,12 @@ class NativeCode:
     counters: np.ndarray
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache(maxsize=MAX_KERNELS)
 def compiled(program: Program, processor: HostProcessor) -> NativeCode:
     """Return ``program`` as machine code, compiled once."""
     import llvmlite.binding as llvm
 
-    files = DiskCache(FOLDER, "kernel", FILES)
+    files = DiskCache(FOLDER, "kernel", MAX_FILES)
     key = _key(program, processor)
     contents = files.read(key)
     if contents is None:

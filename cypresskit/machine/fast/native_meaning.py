@@ -211,8 +211,8 @@ def _rcp(f: Floats, a: Vec) -> Vec:
 
 
 def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
-    turns = f.taken(f.multiply("mul", a, _rcp(f, b))).call("trunc")
-    return f.mad((turns.bits("i32") ^ -SIGN).bits("float"), b, a)
+    quotient = f.taken(f.multiply("mul", a, _rcp(f, b))).call("trunc")
+    return f.mad((quotient.bits("i32") ^ -SIGN).bits("float"), b, a)
 
 
 def _dot(f: Floats, a: Vec, b: Vec) -> Vec:

@@ -76,7 +76,7 @@ def counts_table() -> str:
         operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
-        made = code.card(*KERNELS[name].convention.turn)
+        made = code.stats(*KERNELS[name].convention.turn)
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
         rows += [
             f"{name:16} {listed}: {count.total() / made.flops:.1f} instructions per flop",
@@ -265,4 +265,4 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
 @climb_exercise("06")
 def check_in_double(mine: Kernel) -> str:
     """Exercise 3: the main loop of a kernel with a block of 4 x 4 doubles."""
-    return f"with {compile(mine.program).card(1).bundles_per_iteration} bundles per iteration"
+    return f"with {compile(mine.program).stats(1).bundles_per_iteration} bundles per iteration"

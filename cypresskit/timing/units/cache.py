@@ -71,9 +71,9 @@ class Cache:
         line = address // self.line
         self.age += 1
         place = fold(line, self.bits) * self.ways
-        way = find(self.tags, self.used, place, self.ways, line, self.age)
-        if way >= 0:
+        spot = find(self.tags, self.used, place, self.ways, line, self.age)
+        if spot >= 0:
             return "h"
-        self.tags[-1 - way] = line
-        self.used[-1 - way] = self.age
+        self.tags[-1 - spot] = line
+        self.used[-1 - spot] = self.age
         return "m"

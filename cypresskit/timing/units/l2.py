@@ -1,4 +1,4 @@
-"""L2: slices that all SIMD engines share, with DRAM behind them.
+"""L2: slices that all SIMD engines share; what they miss is read from DRAM.
 
 A slice delivers one line per ``slice_line_clocks``. An address belongs to the slice of its memory
 channel; if there are more slices than channels, the next address bits choose among them. Lines that
@@ -31,19 +31,19 @@ def read_l2(memory, line, clock):
         memory.l2_requests[slice_] += 1
     else:
         memory.l2_bypasses[slice_] += 1
-    way = -1
+    spot = -1
     age = memory.accesses[0]
     tag = line >> memory.entry_bits
     if l2.size > 0 and in_texture:
-        way = find(l2.line, l2.used, fold(tag, l2.bits) * l2.ways, l2.ways, tag, age)
-    if way >= 0:
-        return max(begin + memory.l2_clocks, l2.ready[way]), 0
+        spot = find(l2.line, l2.used, fold(tag, l2.bits) * l2.ways, l2.ways, tag, age)
+    if spot >= 0:
+        return max(begin + memory.l2_clocks, l2.ready[spot]), 0
     if in_texture:
         memory.l2_misses[slice_] += 1
     arrival = memory.dram_clocks + read_dram(memory, begin, channel, bank, row)
     if l2.size > 0 and in_texture:
-        way = -1 - way
-        l2.line[way], l2.used[way], l2.ready[way] = tag, age, arrival
+        spot = -1 - spot
+        l2.line[spot], l2.used[spot], l2.ready[spot] = tag, age, arrival
     return arrival, 1
 
 

@@ -49,7 +49,7 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
 @part
 def acquire(texture, e, s, now):
     """Return when slot ``s`` has the unit: ``now``, or when it is free. If another slot has it,
-    queue the slot and return ``NEVER``: its turn comes with a ``release``.
+    queue the slot and return ``NEVER``: ``release`` will give it the unit.
     """
     owner = texture.owner[e]
     if owner >= 0 and owner != s:
@@ -105,11 +105,11 @@ def read_l1(texture, memory, e, line, clock):
     """
     l1 = texture.l1
     age = memory.accesses[0]
-    way = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, age)
-    if way >= 0:
-        return l1.ready[way], 0
-    way = -1 - way
+    spot = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, age)
+    if spot >= 0:
+        return l1.ready[spot], 0
+    spot = -1 - spot
     texture.l1_misses[e] += 1
     arrival, from_dram = read_l2(memory, line, clock)
-    l1.line[way], l1.used[way], l1.ready[way] = line, age, arrival
+    l1.line[spot], l1.used[spot], l1.ready[spot] = line, age, arrival
     return arrival, from_dram
