@@ -36,7 +36,7 @@ const IL_MINUTE = [
     "alpha, beta",
     "a kernel computes alpha times A B, plus beta times the C that was in memory before",
   ],
-  ["A", "from lesson 01 on, A is stored transposed: its columns are rows in memory"],
+  ["A", "from the 2 x 2 step on, A is stored transposed: its columns are rows in memory"],
 ]
 
 /** @param {HTMLElement} parent */
