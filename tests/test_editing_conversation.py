@@ -717,13 +717,15 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             assert bench.text == next(nearest, STEPS[step].starter)
         else:
             assert bench.text == before[1]
-            assert begun == f"Begun with your {before[0]:,.0f} Gflop/s from step {before[2]}."
+            assert (
+                begun == f"Begun with your kernel from step {before[2]}, {before[0]:,.0f} Gflop/s."
+            )
         climbs = [
             best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].targets.minimum
         ]
         if not STEPS[step].previous and climbs:
             assert begun.startswith(
-                f"Your {max(climbs)[0]:,.0f} Gflop/s from step {max(climbs)[2]}"
+                f"Your fastest kernel so far is in {max(climbs)[2]}.il: {max(climbs)[0]:,.0f}"
             )
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7

@@ -179,8 +179,8 @@ def test_a_term_that_was_added_twice_is_named():
 def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(
-        "Term k = 1, A[1, 0] B[1, 0], is missing: what is read at lines 49 and 51 is multiplied"
-        " nowhere."
+        "Term k = 1, A[1, 0] B[1, 0], is missing: the numbers read at lines 49 and 51 are"
+        " never multiplied."
     )
 
 
@@ -193,7 +193,7 @@ def test_what_another_work_item_of_the_group_reads_is_not_called_unread(name):
     trace = ck.trace_element(kernel)
     missing = [term for term in trace.terms if term.kind == "missing"]
     assert missing and all(factor.line for term in missing for factor in term.factors)
-    assert "multiplied nowhere" in trace.notes[0]
+    assert "never multiplied" in trace.notes[0]
 
 
 def test_a_trace_is_the_same_in_every_process():

@@ -217,7 +217,7 @@ class Conversation:
         if found is None or found[0] == self.step:
             return ""
         step, edit = found
-        return f"Your {edit.gflops:,.0f} Gflop/s from step {step.name} are in {step.file}."
+        return f"Your fastest kernel so far is in {step.file}: {edit.gflops:,.0f} Gflop/s."
 
     def _words(self) -> Message:
         """The meanings of the language's words, and what a product's launch passes."""

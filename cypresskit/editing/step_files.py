@@ -72,7 +72,7 @@ def begin_step(path: Path, step: Step) -> None:
     before, edit = found
     begin_file(path, edit.text)
     with suppress(OSError):
-        note = f"{BEGUN}{edit.gflops:,.0f} Gflop/s from step {before.name}"
+        note = f"{BEGUN}kernel from step {before.name}, {edit.gflops:,.0f} Gflop/s"
         edits.add(Edit(0, edit.text, note=note))
 
 

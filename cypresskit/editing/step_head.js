@@ -115,9 +115,10 @@ export class StepHead {
     for (const [words, target] of this.targets) {
       const reached = this.right && reaches(speed, target)
       const near = this.right && !reached && speed >= target * (1 - within)
-      const state = reached ? "✓ " : near ? `within ${100 * within} % of ` : ""
+      const distance = near ? `, less than ${100 * within} % away` : ""
       const kind = reached || near ? "ckw-reached" : ""
-      make(this.targetsLine, "span", {class: kind}, `${state}${words} ${inWhole(target)}`)
+      const text = `${reached ? "✓ " : ""}${words} ${inWhole(target)}${distance}`
+      make(this.targetsLine, "span", {class: kind}, text)
     }
     if (kept) {
       const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""

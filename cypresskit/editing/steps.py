@@ -27,7 +27,7 @@ MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that hol
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
 CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
-WITHIN = 0.02  # share of a target: a speed this close below it is shown as "within 2 %"
+WITHIN = 0.02  # share of a target: a speed this close below it is shown as nearly reaching it
 
 
 @dataclass(frozen=True)

@@ -134,8 +134,8 @@ class Workbench {
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
+    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
-    this.passed = make(page, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
     this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
@@ -626,7 +626,8 @@ class Workbench {
       make(this.help, "span", {}, ` ${meaning[1]}. `)
       if (this.dropped.has(line)) make(this.help, "span", {}, DROPPED)
       const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
-      if (price) make(this.help, "span", {class: "ckw-of-prices"}, price)
+      if (price && !this.panels.all.get("costs").box.hidden)
+        make(this.help, "span", {class: "ckw-of-prices"}, price)
     } else
       make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
   }
