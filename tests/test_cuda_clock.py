@@ -2,6 +2,7 @@
 against the record, and laws on kernels of random shape.
 """
 
+import cmath
 import math
 import pickle
 import random
@@ -331,7 +332,7 @@ def test_threads_that_go_two_ways_ask_for_both():
         ),
         ("        total += a[k, x] * (1 / (k - k))", r"division by zero \(ZeroDivisionError\)"),
         ("        total += a[k, x] * scale", r"'scale' is not defined \(NameError\)"),
-        ("        total += a[k, x].real * 2", r"no attribute 'real' \(AttributeError\)"),
+        ("        total += a[k, x].real * 2", r"no attribute 'real' here \(AttributeError\)"),
         ("        total += a[k, x] * (1, 2)[k]", r"index out of range \(IndexError\)"),
         ("        total += a[k, x] * k()", r"not callable \(TypeError\)"),
         (
@@ -364,13 +365,20 @@ def times(a, b):
             r"line 3 of kernel: `cuda.atomic` is an atomic operation.*element of its own",
         ),
         ("cuda.grid(3)", "line 3 of kernel: a third dimension.*divmod"),
+        ("c[0, x] = complex(a[0, x], b[0, x]).real", "line 3 .*complex numbers.*two arrays"),
+        ("z = 0.0j; c[0, x] = z.real + a[0, x]", "line 3 .*complex numbers.*two arrays"),
+        ("c[0, x] = cmath.sqrt(a[0, x]).imag", "line 3 .*complex numbers.*two arrays"),
+        ("y, z = a[x]", "line 3 .*iteration over an array.*index single elements"),
+        ("y, z = a[x, 0:2]", "line 3 .*a part of it.*index single elements"),
+        ("for y in a: c[0, x] = 1", "line 3 .*iteration over an array.*`range`"),
+        ("print(a[0, x])", "line 3 .*`print` isn't known"),
         ("while True: c[0, x] += a[0, x] * b[0, x]", "line 3 .*never ends"),
         ("for k in range(b.shape[0]): pass", "neither computes nor loads nor stores"),
     ],
 )
 def test_what_the_clock_does_not_know_is_refused_in_a_line(line, why):
     source = f"def kernel(a, b, c):\n    x = cuda.threadIdx.x\n    {line}\n"
-    names = {"cuda": cuda, "sqrt": np.sqrt}
+    names = {"cuda": cuda, "sqrt": np.sqrt, "cmath": cmath}
     exec(source, names)
     with pytest.raises(ValueError, match=why):
         simulate(names["kernel"], 2, 32, *matrices(64))
@@ -675,6 +683,11 @@ class Counted:
 
     def __setitem__(self, place, value):
         self.stores += 1
+
+
+def test_a_grid_of_three_dimensions_is_refused_with_a_cure():
+    with pytest.raises(ValueError, match=r"not \(4, 4, 4\); a third dimension.*divmod"):
+        simulate(as_written, (4, 4, 4), (8, 8), *matrices(64))
 
 
 @pytest.mark.parametrize("grid", [0, (4, 4, 4), "x", (), 1.5, (2, -1)])

@@ -339,6 +339,8 @@ def _sizes(name: str, given: Any) -> tuple[int, int]:
     sizes = list(given) if isinstance(given, tuple | list) else [given]
     whole = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
     if not whole or not 1 <= len(sizes) <= 2:
-        raise ValueError(f"{name} has one or two whole numbers from 1 on, not {shortened(given)}")
+        hint = f"; {refusal('three')}" if len(sizes) == 3 else ""
+        found = shortened(given)
+        raise ValueError(f"{name} has one or two whole numbers from 1 on, not {found}{hint}")
     across, down = (*map(int, sizes), 1)[:2]
     return across, down

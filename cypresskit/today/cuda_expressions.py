@@ -22,6 +22,7 @@ from cypresskit.today.cuda_values import (
     Number,
     NumberRange,
     call_function,
+    is_function,
     is_known,
     name_of,
     place_array,
@@ -62,6 +63,8 @@ class Expressions(Threads):
             raise NameError(f"name '{value.name}' is not defined")
         if isinstance(constant, np.ndarray):
             raise self.refused("an array of the module isn't known here: pass it as an argument")
+        if isinstance(constant, complex):
+            raise self.foreign("complex")
         return constant.item() if isinstance(constant, np.generic) else constant
 
     def operation(self, expression: Any) -> Any:
@@ -166,11 +169,15 @@ class Expressions(Threads):
             raise TypeError(f"'{type(function).__name__}' object is not callable")
         if isinstance(function, type) and issubclass(function, Exception):
             raise self.foreign("raise")
+        if name.startswith("complex") or getattr(function, "__module__", "") == "cmath":
+            raise self.foreign("complex")
         if any(isinstance(one, Number) for one in given):
-            if name not in CONVERSIONS:
-                self.note(SUM if name in QUICK else SLOW, size=self.item)
-                return Number()
-            return given[0]
+            if name in CONVERSIONS:
+                return given[0]
+            if not is_function(function):
+                raise self.refused(f"`{name}` isn't known in a kernel here")
+            self.note(SUM if name in QUICK else SLOW, size=self.item)
+            return Number()
         if name == "bool":
             self.compared.append(1 * given[0])
         try:
@@ -192,7 +199,7 @@ class Expressions(Threads):
                 raise self.foreign(name)
             return CudaName(f"{value}.array")
         if isinstance(value, Number):
-            raise AttributeError(f"a number has no attribute '{name}'")
+            raise AttributeError(f"a real number has no attribute '{name}' here")
         if not isinstance(value, Array):
             return getattr(value, name)
         try:

@@ -32,8 +32,14 @@ TABLE = {
         "let a workgroup share a row, so that neighbouring threads read neighbouring elements",
     ),
     "slice": ("an array as a whole, or a part of it", "index single elements in a loop"),
-    "iteration": ("iteration over an array or a tuple", "write a loop over `range`"),
-    "complex": ("complex numbers", "pass real and imaginary parts as two arrays"),
+    "iteration": (
+        "iteration over an array or a tuple",
+        "index single elements, and write a loop over `range`",
+    ),
+    "complex": (
+        "complex numbers",
+        "compute real and imaginary parts as two numbers, from two arrays",
+    ),
     "argument": ("an argument that is neither an array nor a number", "pass numbers or arrays"),
     "raise": ("an exception", "leave it out: a kernel can't tell the host"),
 }
@@ -48,4 +54,4 @@ def refusal(name: str) -> str:
         return f"`cuda.{name}` isn't known here: leave it out, or time the kernel on a card"
     what, cure = TABLE[entry]
     subject = what if name in (*FOUND, "raise") else f"`cuda.{name}` is {what}"
-    return f"{subject}, which isn't timed: {cure}"
+    return f"{subject}, not timed here: {cure}"

@@ -102,6 +102,12 @@ def is_known(value: Any) -> bool:
     return not isinstance(value, np.generic | np.ndarray)
 
 
+def is_function(function: Any) -> bool:
+    """Return whether a function computes a number from numbers."""
+    is_listed = name_of(function) in OF_THREADS
+    return is_listed or isinstance(function, np.ufunc) or function.__module__ == "math"
+
+
 def call_function(function: Callable, given: list) -> Any:
     """Call a function of Python, `math` or numpy, or a type, with numbers.
 
