@@ -310,7 +310,8 @@ def test_listing_shows_where_everything_comes_from():
 
 def test_a_card_counts_the_boards_own_quads_a_clock():
     alone, wide = (
-        ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).stats() for quads in (1, 4)
+        ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).stats()
+        for quads in (1, 4)
     )
     assert wide.alu_fetch_ratio == pytest.approx(4 * alone.alu_fetch_ratio)
 
