@@ -13,7 +13,8 @@ The passes, each a module, in their order:
 
 If registers run out, the kernel is compiled again with fewer fetches per clause. ``ir`` defines
 what the passes work on, ``isa`` the chip's operations, ``assembly`` its instructions, and ``code``
-the result with its statistics and its ``listing``.
+the result with its statistics and its ``listing``. Left out: spilling registers to memory, and
+moving code from block to block.
 """
 
 from functools import lru_cache

@@ -3,8 +3,7 @@
 A phi's argument is live at the end of the predecessor that it comes from; the phi itself is defined
 at the start of its block.
 
-The liveness of IL's registers is a separate analysis, in ``il.dataflow``: a program's text isn't in
-SSA form.
+Left out: the liveness of IL's registers, which aren't in SSA form (``il.dataflow``).
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 """Read the operands of IL instructions: the words that registers hold, and their modifiers.
 
-A component of a general register is a variable (``ssa``), one of a literal a constant, one of a
-constant buffer a place to read. Numbers of work-items and groups are in registers that are
-preloaded before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, the flat ones in w.
+A component of a general register is a variable (``ssa``). A component of a literal is a constant,
+and one of a constant buffer is read where it is. Numbers of work-items and groups are in registers
+that are preloaded before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, flat ones in w.
 Negation and absolute value stay with the operand, for the operation that reads it; other modifiers
 become operations.
 """

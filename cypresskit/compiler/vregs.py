@@ -5,7 +5,7 @@ each word, and then does two things:
 
 1. ``coalescing`` joins those of a phi and its arguments, so that a loop-carried value is read and
    written in place. Where they can't be joined, a MOV on the edge copies the argument.
-2. ``constraints`` ties together what the hardware wants in one register (the results of a fetch,
+2. ``constraints`` ties together what the hardware requires in one register (the results of a fetch,
    its coordinates, the words of a store) or in adjacent channels (the two words of a double). Where
    constraints collide, a MOV before or after the operation separates them.
 

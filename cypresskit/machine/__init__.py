@@ -2,7 +2,7 @@
 
 ``launch`` checks the arguments and picks the engine: ``fast`` compiles the program to native code,
 ``interpreter`` executes one instruction at a time for all work-items and reports events to
-observers. ``vliw`` runs what the compiler made of a program, for the timing.
+observers. ``vliw`` runs compiled code, for the timing. Left out: time (``timing``).
 """
 
 from cypresskit.machine.engines import launch

@@ -1,8 +1,7 @@
-"""Addresses, loads and stores: where an access reads a texture, LDS or global memory, and the words
-there.
+"""Compute where accesses to textures, LDS and global memory go, and load and store their words.
 
-One function for each memory, on arrays of 32-bit patterns, one for each work-item. Every engine
-that runs on numpy arrays uses them, and so does the timing.
+Addresses are arrays of 32-bit patterns, one for each work-item. The interpreter, the processor of
+compiled code and the timing use these functions. The compiled engine has its own (``fast.host``).
 """
 
 import math

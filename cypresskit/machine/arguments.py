@@ -1,5 +1,7 @@
-"""Check a launch's arguments against its program, and view arrays as the 32-bit words that the chip
-sees.
+"""Check a launch's arguments against its program, and view arrays as 32-bit words.
+
+Each function checks one kind of argument; its error names the argument, what was found, and what
+is expected. Left out: a board's limits on sizes, which matter to the timing only.
 """
 
 from collections.abc import Iterable, Mapping

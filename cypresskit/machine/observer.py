@@ -100,25 +100,25 @@ class Observer:
     """Receives the events of a run; a subclass overrides the methods that it needs."""
 
     def start(self, launch: Any) -> None:
-        """The run begins; ``launch`` is the checked ``Launch``."""
+        """Receive the checked ``Launch``, before the run."""
 
     def step(self, event: StepEvent) -> None:
-        """An instruction is about to run."""
+        """Receive an instruction that is about to run."""
 
     def wrote(self, event: WroteEvent) -> None:
-        """A register, an output or global memory is about to be written."""
+        """Receive what is about to be written to a register, an output or global memory."""
 
     def fetch(self, event: FetchEvent) -> None:
-        """Texels were read."""
+        """Receive a fetch, after it has read its texels."""
 
     def memory(self, event: MemoryEvent) -> None:
-        """Global memory or LDS was read or is about to be written."""
+        """Receive a load from global memory or LDS, or a store that is about to be done."""
 
     def barrier(self, event: BarrierEvent) -> None:
-        """Work-items reach a fence."""
+        """Receive a fence that work-items reach."""
 
     def finish(self, run: Any) -> None:
-        """The run has ended; ``run`` is its ``LaunchCounters``."""
+        """Receive the ``LaunchCounters``, after the run."""
 
 
 def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:

@@ -1,4 +1,8 @@
-"""The counts of a run, from how many work-items executed each instruction."""
+"""Count what a launch did: instructions, flops, fetches, stores.
+
+An engine only counts how many work-items executed each instruction. All other counts follow from
+that, and from what each instruction does. Left out: time.
+"""
 
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -1,4 +1,8 @@
-"""``Board``: what the timing engine reads of a chip."""
+"""``Board``: what the timing engine reads of a chip.
+
+The fields are described in ``devices.Device``. A board that has them can be timed, whatever
+language its kernels are written in. Left out: what only the compiler and the trace of IL read.
+"""
 
 from typing import Protocol
 

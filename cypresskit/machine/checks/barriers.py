@@ -1,5 +1,7 @@
-"""Barriers that not all work-items of a group reach, or reach equally often: the chip would wait
-forever.
+"""Find barriers that not all work-items of a group reach: the chip would wait forever.
+
+Work-items that leave a loop after different numbers of iterations also reach a barrier in it
+different numbers of times.
 """
 
 import numpy as np

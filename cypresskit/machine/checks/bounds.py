@@ -1,7 +1,8 @@
-"""Accesses outside of memory: fetches, loads and stores outside of their texture, global memory or
-LDS; unaligned LDS addresses.
+"""Find fetches, loads and stores outside of their texture, global memory or LDS, and unaligned LDS
+addresses.
 
-If an address is wrong for a reason that has been reported, nothing more is.
+The advice depends on the address: a negative one, the bits of a float, exchanged coordinates. An
+address that is wrong for a reason already reported isn't reported again.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Findings: one for each fault, with the kernel's line, the work-item and the element.
+"""Describe faults: a ``Finding`` for each, with the kernel's line, the work-item and the element.
 
 ``Check`` is the base of all checks. A fault has a key (what is wrong, at which instruction); the
 first work-item with that fault is described, the others are counted.

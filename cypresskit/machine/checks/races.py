@@ -1,4 +1,4 @@
-"""Races: two work-items access one 32-bit word, one of them writes, and nothing orders the two.
+"""Find races: two work-items access a 32-bit word, one of them writes, and nothing orders the two.
 
 In LDS a fence with ``_threads`` and ``_lds`` orders the work-items of a group; in global memory one
 with ``_threads`` and ``_memory`` does. Nothing orders different groups, or the work-items of a

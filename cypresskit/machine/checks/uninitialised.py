@@ -1,5 +1,4 @@
-"""Uninitialised values: registers, and LDS words loaded before a store, reported where the value is
-used.
+"""Find uses of uninitialised values: registers, and LDS words loaded before a store.
 
 This is taint tracking: a mark on a register's component holds the work-items whose value is unset.
 Only components that matter (``Needs``) are examined, and only those that some path through the

@@ -1,8 +1,8 @@
 """Run a launch on compiled code: lay out its arrays, give batches to host threads, sum the counts.
 
-The calling thread takes part; a short launch it runs alone, because waking a thread would take
-longer. Compiled code returns every few milliseconds, so Ctrl-C is handled; then a flag that every
-loop of the kernel tests is cleared.
+The calling thread takes part. It runs a short launch alone, because waking a thread would take
+longer. Compiled code returns every few milliseconds, so that Ctrl-C is handled. To stop the other
+threads, their limit of instructions is set to 0, which every loop of the kernel tests.
 """
 
 import math
@@ -54,9 +54,9 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
 
     Returns
     -------
-    The counts, or None if only part of a group reached a barrier: the interpreter tells what
-    happens then. If the kernel reads global memory, that is restored, so the launch can be run
-    again; otherwise, partial stores remain.
+    The counts; or None if only part of a group reached a barrier, so the interpreter has to run
+    the launch. If the kernel reads global memory, that is restored first; otherwise, partial
+    stores remain.
 
     Raises
     ------

@@ -169,7 +169,7 @@ class HostTarget(Target):
             ir.set(name, self.own.at(self.offsets[name]).load(variable.kind, variable.n))
 
     def _leave(self, stop: int) -> None:
-        """Go on to the next work-item, from a stop or from the end (0)."""
+        """Continue with the next work-item, from a stop or from the end (0)."""
         if self.stops:
             self.own.store(self.ir.const(stop, "i32"))
         self.ir.set("stopped", stop)

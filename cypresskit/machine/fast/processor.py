@@ -1,4 +1,4 @@
-"""The processor that code is generated for, and its mode that flushes subnormals.
+"""Describe the host's processor, and its mode that flushes subnormals.
 
 Compiled code sets the mode when it begins, and restores it at its end. x86 flushes as the chip
 does: results that are subnormal when rounded to 24 bits. ARM flushes before it rounds, so a result

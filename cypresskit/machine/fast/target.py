@@ -2,7 +2,7 @@
 numbers.
 
 ``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's current GPUs.
-Values are words (i32) of one lane or of several; elements and bytes are counted in i64.
+Values are words (i32) of one lane or of several; addresses count bytes (i64).
 """
 
 from abc import abstractmethod

@@ -1,4 +1,4 @@
-"""What the host must know of a program's translation."""
+"""``Translation``: what the host has to know of a translated program."""
 
 from dataclasses import dataclass
 

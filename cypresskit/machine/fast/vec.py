@@ -3,7 +3,7 @@
 A ``Vec`` is ``n`` lanes of a ``kind`` ("i1", "i32", "i64", "float", "double", "ptr"); n = 0 is a
 scalar. Operators and methods add an instruction to the ``Emitter`` and return its result. Numbers
 become constants of the other operand's type; a scalar beside a vector is copied to all lanes.
-llvmlite's builder is slower and lacks ``freeze`` and the attribute for a flush mode.
+llvmlite's builder is slower, and lacks the attribute for a flush mode.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Clocks of an LDS access: bank conflicts and broadcasts.
+"""Count the clocks of LDS accesses: bank conflicts and broadcasts.
 
 The LDS serves a wavefront's access in groups of work-items: on Cypress 16 per clock, each with up
 to two words. A bank delivers one word per clock, to all work-items that request this word. A group
