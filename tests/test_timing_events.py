@@ -64,10 +64,10 @@ def timed(program, arguments, monkeypatch):
     calls = defaultdict(set)
     made = memory_layout.address_stream
 
-    def stream(entries, active, **more):
+    def stream(entries, active, geometry, **more):
         rows = np.where(active, entries, -1)
         calls[more["base"]] |= {tuple(row) for row in rows.tolist() if max(row) >= 0}
-        return made(entries, active, **more)
+        return made(entries, active, geometry, **more)
 
     monkeypatch.setattr(memory_layout, "address_stream", stream)
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
