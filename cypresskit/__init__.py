@@ -1,17 +1,16 @@
-"""cypresskit: the fastest matrix multiplication of AMD's Cypress GPU, running on a simulated Radeon
-HD 5870.
+"""Run the fastest matrix multiplication of AMD's Cypress GPU on a simulated Radeon HD 5870.
 
 Where to begin:
 
 - ``ck.kernels``: the kernels by name; ``ck.kernels["sgemm_tn"].text`` is the IL of one.
-- ``ck.workbench("mine.il", like="sgemm_naive")``: edit a kernel, and see what it became, whether it
-  is right, how fast, and why.
-- ``ck.gemm(a, b)``: multiply on the simulated chip. ``ck.simulate("sgemm_tn", 2048)``: how long it
-  takes there, and what binds; ``ck.line_costs(report)`` is what each line costs.
-- ``ck.assemble``, ``ck.launch``, ``ck.check``: programs of your own, and what is wrong in them.
-- ``ck.load_kernel``, ``ck.verify``: kernels of your own, and whether they multiply rightly.
-- ``ck.machine_code("sgemm_tn", "RX 9070")``: a kernel as the machine code of a chip that is sold.
-- ``ck.today.simulate(kernel, grid, threads, a, b, c)``: a kernel in CUDA on an NVIDIA H200.
+- ``ck.workbench("mine.il", like="sgemm_naive")``: edit a kernel, and see its compiled code, whether
+  it is correct, how fast it is, and why.
+- ``ck.gemm(a, b)``: multiply on the simulated chip. ``ck.simulate("sgemm_tn", 2048)``: how long
+  that takes, and what it is bound by. ``ck.line_costs(report)``: what each line costs.
+- ``ck.assemble``, ``ck.launch``, ``ck.check``: run your own programs, and find their errors.
+- ``ck.load_kernel``, ``ck.verify``: launch your own kernels, and verify that they are correct.
+- ``ck.machine_code("sgemm_tn", "RX 9070")``: compile a kernel for a current AMD GPU.
+- ``ck.today.simulate(kernel, grid, threads, a, b, c)``: simulate a CUDA kernel on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
 """
 
@@ -31,8 +30,8 @@ from cypresskit.machine.shape import LaunchShape
 
 __version__ = "0.1.0"
 
-# Not in a star import: `compile`, which Python has itself, and what needs more than numpy and
-# numba.
+# Not in a star import: `compile`, which would hide Python's own, and modules that need optional
+# packages.
 __all__ = [
     "DD",
     "HD5850",
@@ -70,8 +69,8 @@ __all__ = [
     "workbench",
 ]
 
-#: What is imported when first used: the compiler and the timing model take their time, drawing
-#: needs bokeh.
+#: Names that are imported at first use, with their modules: the compiler and the timing model are
+#: slow to import, and drawing needs bokeh.
 _LATER = {
     "CompileError": "compiler",
     "LaunchConventionError": "kernels.own",
@@ -93,7 +92,7 @@ _LATER = {
     "workbench": "editing.workbench",
 }
 
-# The same for type checkers and editors, which then know the types and refuse what isn't here.
+# The same names for type checkers and editors.
 if TYPE_CHECKING:
     from cypresskit import draw as draw
     from cypresskit import host as host
@@ -117,8 +116,10 @@ import_later(__name__, _LATER)
 
 
 def load_ipython_extension(shell: object) -> None:
-    """``%load_ext cypresskit``: let this IPython show verdicts of exercises, say which cell of an
-    answer failed, and take ``exit`` for an error. ``ck.draw.load()`` does it, too.
+    """Set up IPython, for ``%load_ext cypresskit``; ``ck.draw.load()`` does the same.
+
+    It then shows verdicts on exercises, names the cell of an answer that failed, and treats
+    ``exit`` as an error.
     """
     import_module("cypresskit.teach")
     session.begin(shell)

@@ -1,4 +1,4 @@
-"""`python -m cypresskit` is the `cypresskit` command."""
+"""Run the `cypresskit` command: `python -m cypresskit`."""
 
 import sys
 

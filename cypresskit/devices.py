@@ -1,13 +1,14 @@
-"""Every number about a board, each with its unit and where it comes from.
+"""Define the simulated boards and hosts: every number, with its unit and source.
 
-A ``Device`` has what a data sheet prints, and what the compiler and the timing model need. Numbers
-that no document gives are calibrations: their field says what they were calibrated on,
-``calibrations(device)`` lists them, and one set serves every kernel and every size. What-if boards
-come from ``dataclasses.replace(HD5870, l1_bytes=16384)``.
+A ``Device`` has the numbers of a data sheet and those that the compiler and the timing model need.
+Numbers that no document gives are calibrations: their field states the measurement to which they
+were fitted, and ``calibrations(device)`` lists them. One set of calibrations is used for all
+kernels and sizes. ``dataclasses.replace(HD5870, l1_bytes=16384)`` makes a hypothetical board.
 
 Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
-programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a. Left out: anything about
-power.
+programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a.
+
+Not covered: power.
 """
 
 import math
@@ -20,24 +21,24 @@ import numpy as np
 from cypresskit.il.errors import shortened
 from cypresskit.tables import table
 
-MOST = 1024  # parts of a kind that a simulated chip may have
-BEYOND = 1e30  # no number of a board is as large
-REGISTER_BYTES = 16  # of a work-item: four words
-#: Double instructions per double-double operation: half additions of 21, half multiplications of 8,
-#: which fused multiply-adds make so short (Nakasato, appendix A).
+MOST = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
+BEYOND = 1e30  # numbers of boards are below it
+REGISTER_BYTES = 16  # of a work-item's register: four words
+#: Double instructions per double-double operation, on average: an addition takes 21, and a
+#: multiplication 8, with fused multiply-adds (Nakasato, appendix A).
 DOUBLE_DOUBLE = (21 + 8) / 2
 PRECISIONS = "single", "double", "double-double"
 TEMPORARY = 124  # R124 to R127 are T0 to T3, whether a kernel uses them or not (ISA 4.6)
 
 
 def check_precision(precision: object) -> None:
-    """``ValueError`` for what is none of ``PRECISIONS``."""
+    """Raise ``ValueError`` unless ``precision`` is one of ``PRECISIONS``."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
 
 
 def check_device(device: object) -> None:
-    """``TypeError`` for what is no ``Device``."""
+    """Raise ``TypeError`` unless ``device`` is a ``Device``."""
     if not isinstance(device, Device):
         raise TypeError(
             f"device is a board that runs IL, such as ck.HD5870, not {device!r}: a kernel in CUDA"
@@ -47,18 +48,19 @@ def check_device(device: object) -> None:
 
 @dataclass(frozen=True)
 class Range:
-    """The values that a number of a board may have: those of ``among``, if there are any; else
-    numbers above ``above``, or of ``least`` or more; powers of two alone where ``power`` is set.
-    """
+    """The values that a number of a board may have."""
 
-    above: float = -math.inf
-    least: float = 0
-    most: float = math.inf
-    among: tuple[float, ...] = ()
-    power: bool = False
+    above: float = -math.inf  #: an exclusive lower bound
+    least: float = 0  #: an inclusive lower bound
+    most: float = math.inf  #: an inclusive upper bound
+    among: tuple[float, ...] = ()  #: if not empty, the only allowed values
+    power: bool = False  #: whether only powers of two are allowed
 
     def has(self, value: Any, whole: bool) -> bool:
-        """Whether a value is a number, of Python or numpy, in this range; ``whole``, an integer."""
+        """Return whether a value is a number of Python or numpy in this range.
+
+        If ``whole``, it must be an integer.
+        """
         kinds: Any = (int, np.integer) if whole else (int, float, np.integer, np.floating)
         if not isinstance(value, kinds) or isinstance(value, bool) or not abs(value) < BEYOND:
             return False
@@ -69,7 +71,7 @@ class Range:
         return bool(self.above < value and self.least <= value <= self.most)
 
     def words(self, whole: bool) -> str:
-        """What a value has to be, such as "a whole number of at least 1"."""
+        """Return a description of the allowed values, such as "a whole number of at least 1"."""
         if self.among:
             return " or ".join(map(str, self.among))
         kind = "a power of two" if self.power else "a whole number" if whole else "a number"
@@ -78,13 +80,23 @@ class Range:
 
 
 def is_whole(value: Any, most: float = math.inf) -> bool:
-    """Whether a value is a whole number from 1 to ``most``, of Python or numpy; True is not one."""
+    """Return whether a value is an integer of Python or numpy from 1 to ``most``; True is not."""
     return Range(least=1, most=most).has(value, whole=True)
 
 
 def _number(unit: str, source: str, default: Any, calibrated: str = "", **allowed: Any) -> Any:
-    """A number of a board, as a dataclass's field: its unit and source, what it was
-    ``calibrated`` on, if it was, and its ``Range``. One annotated as an int is whole.
+    """Return a dataclass field for a number of a board.
+
+    Parameters
+    ----------
+    unit, source
+        What the number counts, and the document that gives it.
+    default
+        Its value.
+    calibrated
+        The measurement to which it was fitted, or the assumption; "" if a document gives it.
+    allowed
+        The fields of its ``Range``. A field annotated as int takes integers.
     """
     metadata = {"unit": unit, "source": source, "calibrated": calibrated}
     return field(default=default, metadata=metadata | {"allowed": Range(**allowed)})
@@ -98,8 +110,12 @@ _share = partial(_number, above=0, most=1)
 
 
 def check_numbers(board: Any) -> None:
-    """``ValueError`` for a number of a board that is of another kind or out of its range, with its
-    name and unit. Numbers of numpy are replaced by Python's.
+    """Check all numbers of a board, and convert numpy's numbers to Python's.
+
+    Raises
+    ------
+    ValueError
+        For a number of another type or out of range. The message states its name and unit.
     """
     if not isinstance(board.name, str):
         raise ValueError(f"name = {shortened(board.name)} has to be a string, the board's name")
@@ -108,33 +124,31 @@ def check_numbers(board: Any) -> None:
             continue
         value = getattr(board, f.name)
         allowed, whole = f.metadata["allowed"], f.type is int
-        wanted = f"has to be {allowed.words(whole)} ({f.metadata['unit']})"
-        _check(board, f.name, allowed.has(value, whole), wanted)
+        message = f"has to be {allowed.words(whole)} ({f.metadata['unit']})"
+        _check(board, f.name, allowed.has(value, whole), message)
         if isinstance(value, np.generic):
             object.__setattr__(board, f.name, value.item())
 
 
 @dataclass(frozen=True)
 class CodeLimits:
-    """What a kernel's code has to fit into: all that the compiler's passes read of a ``Device``.
-    ``chip`` is the name that errors give it; ``registers`` are a work-item's, ``lds_bytes`` a
-    workgroup's; ``doubles``, whether the chip computes in double precision.
-    """
+    """The limits of a kernel's code: everything that the compiler's passes read of a ``Device``."""
 
-    chip: str
-    registers: int
+    chip: str  #: its name, for errors
+    registers: int  #: per work-item
     clause_temporaries: int
     tex_clause_fetches: int
     alu_clause_slots: int
-    wavefront: int
-    lds_bytes: int
-    doubles: bool
+    wavefront: int  #: work-items
+    lds_bytes: int  #: per workgroup
+    doubles: bool  #: whether the chip computes in double precision
 
 
 @dataclass(frozen=True)
 class AccessGeometry:
-    """What a walk of compiled code reads of a device: which cache lines an access touches, and what
-    it costs its unit. The fields are those of ``Device``. Boards of one geometry share walks.
+    """The numbers of a ``Device`` that determine the cache lines and unit clocks of an access.
+
+    The fields are those of ``Device``. Boards with equal geometry share traces of compiled code.
     """
 
     line_bytes: int
@@ -153,7 +167,7 @@ class AccessGeometry:
 
 @dataclass(frozen=True)
 class Terms:
-    """What programmers of a chip call its parts."""
+    """The names of a chip's parts, in its vendor's terms."""
 
     engine: str = "SIMD engine"
     wavefront: str = "wavefront"
@@ -164,15 +178,16 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True)
 class Device:
-    """A chip that can be compiled for and timed, with the memory of its board; the defaults are
-    those of an HD 5870.
+    """A chip with its board's memory, for the compiler and the timing model.
+
+    The defaults are the numbers of an HD 5870.
     """
 
     terms = Terms()
-    fetches_in_order = True  # whether their data come back in the order of asking; assumed
-    dram_lines = 1  # that memory sends at a time; a power of two
+    fetches_in_order = True  # whether data return in the order of the requests; assumed
+    dram_lines = 1  # cache lines that memory sends at once; a power of two
 
-    # as the data sheet has it
+    # From the data sheet
     name: str
     simd_engines: int = _count("per chip", "Table 1, APP table D.4", 20, most=MOST)
     thread_processors: int = _count("per SIMD engine", "Table 1", 16)
@@ -203,7 +218,7 @@ class Device:
     l2_bytes: int = _amount(
         "bytes per chip; 0 for none", "Table 1, APP table D.4", 512 << 10, most=1 << 30
     )
-    # threads
+    # Threads
     wavefront: int = _number(
         "work-items", "Table 1: 16 thread processors x 4 clocks", 64, among=(64,)
     )
@@ -217,14 +232,14 @@ class Device:
     clause_temporaries: int = _amount(
         "registers T0-T3, alive within a clause", "ISA 2.4", 4, most=4
     )
-    # instruction stream
+    # Instruction stream
     alu_clause_slots: int = _count(
         "64-bit slots per ALU clause, literal pairs counted", "ISA 4", 128
     )
     tex_clause_fetches: int = _count("fetches per TEX clause", "ISA 2.4", 16)
     bundle_clocks: int = _count("clocks per VLIW bundle of a wavefront", "APP 4.11.1", 4)
     alu_latency_clocks: int = _count("clocks until a bundle's result can be read", "APP 4.11.1", 8)
-    # texture unit and caches
+    # Texture unit and caches
     line_bytes: int = _power(
         "bytes per cache line, L1 and L2", "none", 64, "assumed: four texels of 16 bytes", least=16
     )
@@ -238,7 +253,7 @@ class Device:
         "texels in a row of a texture, and rows", "Direct3D 11, which the chip was made for", 16384
     )
     quads_per_clock: int = _count(
-        "of a wavefront's 16 quads, begun per clock by a texture unit",
+        "quads of a wavefront's 16 that a texture unit begins per clock",
         "APP 4.9: four addresses per clock",
         1,
         most=16,
@@ -267,7 +282,7 @@ class Device:
         "clocks between a wavefront's clauses", "APP 4.14, 4.15.3: about 40", 40
     )
     clause_overhead_clocks: int = _amount(
-        "clocks of its ALU turn that a clause takes to get going",
+        "clocks that the ALU needs to start a clause",
         "none",
         4,
         "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
@@ -290,11 +305,11 @@ class Device:
     # LDS
     lds_banks: int = _power("banks of 4 bytes", "APP 4.7, table D.4", 32, most=MOST)
     lds_items_clock: int = _count(
-        "work-items that may ask in one clock, two words each", "APP 4.7", 16
+        "work-items that may request two words each, per clock", "APP 4.7", 16
     )
-    # launch
+    # Launch
     launch_overhead_us: float = _amount(
-        "microseconds that a launch costs host and chip before its first wavefront",
+        "microseconds that host and chip need before a launch's first wavefront",
         "APP: at most 225",
         225.0,
         "Ashraf's packed products, from 450 Gflop/s at N = 512",
@@ -356,7 +371,7 @@ class Device:
 
     @property
     def single_gflops(self) -> float:
-        """Peak in single precision, Gflop/s: two flops per lane and clock."""
+        """Peak in single precision, Gflop/s: two flops per processing element and clock."""
         return (
             2
             * self.simd_engines
@@ -367,14 +382,17 @@ class Device:
 
     @property
     def double_gflops(self) -> float:
-        """Peak in double precision, Gflop/s: one FMA (or two adds) per thread processor and clock
-        on Cypress.
-        """
+        """Peak in double precision, Gflop/s: one FMA per thread processor and clock on Cypress."""
         return 2 * self.simd_engines * self.thread_processors * self.double_fmas * self.clock_ghz
 
     def peak_gflops(self, precision: str) -> float:
-        """Peak in Gflop/s for "single", "double" or "double-double" (37.5 on the HD 5870), whose
-        operations take ``DOUBLE_DOUBLE`` instructions.
+        """Return the peak in Gflop/s.
+
+        Parameters
+        ----------
+        precision
+            "single", "double", or "double-double", whose operations take ``DOUBLE_DOUBLE``
+            instructions (37.5 Gflop/s on the HD 5870).
         """
         check_precision(precision)
         peaks = self.single_gflops, self.double_gflops, self.double_gflops / DOUBLE_DOUBLE
@@ -382,19 +400,17 @@ class Device:
 
     @property
     def texture_gb_s(self) -> float:
-        """All texture units together, GB/s: 16 bytes of each bank per clock (1088 on the HD
-        5870).
-        """
+        """Peak of all texture units, GB/s: 16 bytes per bank and clock (1088 on the HD 5870)."""
         return self.simd_engines * self.quads_per_clock * 16 * self.texture_banks * self.clock_ghz
 
     @property
     def dram_bytes_clock(self) -> float:
-        """Peak bytes per core clock of one memory channel."""
+        """Peak of one memory channel, bytes per core clock."""
         return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
     def limits(self) -> CodeLimits:
-        """What the compiler needs to know of the chip."""
+        """The limits that the compiler obeys."""
         return CodeLimits(
             chip=self.name,
             registers=min(self.gpr_limit, TEMPORARY),
@@ -408,17 +424,30 @@ class Device:
 
     @property
     def geometry(self) -> AccessGeometry:
-        """What of this device says which lines an access touches."""
+        """The numbers that determine the cache lines and clocks of an access."""
         return AccessGeometry(**{f.name: getattr(self, f.name) for f in fields(AccessGeometry)})
 
     def active_wavefronts(
         self, registers: int, lds_bytes: int = 0, group_wavefronts: int = 1
     ) -> int:
-        """Wavefronts that share a SIMD engine: floor(pool / registers) (Nakasato, equation 2), and
-        no more than LDS, the engine and the chip allow.
+        """Return how many wavefronts share a SIMD engine.
 
-        ``registers`` per work-item, ``lds_bytes`` and ``group_wavefronts`` per workgroup (only
-        whole workgroups fit).
+        That is floor(pool / registers) (Nakasato, equation 2), limited by LDS, the engine and the
+        chip, in whole workgroups.
+
+        Parameters
+        ----------
+        registers
+            Registers per work-item.
+        lds_bytes
+            Bytes of LDS per workgroup.
+        group_wavefronts
+            Wavefronts per workgroup.
+
+        Raises
+        ------
+        ValueError
+            If a work-item or a workgroup needs more than the chip has.
         """
         if not 0 <= registers <= self.gpr_limit:
             raise ValueError(
@@ -436,30 +465,28 @@ class Device:
             limit = min(limit // group_wavefronts, self.max_workgroups) * group_wavefronts
         if not limit:
             group = f"a workgroup of {group_wavefronts} wavefronts with {registers} registers each"
-            room = (
+            engine = (
                 f"a SIMD engine of the {self.name} ({self.register_pool} registers, at most {most}"
                 " wavefronts)"
             )
             raise ValueError(
-                f"{group} does not fit {room}; try smaller workgroups or fewer registers"
+                f"{group} does not fit {engine}; try smaller workgroups or fewer registers"
             )
         return limit
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A number that no document gives: a field of ``Device`` and what its value was calibrated
-    on.
-    """
+    """A number that no document gives."""
 
-    name: str
+    name: str  #: the field of ``Device``
     value: float
     unit: str
-    on: str
+    on: str  #: the measurement to which it was fitted, or the assumption
 
 
 def calibrations(device: Device) -> tuple[Calibration, ...]:
-    """The device's calibrated numbers, in the order of its fields."""
+    """Return the device's calibrated numbers, in the order of its fields."""
     return tuple(
         Calibration(f.name, getattr(device, f.name), f.metadata["unit"], f.metadata["calibrated"])
         for f in fields(device)
@@ -468,7 +495,7 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
 
 
 def _numbers(board: Device) -> list[tuple[Any, ...]]:
-    """Name, value, unit and source of each number."""
+    """Return the name, value, unit and source of each number."""
     rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
     sources = [
         f"calibrated: {row['calibrated']}" if row["calibrated"] else row["source"]
@@ -491,9 +518,10 @@ DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """A host computer and its bus. The defaults are the platform of Li et al. ("Li"): two Xeon
-    X5650 and a board of two chips that share one x16 slot. "Nakasato" is his GEMM paper on Cypress;
-    "Nakasato, ja" an earlier one.
+    """A host computer and its bus.
+
+    The defaults are the platform of Li et al. ("Li"): two Xeon X5650, and a board of two chips that
+    share an x16 slot. "Nakasato" is his GEMM paper on Cypress; "Nakasato, ja" an earlier one.
     """
 
     name: str
@@ -503,26 +531,24 @@ class Host:
     cpu_gflops: float = _positive(
         "Gflop/s in double precision, peak of all cores", "Li, platform", 128.0
     )
-    cores: int = _count(
-        "cores; each chip takes one away from the multiplication", "X5650: 2 x 6", 12
-    )
+    cores: int = _count("cores; each chip occupies one of them", "X5650: 2 x 6", 12)
     cpu_efficiency: float = _share(
-        "share of its cores' peak, the CPU's GEMM", "none", 0.95, "assumed: a good BLAS"
+        "share of the cores' peak that the CPU's GEMM reaches", "none", 0.95, "assumed: a good BLAS"
     )
     cpu_bytes_flop: float = _positive(
-        "bytes of memory per flop of it", "none", 0.05, "assumed: C once per 320 of k"
+        "bytes of memory traffic per flop of it", "none", 0.05, "assumed: C once per 320 of k"
     )
     pcie_gb_s: float = _positive(
-        "GB/s each way, PCIe 2.0 x16 in theory", "Li, platform; Nakasato 4.4", 8.0
+        "GB/s per direction, PCIe 2.0 x16, theoretical peak", "Li, platform; Nakasato 4.4", 8.0
     )
     dma_gb_s: float = _positive(
-        "GB/s each way that DMA makes of it, all chips together", "Nakasato, ja, 4.2", 6.0
+        "GB/s per direction that DMA reaches, all chips together", "Nakasato, ja, 4.2", 6.0
     )
     pageable_gb_s: float = _positive(
-        "GB/s of a copy that the program waits for", "Nakasato 4.4", 3.0
+        "GB/s of a blocking copy from pageable memory", "Nakasato 4.4", 3.0
     )
     remote_store_gb_s: float = _positive(
-        "GB/s of a kernel's own stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
+        "GB/s of a kernel's stores over the bus", "PCIe 2.0: 24 bytes for 16", 3.2
     )
 
     def __post_init__(self) -> None:
@@ -537,9 +563,10 @@ class Host:
 
     @property
     def copy_gb_s(self) -> float:
-        """GB/s at which one thread copies between the program's memory and the bus's. A naive copy
-        is such a copy and then a DMA: 1 / naive = 1 / copy + 1 / dma (6 GB/s on the default
-        host).
+        """GB/s at which one thread copies between pageable and pinned memory.
+
+        A blocking copy is such a copy followed by a DMA: 1 / pageable = 1 / copy + 1 / dma (6 GB/s
+        on the default host).
         """
         return 1 / (1 / self.pageable_gb_s - 1 / self.dma_gb_s)
 

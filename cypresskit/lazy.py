@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used."""
+"""Import the names of a package when they are first used."""
 
 import os
 import sys
@@ -10,21 +10,21 @@ from cypresskit.il.errors import did_you_mean
 
 
 class LazyPackage(ModuleType):
-    """A package that imports the module of a name when the name is first asked for."""
+    """A package that imports a name's module at the first access to the name."""
 
-    later: Mapping[str, str]
-    others: str
+    later: Mapping[str, str]  #: the module of each name; "" if the name is itself a module
+    others: str  #: the module of all other names, or ""
 
     def __getattr__(self, name: str):
         where = self.later.get(name)
         if where == "":
             return self._import(name, name)
-        if where is None and not name.startswith("__"):  # which Python itself may ask for
+        if where is None and not name.startswith("__"):  # Python itself looks up dunder names
             where = self.others if name != self.others else ""
         module = self._import(where, name) if where else None
         if hasattr(module, name):
             return getattr(module, name)
-        guess = did_you_mean(name, dir(self))  # Python's own isn't shown by IPython
+        guess = did_you_mean(name, dir(self))  # IPython doesn't show Python's own suggestion
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}.{guess}")
 
     def _import(self, module: str, name: str) -> ModuleType:
@@ -34,14 +34,17 @@ class LazyPackage(ModuleType):
         except RuntimeError as error:
             if os.path.expanduser("~") != "~":
                 raise
-            wanted = f"{what} needs a home directory, and none is known here: set HOME, to /tmp say"
-            raise ImportError(wanted) from error
+            message = f"{what} needs a home directory: set HOME, for example to /tmp"
+            raise ImportError(message) from error
         except ModuleNotFoundError as error:
-            wanted = f"{what} needs {error.name}: pip install 'cypresskit[draw]'"
-            raise ImportError(wanted) from error
+            message = f"{what} needs {error.name}: pip install 'cypresskit[draw]'"
+            raise ImportError(message) from error
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Python enters each submodule that it imports: one called like its view gives way."""
+        """Set an attribute. For a submodule that defines a view of its own name, set the view.
+
+        Python sets each imported submodule as an attribute of its package.
+        """
         if isinstance(value, ModuleType) and self.later.get(name) == name:
             value = getattr(value, name)
         super().__setattr__(name, value)
@@ -54,9 +57,16 @@ class LazyPackage(ModuleType):
 
 
 def import_later(package: str, modules: Mapping[str, str], *, others: str = "") -> None:
-    """Let ``package`` import each name of ``modules`` from that module of its own (where that is
-    "", the name is a module), and all other names from its module ``others``, when they are first
-    used.
+    """Make a package import names at first use.
+
+    Parameters
+    ----------
+    package
+        The package's full name.
+    modules
+        The submodule of each name; "" if the name is itself a submodule.
+    others
+        The submodule of all other names; "" for none.
     """
     module = sys.modules[package]
     module.__dict__.update(later=modules, others=others)

@@ -1,6 +1,7 @@
-"""The figures printed in the five source texts (``data/published.json``, which names them), and
-LLVM's code for the kernels (``data/llvm.json``, recorded with version and date by ``python -m
-tools.llvm``).
+"""Read the published figures: ``data/published.json``, which names the five papers.
+
+``data/llvm.json`` has statistics of LLVM's code for the kernels; ``python -m tools.llvm`` writes
+it.
 """
 
 import json
@@ -12,17 +13,17 @@ from typing import Any
 
 @cache
 def figures() -> dict[str, Any]:
-    """The whole file: ``kernels`` (rows with ``id``), ``host``, ``bandwidth_need_tb_s``, and a
-    ``note`` on sources.
+    """Return ``published.json``.
+
+    Its keys are ``kernels`` (rows with an ``id``), ``host``, ``bandwidth_need_tb_s``, and ``note``,
+    on the sources.
     """
     return _data("published.json")
 
 
 @cache
 def llvm() -> dict[str, Any]:
-    """LLVM's version, the date, and for each kernel the registers and bundles of its loop as LLVM
-    made them.
-    """
+    """Return LLVM's version, the date, and the registers and loop bundles of each kernel."""
     return _data("llvm.json")
 
 
@@ -33,17 +34,17 @@ def _data(name: str) -> dict[str, Any]:
 
 
 def kernels() -> dict[str, dict[str, Any]]:
-    """The figures of every published kernel by its id, such as "sgemm_tn"."""
+    """Return the figures of all published kernels by id, such as "sgemm_tn"."""
     return {row["id"]: row for row in figures()["kernels"]}
 
 
 def kernel(name: str) -> dict[str, Any]:
-    """Published figures of a kernel by its id."""
+    """Return the published figures of a kernel by its id."""
     return kernels()[name]
 
 
 def author(name: str) -> str:
-    """The surname of the first author of the text that a kernel's figures come from."""
+    """Return the surname of the first author of the paper with a kernel's figures."""
     text = kernel(name)["source"].split()[0]
     named = re.search(rf"\b{text} (?:[A-Z]\. )*(\w+)", figures()["note"])
     assert named, name
@@ -51,8 +52,10 @@ def author(name: str) -> str:
 
 
 def host(name: str) -> dict[str, Any]:
-    """Published figures about hosts: "dgemm_transfer_model", "cpu_baselines", "blocked_mma",
-    "hybrid", "padding_limits".
+    """Return published figures about hosts.
+
+    ``name`` is "dgemm_transfer_model", "cpu_baselines", "blocked_mma", "hybrid" or
+    "padding_limits".
     """
     row: dict[str, Any] = figures()["host"][name]
     return row

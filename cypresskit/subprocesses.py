@@ -1,10 +1,9 @@
-"""Processes of our own beside this one: start one, send it messages, hear what it says, end it.
+"""Start Python subprocesses, exchange messages with them, and end them.
 
-Each is a new Python that runs the ``main`` of a module, in a session of its own, with a stream to
-whoever started it; it ends when that one is gone. A message is four bytes of length, then JSON; one
-that is malformed or too large raises ``ValueError``, and runs no code of its writer's. The
-workbench's answers come from such processes (``editing.answer_process``), and a student's code
-runs in one (``isolated``).
+A subprocess runs the ``main`` of a module, with a socket to its parent, and ends with its parent. A
+message is its length in four bytes, then JSON. A malformed or too large message raises
+``ValueError``; reading one never runs the sender's code. Such processes compute the workbench's
+answers (``editing.answer_process``), and run a student's code (``isolated``).
 """
 
 import json
@@ -29,9 +28,21 @@ LARGEST = 1 << 26  # bytes of a message
 def begin(
     command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> tuple[subprocess.Popen, socket.socket]:
-    """Start a process in a session of its own, where the stop button of a notebook doesn't reach
-    it. Returns it, and our end of the stream of messages to it; the number of its end is its
-    last argument.
+    """Start a process in a new session, so that interrupting a notebook doesn't interrupt it.
+
+    Parameters
+    ----------
+    command
+        The command; the file descriptor of the process's socket is added as the last argument.
+    environment
+        The environment variables; by default those of this process.
+
+    Returns
+    -------
+    process
+        The process.
+    socket
+        Our end of the socket.
     """
     our_end, their_end = socket.socketpair()
     with their_end:
@@ -48,7 +59,7 @@ def begin(
 
 
 def end(process: subprocess.Popen) -> None:
-    """End a process and what it has started."""
+    """Kill a process and the processes that it has started."""
     with suppress(OSError):
         os.killpg(process.pid, 9)
     process.kill()
@@ -62,37 +73,47 @@ def python(
     modules: Sequence[str] = (),
     warm: str = "",
 ) -> list[str]:
-    """The command of a bare Python that runs a module's ``main()``. It finds modules at ``path``,
-    and begins with some, and with a copy of the machine code in the folder ``warm``.
+    """Return the command of a Python process that runs a module's ``main()``.
+
+    Parameters
+    ----------
+    path
+        The folders in which it finds modules.
+    main
+        The module.
+    modules
+        Modules that are imported first.
+    warm
+        A folder with machine code that is copied to numba's cache first; "" for none.
     """
     folders = [os.path.abspath(folder) for folder in path]
     return [sys.executable, "-I", "-c", BOOT, json.dumps([folders, main, [*modules], warm])]
 
 
 def write(stream: BinaryIO, message: Mapping[str, Any]) -> None:
-    """Write a message. Raises ``ValueError`` if it is larger than ``LARGEST``."""
+    """Write a message. Raise ``ValueError`` if it is larger than ``LARGEST``."""
     data = json.dumps(message, separators=(",", ":")).encode("ascii")
     if len(data) > LARGEST:
-        raise ValueError(f"a message of {len(data):,} bytes; {LARGEST:,} are the most")
+        raise ValueError(f"a message of {len(data):,} bytes: at most {LARGEST:,} are allowed")
     stream.write(len(data).to_bytes(4, "big") + data)
     stream.flush()
 
 
 def read(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message, or None at the end. Raises ``ValueError`` for what is none."""
+    """Return the next message, or None at the end. Raise ``ValueError`` if it is malformed."""
     head = stream.read(4)
     if not head:
         return None
     size = int.from_bytes(head, "big")
     if len(head) < 4 or size > LARGEST:
-        raise ValueError("a message without a length")
+        raise ValueError("a message without a valid length")
     data = stream.read(size)
     if len(data) < size:
-        raise ValueError("a message that breaks off")
+        raise ValueError("a truncated message")
     try:
         message = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"a message that is no JSON: {error}") from None
+        raise ValueError(f"a message that isn't JSON: {error}") from None
     if not isinstance(message, dict):
-        raise ValueError("a message that is no object")
+        raise ValueError("a message that isn't a JSON object")
     return message

@@ -1,5 +1,6 @@
-"""Tables as HTML, Markdown and CSV, and other values that a notebook's cell shows; everything in
-them is escaped.
+"""Format values for notebooks, documents and files: tables in HTML, Markdown and CSV; quantities.
+
+Everything is escaped, so that no browser, spreadsheet or terminal executes it.
 """
 
 import csv
@@ -10,12 +11,12 @@ from html import escape
 from io import StringIO
 from typing import Any
 
-#: What begins a formula, in whatever cell: its mark, and what stands before it there.
+#: The beginning of a formula in any cell: a separator and spaces, before a formula's first symbol.
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
 def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = "") -> str:
-    """An HTML table: a row of headings, then ``rows``."""
+    """Return an HTML table with a row of headings."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in names)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(_shown(value))}</td>' for value in row)}</tr>" for row in rows
@@ -25,12 +26,12 @@ def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = ""
 
 
 def elided(text: str, letters: int) -> str:
-    """Cut a text to at most ``letters``, the last of them an ellipsis, where it is longer."""
+    """Return a text of at most ``letters`` characters; a longer one ends in an ellipsis."""
     return text if len(text) <= letters else text[: letters - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def markdown(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     head, *lines = ["| " + " | ".join(map(str, row)) + " |" for row in (names, *rows)]
     return "\n".join([head, "|" + "---|" * len(names), *lines])
 
@@ -38,8 +39,17 @@ def markdown(names: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
 def as_csv(
     rows: Iterable[Mapping[str, object]], order: Callable[[str], str] = lambda name: ""
 ) -> str:
-    """CSV with the columns of all rows, in ``order``. A mark goes before what a spreadsheet would
-    run as a formula, also where it takes semicolons, tabs or lines for the ends of cells.
+    """Return CSV with the columns of all rows.
+
+    An apostrophe is put before everything that a spreadsheet would run as a formula, even if it
+    splits cells at semicolons, tabs or line breaks.
+
+    Parameters
+    ----------
+    rows
+        The rows, by column.
+    order
+        The key by which columns are sorted.
     """
     rows = list(rows)
     text = StringIO(newline="")
@@ -58,9 +68,10 @@ def as_csv(
 
 
 def read_csv(data: bytes) -> "csv.DictReader[str]":
-    """The rows of a CSV file, however a spreadsheet saved it: with commas, semicolons or tabs; in
-    UTF-8, UTF-16 or the letters of Western Europe. Who reads them gets ``csv.Error`` where a quote
-    isn't closed.
+    """Return a reader of a CSV file as any spreadsheet program saves it.
+
+    Cells may be separated by commas, semicolons or tabs; the encoding may be UTF-8, UTF-16 or
+    Windows-1252. The reader raises ``csv.Error`` if a quote isn't closed.
     """
     encodings = ("utf-16",) if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE) else ("utf-8-sig", "cp1252")
     try:
@@ -73,22 +84,22 @@ def read_csv(data: bytes) -> "csv.DictReader[str]":
 
 
 def folded(line: str, text: str) -> str:
-    """A line of HTML that unfolds to a longer text."""
+    """Return HTML that shows a line, and on click a longer text."""
     return f"<details><summary>{escape(line)}</summary>{in_columns(text)}</details>"
 
 
 def in_columns(text: str) -> str:
-    """Text as HTML in equal letters, which nbconvert's pages don't give a plain ``pre``."""
+    """Return text as HTML in a monospaced font, which nbconvert doesn't use for a plain ``pre``."""
     return f'<pre style="font-family: monospace">{escape(text)}</pre>'
 
 
 def quantity(count: int, noun: str) -> str:
-    """A number with its noun: ``1 line``, ``1,200 lines``."""
+    """Return a number with its noun: ``1 line``, ``1,200 lines``."""
     return f"{count:,} {plural(noun, count)}"
 
 
 def plural(noun: str, count: int) -> str:
-    """A noun as it stands beside a number: ``line`` for 1, else ``lines``."""
+    """Return a noun's singular for a count of 1, else its plural."""
     return noun if count == 1 else f"{noun}s"
 
 
@@ -97,8 +108,6 @@ def _shown(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, for a terminal or a table: what isn't printable, a line's end or a change
-    of the direction of writing, is escaped.
-    """
+    """Return a text on one line, with line breaks and unprintable characters escaped."""
     clean = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in clean)

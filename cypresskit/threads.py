@@ -1,4 +1,4 @@
-"""The number of host threads, for the compiled engine and for simulations side by side."""
+"""Run work on all processors of the host."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -10,12 +10,12 @@ U = TypeVar("U")
 
 
 def processors() -> int:
-    """The processors that this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_in_threads(function: Callable[[T], U], items: Iterable[T]) -> list[U]:
-    """Apply a function to items, one thread per processor. One processor needs no thread."""
+    """Return a function's results for items, computed by one thread per processor."""
     if processors() == 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(processors()) as pool:
