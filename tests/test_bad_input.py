@@ -331,7 +331,7 @@ ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
 
 
 def test_an_error_ends_a_question_once():
-    with pytest.raises(ValueError, match=r"ever become true\? Say which kernel"):
+    with pytest.raises(ValueError, match=r"ever become true\? Name a catalog kernel"):
         ck.load_kernel(ENDLESS)
 
 

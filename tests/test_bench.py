@@ -43,7 +43,7 @@ def test_three_times_what_is_kept_fails_and_only_if_asked(
     )
     assert (bench.main(["clock"]), bench.main(["clock", "--check"])) == (0, failed)
     assert (
-        "a: 3.1 times its yardstick, more than 3 times what is kept" in capsys.readouterr().out
+        "a: 3.1 times its yardstick, more than 3 times the stored ratio" in capsys.readouterr().out
     ) == bool(failed)
 
 
@@ -56,7 +56,7 @@ def test_what_is_kept_is_of_groups_that_there_are():
 def test_reports_an_unknown_group(capsys):
     with pytest.raises(SystemExit):
         bench.main(["clocks"])
-    assert "no group clocks: take some of arithmetic," in capsys.readouterr().err
+    assert "no group clocks: choose from arithmetic," in capsys.readouterr().err
 
 
 def test_edits_are_run_in_parts_and_for_as_long_as_is_allowed(monkeypatch):
@@ -71,7 +71,7 @@ def test_edits_are_run_in_parts_and_for_as_long_as_is_allowed(monkeypatch):
 def test_an_answer_to_another_edit_ends_the_measurement():
     clock = bench.PartClock("7")
     clock.note({"type": "answer", "edit": "7", "part": "code"})
-    with pytest.raises(SystemExit, match="edit 7 was given an answer to edit 6"):
+    with pytest.raises(SystemExit, match="edit 7 received the answer to edit 6"):
         clock.note({"type": "answer", "edit": "6", "part": "verdict"})
 
 
@@ -110,4 +110,4 @@ def test_a_lesson_is_read_again_with_the_launches_of_the_first_time(monkeypatch,
     monkeypatch.setattr(bench, "read_lesson", read)
     names = [row["name"] for row in bench.lessons()]
     assert kept == [0, 1]
-    assert names[:3] == ["00, first: all", "00, first: its dearest cell", "00, first: memory"]
+    assert names[:3] == ["00, first: all", "00, first: its slowest cell", "00, first: memory"]

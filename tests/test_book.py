@@ -133,7 +133,7 @@ def verdicts(notebook) -> list[str]:
 @each_lesson
 def test_three_exercises_each_right_when_solved(path):
     source = book.read(path)
-    marked = [cell for cell in source.cells if book.MARKS.search(cell.source)]
+    marked = [cell for cell in source.cells if book.SOLUTION.search(cell.source)]
     before, after = verdicts(saved(path)), verdicts(saved(path, "solutions"))
     assert len(marked) == len(after) >= 3, "each exercise has one answer cell and one check"
     assert not before, "a student's checks have no verdict yet"

@@ -19,7 +19,7 @@ MOVES = 1500  # that are judged
 
 
 def loops() -> list[tuple[Code, list]]:
-    """The catalogue's loops: code, and each bundle's cards with their slots."""
+    """The catalog's loops: code, and each bundle's cards with their slots."""
     made = []
     for kernel in ck.kernels.values():
         code = compile(kernel.program)

@@ -69,7 +69,7 @@ def test_bundles_and_registers_match_the_published_figures(name):
     """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
     Registers may be fewer, since those kernels held more besides the loop.
     """
-    card = compiled(name).stats(*ck.kernels[name].convention.turn)
+    card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
@@ -326,7 +326,7 @@ def test_each_row_of_a_card_says_what_it_means():
 @pytest.mark.parametrize("name", SIX)
 def test_nominal_rate_follows_precision_and_stays_below_peak(name):
     kernel, code = ck.kernels[name], compiled(name)
-    known, counted = code.stats(*kernel.convention.turn), code.stats()
+    known, counted = code.stats(*kernel.convention.per_iteration), code.stats()
     peak = 2720 if kernel.precision == "single" else 544
     assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
     assert known.k_per_iteration == kernel.k_step // kernel.convention.parts

@@ -32,7 +32,7 @@ def clauses(of) -> list[str]:
     "name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)]
 )
 def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = compiled(name).stats(*ck.kernels[name].convention.turn)
+    card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
     assert card.gprs == gprs
     assert not bundles or card.bundles_per_iteration == bundles
 

@@ -46,7 +46,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
         """A loop's last caption: the bundle, and then what the card says of a turn."""
         loop, at = frames[say.frame]
         assert at + 1 == len(loops[loop])
-        card = codes[loop].stats(*ck.kernels[kernels[loop]].convention.turn)
+        card = codes[loop].stats(*ck.kernels[kernels[loop]].convention.per_iteration)
         slots = [len(bundle.operations) for bundle in loops[loop]]
         turn = [
             card.bundles_per_iteration,

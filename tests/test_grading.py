@@ -1128,7 +1128,7 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
 
 
 def solutions(path: Path) -> list[str]:
-    parts = book.MARKS.findall(path.read_text(encoding="utf-8"))
+    parts = book.SOLUTION.findall(path.read_text(encoding="utf-8"))
     return [line for part in parts for line in part.splitlines() if len(line.strip()) > 25]
 
 

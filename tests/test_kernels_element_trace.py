@@ -286,7 +286,7 @@ def test_a_product_in_another_register_is_named_with_it():
     assert "line 54 leaves it in r12.x, which isn't stored here." in trace.notes[0]
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mul r10, r2.x, r4"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 leaves it in r10.x, which the next turn overwrites." in trace.notes[0]
+    assert "line 54 leaves it in r10.x, which the next iteration overwrites." in trace.notes[0]
 
 
 @pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])

@@ -18,7 +18,7 @@ import cypresskit as ck
 from cypresskit.kernels import products
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.kernels.own import resolve, resolve_program
-from cypresskit.kernels.products import share_right
+from cypresskit.kernels.products import share_correct
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import run_request
 
@@ -61,7 +61,7 @@ def test_a_fault_of_the_packages_own_is_no_wrong_product(error, place, monkeypat
 
     monkeypatch.setattr(*place, fails)
     with pytest.raises(error):
-        share_right(ck.kernels["sgemm_tn"])
+        share_correct(ck.kernels["sgemm_tn"])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
@@ -69,7 +69,7 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
     for columns, steps in product((0, 1, 2, 3, 4, 6, 8, 32, 36), (0, 1, 8, 9)):
         in_texels = {rows, columns} <= {4, 8, 32}
         if (in_texels or rows == columns in (1, 2)) and steps in (1, 8):
-            assert share_right(block_kernel(rows, columns, steps)) == 1
+            assert share_correct(block_kernel(rows, columns, steps)) == 1
         else:
             shown = rf"block_kernel\({rows}, {columns}, {steps}\): a block is 1 x 1, 2 x 2"
             with pytest.raises(ValueError, match=shown):
@@ -226,11 +226,11 @@ def edited(text: str, rng: random.Random) -> str:
 
 def test_a_wrong_kernel_is_launched_as_most_of_it_is_right_and_says_so():
     text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
-    with pytest.warns(UserWarning, match="It is taken to be launched as TN") as caught:
+    with pytest.warns(UserWarning, match="It is launched as TN") as caught:
         found = ck.load_kernel(text)
     assert found.convention == ck.kernels["sgemm_tn"].convention
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="It is taken to be launched as TN") as again:
+    with pytest.warns(UserWarning, match="It is launched as TN") as again:
         ck.load_kernel(text)
     assert again[0].filename == __file__
     assert not ck.verify(found)
@@ -257,7 +257,7 @@ def test_a_wrong_line_does_not_change_how_a_kernel_is_launched(seed):
 
 def test_a_text_like_no_kernel_asks_for_like():
     text = "il_ps_2_0\ndcl_output_generic o0\nmov o0, r0\nend\n"
-    with pytest.raises(ck.LaunchConventionError, match=r"Say which kernel .* like=") as caught:
+    with pytest.raises(ck.LaunchConventionError, match=r"Name a catalog kernel .* like=") as caught:
         ck.load_kernel(text)
     assert "at best" in str(caught.value)
     assert ck.load_kernel(text, like="sgemm_naive").convention.streams == 1

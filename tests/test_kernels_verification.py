@@ -29,7 +29,7 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)
-    said = re.fullmatch(rf"{name} is right at (.+), k from (\d+) to (\d+)\.", str(checked))
+    said = re.fullmatch(rf"{name} is correct at (.+), k from (\d+) to (\d+)\.", str(checked))
     assert said, checked
     shapes = re.findall(r"(\d+) x (\d+)", said[1])
     assert {(int(m), int(n)) for m, n in shapes} == {(m, n) for m, n, _ in checked.sizes}
@@ -90,7 +90,7 @@ def test_a_wrong_kernel_says_where():
     checked = ck.verify(mine("sgemm_tn", TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)))
     assert not checked
     assert checked.size == (8, 16, 4) and checked.wrong == (0, 0, -50.0, 24.0)
-    said = "mine is wrong at 8 x 16, k = 4.\nC[0, 0] is -50 in place of 24, with"
+    said = "mine is incorrect at 8 x 16, k = 4.\nC[0, 0] is -50 in place of 24, with"
     assert str(checked).startswith(said)
 
 

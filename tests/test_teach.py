@@ -290,7 +290,7 @@ def test_the_loop_is_the_cards_and_the_bound_the_compilers():
     kernel = ck.kernels["sgemm_tn"]
     code = compile(kernel.program)
     loop = [bundle for control in code.main_loop for bundle in control.bundles]
-    assert len(loop) == code.stats(*kernel.convention.turn).bundles_per_iteration
+    assert len(loop) == code.stats(*kernel.convention.per_iteration).bundles_per_iteration
     operations = [o for bundle in loop for o in bundle.operations]
     assert all(o.row.slots == "any" for o in operations)
     (least,), _ = CHECKS[bundles.check_least]

@@ -52,7 +52,7 @@ def stats(args: argparse.Namespace) -> None:
         program, known = named_program(args.kernel)
         code = ck.compile(program)
         known = known or convention_of(program)
-        statistics = code.stats(*known.convention.turn) if known else code.stats()
+        statistics = code.stats(*known.convention.per_iteration) if known else code.stats()
     print(code.listing() if args.listing else statistics)
 
 

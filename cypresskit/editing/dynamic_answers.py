@@ -20,7 +20,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.own import LaunchConventionError, likeliest_launch, load_kernel
-from cypresskit.kernels.products import share_right
+from cypresskit.kernels.products import share_correct
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
@@ -97,7 +97,7 @@ def _launched_kernel(
         likeliest, share = likeliest_launch(text, bare)
         if likeliest is not None:
             as_it_asks = verify(likeliest)
-            if as_like is None or as_it_asks.right or share > share_right(as_like.kernel):
+            if as_like is None or as_it_asks.right or share > share_correct(as_like.kernel):
                 return likeliest, as_it_asks
         if as_like is not None:
             return as_like.kernel, as_like

@@ -23,7 +23,7 @@ from cypresskit.tables import table
 
 PLAINEST = Convention()  # the default
 
-#: Each source is assembled once, however often and with whatever block it is used.
+#: Each source is assembled once, even if it is used with several conventions.
 assembled = lru_cache(maxsize=64)(assemble)
 
 
@@ -52,9 +52,7 @@ class Kernel:
     given: Program | None = None
 
     def __repr__(self) -> str:
-        """Return the name, how it is launched as far as that is unusual, and the length of the
-        source.
-        """
+        """Return the name, the convention where it isn't the default, and the source's length."""
         values = ((field, getattr(self.convention, field.name)) for field in fields(Convention))
         unusual = "".join(f", {f.name}={value!r}" for f, value in values if value != f.default)
         return f"Kernel({self.name!r}{unusual}; {len(self.text.splitlines())} lines of IL)"
@@ -81,7 +79,7 @@ class Kernel:
 
     @property
     def k_step(self) -> int:
-        """k must be a multiple of it."""
+        """The number of which k must be a multiple."""
         return self.convention.k_step
 
     @property
@@ -107,7 +105,7 @@ class Kernel:
     def shape(
         self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
     ) -> LaunchShape:
-        """Return a launch without its arrays.
+        """Return the shape of a launch: everything but the arrays.
 
         Parameters
         ----------
@@ -121,12 +119,12 @@ class Kernel:
         Raises
         ------
         ValueError
-            If the kernel multiplies by a vector and n is more than 1, or for several products if
-            the kernel isn't a packed one.
+            If the kernel multiplies by a vector and n is more than 1, or if it isn't packed and
+            ``count`` is more than 1.
         """
         if count != 1 and not self.convention.packed:
             raise ValueError(
-                f"{self.name} computes one product in a launch, not {count}: take a packed kernel"
+                f"{self.name} computes one product per launch, not {count}: take a packed kernel"
             )
         return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
 
@@ -134,8 +132,7 @@ class Kernel:
     def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> LaunchShape:
         if self.vector and n > 1:
             raise ValueError(
-                f"the kernel {self.name} multiplies a matrix with one vector; there are {n} columns"
-                " here"
+                f"the kernel {self.name} multiplies a matrix by one vector; there are {n} columns"
             )
         how = self.convention
         m, n, k = how.padded(m, n, k)
@@ -176,8 +173,9 @@ class Kernel:
 
         Returns
         -------
-        A dict with ``domain``, ``inputs``, ``constants`` and new arrays for the results, which
-        ``result`` reads.
+        dict
+            ``domain``, ``inputs``, ``constants``, and new arrays for the results, which ``result``
+            reads.
 
         Raises
         ------
@@ -193,8 +191,9 @@ class Kernel:
     def laid_out(
         self, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, alpha: Any, beta: Any
     ) -> tuple[LaunchShape, dict[str, Any]]:
-        """Return the shape of a launch and its arrays. Parameters and errors are those of
-        ``arguments``.
+        """Return the shape of a launch, and its arrays.
+
+        The parameters and errors are those of ``arguments``.
         """
         how = self.convention
         for name, matrix in (("A", a), ("B", b), ("C", c)):
@@ -236,11 +235,13 @@ class Kernel:
         return shape, arrays
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
-        """Return C from the ``arguments`` after the launch.
+        """Return C from the ``arguments`` of a finished launch.
 
-        The result is (m, n), or (m, n, 2) of double-doubles, or (count, m, n) of a packed kernel.
-        Stripes are joined and padding is removed. If there is no padding, it is the array in
-        ``arguments`` itself.
+        Returns
+        -------
+        ndarray
+            (m, n); of double-doubles (m, n, 2); of a packed kernel (count, m, n). If C is in
+            ``g[]`` and isn't padded, it is a view of that array.
         """
         how = self.convention
         big_m, big_n, _ = how.padded(m, n, 0)
@@ -249,7 +250,7 @@ class Kernel:
             rows = self.block[0]
             columns = how.streams // self.block[0]
             streams = np.stack([arguments["outputs"][i] for i in range(how.streams)])
-            # Row, position in it, block y, block x, number
+            # Axes: row in the block, texel in that row, block y, block x, number in the texel
             streams = streams.reshape(rows, columns, *streams.shape[1:])
             whole = streams.transpose(2, 0, 3, 1, 4).reshape(1, big_m, big_n, *pair)
         else:
@@ -263,9 +264,7 @@ class Kernel:
 
 
 class Catalogue(dict[str, Kernel]):
-    """Kernels by name: ``ck.kernels["sgemm_tn"]``, ``for name in ck.kernels``. A ``KeyError``
-    suggests a similar name.
-    """
+    """Kernels by name: ``ck.kernels["sgemm_tn"]``. A ``KeyError`` suggests a similar name."""
 
     def __missing__(self, name: str) -> Kernel:
         guess = did_you_mean(str(name), self)
@@ -289,11 +288,13 @@ class Catalogue(dict[str, Kernel]):
 def _kernel(
     name: str, teaches: str, block: list[int], group: list[int] | None = None, **more: Any
 ) -> Kernel:
-    """Return the kernel of a catalog row. Its name gives the precision, and the transposes if the
-    row doesn't; a group means compute mode.
+    """Return the kernel of a catalog row.
+
+    Its name implies the precision, and the transposes unless the row states them. A kernel with a
+    ``group`` runs in compute mode.
     """
     letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
-    ways: dict[str, Any] = {
+    implied: dict[str, Any] = {
         "precision": {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]],
         "mode": "compute" if group else "pixel",
         "block": (block[0], block[1]),
@@ -301,7 +302,7 @@ def _kernel(
         "trans_b": letters[1] == "t",
         "group": group and (group[0], group[1]),
     }
-    return Kernel(name, _text(name), Convention(**(ways | more)), teaches)
+    return Kernel(name, _text(name), Convention(**(implied | more)), teaches)
 
 
 def _text(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Compile a kernel, given as a name, file, source or program, and count its statistics."""
+"""Compile a kernel, given by name, file, source or program, and compute its statistics."""
 
 from cypresskit import compiler
 from cypresskit.compiler import Code, KernelStats
@@ -35,11 +35,11 @@ def compile(kernel: Source, device: Device = HD5870) -> Code:
 
 
 def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
-    """Return the card of a GEMM kernel: registers, wavefronts, bundles, nominal Gflop/s, what
-    binds.
+    """Return the compiler's statistics of a GEMM kernel.
 
-    Parameters and errors are those of ``compile``; for a kernel whose launch isn't known, also the
-    errors of ``ck.load_kernel``.
+    These are its registers, wavefronts, bundles, nominal Gflop/s, and what it is bound by. The
+    parameters and errors are those of ``compile``; a kernel that isn't in the catalog may also
+    raise the errors of ``ck.load_kernel``.
 
     Examples
     --------
@@ -47,4 +47,4 @@ def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
     25
     """
     known = resolve(kernel)
-    return compiler.compile(known.program, device).stats(*known.convention.turn)
+    return compiler.compile(known.program, device).stats(*known.convention.per_iteration)

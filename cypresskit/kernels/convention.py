@@ -1,9 +1,10 @@
-"""Define the launch convention of GEMM kernels: how matrices become textures, scalars and sizes
+"""Define the launch convention of GEMM kernels: matrices as textures, scalars and sizes as
 constants.
 
 A row-major matrix becomes a texture of 128-bit texels, the most that one fetch reads: four float32
-numbers, two float64 or one double-double. cb0 has six elements of four words (``ELEMENTS``); a
-kernel declares as many as it reads. ``Convention`` states how kernels differ.
+numbers, two float64 or one double-double. Scalars and sizes are in constant buffer cb0, which has
+six elements of four words (``ELEMENTS``); a kernel declares as many as it reads. ``Convention``
+states how kernels differ.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ MATRICES = {0: "A", 1: "B"}  # by resource
 
 #: What each element of cb0 holds, in words.
 ELEMENTS = (
-    "x: alpha; y: beta; z: k as a float32 number, not in turns or texels; w: row stride of C in"
-    " 128-bit elements, an integer",
+    "x: alpha; y: beta; z: k as a float32 number, not in iterations or texels; w: row stride of C"
+    " in 128-bit elements, an integer",
     "xy: alpha; zw: beta, as float64",
     "alpha as double-double (high, low)",
     "beta as double-double (high, low)",
@@ -29,8 +30,8 @@ ELEMENTS = (
     "x: first element of A in g[]; y: first of B; z: row stride of A; w: of B; integers",
 )
 
-# Columns of a transpose per copy: whole lines of the host's cache are written, and the lines that
-# are read stay in the cache.
+# Columns per copy of a transpose: whole cache lines of the host are written, and the lines that are
+# read stay in the cache.
 STRIP = 16
 
 
@@ -51,9 +52,9 @@ class Convention:
     group
         In compute mode: rows and columns of C per workgroup of 64.
     streams
-        Number of output streams for C (the old C is then resource 2); 0 for ``g[]``.
+        Number of output streams for C (the old C is then resource 2); 0 if C is in ``g[]``.
     buffer
-        Whether A and B are read from ``g[]``, too, where they follow C.
+        Whether A and B are also in ``g[]``, after C.
     texel
         Bytes per texel.
     parts
@@ -77,7 +78,7 @@ class Convention:
 
     @property
     def transposes(self) -> str:
-        """For example ``TN`` if A is taken transposed and B as it is."""
+        """The BLAS letters of A and B: ``TN`` if A is stored transposed and B isn't."""
         return "NT"[self.trans_a] + "NT"[self.trans_b]
 
     @property
@@ -96,9 +97,10 @@ class Convention:
         return self.multiple[1] == 1 and self.mode == "compute"
 
     @property
-    def turn(self) -> tuple[int, int]:
-        """The values of k per iteration of the main loop, and their flops: two per product, also of
-        double-doubles.
+    def per_iteration(self) -> tuple[int, int]:
+        """The values of k, and the flops, of an iteration of the main loop.
+
+        A multiply-add counts as two flops, also of double-doubles.
         """
         rows, columns = self.block
         steps = self.k_step // self.parts
@@ -111,8 +113,9 @@ class Convention:
         return m, n, k
 
     def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
-        """Return the launch domain of ``count`` products of padded m and n: (width, height), or the
-        number of work-items.
+        """Return the launch domain of ``count`` products with padded m and n.
+
+        In pixel mode (width, height), in compute mode the number of work-items.
         """
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
@@ -123,21 +126,34 @@ class Convention:
         return (k, m) if self.trans_a else (m, k), (n, k) if self.trans_b else (k, n)
 
     def operands(self, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return op(A) and op(B) from matrices as stored; of packed kernels, with a first axis."""
+        """Return op(A) and op(B) from stored matrices, which may have a first axis of matrices."""
         left = a.swapaxes(-1, -2) if self.trans_a else a
         return left, b.swapaxes(-1, -2) if self.trans_b else b
 
 
 def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """Return matrices of ``stack`` (count, rows, columns[, 2]), each in the upper left corner of
-    zeros of ``shape``, one below the other. If there is nothing to pad, this is the array itself.
+    """Return matrices padded with zeros, one below the other.
+
+    Parameters
+    ----------
+    stack
+        The matrices, (count, rows, columns[, 2]).
+    shape
+        Rows and columns of a padded matrix.
+    dtype
+        The dtype of the result.
+
+    Returns
+    -------
+    ndarray
+        (count * rows, columns[, 2]). If nothing is padded, a view of ``stack``.
     """
     below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
     if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
         return stack.reshape(below)
     result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
     rows, columns = stack.shape[1:3]
-    # A transpose in one piece is slow: copy strips
+    # Transposing the whole matrix at once is slow
     step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1
     for x in range(0, columns, step):
         result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
@@ -184,7 +200,7 @@ def constants(
         The words of cb0[5].
     """
     words = np.zeros((6, 4), np.uint32)
-    with np.errstate(over="ignore"):  # kernels in single precision are given no such double
+    with np.errstate(over="ignore"):  # a double beyond float32 is only passed to other kernels
         words[0, :3] = np.array([*scalars[:, 0], k]).astype(np.float32).view(np.uint32)
     words[0, 3] = stride
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
@@ -195,5 +211,5 @@ def constants(
 
 
 def adds_c(cb0: np.ndarray) -> bool:
-    """Return whether a launch with this cb0 adds beta C: whether beta isn't 0."""
+    """Return whether a launch with this cb0 adds beta C, which it does unless beta is 0."""
     return bool(cb0[4, 0])

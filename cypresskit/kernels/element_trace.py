@@ -1,9 +1,9 @@
-"""Trace a wrong element of C to the instruction that spoiled it (``trace_element``).
+"""Trace an incorrect element of C to the faulty instruction (``trace_element``).
 
-The work-item that wrote the element is replayed. Each term of its sum is listed with the lines that
-read its factors and multiplied them. A correct sum has each product of a row of op(A) and a column
-of op(B) once. Missing, repeated and foreign terms are marked, and if another element should have
-been read, the trace says which.
+The work-item that stored the element is replayed (``probes``). Each term of its sum is listed with
+the lines that read its factors and multiplied them. A correct sum has each product of a row of
+op(A) and a column of op(B) once. Missing, repeated and other terms are marked; if another element
+should have been read, the trace names it.
 """
 
 import math
@@ -35,7 +35,7 @@ from cypresskit.machine.engines import launch
 from cypresskit.tables import quantity
 
 SHOWN = 40  # most terms printed
-OTHER = "What is stored isn't a sum of products of two elements: an operation made another number."
+OTHER = "The stored value isn't a sum of products of two elements: another operation changed it."
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Reading:
     line
         The line that read it.
     path
-        The lines that passed it on afterwards (``mov``, stores to and loads from the LDS).
+        The lines that then moved it (``mov``, stores to and loads from the LDS).
     addresses
         The lines that computed the address of ``line``.
     """
@@ -71,23 +71,23 @@ class Term:
     ----------
     kind
         "right"; "wrong": not in the correct sum; "repeated"; "missing"; "scaled": ``times`` is
-        wrong.
+        incorrect.
     line
         The line that multiplied its factors and added it; 0 if it is missing.
     factors
         The elements that were read.
     times
-        Its factor, alpha if it is correct.
+        Its scalar factor, alpha if it is correct.
     k
         Its index in the correct sum, or None.
     note
-        A sentence on what is wrong.
+        The fault, as a sentence.
     blame
         The line to fix.
     lines
-        All lines that touched the term or an address of its factors, ``blame`` first.
+        All lines that computed the term or an address of its factors, ``blame`` first.
     step
-        Index of ``line`` among the launch's executed instructions.
+        Index of ``line`` among the executed instructions.
     """
 
     kind: str
@@ -108,20 +108,20 @@ class Term:
         product = " ".join(map(str, self.factors))
         times = "" if self.times == 1 else f"{self.times:g} "
         at = f"line {self.line}" if self.line else "nowhere"
-        mark = "  " if self.right else "! "
-        return f"{mark}{at:>9}  {times}{product}" + (f"    {self.note}" if self.note else "")
+        prefix = "  " if self.right else "! "
+        return f"{prefix}{at:>9}  {times}{product}" + (f"    {self.note}" if self.note else "")
 
 
 @dataclass(frozen=True)
 class ElementTrace:
-    """What contributed to C[``row``, ``column``] in a product of ``size`` (m, n, k).
+    """The terms of C[``row``, ``column``] in a product.
 
     Attributes
     ----------
     kernel, row, column, size
-        What was traced.
+        The kernel, the element, and m, n and k of the product.
     terms
-        In the order in which they were added, missing ones last.
+        The terms in the order in which they were added, missing ones last.
     notes
         The faults, each in a sentence.
     blamed
@@ -131,7 +131,7 @@ class ElementTrace:
     got, expected
         The element, and its correct value.
     alpha, beta
-        Those of the product.
+        The scalars of the product.
     """
 
     kernel: Kernel
@@ -158,11 +158,11 @@ class ElementTrace:
         if self.work_item is not None:
             head += f", stored by work-item {self.work_item} at line {self.line}"
         lines = [f"{head}: {self.got:.9g}"]
-        lines[0] += " is right" if self.right else f" in place of {self.expected:.9g}"
+        lines[0] += " is correct" if self.right else f" in place of {self.expected:.9g}"
         lines += self.notes
         lines += map(str, self.terms[:SHOWN])
         if len(self.terms) > SHOWN:
-            lines.append(f"... and {len(self.terms) - SHOWN} terms more")
+            lines.append(f"... and {len(self.terms) - SHOWN} more terms")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -184,7 +184,7 @@ def trace_element(
     kernel
         A kernel, or its name, source, file or program.
     row, column
-        The element of C; by default the first that ``ck.verify`` finds incorrect, or else [0, 0].
+        The element of C; by default the first incorrect one by ``ck.verify``, or else [0, 0].
     size
         m, n and k of the product; by default the first at which ``ck.verify`` finds the kernel
         incorrect, or else the smallest that it tries.
@@ -193,15 +193,16 @@ def trace_element(
 
     Returns
     -------
-    An ``ElementTrace``: ``terms``, ``notes`` on what is wrong, and the lines to ``blame``.
+    ElementTrace
+        The ``terms``, ``notes`` on the faults, and the lines that are ``blamed``.
 
     Raises
     ------
     ValueError
-        For a row without a column, for an element that the product doesn't have, and for a kernel
-        that its convention can't launch.
+        For a row without a column, for an element outside of C, and for a kernel that its
+        convention can't launch.
     KernelError
-        For an infinite loop and for stores out of range, before the element was stored.
+        For an infinite loop or a store out of range, before the element was stored.
 
     Examples
     --------
@@ -278,7 +279,7 @@ def _traced(traced: TracedElement) -> ElementTrace:
 
 
 def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
-    """Return whether the terms that were found add up to the element."""
+    """Return whether the sum of the found terms is the stored element."""
     stored = {"A": given.a, "B": given.b, "C": given.c}
     added = [
         term.times
@@ -298,7 +299,7 @@ def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
 
 
 def _check_place(row: object, column: object) -> None:
-    """Raise ``ValueError`` for what is no element of C; the range is checked later."""
+    """Raise ``ValueError`` unless row and column are both integers, or both None."""
     if row is None and column is None:
         return
     for number in (row, column):
@@ -311,7 +312,7 @@ def _check_place(row: object, column: object) -> None:
 
 
 class _Judge:
-    """Decides from a work-item's probes which terms of an element are correct."""
+    """Decides which terms of an element are correct, from its work-item's probes."""
 
     def __init__(self, traced: TracedElement, probes: Probes, line: int) -> None:
         self.traced, self.probes, self.line = traced, probes, line
@@ -325,9 +326,7 @@ class _Judge:
             self.right[self.old] = None
 
     def judged(self) -> tuple[list[Term], list[str]]:
-        """Return the terms in the order in which they were added, missing ones last; and the
-        faults.
-        """
+        """Return the terms in the order in which they were added, missing ones last; and notes."""
         terms: list[Term] = []
         missing: list[Elements] = []
         for elements in self.right:
@@ -335,22 +334,22 @@ class _Judge:
                 terms += self._wanted_terms(elements, times)
             else:
                 missing.append(elements)
-        strangers = [elements for elements in self.times if elements not in self.right]
-        whole = self._whole_sum(terms, strangers, missing)
+        extra = [elements for elements in self.times if elements not in self.right]
+        whole = self._whole_sum(terms, extra, missing)
         if whole is not None:
             return whole
-        terms += self._strangers(strangers, missing)
+        terms += self._extra_terms(extra, missing)
         terms += [self._missing(elements) for elements in missing]
         terms = _ordered(terms)
         notes = _notes(terms)
         if self.probes.plain:
-            notes.append(f"{self.probes.plain:g} is added that comes from no matrix.")
+            notes.append(f"{self.probes.plain:g} is added, which isn't from a matrix.")
         return terms, notes
 
     def _name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
         if elements == self.old:
-            return f"{elements[0]}, the old one,"
+            return f"{elements[0]}, the old value,"
         return f"Term k = {self.right[elements]}"
 
     def _scalar(self, elements: Elements) -> tuple[str, float]:
@@ -359,28 +358,28 @@ class _Judge:
         return ("beta", given.beta) if elements == self.old else ("alpha", given.alpha)
 
     def _whole_sum(
-        self, terms: list[Term], strangers: list[Elements], missing: list[Elements]
+        self, terms: list[Term], extra: list[Elements], missing: list[Elements]
     ) -> tuple[list[Term], list[str]] | None:
-        """Return the terms and a sentence if one fault spoils the whole sum."""
+        """Return the terms and a note if a single fault affects the whole sum, else None."""
         singles = self._computed_as_singles()
         if singles:
             line = singles[0]
             i = next(i for i in self.kernel.program.body if i.line == line)
             note = (
-                f"Line {line} multiplies with {i.op.name}, which takes its operands as singles:"
-                f" these are halves of doubles, for which there is d{i.op.name.replace('f', '')}."
+                f"Line {line} multiplies with {i.op.name}, which takes its operands as floats."
+                f" These are halves of doubles: use d{i.op.name.replace('f', '')}."
             )
             terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
             terms += [self._missing(elements, "", line) for elements in missing]
             return _ordered(terms), [note]
-        if another := self._another_element(strangers, missing):
-            terms += [self._term("wrong", e, None, "", self.line) for e in strangers]
+        if another := self._another_element(extra, missing):
+            terms += [self._term("wrong", e, None, "", self.line) for e in extra]
             terms += [self._missing(elements, "", self.line) for elements in missing]
             return _ordered(terms), [another]
         return None
 
     def _computed_as_singles(self) -> list[int]:
-        """Return the lines on the path that multiply halves of doubles as single precision."""
+        """Return the lines on the path that multiply halves of doubles as floats."""
         if self.kernel.precision == "single":
             return []
         probes = self.probes
@@ -388,7 +387,7 @@ class _Judge:
             step
             for elements in probes.copy
             for step, item in probes.factors_read(elements)
-            if item == probes.item and step in probes.way
+            if item == probes.item and step in probes.path
         }
         return sorted({probes.line(s) for s in multiplied if not probes.instruction(s).op.double})
 
@@ -396,14 +395,15 @@ class _Judge:
     def store(self) -> int:
         return self.probes.steps.store
 
-    def _another_element(self, strangers: list[Elements], missing: list[Elements]) -> str:
-        """Return a sentence if the whole sum is another element's, else "". An element of the same
-        block counts only if the correct sum was made, too.
+    def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
+        """Return a note if the whole sum belongs to another element, else "".
+
+        An element of the same block counts only if the correct sum was computed, too.
         """
         m, n, k = self.given.size
-        products = {elements for elements in strangers if len(elements) == 2}
-        olds = [elements[0] for elements in strangers if len(elements) == 1]
-        if len(missing) < len(self.right) or not strangers or (self.given.beta and not olds):
+        products = {elements for elements in extra if len(elements) == 2}
+        olds = [elements[0] for elements in extra if len(elements) == 1]
+        if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
             return ""
         made = any(self._made(elements) for elements in self.right)
         for row in range(m):
@@ -420,16 +420,19 @@ class _Judge:
         return ""
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
-        """Return the block that an element is in."""
+        """Return the block of an element."""
         rows, columns = self.kernel.block
         return row // rows, column // columns
 
     # Correct terms
 
     def _wanted_terms(self, elements: Elements, times: float) -> list[Term]:
-        """Return the terms that are a correct one: the first may be scaled, others repeat it."""
+        """Return the terms with the factors of a correct one.
+
+        The first one may be scaled incorrectly; the others are repeated.
+        """
         scalar, value = self._scalar(elements)
-        steps = [step for step, _ in self._made(elements) if step in self.probes.way]
+        steps = [step for step, _ in self._made(elements) if step in self.probes.path]
         added = len(steps) if times == len(steps) * value else 1
         first, *others = steps[:added] or [-1]
         each = times / added
@@ -452,55 +455,58 @@ class _Judge:
 
     # Terms that don't belong in the sum
 
-    def _strangers(self, strangers: list[Elements], missing: list[Elements]) -> list[Term]:
-        """Return the terms that don't belong, each with what belongs in its place."""
+    def _extra_terms(self, extra: list[Elements], missing: list[Elements]) -> list[Term]:
+        """Return the terms that don't belong in the sum, each with the term that it replaces.
+
+        Replaced terms are removed from ``missing``.
+        """
         result = []
         nowhere = [elements for elements in missing if not self._made(elements)]
-        for stranger in sorted(strangers, key=self._when):
-            alike = [elements for elements in nowhere if _letters(elements) == _letters(stranger)]
+        for added in sorted(extra, key=self._when):
+            alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
             if alike:
-                instead = next((e for e in alike if set(e) & set(stranger)), alike[0])
+                instead = next((e for e in alike if set(e) & set(added)), alike[0])
                 missing.remove(instead)
                 nowhere.remove(instead)
-                result.append(self._exchanged(stranger, self.right[instead], instead))
+                result.append(self._replacing(added, self.right[instead], instead))
                 continue
-            line = self._line(stranger)
-            shared = [elements for elements in nowhere if set(elements) & set(stranger)]
-            if shared and len(stranger) == 2:
+            line = self._line(added)
+            shared = [elements for elements in nowhere if set(elements) & set(added)]
+            if shared and len(added) == 2:
                 instead = shared[0]
                 missing.remove(instead)
                 nowhere.remove(instead)
-                made, wanted = (" ".join(map(str, each)) for each in (stranger, instead))
+                made, wanted = (" ".join(map(str, each)) for each in (added, instead))
                 note = f"Line {line} adds {made}, where {wanted} belongs."
-                result.append(self._term("wrong", stranger, self.right[instead], note, line))
+                result.append(self._term("wrong", added, self.right[instead], note, line))
                 continue
-            product = " ".join(map(str, stranger))
+            product = " ".join(map(str, added))
             note = f"{product} was added at line {line}, and doesn't belong in the sum."
-            result.append(self._term("wrong", stranger, None, note, line))
+            result.append(self._term("wrong", added, None, note, line))
         return result
 
     def _made(self, elements: Elements) -> list[tuple[int, int]]:
         """Return the steps and work-items that multiply the factors of a correct term."""
         return self.probes.products(elements) if len(elements) == 2 else []
 
-    def _exchanged(self, stranger: Elements, k: int | None, wanted: Elements) -> Term:
-        """Return a wrong term in the place of a correct one."""
+    def _replacing(self, added: Elements, k: int | None, wanted: Elements) -> Term:
+        """Return an incorrect term that was added in place of a correct one."""
         pairs = [
             (element, next((w for w in wanted if w.matrix == element.matrix), None))
-            for element in stranger
+            for element in added
             if element not in wanted
         ]
         element, belongs = pairs[0]
         if belongs is None:
-            line = self._line(stranger)
-            product = " ".join(map(str, stranger))
+            line = self._line(added)
+            product = " ".join(map(str, added))
             note = f"Line {line} adds {product}, where {' '.join(map(str, wanted))} belongs."
-            return self._term("wrong", stranger, k, note, line)
-        picked = any(step < self._when(stranger) for step in self.probes.own_steps((belongs,)))
-        blame = self._line(stranger) if picked else self._reading(element, stranger).line
-        does = "multiplies" if picked else "reads"
+            return self._term("wrong", added, k, note, line)
+        was_read = any(step < self._when(added) for step in self.probes.own_steps((belongs,)))
+        blame = self._line(added) if was_read else self._reading(element, added).line
+        does = "multiplies" if was_read else "reads"
         note = f"Line {blame} {does} {element}, where {belongs} belongs."
-        return self._term("wrong", stranger, k, note, blame)
+        return self._term("wrong", added, k, note, blame)
 
     # Missing terms
 
@@ -521,12 +527,12 @@ class _Judge:
         return Term("missing", 0, readings, times, k, note, blame, touched)
 
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
-        """Return why a term is missing, as the end of a sentence, and the line to blame."""
+        """Return why a term is missing, as the end of a sentence, and the line to blame, or 0."""
         probes = self.probes
         if elements == self.old:
-            return f": beta = {self.given.beta:g} times it belongs in the sum", 0
+            return f": add it times beta = {self.given.beta:g}", 0
         if line := self._low_at(elements):
-            return f": line {line} takes the low part of one of them", line
+            return f": line {line} uses the low part of one factor", line
         if made := probes.products(elements):
             return self._lost(elements, *made[-1])
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
@@ -544,8 +550,9 @@ class _Judge:
         return f": {absent} is never read{where}", fetch
 
     def _low_at(self, elements: Elements) -> int:
-        """Return the line that multiplies the low part of a factor by the other factor, as a later
-        one does; or 0.
+        """Return the line that multiplies a factor by the low part of the other; or 0.
+
+        It counts only if a later line multiplies them, too.
         """
         a, b = elements
         for pair in ((low(a), b), (a, low(b))):
@@ -555,8 +562,9 @@ class _Judge:
         return 0
 
     def _lost(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
-        """Return where a product that a work-item made at a step was lost, as the end of a
-        sentence, and the line to fix.
+        """Return where the product that a work-item made at a step was lost, and the line to fix.
+
+        The place is the end of a sentence.
         """
         probes = self.probes
         line = probes.line(step)
@@ -572,7 +580,7 @@ class _Judge:
                 continue
             if i.dest and i.dest.register == dest.register and component in defines(i):
                 other = probes.line(later)
-                again = "the next turn" if other == line else f"line {other}"
+                again = "the next iteration" if other == line else f"line {other}"
                 return f"{left} {again} overwrites", other
         return f"{left} isn't stored here", line
 
@@ -587,13 +595,14 @@ class _Judge:
         )
 
     def _addresses_of(self, matrix: str) -> tuple[int, ...]:
-        """Return the lines that computed where the work-item reads a matrix."""
+        """Return the lines that computed the address at which the work-item reads a matrix."""
         steps = self._steps_of(matrix)
         return tuple(self.probes.addresses(steps[-1], self.probes.item)) if steps else ()
 
     def _outside(self) -> list[tuple[int, MatrixElement]]:
-        """Return the fetches of the work-item beyond the edge of a matrix, and the elements that
-        they requested.
+        """Return the work-item's fetches outside of a matrix:
+
+        the step, and the requested element.
         """
         kernel, probes = self.kernel, self.probes
         across = kernel.convention.texel // (4 * self.traced.words)
@@ -604,8 +613,9 @@ class _Judge:
         ]
 
     def _read_at(self, element: MatrixElement) -> int:
-        """Return the line at which the work-item, or else another of its group, read an element; or
-        0.
+        """Return the line that read an element in the work-item, or in another of its workgroup.
+
+        0 if there is none.
         """
         probes = self.probes
         steps = probes.own_steps((element,)) or [
@@ -620,9 +630,9 @@ class _Judge:
         probes = self.probes
         if len(elements) == 2 and probes.products(elements):
             return probes.products(elements)[0][0]
-        on_way = [step for step in probes.own_steps(elements) if step in probes.way]
-        multiplied = [step for step in on_way if probes.instruction(step).op.name in MULTIPLY]
-        return (multiplied or on_way or probes.own_steps(elements) or [self.store])[0]
+        on_path = [step for step in probes.own_steps(elements) if step in probes.path]
+        multiplied = [step for step in on_path if probes.instruction(step).op.name in MULTIPLY]
+        return (multiplied or on_path or probes.own_steps(elements) or [self.store])[0]
 
     def _line(self, elements: Elements) -> int:
         """Return the line that added a term."""
@@ -640,7 +650,7 @@ class _Judge:
         if not own:
             return Reading(element, probes.line(end))
         first = own[0]
-        if probes.instruction(first.step).op.kind == "lds":  # another work-item left it there
+        if probes.instruction(first.step).op.kind == "lds":  # another work-item stored it there
             own = [change for change in changes if change.step < first.step] + own
             first = own[0]
         path = dict.fromkeys(probes.line(change.step) for change in own)
@@ -682,7 +692,7 @@ class _Judge:
 
 
 def _letters(elements: Elements) -> str:
-    """Return the letters of the matrices that elements belong to, low parts or not."""
+    """Return the letters of the elements' matrices, in upper case also for low parts."""
     return "".join(element.matrix for element in elements).upper()
 
 
@@ -691,7 +701,7 @@ def _ordered(terms: list[Term]) -> list[Term]:
 
 
 def _notes(terms: list[Term]) -> list[str]:
-    """A sentence for each fault: terms of one kind that are told of one line share theirs."""
+    """Return a sentence per fault. Terms of one kind that blame one line share a sentence."""
     first: dict[tuple[str, int], str] = {}
     count: dict[tuple[str, int], int] = defaultdict(int)
     for term in terms:

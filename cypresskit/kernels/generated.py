@@ -1,6 +1,4 @@
-"""Make kernels that aren't in the catalog: SGEMM TN with a block of another size, and contest
-entries.
-"""
+"""Generate kernels: SGEMM TN with any block size, and contest entries."""
 
 from dataclasses import replace
 
@@ -15,13 +13,13 @@ MOST_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
 LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers per texel, and each texel has its own fetch offset
 # The blocks that can be generated
 SIDES = f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}"
-STEPS = f"steps are 1 to {MOST_STEPS}, as far as a fetch's offset goes"
+STEPS = f"steps are 1 to {MOST_STEPS}, the range of a fetch's offset"
 
 
 def block_kernel(
     rows: int, columns: int, steps: int = 1, *, scaled: bool = False, name: str = ""
 ) -> Kernel:
-    """Return an SGEMM TN kernel in the form of ``sgemm_tn.il`` with another block.
+    """Return an SGEMM TN kernel like ``sgemm_tn.il`` with another block.
 
     A texel holds as many numbers as the block is wide, up to four. Blocks of 1 x 1 and 2 x 2 store
     to output streams, larger ones to ``g[]``. Registers from r2 on hold what an iteration fetches,
@@ -54,7 +52,7 @@ def block_kernel(
     first = 2 + steps * (down + across)
     streams = rows if width < 4 else 0
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
-    # Neighbors share their b, and so read ports
+    # Neighboring multiply-adds share a register of B, and so read ports
     by_columns = sorted(block, key=lambda place: place[1])
     mask = "" if width == 4 else "." + LETTERS[:width].ljust(4, "_")
     fetches, products = [], []
@@ -111,9 +109,9 @@ def _in_texels(rows: int, columns: int) -> bool:
 def entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
 ) -> Kernel:
-    """Return the contest entry with IL ``text``, launched like ``sgemm_tn``.
+    """Return a contest entry, launched like ``sgemm_tn``.
 
-    Unlike ``ck.load_kernel`` it doesn't assemble the source: judging reports what is wrong.
+    The source isn't assembled, unlike by ``ck.load_kernel``: judging reports its errors.
 
     Parameters
     ----------

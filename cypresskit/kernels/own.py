@@ -1,22 +1,22 @@
-"""Make a kernel of a user's source, file or program, and find its launch convention.
+"""Make a kernel from a user's source, file or program, and find its launch convention.
 
-``kernel`` makes a ``Kernel``; ``resolve`` accepts whatever stands for a kernel, wherever the
-package takes one.
+``load_kernel`` makes a ``Kernel``. Other functions of the package that take a kernel pass their
+argument to ``resolve``, which also accepts names, files, sources and programs.
 
 How it works
 ------------
 A kernel is its source and its launch convention. The catalog states the convention. For other
-sources it is taken from the kernel that ``like`` names, or found by running the program:
+sources it is taken from the kernel ``like``, or found by running the program:
 
 1. Mode, precision, output streams and workgroup are read from the program.
-2. A probe runs one work-item, or one workgroup, over zeros. Where it stores gives its block of C.
-   How many more iterations its loop does for a larger k gives the values of k per iteration.
-3. The rest, mainly the transposes, is tried: the convention under which the program multiplies two
-   random matrices correctly is taken.
+2. A probe runs one work-item, or one workgroup, on zeros. The addresses of its stores give its
+   block of C. How the trip count of its loop grows with k gives the values of k per iteration.
+3. The rest, mainly the transposes, is found by trial: the first convention is taken under which the
+   program multiplies two random matrices correctly.
 
 Limitations
 -----------
-The program must store a rectangle of C, by a convention that a catalog kernel follows.
+The program must store a rectangle of C, by a convention of a catalog kernel.
 """
 
 import sys
@@ -34,7 +34,7 @@ from cypresskit.il.parser import MAX_TEXT
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel, assembled
 from cypresskit.kernels.convention import BYTES, Convention, constants, scalars
-from cypresskit.kernels.products import share_right
+from cypresskit.kernels.products import share_correct
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.observer import MemoryEvent, Observer
@@ -45,44 +45,44 @@ KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text o
 STRIDE = 1031  # row stride of C in a probe, in elements of g[]: a prime, to tell rows from columns
 ROWS = 320  # of C in a probe
 PROBE_INSTRUCTIONS = 20_000  # most instructions of a work-item in a probe
-MOSTLY = 0.5  # share of correct elements from which an incorrect kernel keeps a convention
+MOSTLY = 0.5  # share of correct elements from which a convention is taken with a warning
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 Source = str | Path | Program | Kernel
 
 
 @dataclass(frozen=True)
 class StoreProbe:
-    """What one work-item or one workgroup did over zeros.
+    """The stores and loops of one work-item, or of one workgroup, run on zeros.
 
     Attributes
     ----------
     block
-        Rows and columns of C, in elements of ``g[]``, that one work-item stored; (0, 0) if they are
-        no rectangle in C's upper left corner.
+        Rows and columns of C, in elements of ``g[]``, that one work-item stored; (0, 0) if they
+        aren't a rectangle in the upper left corner of C.
     area
-        The same of all work-items.
-    turns
-        The iterations of each loop.
+        The same for all work-items.
+    trip_counts
+        The trip count of each loop.
     """
 
     block: tuple[int, int]
     area: tuple[int, int]
-    turns: tuple[int, ...]
+    trip_counts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A convention that was tried, and the share of C's elements that were correct."""
+    """A convention that was tried."""
 
     kernel: Kernel
-    right: float
+    correct: float  #: the share of C's elements that were correct
 
     def __str__(self) -> str:
         return self.kernel.convention.transposes
 
 
 class LaunchConventionError(ValueError):
-    """No launch convention was found for a kernel: pass ``like=``."""
+    """The launch convention of a kernel could not be found: pass ``like=``."""
 
 
 def load_kernel(
@@ -93,17 +93,16 @@ def load_kernel(
     k_step: int | None = None,
     name: str | None = None,
 ) -> Kernel:
-    """Return a kernel of your own, which can be used wherever one of the catalog can.
+    """Return your own kernel, for use wherever a catalog kernel can be used.
 
     Parameters
     ----------
     source
         IL source, a path that ends in ``.il``, an assembled ``Program``, or a ``Kernel`` or its
-        name, to launch it in another way.
+        name, to change its convention.
     like
-        The kernel whose launch convention it follows: its precision, what is transposed, how
-        results are stored. By default the convention is found by running the program on small
-        matrices, and verified by a product.
+        The kernel whose launch convention it follows: precision, transposes, and how results are
+        stored. By default the convention is found by running the program on small matrices.
     block
         Rows and columns of C per work-item; found if not given.
     k_step
@@ -120,10 +119,10 @@ def load_kernel(
     ILError
         For a source that doesn't assemble.
     LaunchConventionError
-        A ``ValueError``: no convention fits and none is given. The message says what was tried. If
-        most of C is correct, the program is launched in that way, with a warning.
+        (a ``ValueError``) If no convention is given, and none is found. The message says which were
+        tried. If most of C is correct under one of them, it is taken, with a warning.
     ValueError
-        For a ``like`` of the other mode, and for sizes that no kernel has.
+        For a ``like`` of the other mode, and for sizes out of range.
     KeyError
         For an unknown name.
     OSError
@@ -143,7 +142,7 @@ def load_kernel(
     check_sizes(block, k_step)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is what to call the kernel, a string, not {shortened(name)}")
-    known, is_launchable = _meant(source, "source")
+    known, is_launchable = _find(source, "source")
     convention = known if is_launchable else None
     if like is not None:
         convention = resolve(like, "like")
@@ -154,53 +153,61 @@ def load_kernel(
 
 
 def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
-    """Return the kernel with the convention under which most of a small product is correct, and
-    that share; None if nothing is correct under any.
+    """Return a kernel with the convention under which most of a small product is correct.
+
+    Returns
+    -------
+    kernel
+        None if no element is correct under any convention.
+    share
+        The share of C's elements that are correct.
 
     Raises
     ------
     ILError
         For a source that doesn't assemble.
     """
-    known, _ = _meant(source, "source")
+    known, _ = _find(source, "source")
     try:
         best = best_trial(try_conventions(replace(known, name=name or known.name)))
     except (KernelError, ValueError):
         return None, 0.0
-    return (best.kernel, best.right) if best and best.right else (None, 0.0)
+    return (best.kernel, best.correct) if best and best.correct else (None, 0.0)
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
-    """Return the kernel that is meant: by name, file, source, program, or the ``Kernel`` itself.
+    """Return the ``Kernel`` of a name, file, source, program or ``Kernel``.
 
     Parameters
     ----------
     given
-        What stands for a kernel.
+        Any of these.
     argument
-        Its name in errors.
+        The name of the caller's argument, for errors.
 
     Raises
     ------
     KeyError
         For an unknown name.
     TypeError
-        For other types. Also what ``kernel`` raises.
+        For other types. Also the errors of ``load_kernel``.
     """
-    known, is_launchable = _meant(given, argument)
+    known, is_launchable = _find(given, argument)
     return known if is_launchable else _launched(known)
 
 
 def resolve_program(given: object, argument: str = "kernel") -> Program:
-    """Return the program that is meant, where no launch convention is needed. Parameters and errors
-    are those of ``resolve``.
+    """Return the program of a name, file, source, program or ``Kernel``, without its convention.
+
+    The parameters and errors are those of ``resolve``.
     """
-    return _meant(given, argument)[0].program
+    return _find(given, argument)[0].program
 
 
-def _meant(given: object, argument: str) -> tuple[Kernel, bool]:
-    """Return the kernel that is meant, and whether its convention is known: not that of a source,
-    file or program.
+def _find(given: object, argument: str) -> tuple[Kernel, bool]:
+    """Return the kernel, and whether its convention is known.
+
+    The convention of a source, file or program isn't.
     """
     if isinstance(given, Kernel):
         return given, True
@@ -227,7 +234,7 @@ def _is_text(given: str) -> bool:
 
 
 def _guess(given: str) -> str:
-    """Return what an unknown name may stand for: a file in this folder, or a kernel."""
+    """Suggest a file in the current folder, or a kernel, for an unknown name."""
     file = f"{given}.il"
     if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
         return f" Did you mean the file `{file}`?"
@@ -235,18 +242,18 @@ def _guess(given: str) -> str:
 
 
 def check_sizes(block: object, k_step: object) -> None:
-    """Raise ``ValueError`` for a block or a step of k that no kernel has. None means not given."""
+    """Raise ``ValueError`` for a block or ``k_step`` out of range. None means not given."""
     if block is not None:
         numbers = block if isinstance(block, (tuple, list)) else ()
         if len(numbers) != 2 or not all(map(_is_size, numbers)):
             raise ValueError(
-                f"block is (rows, columns) of C for a work-item, such as (8, 8), each from 1 to"
+                f"block is (rows, columns) of C per work-item, such as (8, 8), each from 1 to"
                 f" {LARGEST}; found {shortened(block)}"
             )
     if k_step is not None and not _is_size(k_step):
         raise ValueError(
-            f"k_step is a whole number from 1 to {LARGEST}, the steps of k in a turn of the loop;"
-            f" found {shortened(k_step)}"
+            f"k_step is a whole number from 1 to {LARGEST}, the values of k per iteration of the"
+            f" loop; found {shortened(k_step)}"
         )
 
 
@@ -264,11 +271,11 @@ def read_text(path: Path) -> str:
     ValueError
         For a file that is too long or isn't text.
     """
-    if not path.is_file():  # reading a pipe or a device might block, or never end
+    if not path.is_file():  # reading a pipe or a device could block
         if path.exists():
             raise OSError(f"can't read {path}: it is a folder, a pipe or a device")
-        beside = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
-        guess = did_you_mean(path.name, beside)
+        others = [file.name for file in path.parent.glob("*.il")] if path.parent.is_dir() else []
+        guess = did_you_mean(path.name, others)
         raise FileNotFoundError(f"can't read {path}: there is no such file.{guess}")
     if path.stat().st_size > MAX_TEXT:
         raise ValueError(f"can't read {path}: a program has at most {MAX_TEXT:,} bytes")
@@ -302,8 +309,9 @@ def _with_convention(
     block: tuple[int, int] | None,
     k_step: int | None,
 ) -> tuple[Kernel, str]:
-    """Return the kernel, launched like another one or as found, with the sizes that are given; and
-    a warning to show each time, or "".
+    """Return the kernel with its convention, and a warning or "".
+
+    The convention is that of ``like``, or found; given sizes replace its own.
     """
     program = bare.program
     if like is None:
@@ -312,7 +320,7 @@ def _with_convention(
         other = "pixel" if like.mode == "compute" else "compute"
         raise ValueError(
             f"like is {like.name}, a {like.mode} kernel, but {program.name} is a {other} kernel, as"
-            " its first line says: they can't be launched alike"
+            " its first line says: choose another kernel for like="
         )
     else:
         convention, warning = like.convention, ""
@@ -322,7 +330,7 @@ def _with_convention(
 
 
 def forget_kernels() -> None:
-    """Clear the cache of kernels by source, for processes that use many."""
+    """Clear the caches of kernels, for processes that use many."""
     _with_convention.cache_clear()
     assembled.cache_clear()
 
@@ -330,7 +338,7 @@ def forget_kernels() -> None:
 def _resized(
     convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """Return the convention with the sizes that are given. A workgroup grows with its block."""
+    """Return the convention with the given sizes. The workgroup is scaled with the block."""
     rows, columns = block or convention.block
     group = convention.group and (
         convention.group[0] // convention.block[0] * rows,
@@ -344,11 +352,10 @@ def _resized(
 def _measured(
     bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
-    """Return the convention with the program's own block and step of k.
+    """Return the convention with the program's own block and values of k per iteration.
 
-    It is used where the program multiplies correctly with these and not without them, or where its
-    iterations take more values of k: with fewer, the last iteration would read zeros beyond the
-    matrices.
+    They replace the convention's if the program multiplies correctly only with them, or if its
+    iterations take more values of k: otherwise the last iteration would read beyond the matrices.
     """
     try:
         measured = [
@@ -364,39 +371,45 @@ def _measured(
     longer = [found for found in measured if found.k_step > convention.k_step]
     for candidate in (*longer, convention, *measured):
         resized = _resized(candidate, block, k_step)
-        if share_right(replace(bare, convention=resized)) == 1:
+        if share_correct(replace(bare, convention=resized)) == 1:
             return candidate
     return convention
 
 
 def _inferred(bare: Kernel) -> tuple[Convention, str]:
-    """Return the convention that was found and ""; or the one under which most of C is correct, and
-    a warning.
+    """Find the convention by trial. Return it, and a warning if C isn't entirely correct, or "".
+
+    Raises
+    ------
+    LaunchConventionError
+        If less than ``MOSTLY`` of C is correct under every convention.
     """
     program = bare.program
     trials: list[Trial] = []
     try:
         trials = try_conventions(bare)
-        what = _in_words(trials)
+        reason = _describe(trials)
     except (KernelError, ValueError) as error:
         text = error.message if isinstance(error, KernelError) else str(error)
-        what = text.splitlines()[-1].strip().rstrip(".")
+        reason = text.splitlines()[-1].strip().rstrip(".")
     best = best_trial(trials)
-    if best and best.right == 1:
+    if best and best.correct == 1:
         return best.kernel.convention, ""
-    ended = what if what.endswith(("?", "!")) else f"{what}."
-    say = (
-        "Say which kernel of the catalogue it is launched like: ck.load_kernel(..., like=), with"
-        " block=(rows, columns) of C for a work-item and k_step= if they differ."
+    reason = reason if reason.endswith(("?", "!")) else f"{reason}."
+    advice = (
+        "Name a catalog kernel with the same launch convention: ck.load_kernel(..., like=). Add"
+        " block=(rows, columns) of C per work-item and k_step= if these differ."
     )
-    if best and best.right >= MOSTLY:
-        warning = f"{program.name} doesn't multiply: {ended} It is taken to be launched as {best}."
-        return best.kernel.convention, f"{warning} {say}"
-    raise LaunchConventionError(f"how to launch {program.name} can't be found out: {ended} {say}")
+    if best and best.correct >= MOSTLY:
+        warning = f"{program.name} doesn't multiply correctly: {reason} It is launched as {best}."
+        return best.kernel.convention, f"{warning} {advice}"
+    raise LaunchConventionError(
+        f"the launch convention of {program.name} can't be found: {reason} {advice}"
+    )
 
 
 def _caller_level() -> int:
-    """Return the ``stacklevel`` of a warning at the call of this package from outside."""
+    """Return the ``stacklevel`` for a warning at the user's call of this package."""
     frame = sys._getframe(1)
     level = 1
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("cypresskit."):
@@ -405,18 +418,18 @@ def _caller_level() -> int:
     return level
 
 
-def _in_words(trials: list[Trial]) -> str:
-    """Return what was tried, as the middle of a sentence."""
+def _describe(trials: list[Trial]) -> str:
+    """Return which conventions were tried, and the best result, as part of a sentence."""
     if not trials:
         return "no work-item stores a rectangle of C to g[] or to output streams"
-    best = max(trials, key=lambda trial: trial.right)
+    best = max(trials, key=lambda trial: trial.correct)
     shapes = dict.fromkeys(f"{t.kernel.block[0]} x {t.kernel.block[1]}" for t in trials)
-    ways = dict.fromkeys(map(str, trials))
+    transposes = dict.fromkeys(map(str, trials))
     blocks = f"a block of {' or '.join(shapes)}"
-    steps = f"{quantity(best.kernel.k_step, 'step')} of k a turn"
+    values = f"{quantity(best.kernel.k_step, 'value')} of k per iteration"
     return (
-        f"as {', '.join(ways)} with {blocks} and {steps} at best {100 * best.right:.0f} %"
-        f" of C is right ({best})"
+        f"as {', '.join(transposes)} with {blocks} and {values}, at best"
+        f" {100 * best.correct:.0f} % of C is correct ({best})"
     )
 
 
@@ -435,14 +448,14 @@ class _Stores(Observer):
 
 
 def probe_stores(program: Program, k: int) -> StoreProbe:
-    """Run the first work-item, or the first workgroup, over matrices of zeros.
+    """Run the first work-item, or the first workgroup, on matrices of zeros.
 
     Raises
     ------
     KernelError
-        For a store outside of C and for an infinite loop.
+        For a store outside of C, or an infinite loop.
     ValueError
-        For a program that needs what no launch convention provides.
+        For a program that uses an array which no launch convention provides.
     """
     cb0 = constants(scalars(1.0, 0.0), k, STRIDE, (1, 1), (ROWS * STRIDE, 2 * ROWS * STRIDE, 1, 1))
     textures = {
@@ -464,25 +477,25 @@ def probe_stores(program: Program, k: int) -> StoreProbe:
         in_place=True,
     )
     loops = [at for at, i in enumerate(program.body) if i.op.flow == "loop"]
-    turns = tuple(
+    trip_counts = tuple(
         int(run.executed[program.matching[at]] // max(run.executed[at], 1)) for at in loops
     )
     if not stores.items:
-        return StoreProbe((0, 0), (0, 0), turns)
+        return StoreProbe((0, 0), (0, 0), trip_counts)
     items, elements = np.concatenate(stores.items), np.concatenate(stores.elements)
-    return StoreProbe(_spread(elements[items == items.min()]), _corner(elements), turns)
+    return StoreProbe(_rectangle(elements[items == items.min()]), _corner(elements), trip_counts)
 
 
-def _spread(elements: np.ndarray) -> tuple[int, int]:
-    """Return the rows and columns that the elements fill; (0, 0) if they fill no rectangle."""
+def _rectangle(elements: np.ndarray) -> tuple[int, int]:
+    """Return the rows and columns that the elements fill; (0, 0) if they don't fill a rectangle."""
     rows, columns = np.unique(elements // STRIDE), np.unique(elements % STRIDE)
     full = len(rows) * len(columns) == len(np.unique(elements))
     return (len(rows), len(columns)) if full else (0, 0)
 
 
 def _corner(elements: np.ndarray) -> tuple[int, int]:
-    """Return the rows and columns of C's upper left corner that the elements fill, or (0, 0)."""
-    rows, columns = _spread(elements)
+    """Return the rows and columns that the elements fill in C's upper left corner, or (0, 0)."""
+    rows, columns = _rectangle(elements)
     last = int(elements.max())
     fills = rows > 0 and (last // STRIDE, last % STRIDE) == (rows - 1, columns - 1)
     return (rows, columns) if fills else (0, 0)
@@ -494,16 +507,17 @@ def streams(program: Program) -> list[int]:
 
 
 def k_step(program: Program) -> int | None:
-    """Return the values of k per iteration of the main loop: how much larger k has to be for one
-    more iteration. None if no loop depends on k.
+    """Return the values of k per iteration of the main loop, or None if no loop depends on k.
+
+    That is the increase of k that adds one iteration.
     """
-    first = probe_stores(program, 8).turns
+    first = probe_stores(program, 8).trip_counts
     estimate, distance = 0, 16
     for _ in range(4):
-        turns = probe_stores(program, 8 + distance).turns
+        trip_counts = probe_stores(program, 8 + distance).trip_counts
         steps = [
             round(distance / (after - before))
-            for before, after in zip(first, turns, strict=True)
+            for before, after in zip(first, trip_counts, strict=True)
             if after > before
         ]
         step = max(steps, default=0)
@@ -515,9 +529,9 @@ def k_step(program: Program) -> int | None:
 
 
 def conventions(program: Program) -> Iterator[Convention]:
-    """Yield the conventions that the program may follow, by what it says and what a probe shows.
+    """Yield the conventions that agree with a program's declarations and its probe.
 
-    Raises ``KernelError`` and ``ValueError`` as ``probe_stores``.
+    Raises the errors of ``probe_stores``.
     """
     step = k_step(program) or 1
     probe = probe_stores(program, step)
@@ -583,20 +597,19 @@ def _streamed(plain: Convention, program: Program, count: int) -> Iterator[Conve
 
 
 def try_conventions(kernel: Kernel) -> list[Trial]:
-    """Try the conventions that the program may follow, up to the first under which it multiplies
-    correctly.
+    """Try conventions up to the first under which the program multiplies correctly.
 
-    Raises ``KernelError`` and ``ValueError`` as ``probe_stores``.
+    Raises the errors of ``probe_stores``.
     """
     trials: list[Trial] = []
     for convention in conventions(kernel.program):
         launched = replace(kernel, convention=convention)
-        trials.append(Trial(launched, share_right(launched)))
-        if trials[-1].right == 1:
+        trials.append(Trial(launched, share_correct(launched)))
+        if trials[-1].correct == 1:
             break
     return trials
 
 
 def best_trial(trials: list[Trial]) -> Trial | None:
-    """Return the trial with the most correct elements; None if nothing was tried."""
-    return max(trials, key=lambda trial: trial.right, default=None)
+    """Return the trial with the largest share of correct elements; None if there are none."""
+    return max(trials, key=lambda trial: trial.correct, default=None)

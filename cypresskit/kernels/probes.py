@@ -1,10 +1,15 @@
-"""Find where an element of C comes from, by replaying its work-item on other numbers.
+"""Find the elements of A, B and C that contribute to an element of C, and the steps on their paths.
 
-What a kernel computes is a form in the elements of A, B and C; neither addresses nor branches
-depend on them. A matrix with a single 1 in it shows what happens to that element: all runs take the
-same steps, and a step that writes something else in one of them is on the element's path. A single
-2 tells an element's square from the element. The elements that matter are found by bisection. The
-copies of a work-item run at once.
+How it works
+------------
+The work-item that computes the element is replayed on other matrices, many copies at once. A kernel
+computes a polynomial in the elements of A, B and C; its addresses and branches don't depend on
+them, so all copies execute the same steps.
+
+1. In one copy, all elements are 0. In each other copy, one or two elements are 1: a step that
+   writes another value than in the first copy is on the path of these elements.
+2. A copy in which an element is 2 distinguishes the element from its square.
+3. The elements that affect the result are found by bisection.
 
 Not covered: products of more than two elements.
 """
@@ -27,8 +32,8 @@ from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEv
 from cypresskit.machine.replicas import group_of, make_replicas
 
 AT_ONCE = 1 << 16  # most work-items of all copies per launch
-PARTS = 4  # of a split in the bisection
-NOBODY = np.zeros(0, int)
+PARTS = 4  # into which a set is split in the bisection
+NO_ITEMS = np.zeros(0, int)
 FACTORS = (0, 1)  # the factors among a multiplication's sources
 MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
 
@@ -45,11 +50,11 @@ class MatrixElement(NamedTuple):
 
 
 Elements = tuple[MatrixElement, ...]
-NOTHING = MatrixElement("", 0, 0)  # stands for padding and plain numbers
+NOTHING = MatrixElement("", 0, 0)  # for padding and numbers that are no elements
 
 
 def low(element: MatrixElement) -> MatrixElement:
-    """Return the low part of a double-double element: its matrix has a small letter."""
+    """Return the low part of a double-double element. Its matrix has a lowercase letter."""
     return element._replace(matrix=element.matrix.lower())
 
 
@@ -59,8 +64,8 @@ class StoredAt(NamedTuple):
     Attributes
     ----------
     number, word
-        First component ``word`` of element ``number`` of ``g[]``, or of the texel of work-item
-        ``number``.
+        The first word is component ``word`` of element ``number`` of ``g[]``, or of the output of
+        work-item ``number``.
     stream
         The output stream; None for ``g[]``.
     """
@@ -70,29 +75,26 @@ class StoredAt(NamedTuple):
     stream: int | None
 
     def writers(self, event: WroteEvent) -> np.ndarray:
-        """Return the work-items that write the place in an event."""
+        """Return the work-items that write this element in an event."""
         if self.word not in event.components:
-            return NOBODY
+            return NO_ITEMS
         if event.register.kind == "g" and self.stream is None:
             return np.flatnonzero(event.active & (event.element == self.number))
         if event.register.kind == "o" and event.register.index == self.stream:
-            return np.array([self.number]) if event.active[self.number] else NOBODY
-        return NOBODY
+            return np.array([self.number]) if event.active[self.number] else NO_ITEMS
+        return NO_ITEMS
 
 
 class Change(NamedTuple):
-    """A step that wrote or read something else in a copy than in the first, and the work-item.
-
-    ``what`` has a bit for each component that was written, or is the number of the source.
-    """
+    """A write or read whose value in a copy differs from the first copy's."""
 
     step: int
-    item: int
-    what: int
+    item: int  #: the work-item
+    what: int  #: of a write, a bit per written component; of a read, the number of the source
 
 
 class OutsideFetch(NamedTuple):
-    """A work-item's fetch beyond the edge of texture ``resource``, at texel (x, y)."""
+    """A fetch outside of texture ``resource``, at texel (x, y)."""
 
     step: int
     item: int
@@ -102,7 +104,7 @@ class OutsideFetch(NamedTuple):
 
 
 class Stores(Observer):
-    """Records which work-item stored ``place`` last: ``writer`` is (instruction, work-item)."""
+    """Records the last store to ``place``: ``writer`` is (instruction, work-item)."""
 
     def __init__(self, place: StoredAt) -> None:
         self.place = place
@@ -115,8 +117,16 @@ class Stores(Observer):
 
 
 class Steps(Observer):
-    """Records what the copies of a group of ``items`` wrote and read that differs from the first
-    copy, and the last step, ``store``, in which ``item`` stored a ``place``.
+    """Records the steps of the first copy, and the changes in the other copies.
+
+    Parameters
+    ----------
+    items
+        The work-items of a copy.
+    item
+        The work-item that stores ``place``; ``store`` is the last step in which it does.
+    place
+        The stored element.
     """
 
     def __init__(self, items: int, item: int, place: StoredAt) -> None:
@@ -143,7 +153,7 @@ class Steps(Observer):
             changed = self._changed(event.rows(source, letters), event.active)
             any_changed = np.logical_or.reduce(changed)
             self.reads += [self._rows(any_changed, n)]
-            if i.op.kind == "lds":  # what it passes on is what it writes
+            if i.op.kind == "lds":  # it writes the value that it reads
                 self.writes += [self._rows(any_changed, 0)]
 
     def wrote(self, event: WroteEvent) -> None:
@@ -165,7 +175,7 @@ class Steps(Observer):
             self.outside.append(OutsideFetch(len(self.at) - 1, item, event.resource, *place))
 
     def _changed(self, rows: np.ndarray, active: np.ndarray) -> np.ndarray:
-        """Return which work-items of which copies have another row than the first copy's."""
+        """Return in which copies and work-items a row differs from the first copy's (bool)."""
         if rows.shape[1] == 1:
             return np.zeros((len(rows), 1, self.items), bool)
         apart = rows.reshape(len(rows), -1, self.items)
@@ -173,19 +183,19 @@ class Steps(Observer):
         return changed
 
     def _rows(self, changed: np.ndarray, what: int | None) -> np.ndarray:
-        """Return step, copy, work-item and what of each change."""
+        """Return a row (step, copy, work-item, what) for each change."""
         copy, item = np.nonzero(changed)
         whats = changed[copy, item] if what is None else np.full(len(copy), what)
         return np.stack([np.full(len(copy), len(self.at) - 1), copy, item, whats], axis=1)
 
     @cached_property
     def written(self) -> dict[int, list[Change]]:
-        """Return the changes that each copy wrote."""
+        """The changed writes of each copy."""
         return _by_copy(self.writes)
 
     @cached_property
     def read(self) -> dict[int, list[Change]]:
-        """Return the changes that each copy read as data."""
+        """The changed reads of data of each copy."""
         return _by_copy(self.reads)
 
 
@@ -198,7 +208,7 @@ def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
 
 @dataclass(frozen=True, eq=False)
 class TracedElement:
-    """A small product that a kernel computes, and the element of C to trace."""
+    """The element of C to trace, in a small product."""
 
     given: Product
     row: int
@@ -214,7 +224,7 @@ class TracedElement:
 
     @cached_property
     def words(self) -> int:
-        """Words per number of C. Double-doubles are identified by their high parts."""
+        """Words per number of C. Of double-doubles, only the high part is traced."""
         return BYTES[self.kernel.precision] // 4
 
     @cached_property
@@ -232,7 +242,17 @@ class TracedElement:
 
 
 class Probes:
-    """The terms of one element of C, and the steps on their paths."""
+    """The terms of an element of C, and the steps on their paths.
+
+    Attributes
+    ----------
+    terms
+        The factor of each term, by the elements in it.
+    plain
+        The rest of the sum, in which there are no elements.
+    steps
+        The steps of the replay.
+    """
 
     def __init__(self, traced: TracedElement, item: int) -> None:
         self.traced, self.kernel, self.given = traced, traced.kernel, traced.given
@@ -253,7 +273,7 @@ class Probes:
         self.copy: dict[Elements, int] = {(): 0}
         self.terms = self._terms()
 
-    # Numbers in the matrices
+    # The elements, by number
 
     def _number_elements(self) -> None:
         """Number the elements of A, B and C, and find each in textures and ``g[]``."""
@@ -278,8 +298,10 @@ class Probes:
         self.memory = memory.reshape(-1).astype(np.int64)
 
     def _launched(self, table: np.ndarray, observers: tuple[Observer, ...] = ()) -> np.ndarray:
-        """Return the element of C in copies, one per row of ``table``: a number for each element,
-        after a 0.
+        """Return the traced element of C in each copy.
+
+        A copy has a row of ``table``, which holds a value for each numbered element; the first is
+        0.
         """
         table = table.astype(self.kernel.dtype)
         textures = {n: table[:, numbers] for n, numbers in self.layout.items()}
@@ -288,7 +310,7 @@ class Probes:
         try:
             interpreter.run(launch, observers)
         except KernelError:
-            pass  # after the element was stored, since an earlier failure would have been reported
+            pass  # after the store: a failure before it has been reported
         number, word, stream = self.traced.place
         words = min(self.traced.words, 2)
         if stream is None:
@@ -299,25 +321,27 @@ class Probes:
         return values.astype(np.float64)
 
     def _values(self, table: np.ndarray) -> np.ndarray:
-        """Return the element of C for each row of numbers, as many at once as memory holds."""
+        """Return the traced element of C for each row, in launches of limited size."""
         size = max(1, AT_ONCE // self.members)
         parts = [table[n : n + size] for n in range(0, len(table), size)]
         return np.concatenate([np.zeros(0), *map(self._launched, parts)])
 
     def _numbers(self, *elements: int, value: float = 1.0) -> np.ndarray:
-        """Return numbers that are ``value`` for these elements, and 0 for all others."""
+        """Return a row with ``value`` for these elements, and 0 for all others."""
         row = np.zeros(len(self.elements))
         row[list(elements)] = value
         return row
 
     # Terms
 
-    def _that_matter(self, fixed: np.ndarray, candidates: list[np.ndarray]) -> list[list[int]]:
-        """Return, for each row of ``fixed`` numbers, those of its candidates that change the result
-        if they are other numbers. Candidates that do so together are split and tried again.
+    def _effective(self, fixed: np.ndarray, candidates: list[np.ndarray]) -> list[list[int]]:
+        """Return the candidates of each row of ``fixed`` that affect the result.
+
+        All candidates of a row are changed at once. If the result changes, they are split, and the
+        parts are tried again.
         """
         plain = self._values(fixed)
-        mattering: list[list[int]] = [[] for _ in candidates]
+        found: list[list[int]] = [[] for _ in candidates]
         untried = list(enumerate(candidates))
         while untried:
             table = fixed[[n for n, _ in untried]]
@@ -330,29 +354,27 @@ class Probes:
                 if len(elements) and not np.array_equal(value, plain[n], equal_nan=True)
             ]
             for n, elements in effective:
-                mattering[n] += elements.tolist() if len(elements) == 1 else []
+                found[n] += elements.tolist() if len(elements) == 1 else []
             untried = [
                 (n, part)
                 for n, elements in effective
                 if len(elements) > 1
                 for part in np.array_split(elements, min(PARTS, len(elements)))
             ]
-        return mattering
+        return found
 
     def _terms(self) -> dict[Elements, float]:
-        """Return the terms of the element, each with its multiplicity, and the sum's ``plain``
-        rest; then the steps of the copies that show them.
-        """
-        matrices = [self.of[letter] for letter in "ABC"]  # apart: alpha and beta may have two signs
+        """Return the terms of the element with their factors. Set ``plain`` and ``steps``."""
+        matrices = [self.of[letter] for letter in "ABC"]  # terms of A B and of C could cancel
         every = np.concatenate(matrices)
         full = np.zeros(len(self.elements))
         full[every] = self.rng.integers(1, 8, len(every))
-        found = self._that_matter(np.stack([full] * 3), matrices)
+        found = self._effective(np.stack([full] * 3), matrices)
         alone = [n for numbers in found for n in numbers]
         tries = [(n, matrix[matrix > n]) for n in alone for matrix in matrices]
         tries = [(n, later) for n, later in tries if len(later)]
         ones = np.array([self._numbers(n) for n, _ in tries])
-        partners = self._that_matter(ones, [later for _, later in tries]) if tries else []
+        partners = self._effective(ones, [later for _, later in tries]) if tries else []
         pairs = [(n, m) for (n, _), numbers in zip(tries, partners, strict=True) for m in numbers]
         tried = dict.fromkeys([(), *((n,) for n in alone), *pairs, *self._wanted_numbers()])
         tried |= dict.fromkeys((n,) for numbers in list(tried) for n in numbers)
@@ -377,7 +399,7 @@ class Probes:
         return tuple(self.elements[n] for n in numbers)
 
     def _wanted_numbers(self) -> Iterator[tuple[int, ...]]:
-        """Yield the numbers of the elements of each correct term, and of their low parts."""
+        """Yield the numbers of the elements of each correct term, also with low parts."""
         for k in range(self.given.size[2]):
             a, b = self.wanted(k)
             yield self.number[a], self.number[b]
@@ -393,22 +415,22 @@ class Probes:
     # Steps
 
     def line(self, step: int) -> int:
-        """Return the kernel's line that ran at a step."""
+        """Return the line of a step."""
         return self.instruction(step).line
 
     def instruction(self, step: int) -> Instruction:
         return self.body[self.steps.at[step]]
 
     def written(self, elements: Elements) -> list[Change]:
-        """Return what is written differently where these elements are 1."""
+        """Return the changed writes of the copy in which these elements are 1."""
         return self.steps.written.get(self.copy.get(elements, 0), [])
 
     def own_steps(self, elements: Elements) -> list[int]:
-        """Return the steps in which the work-item itself writes something else."""
+        """Return the steps of the work-item among the changed writes."""
         return [change.step for change in self.written(elements) if change.item == self.item]
 
     def factors_read(self, elements: Elements) -> set[tuple[int, int]]:
-        """Return the steps and work-items that multiply a value that has these elements in it."""
+        """Return the steps and work-items that multiply a value that depends on these elements."""
         changes = self.steps.read.get(self.copy.get(elements, 0), [])
         return {
             (step, item)
@@ -417,24 +439,25 @@ class Probes:
         }
 
     def _products(self, elements: Elements) -> list[tuple[int, int]]:
-        """Return the steps and work-items that multiply two elements; those on the element's path,
-        if there are any.
+        """Return the steps and work-items that multiply two elements.
+
+        If some of these steps are on the path of the stored element, only those.
         """
         first, second = elements
         both = self.factors_read((first,)) & self.factors_read((second,))
         made = sorted({change[:2] for change in self.written(elements)} & both)
-        on_way = [node for node in made if node[0] in self.way]
+        on_path = [node for node in made if node[0] in self.path]
         own = [node for node in made if node[1] == self.item]
-        return on_way or own or made
+        return on_path or own or made
 
     def _scaling(self, elements: Elements) -> list[int]:
-        """Return the steps on the path that multiply what these elements made by a plain number."""
+        """Return the steps on the path that scale these elements, or their product, by a number."""
         made = {step for step, _ in self.products(elements)} if len(elements) == 2 else set()
         own = {step for step, item in self.factors_read(elements) if item == self.item}
-        return sorted((own & self.way) - made)
+        return sorted((own & self.path) - made)
 
     @cached_property
-    def way(self) -> set[int]:
+    def path(self) -> set[int]:
         """The steps whose results reach the stored number through the work-item's registers."""
         i = self.instruction(self.steps.store)
         word = self.traced.place.word
@@ -447,8 +470,9 @@ class Probes:
         return self._source_steps(self.steps.store, keys(read), self.item, addresses=False)
 
     def _data_steps(self, step: int, item: int) -> set[int]:
-        """Return the steps whose results reach what a work-item reads as data at a step, and that
-        step; of a multiplication, as one of its factors.
+        """Return a step and the steps whose results reach the data that a work-item reads in it.
+
+        Of a multiplication, only its factors count.
         """
         i = self.instruction(step)
         data = [use for use in uses(self.kernel.program, i) if not is_address(i, use[0])]
@@ -464,8 +488,18 @@ class Probes:
         return sorted({self.line(earlier) for earlier in steps})
 
     def _source_steps(self, step: int, needed: set[Key], item: int, *, addresses: bool) -> set[int]:
-        """Return the steps of a work-item that made these components of registers before a step,
-        and what they were made from; with ``addresses``, also the addresses that were read.
+        """Return the steps of a work-item from which register components get their values.
+
+        Parameters
+        ----------
+        step
+            The step before which the components are needed.
+        needed
+            The components.
+        item
+            The work-item.
+        addresses
+            Whether the addresses of reads count as sources, too.
         """
         program = self.kernel.program
         needed = set(needed)

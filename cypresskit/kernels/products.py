@@ -1,4 +1,4 @@
-"""Make small products of random integers, to try kernels on.
+"""Make small products of random integers, to test kernels.
 
 All sums are exact, so a C that is off by more than a few roundings is incorrect.
 """
@@ -15,7 +15,7 @@ from cypresskit.machine.engines import launch
 
 ROUNDINGS = 32  # allowed error, in roundings of the largest element
 LONGEST = 10**4  # most instructions of a work-item: ten times what a small product needs
-TURNS = 2  # iterations of the loop in the smallest product
+ITERATIONS = 2  # iterations of the loop in the smallest product
 Size = tuple[int, int, int]
 
 
@@ -51,20 +51,18 @@ class Product:
         return self.kernel.arguments(a, b, c, self.alpha, self.beta)
 
     def _stored(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix in the kernel's dtype; of double-doubles with low parts of 0."""
+        """Return a matrix in the kernel's dtype; double-doubles get low parts of 0."""
         if self.kernel.precision != "double-double":
             return matrix.astype(self.kernel.dtype)
         return np.stack([matrix, np.zeros_like(matrix)], axis=-1)
 
     @property
     def longest(self) -> int:
-        """Instructions after which a work-item's loop is taken for infinite; more iterations may
-        take more.
-        """
-        return LONGEST * self.size[2] // (TURNS * self.kernel.k_step)
+        """Instructions of a work-item after which its loop counts as infinite, for this k."""
+        return LONGEST * self.size[2] // (ITERATIONS * self.kernel.k_step)
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
-        """Return the C that a launch left in its ``arguments``; of double-doubles high parts."""
+        """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
         c = self.kernel.result(dict(arguments), *self.size[:2])
         return c[..., 0] if self.kernel.precision == "double-double" else c
 
@@ -108,15 +106,16 @@ def product(
     return Product(kernel, size, a, b, c, alpha, beta, alpha * (left @ right) + beta * c)
 
 
-def blocks(kernel: Kernel, down: int, across: int, turns: int) -> Size:
-    """Return the size of a product with this number of blocks of C, and of iterations."""
+def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:
+    """Return the size of a product with this many blocks of C, and iterations of the loop."""
     rows, columns = kernel.convention.multiple
-    return down * rows, 1 if kernel.vector else across * columns, turns * kernel.k_step
+    return down * rows, 1 if kernel.vector else across * columns, iterations * kernel.k_step
 
 
-def share_right(kernel: Kernel, given: Product | None = None) -> float:
-    """Return the share of C's elements that are correct; 0 if the launch is refused or the kernel
-    fails. By default the product has two by three blocks.
+def share_correct(kernel: Kernel, given: Product | None = None) -> float:
+    """Return the share of C's elements that are correct.
+
+    It is 0 if the launch is refused or the kernel fails. The default product has 2 x 3 blocks of C.
     """
     given = given or product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:

@@ -1,4 +1,4 @@
-"""Record small runs of kernels, for views that are given a kernel."""
+"""Record small runs of kernels, for pictures of them."""
 
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
@@ -10,7 +10,7 @@ from cypresskit.machine.traffic import Traffic
 
 
 def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchCounters:
-    """Launch a kernel on small integers, the same each time. Return its counts.
+    """Launch a kernel on small integers, the same each time, and return its counters.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
     Raises
     ------
     ArithmeticError
-        If C isn't numpy's: your own kernel may be incorrect.
+        If a catalog kernel computes a C other than numpy's. Other kernels may be incorrect.
     """
     given = product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
     arguments = given.arguments()
@@ -32,13 +32,14 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
     if KERNELS.get(kernel.name) != kernel:
         return counts
     if given.wrong(given.result(arguments)).any():
-        raise ArithmeticError(f"{kernel.program.name} computed a wrong product")
+        raise ArithmeticError(f"{kernel.program.name} computed an incorrect product")
     return counts
 
 
 def record_work_item(given: Recording | Source, item: int | tuple[int, int] = 0) -> Recording:
-    """Return a recording; of a kernel, that of work-item ``item`` in a run of 2 x 3 blocks and four
-    iterations.
+    """Return a recording as it is, or record work-item ``item`` of a kernel.
+
+    The kernel runs on 2 x 3 blocks of C, for four iterations.
     """
     if isinstance(given, Recording):
         return given
@@ -49,7 +50,7 @@ def record_work_item(given: Recording | Source, item: int | tuple[int, int] = 0)
 
 
 def record_traffic(given: Traffic | Source, n: int = 64, k: int = 8) -> Traffic:
-    """Return memory traffic; of a kernel, that of wavefront 0 in a run with m = n and k."""
+    """Return traffic as it is, or record that of a kernel's wavefront 0, for m = n and k."""
     if isinstance(given, Traffic):
         return given
     traffic = Traffic()

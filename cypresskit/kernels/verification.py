@@ -1,8 +1,8 @@
-"""Verify that a kernel multiplies correctly; find the first incorrect element if it doesn't.
+"""Verify that a kernel multiplies correctly, and find the first incorrect element if it doesn't.
 
-The kernel runs at small sizes with every check on (``ck.check``), on random integers whose sums are
-exact, with alpha and beta. Then it runs at larger sizes, with other numbers of iterations, for the
-product alone. An infinite loop is ended by a limit on instructions.
+The kernel runs at small sizes under all checks (``ck.check``), on random integers whose sums are
+exact. Then it runs without checks at larger sizes, with other numbers of iterations. A limit on
+instructions ends infinite loops.
 """
 
 from dataclasses import dataclass, replace
@@ -15,12 +15,19 @@ from cypresskit.il.dataflow import components, uses
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import TURNS, Product, Size, blocks, product, share_right
+from cypresskit.kernels.products import (
+    ITERATIONS,
+    Product,
+    Size,
+    blocks,
+    product,
+    share_correct,
+)
 from cypresskit.machine.checks import Findings, check
 
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
-SMALL = 2  # products that run with every check on: one block by two, and two by one
-ODD_TURNS = 3  # iterations in the second of them: a loop may be unrolled by two
+SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
+ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
 NONE = Findings()
 
 
@@ -46,19 +53,19 @@ class Verification:
     kernel, right
         The kernel, and whether it is correct.
     sizes
-        The products (m, n, k) that were correct.
+        The sizes (m, n, k) at which it was correct.
     size
-        The product that wasn't.
+        The size at which it wasn't.
     wrong, wrong_count
-        Its first incorrect element, and their number.
+        The first incorrect element there, and the number of incorrect elements.
     findings
-        Those of ``ck.check``.
+        The findings of ``ck.check``.
     error
-        Why the kernel can't be launched at all; "" if it can.
+        Why the kernel can't be launched; "" if it can.
     result, expected
         The C that was computed (None if the run ended early), and the correct one.
     alpha, beta
-        Those of the product.
+        The scalars of the products.
     """
 
     kernel: Kernel
@@ -79,23 +86,23 @@ class Verification:
 
     @property
     def at(self) -> str:
-        """The sizes of C that came out right, in words: "8 x 16 and 16 x 8, k = 4"."""
+        """The sizes at which C was correct, as text: "8 x 16 and 16 x 8, k = 4"."""
         *others, last = dict.fromkeys(f"{m} x {n}" for m, n, _ in self.sizes)
         shapes = f"{', '.join(others)} and {last}" if others else last
-        steps = sorted({k for *_, k in self.sizes})
-        turns = f"k = {steps[0]}" if steps[1:] == [] else f"k from {steps[0]} to {steps[-1]}"
-        return f"{shapes}, {turns}"
+        ks = sorted({k for *_, k in self.sizes})
+        k_text = f"k = {ks[0]}" if ks[1:] == [] else f"k from {ks[0]} to {ks[-1]}"
+        return f"{shapes}, {k_text}"
 
     def __str__(self) -> str:
         if self.right:
-            unknown = _unknown(self.kernel.program)
-            without = f"; it doesn't read {unknown}" if unknown else ""
-            return f"{self.kernel.name} is right at {self.at}{without}."
+            unread = _unread_scalars(self.kernel.program)
+            without = f"; it doesn't read {unread}" if unread else ""
+            return f"{self.kernel.name} is correct at {self.at}{without}."
         assert self.size is not None
         m, n, k = self.size
-        lines = [f"{self.kernel.name} is wrong at {m} x {n}, k = {k}."]
+        lines = [f"{self.kernel.name} is incorrect at {m} x {n}, k = {k}."]
         if self.wrong is not None:
-            where = f"{self.wrong_count:,} of {m * n:,} elements are wrong"
+            where = f"{self.wrong_count:,} of {m * n:,} elements are incorrect"
             scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
             lines.append(f"{self.wrong}, with {scalars}; {where}.")
         lines += [self.error] if self.error else []
@@ -108,7 +115,7 @@ class Verification:
 def verify(
     kernel: Source, *, alpha: float | None = None, beta: float | None = None
 ) -> Verification:
-    """Return whether a kernel multiplies correctly, with every check on.
+    """Verify that a kernel multiplies correctly, under all checks.
 
     Parameters
     ----------
@@ -116,31 +123,33 @@ def verify(
         A kernel, or its name, source, file or program.
     alpha, beta
         Integers of C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0 for a kernel
-        that never reads them. The matrices hold integers from -4 to 4.
+        that doesn't read them. The matrices hold integers from -4 to 4.
 
     Returns
     -------
-    A ``Verification``. It is true if the kernel is correct at one block of C by two with two
-    iterations of its loop, at two by one with three, and at several blocks each way with other
-    numbers of iterations, so that a loop with a constant end fails. Else it has the first incorrect
-    element and the findings.
+    Verification
+        It is true if the kernel is correct for 1 x 2 blocks of C with two iterations of its loop,
+        for 2 x 1 blocks with three, and for more blocks with other numbers of iterations, so that a
+        loop with a constant trip count fails. Otherwise it has the first incorrect element and the
+        findings.
 
     Raises
     ------
-    What ``ck.load_kernel`` raises for what is no kernel. What the kernel does raises nothing: an
-    infinite loop or a store out of range is a finding.
+    Exception
+        The errors of ``ck.load_kernel``. Infinite loops and stores out of range raise no exception:
+        they are findings.
 
     Examples
     --------
     >>> ck.verify("sgemm_tn")
-    sgemm_tn is right at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10.
+    sgemm_tn is correct at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10.
     """
     known = resolve(kernel)
     alpha, beta = factors(known.program, alpha, beta)
     passed: list[Size] = []
     for size in _sizes(known):
         given = product(known, size, alpha, beta)
-        if len(passed) < SMALL or share_right(known, given) < 1:
+        if len(passed) < SMALL or share_correct(known, given) < 1:
             outcome = _verified(given, tuple(passed))
             if outcome is not None:
                 return outcome
@@ -149,16 +158,17 @@ def verify(
 
 
 def _sizes(kernel: Kernel) -> list[Size]:
-    """Return the products that try a kernel, small ones first: m, n and k."""
-    sizes = [(1, 2, TURNS), (2, 1, ODD_TURNS), (2, 3, 3), (3, 2, 5)]
+    """Return the sizes (m, n, k) at which a kernel is verified, small ones first."""
+    sizes = [(1, 2, ITERATIONS), (2, 1, ODD_ITERATIONS), (2, 3, 3), (3, 2, 5)]
     if kernel.convention.multiple == (1, 1):
         sizes[SMALL:] = [(3, 5, 7), (5, 3, 12)]
     return [blocks(kernel, *size) for size in sizes]
 
 
 def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[float, float]:
-    """Return alpha and beta of a product that tries a kernel: as given, or else 2 and -1 if it
-    reads them, 1 and 0 if it doesn't.
+    """Return alpha and beta to verify a kernel with.
+
+    They are as given, or 2 and -1 if the program reads them, and 1 and 0 if it doesn't.
     """
     reads_alpha, reads_beta = _factors_read(program)
     if alpha is None:
@@ -182,14 +192,14 @@ def _factors_read(program: Program) -> tuple[bool, bool]:
     return bool(read & alpha), bool(read & beta)
 
 
-def _unknown(program: Program) -> str:
+def _unread_scalars(program: Program) -> str:
     """Return which of alpha and beta a program doesn't read; "" if it reads both."""
     names = ("alpha", "beta")
     return " and ".join(n for n, r in zip(names, _factors_read(program), strict=True) if not r)
 
 
 def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
-    """Run a product with every check on. Return what is wrong with it, or None."""
+    """Run a product under all checks. Return its faults, or None if it has none."""
     kernel = given.kernel
     verification = Verification(
         kernel, False, passed, given.size, alpha=given.alpha, beta=given.beta
@@ -203,7 +213,7 @@ def _verified(given: Product, passed: tuple[Size, ...]) -> Verification | None:
             max_instructions=given.longest,
             in_place=True,
         )
-    except (ValueError, TypeError) as error:  # it needs what its convention doesn't provide
+    except (ValueError, TypeError) as error:  # e.g. it reads a texture that isn't provided
         return replace(verification, error=str(error))
     verification = replace(verification, findings=findings, expected=given.expected)
     if findings.ended_early:

@@ -76,7 +76,7 @@ def counts_table() -> str:
         operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
         least = count["ADD"] / 2 + count["MUL"] + count["FMA"]
-        made = code.stats(*KERNELS[name].convention.turn)
+        made = code.stats(*KERNELS[name].convention.per_iteration)
         listed = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
         rows += [
             f"{name:16} {listed}: {count.total() / made.flops:.1f} instructions per flop",
