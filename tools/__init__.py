@@ -1,7 +1,8 @@
-"""Tools for working on cypresskit, run from a clone: the fuzzer, the notebook and page makers, the
-oracle.
+"""Tools for developers, run from a clone:
+
+the fuzzer, builders of notebooks and pages, the oracle.
 """
 
 import os
 
-os.environ.setdefault("CYPRESSKIT_KEEP", "0")  # what tools measure and write down is timed anew
+os.environ.setdefault("CYPRESSKIT_KEEP", "0")  # tools must not record cached times

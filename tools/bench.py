@@ -1,12 +1,12 @@
-"""How fast this is, each time beside a yardstick of the same run: `make bench`, or `make bench
-ARGS="clock lessons"`.
+"""Measure the package's speed: `make bench`, or `make bench ARGS="clock lessons"` for some groups.
 
-A row's ratio is the median of its runs, with the span of the middle half. Yardsticks are numpy's
-product of the same matrices, a loop of plain Python, or an empty process or page, so machines of
-any speed have about the same ratios. ``--write`` keeps them in bench.json, and ``--check`` fails if
-one is three times what is kept there. Each group runs in a process of its own, on one thread unless
-it says otherwise, since numpy's BLAS reads only once how many it may use. Times are processor time,
-which other programs disturb least.
+Each time is divided by that of a yardstick in the same run: numpy's product of the same matrices, a
+loop in plain Python, or an empty process or page. So the ratios are similar on all machines. A row
+has the median ratio of its runs, and the range of the middle half. ``--write`` stores the ratios in
+bench.json; ``--check`` fails if one is more than three times the stored one.
+
+Times are processor time, which other programs affect least. Each group runs in a new process, with
+one thread unless stated otherwise, because numpy's BLAS reads its number of threads only at start.
 """
 
 import argparse
@@ -42,14 +42,14 @@ from tools.random_edits import random_edits
 
 ROOT = Path(__file__).parents[1]
 KEPT = Path(__file__).with_name("bench.json")
-LIMIT = 3  # times the ratio that is kept, from which on `--check` fails
-LEAST = 0.02  # of a yardstick: what takes less isn't kept
+LIMIT = 3  # `--check` fails if a ratio is more than this factor above the stored one
+LEAST = 0.02  # of a yardstick: lower ratios aren't stored
 ONE_THREAD = {
     f"{library}_THREADS": "1"
     for library in ("OPENBLAS_NUM", "OMP_NUM", "MKL_NUM", "VECLIB_MAXIMUM")
 }
-EDITED = 2048  # N at which an edit is timed
-LONG = 1.0  # seconds of runs that are enough
+EDITED = 2048  # N at which an edited kernel is timed
+LONG = 1.0  # seconds of runs per row
 SIZES = (64, 256, 512, 1024, 2048)  # of sgemm_tn
 OTHERS = (
     ("dgemm_tn", 512, "fast"),
@@ -61,18 +61,18 @@ OTHERS = (
     ("ddgemm_tn_fma", 64, "explain"),
 )
 TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
-# The last is that of numpy's own product, in doubles
+# For double-doubles, the precision of numpy's product, in doubles
 EPS = {
     "single": 2.0**-24,
     "double": 2.0**-53,
     "double-double": 2.0**-53,
 }
 
-# New devices, for which nothing is kept
+# New devices, for which no times are cached
 CHIPS = (replace(ck.HD5870, name=f"HD 5870, number {n}") for n in count())
 T = TypeVar("T")
 Row = dict[str, Any]
-Run = Callable[[], float]  # what it took
+Run = Callable[[], float]  # returns its time
 
 
 def row(
@@ -84,7 +84,7 @@ def row(
     most: int = 100,
     note: str = "",
 ) -> Row:
-    """Run both in turn until they have taken long enough together, for a row of the table."""
+    """Return a row of the table, from alternating runs of both functions."""
     runs: list[tuple[float, float]] = []
     start = perf_counter()
     while len(runs) < least or (len(runs) < most and perf_counter() - start < LONG):
@@ -104,24 +104,25 @@ def row(
 
 
 def seconds(work: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
-    """Processor seconds of ``work``."""
+    """Return the seconds of ``work``, by default of processor time."""
     start = clock()
     work()
     return clock() - start
 
 
-def loop(turns: int = 10**7) -> float:
-    """Seconds of ``for i in range(10**8): pass`` at a prompt: the yardstick of everything that only
-    computes.
-    """
-    return seconds(partial(exec, f"for i in range({turns}): pass", {})) * 10**8 / turns
+def loop(iterations: int = 10**7) -> float:
+    """Return the seconds of 10**8 iterations of an empty loop: the yardstick for computations."""
+    return seconds(partial(exec, f"for i in range({iterations}): pass", {})) * 10**8 / iterations
 
 
-# -- what is measured
+# -- the groups: each docstring is the group's title and, after a colon, its yardstick
 
 
 def product(name: str, n: int, engine: str, threads: int | None) -> Row:
-    """C = A^T B by an engine, beside numpy; its sums have to be as good."""
+    """Time C = A^T B on an engine, next to numpy's.
+
+    Exit if its error is larger than numpy's bound.
+    """
     kernel, random = ck.kernels[name], np.random.default_rng(n)
     a, b = ((random.random((n, n)) - 0.5).astype(kernel.dtype) for _ in range(2))
     given = (ck.DD(a), ck.DD(b)) if kernel.precision == "double-double" else (a, b)
@@ -136,7 +137,7 @@ def product(name: str, n: int, engine: str, threads: int | None) -> Row:
 
     def here() -> float:
         if not threads:
-            sleep(0.1)  # numpy's threads go on spinning, on the processors we need
+            sleep(0.1)  # numpy's threads keep spinning for a while
             ours()  # wakes processors and threads
         return seconds(ours, clock)
 
@@ -151,7 +152,7 @@ def arithmetic() -> Iterator[Row]:
 
 
 def threads() -> Iterator[Row]:
-    """Products on all threads, by the clock on the wall: numpy's product"""
+    """Products on all threads, wall-clock time: numpy's product"""
     yield from (
         product(name, n, "fast", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024)
     )
@@ -183,7 +184,7 @@ def prices() -> Iterator[Row]:
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
         n = 512 if name == "sgemm_naive" else 2048
         report = ck.simulate(name, n, progress=False)
-        work = partial(unwrap(line_costs), report)  # each time anew
+        work = partial(unwrap(line_costs), report)  # without its cache
         note = f"{seconds(work, perf_counter):.2f} s on all processors"
         once = partial(seconds, work)
         yield row(f"{name} {n}", once, loop, least=1, most=2, note=note)
@@ -200,7 +201,7 @@ def words() -> Iterator[Row]:
             ck.assemble(f"il_ps_2_0\n{body}\nend")
         except ck.ILError:
             return
-        sys.exit("a text that is no kernel was taken for one")
+        sys.exit("a text that isn't a kernel was accepted")
 
     def compile_all() -> None:
         for kernel in ck.kernels.values():
@@ -225,12 +226,12 @@ def words() -> Iterator[Row]:
             most=3,
         )
     planned = partial(five_stage, 32768, 32768, 1536, Machine())
-    planned()  # its kernel's rate is simulated once
+    planned()  # the kernel's rate is simulated once, and cached
     yield row("five_stage 32768 planned", partial(seconds, planned), loop)
 
 
 def traced(work: Callable[[], object]) -> float:
-    """The megabytes that ``work`` takes at its peak."""
+    """Return the peak memory of ``work`` in megabytes."""
     tracemalloc.start()
     work()
     most = tracemalloc.get_traced_memory()[1] / 1e6
@@ -239,7 +240,7 @@ def traced(work: Callable[[], object]) -> float:
 
 
 def start() -> Iterator[Row]:
-    """New processes: one that does nothing"""
+    """New processes: an empty one"""
 
     def ran(text: str) -> float:
         before = os.times()
@@ -256,8 +257,8 @@ def start() -> Iterator[Row]:
         yield row(text, partial(ran, text), partial(ran, "pass"))
 
 
-LESSON = """import json, os, resource, sys  # in a new process, which has imported nothing of ours
-sys.modules["coverage"] = None  # which numba takes where it is, and readers don't have
+LESSON = """import json, os, resource, sys  # in a new process, before any import of the package
+sys.modules["coverage"] = None  # numba would use it, and readers don't have it
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 shell, spent = InteractiveShell.instance(), []
@@ -274,7 +275,7 @@ else:
     most += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]
 print("\\n" + json.dumps([spent, max(most) / 1e3]))
 """
-USUAL = 3.0  # seconds of `loop` where a cell is to answer in so many seconds
+USUAL = 3.0  # seconds of `loop` on a typical machine
 
 
 def lessons() -> Iterator[Row]:
@@ -291,21 +292,22 @@ def lessons() -> Iterator[Row]:
             folder = {"XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": ""}
             variables = os.environ | folder | {"CYPRESSKIT_KEEP": ""}  # as readers have it
             for when in ("first", "again"):
-                turns = loop()
+                yardstick = loop()
                 spent, memory = read_lesson(cells, variables)
-                dearest = max(range(len(cells)), key=spent.__getitem__)
+                slowest = max(range(len(cells)), key=spent.__getitem__)
                 parts = (
                     ("all", sum(spent), ""),
-                    ("its dearest cell", spent[dearest], f"cell {dearest + 1}: {begins[dearest]}"),
+                    ("its slowest cell", spent[slowest], f"cell {slowest + 1}: {begins[slowest]}"),
                 )
                 for name, time, note in parts:
-                    usual = f"{time / turns * USUAL:.1f} s usually"
-                    yield one_run(f"{path.stem[:2]}, {when}: {name}", time, turns, "s", usual, note)
+                    usual = f"{time / yardstick * USUAL:.1f} s on a typical machine"
+                    title = f"{path.stem[:2]}, {when}: {name}"
+                    yield one_run(title, time, yardstick, "s", usual, note)
                 yield one_run(f"{path.stem[:2]}, {when}: memory", memory, empty, "MB")
 
 
 def read_lesson(cells: list[str], variables: Mapping[str, str]) -> tuple[list[float], float]:
-    """Seconds of each cell, and the megabytes of the process that took most."""
+    """Return the seconds of each cell, and the peak memory of the largest process in megabytes."""
     with tempfile.TemporaryDirectory() as folder:  # for what lessons save
         ran = subprocess.run(
             [sys.executable, "-c", LESSON],
@@ -322,21 +324,21 @@ def read_lesson(cells: list[str], variables: Mapping[str, str]) -> tuple[list[fl
 
 
 def keep_machine_code(folder: Path) -> None:
-    """Copy what is kept for this user, but for launches."""
-    kept = cache_folder()
-    if kept is not None and kept.is_dir():
-        shutil.copytree(kept, folder, ignore=shutil.ignore_patterns("launch-*"))
+    """Copy the user's cache, without simulated launches."""
+    cache = cache_folder()
+    if cache is not None and cache.is_dir():
+        shutil.copytree(cache, folder, ignore=shutil.ignore_patterns("launch-*"))
 
 
 def one_run(name: str, ours: float, yardstick: float, unit: str, *notes: str) -> Row:
-    """A row of what was measured once."""
+    """Return the row of a single measurement."""
     note = ", ".join(filter(None, notes))
     once = partial(float, ours), partial(float, yardstick)
     return row(name, *once, unit, least=1, most=1, note=note)
 
 
-EDITS = 300  # of the catalogue's kernels
-#: Seconds, on a machine where `loop` takes 3.
+EDITS = 300  # edits of catalog kernels
+#: Seconds until each part of an answer, on a machine where `loop` takes 3.
 PART_LIMITS = {"text": 0.2, "code": 0.6, "verdict": 1.0, "clocks": 2.0}
 
 
@@ -344,7 +346,7 @@ def edits(count: int = EDITS, seed: int = 1, limit: float = float("inf")) -> Ite
     """Random edits on the workbench, from the edit to each part of its answer, that within which 95
     % of them have it: 10**8 iterations of a loop. The note says how many are within their time
     """
-    turns = loop()
+    yardstick = loop()
     taken = edit_times(count, seed, limit)
     if len(taken) < count:
         print(f"{len(taken)} of {count} edits in {limit:g} s of computing", flush=True)
@@ -352,14 +354,14 @@ def edits(count: int = EDITS, seed: int = 1, limit: float = float("inf")) -> Ite
         times = sorted(times[part] for times in taken if part in times)
         if not times:
             continue
-        within = sum(time <= most / 3 * turns for time in times) / len(times)
-        note = f"{100 * within:.1f} % of {len(times)} within {most:g} s where the loop takes 3"
-        once = partial(float, times[int(0.95 * len(times))]), partial(float, turns)
+        within = sum(time <= most / USUAL * yardstick for time in times) / len(times)
+        note = f"{100 * within:.1f} % of {len(times)} within {most:g} s on a typical machine"
+        once = partial(float, times[int(0.95 * len(times))]), partial(float, yardstick)
         yield row(f"an edit: {part}", *once, least=1, most=1, note=note)
 
 
 class PartClock:
-    """Notes how long each part of an answer took, from now."""
+    """Records the processor time until each part of an answer."""
 
     def __init__(self, edit: str) -> None:
         self.edit = edit
@@ -370,14 +372,15 @@ class PartClock:
         if message["type"] == "trouble":
             sys.exit(message["message"])
         if message["type"] == "answer" and message.get("edit", self.edit) != self.edit:
-            sys.exit(f"edit {self.edit} was given an answer to edit {message['edit']}")
+            sys.exit(f"edit {self.edit} received the answer to edit {message['edit']}")
         if message["type"] == "answer":
             self.times[message["part"]] = process_time() - self.begun
 
 
 def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[str, float]]:
-    """Of each random edit, the seconds of computing until each part of its answer is there; of as
-    many as begin within ``most`` seconds of computing.
+    """Return the seconds until each part of the answer to each random edit.
+
+    Edits that would begin after ``most`` seconds of computing are skipped.
     """
     begun = process_time()
     taken: list[dict[str, float]] = []
@@ -404,9 +407,7 @@ DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationF
 
 
 def worker(page) -> Callable[[Callable[[], object]], float]:
-    """A function that measures an act: milliseconds of the page's main thread, without other
-    programs.
-    """
+    """Return a function that measures an action, in milliseconds of the page's main thread."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -420,8 +421,8 @@ def worker(page) -> Callable[[Callable[[], object]], float]:
 
 
 def pages() -> Iterator[Row]:
-    """The browser's work to show each view, and for a step of it: ten million turns of a loop on an
-    empty page
+    """The browser's work to show each view, and for a step of it: ten million iterations of a loop
+    on an empty page
     """
     from tools.bench_page.browser import chromium
     from tools.gallery import VIEWS
@@ -431,7 +432,7 @@ def pages() -> Iterator[Row]:
         work, yardstick = worker(page), partial(worker(empty), partial(empty.evaluate, COUNT))
 
         def show() -> None:
-            page.set_content(html)  # in the same document, whose clock goes on
+            page.set_content(html)  # in the same document, so that its clock continues
             page.wait_for_selector("[data-ready]")
             page.evaluate(DRAWN)
 
@@ -468,7 +469,7 @@ PHONE = 4  # times as slow as this processor
 
 
 def visits(chromium, address: str, slower: float, name: str) -> Iterator[Row]:
-    """Two visits of the site's workbench, and edits on it."""
+    """Measure two visits to the site's workbench, and edits in it."""
     from tools.bench_page import browser
 
     page = chromium.new_page()
@@ -496,13 +497,13 @@ HAS_MEMORY = "async () => Boolean(await caches.match('memory'))"
 
 
 def site() -> Iterator[Row]:
-    """The site that `make docs` builds: its size, by what is allowed"""
+    """The site that `make docs` builds, its size: the maximum size"""
     from tools import site as documentation
 
     with tempfile.TemporaryDirectory() as folder:
         documentation.build(Path(folder))
         for inside, size in documentation.sizes(Path(folder)).items():
-            name = "the workbench" if inside else "all pages but that one"
+            name = "the workbench" if inside else "all other pages"
             allowed = partial(float, documentation.MAX_BYTES[inside] / 1e6)
             yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
 
@@ -517,22 +518,24 @@ GROUPS = {group.__name__: group for group in RUN_ALL}
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__.partition("\n\n")[0])
     parser.add_argument(
-        "groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}; all, if none is named"
+        "groups", nargs="*", metavar="GROUP", help=f"from {', '.join(GROUPS)}; all by default"
     )
     parser.add_argument(
-        "--check", action="store_true", help=f"fail where a ratio is {LIMIT} times what is kept"
+        "--check",
+        action="store_true",
+        help=f"fail if a ratio is more than {LIMIT} times the stored one",
     )
-    parser.add_argument("--write", action="store_true", help=f"keep these ratios, in {KEPT.name}")
-    some = parser.add_argument_group("of the group edits, to run it in parts")
+    parser.add_argument("--write", action="store_true", help=f"store the ratios in {KEPT.name}")
+    some = parser.add_argument_group("for the group edits, to run it in parts")
     some.add_argument("--edits", type=int, default=EDITS, metavar="N", help=f"{EDITS} by default")
-    some.add_argument("--seed", type=int, default=1, help="which edits; 1 by default")
+    some.add_argument("--seed", type=int, default=1, help="selects the edits; 1 by default")
     some.add_argument(
-        "--seconds", type=float, default=float("inf"), help="of computing, for as many as it takes"
+        "--seconds", type=float, default=float("inf"), help="skip edits after this computing time"
     )
     args = parser.parse_args(arguments)
-    if wrong := [name for name in args.groups if name not in GROUPS]:
-        parser.error(f"no group {wrong[0]}: take some of {', '.join(GROUPS)}")
-    kept, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
+    if unknown := [name for name in args.groups if name not in GROUPS]:
+        parser.error(f"no group {unknown[0]}: choose from {', '.join(GROUPS)}")
+    stored, slow = json.loads(KEPT.read_text()) if KEPT.exists() else {}, []
     for group in args.groups or GROUPS:
         with patch.dict(os.environ, ONE_THREAD if group != "threads" else {}):
             some_edits = (args.edits, args.seed, args.seconds) if group == "edits" else ()
@@ -540,25 +543,25 @@ def main(arguments: list[str] | None = None) -> int:
         slow += [
             line
             for line in lines
-            if line["ratio"] > LIMIT * kept.get(group, {}).get(line["name"], float("inf"))
+            if line["ratio"] > LIMIT * stored.get(group, {}).get(line["name"], float("inf"))
         ]
         if args.write:
-            kept[group] = {
+            stored[group] = {
                 line["name"]: float(f"{line['ratio']:.3g}")
                 for line in lines
                 if line["ratio"] > LEAST
             }
-            KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+            KEPT.write_text(json.dumps(stored, indent=1) + "\n")
     for line in slow:
         print(
-            f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times what"
-            " is kept"
+            f"{line['name']}: {line['ratio']:.3g} times its yardstick, more than {LIMIT} times the"
+            " stored ratio"
         )
     return int(args.check and bool(slow))
 
 
 def in_new_process(function: Callable[..., T], *arguments) -> T:
-    """The result of a function, called in a new process, which works in an empty folder."""
+    """Return the result of a function that is called in a new process, in an empty folder."""
     quiet, spawn = patch.dict(os.environ, TQDM_DISABLE="1"), get_context("spawn")
     with tempfile.TemporaryDirectory() as folder, quiet:
         with ProcessPoolExecutor(1, spawn, initializer=os.chdir, initargs=(folder,)) as new:
@@ -566,11 +569,11 @@ def in_new_process(function: Callable[..., T], *arguments) -> T:
 
 
 def measured(group: str, *arguments) -> list[Row]:
-    """The rows of a group, called with some arguments, each printed as it comes."""
+    """Measure a group. Print each row at once, and return all."""
     title, _, yardstick = str(GROUPS[group].__doc__).partition(": ")
     print(
-        f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  half of the"
-        " runs"
+        f"\n{title}. Yardstick: {yardstick}\n{'':38}      here     yardstick     ratio  middle half"
+        " of the runs"
     )
     rows = []
     for row in GROUPS[group](*arguments):

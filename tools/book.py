@@ -1,23 +1,23 @@
-"""The book tool: from one source per lesson, the student's notebook and the solved one.
+"""Make and run the lessons' notebooks: from one source per lesson, a student's and a solved one.
 
-``python -m tools.book notebooks [01 ...]`` makes and runs them; notebooks/README.md says how a
-source is written. Saved outputs are those of the run, except for what differs each time: the cell
-that loads the players' scripts, progress bars. Prose, which would reveal folded
-solutions, can't be edited, and checks can't be deleted. A student's checks have no saved outputs.
+``python -m tools.book notebooks [01 ...]`` does it; notebooks/README.md describes the sources. The
+outputs of the run are saved, except for those that differ each time: progress bars, and the cell
+that loads the players' scripts. Markdown cells can't be edited, since that would reveal folded
+solutions, and checks can't be deleted. A student's checks have no saved outputs.
 
-A cell of an exercise says so in its metadata, where marks, hand-outs and the site read it, under
-``ENTRY``: the number of the ``exercise``, and which ``part`` of it the cell is.
+The metadata of a cell state its role in an exercise under the key ``ENTRY``, for grading, handouts
+and the site: the number of the ``exercise``, and the ``part``, with further values:
 
-    "title"      its ``title``
-    "answer"     where the answer goes; of a workbench, the climb's ``step``
+    "title"      the exercise's ``title``
+    "answer"     the cell for the answer; of a workbench, the climb's ``step``
     "check"      the ``check`` as it is called, ``ck.teach.bus.check_seconds(seconds)``
-    "solution"   the folded solution, and the cell with it, the code of a ``right`` answer
-    "question"   the ``question`` that asks for a sentence
-    "sentence"   where the sentence goes, ``ck.teach.explanation(...)``
-    "good"       the folded ``good`` sentence
+    "solution"   the folded solution
+    "question"   the ``question`` that asks for an explanation
+    "sentence"   the cell for the explanation, ``ck.teach.explanation(...)``
+    "good"       the folded ``good`` explanation
 
-The glossary's part is "glossary", and it belongs to no exercise. Answers, checks and sentences also
-have nbgrader's metadata (schema 3), so that a course which has nbgrader can collect and grade them.
+The glossary has the part "glossary" and no exercise. Answers, checks and explanations also have
+nbgrader's metadata (schema 3), so that a course with nbgrader can collect and grade them.
 """
 
 import argparse
@@ -38,8 +38,10 @@ from cypresskit.grading.course import ENTRY
 from cypresskit.teach.explanations import frame
 from cypresskit.timing.numba_native import NOTICE
 
-MARKS = re.compile(r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S)
-# What a solution does without: it stands in the student's notebook alone
+SOLUTION = re.compile(
+    r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S
+)
+# Given code that only the student's notebook has
 GIVEN = re.compile(r"^[ \t]*### BEGIN GIVEN\n(.*?)^[ \t]*### END GIVEN(?:\n|\Z)", re.M | re.S)
 FOLD = "<!-- solution -->"
 TITLE = re.compile(r"## (?:Exercise (\d+): (.+))?")
@@ -48,9 +50,9 @@ STEP = re.compile(r'^\w+ = ck\.workbench\(.*\bstep="([^"]+)"', re.M)
 WHY = re.compile(r"<!-- why: (.*?\?)\s+(.*?)\s+-->", re.S)  # question, good sentence
 ASKS = "**In one sentence:** "
 GOOD = "<details><summary>A good sentence</summary>\n\n{}\n\n</details>"
-# What begins a cell of prose
+# The beginning of a Markdown cell
 APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will do)")
-POINTS = {"check": 3, "sentence": 2}  # nbgrader's, of an exercise
+POINTS = {"check": 3, "sentence": 2}  # of an exercise, for nbgrader
 GLOSSARY = "<!-- glossary -->"
 IL_MINUTE = "<!-- il in a minute -->"
 IL_ROWS = re.compile(r"(?ms)^const IL_MINUTE = (\[$.*?^\])")  # of the workbench's card
@@ -58,7 +60,7 @@ GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
 LOADER = "nbval-ignore-output"
-# What only a busy or new computer says
+# Outputs that appear only on a busy or new computer
 BUSY = re.compile(r"\s*simulating:|" + re.escape(NOTICE))
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -67,14 +69,18 @@ METADATA = {
 
 
 def read(path: Path) -> NotebookNode:
-    """A lesson's source as a notebook, solutions still marked. Raises ``ValueError`` if marks don't
-    pair.
+    """Return a lesson's source as a notebook, with its solution markers.
+
+    Raises
+    ------
+    ValueError
+        If BEGIN and END markers don't pair.
     """
     import jupytext
 
     cells = jupytext.reads(path.read_text(encoding="utf-8"), fmt="md").cells
     for cell in cells:
-        left = GIVEN.sub("", MARKS.sub("", cell.source))
+        left = GIVEN.sub("", SOLUTION.sub("", cell.source))
         for word in ("SOLUTION", "GIVEN"):
             if f"BEGIN {word}" in left or f"END {word}" in left:
                 raise ValueError(
@@ -88,9 +94,9 @@ def read(path: Path) -> NotebookNode:
         pieces += [_cell(cell.cell_type, part, tags) for part in parts]
     number = 0
     for cell in pieces:
-        for mark, made in ((GLOSSARY, _glossary), (IL_MINUTE, il_minute)):
-            if mark in cell.source:
-                cell.source = cell.source.replace(mark, made())
+        for marker, make in ((GLOSSARY, _glossary), (IL_MINUTE, il_minute)):
+            if marker in cell.source:
+                cell.source = cell.source.replace(marker, make())
         title = TITLE.match(cell.source)
         if title and cell.cell_type == "markdown":
             number = int(title[1] or 0)
@@ -100,7 +106,7 @@ def read(path: Path) -> NotebookNode:
 
 
 def _glossary() -> str:
-    """The words of CONTRIBUTING.md, folded."""
+    """Return the glossary of CONTRIBUTING.md, folded."""
     text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     words = WORDS.search(text)
     assert words, "CONTRIBUTING.md has lost its glossary"
@@ -108,7 +114,7 @@ def _glossary() -> str:
 
 
 def il_minute() -> str:
-    """The table of the workbench's card "IL in a minute"."""
+    """Return the table of the workbench's card "IL in a minute"."""
     card = Path(__file__).parents[1] / "cypresskit/editing/il_minute.js"
     rows = IL_ROWS.search(card.read_text(encoding="utf-8"))
     assert rows, f"{card} has lost its table"
@@ -117,14 +123,14 @@ def il_minute() -> str:
 
 
 def _entry(cell: NotebookNode) -> dict:
-    """What a source's cell is in its exercise; empty for a cell that is no part of one."""
+    """Return the role of a source's cell in its exercise; empty if it has none."""
     text = cell.source
     if cell.cell_type == "code":
         if check := CHECK.search(text):
             return {"part": "check", "check": check[1]}
         if step := STEP.search(text):
             return {"part": "answer", "step": step[1]}
-        return {"part": "answer"} if MARKS.search(text) else {}
+        return {"part": "answer"} if SOLUTION.search(text) else {}
     title = TITLE.match(text)
     if title and title[1]:
         return {"part": "title", "title": title[2]}
@@ -137,18 +143,22 @@ def _entry(cell: NotebookNode) -> dict:
 
 
 def student(source: NotebookNode) -> NotebookNode:
-    """The student's notebook: solutions left out, or folded where the source says so."""
+    """Return the student's notebook:
+
+    solutions are left out, or folded where the source states it.
+    """
     return _made(source, solved=False)
 
 
 def solved(source: NotebookNode) -> NotebookNode:
-    """The solved notebook: solutions and sentences in their places."""
+    """Return the solved notebook, with solutions and explanations filled in."""
     return _made(source, solved=True)
 
 
 def _made(source: NotebookNode, solved: bool) -> NotebookNode:
-    """The notebook with solutions in their places, or with what stands there before. A ``FOLD``
-    shows the solutions marked between it and the fold before.
+    """Return the notebook with solutions, or with the given code in their place.
+
+    A ``FOLD`` shows the solutions between it and the previous one.
     """
     cells: list[NotebookNode] = []
     above = ""
@@ -158,29 +168,27 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
             cells += _asked(cell, solved)
             continue
         if cell.cell_type == "code":
-            above += "".join(MARKS.findall(text))
+            above += "".join(SOLUTION.findall(text))
         if part == "solution":
             fold = (
                 f"<details><summary>Solution</summary>\n\n```\n{above.rstrip()}\n```\n\n</details>"
             )
             text, above = text.replace(FOLD, fold), ""
-        text = _solution(text) if solved else GIVEN.sub(r"\1", MARKS.sub("", text))
+        text = _solution(text) if solved else GIVEN.sub(r"\1", SOLUTION.sub("", text))
         metadata = dict(cell.metadata)
         if part == "check" and not solved:
-            metadata["tags"] = [LOADER]  # no verdict before the reader has run it
+            metadata["tags"] = [LOADER]  # its output isn't saved
         cells.append(_cell(cell.cell_type, text, metadata))
     return _notebook(cells)
 
 
 def _solution(text: str) -> str:
-    """A source's cell with the solution in its place."""
-    return GIVEN.sub("", MARKS.sub(r"\1", text))
+    """Return the source of a cell with the solution filled in."""
+    return GIVEN.sub("", SOLUTION.sub(r"\1", text))
 
 
 def _asked(cell: NotebookNode, solved: bool) -> Iterator[NotebookNode]:
-    """The cells of a question: it, the place for the sentence, and a good one, folded; then what
-    the source's cell says beyond.
-    """
+    """Yield the cells of a question, its explanation and a good one; then the cell's rest."""
     entry = cell.metadata[ENTRY]
     question, good = entry["question"], entry["good"]
     exercise = {"exercise": entry["exercise"]}
@@ -194,7 +202,7 @@ def _asked(cell: NotebookNode, solved: bool) -> Iterator[NotebookNode]:
 
 
 def execute(notebook: NotebookNode) -> None:
-    """Run a notebook from top to bottom, in a folder of its own, keeping its outputs."""
+    """Run a notebook from top to bottom in a temporary folder, and store its outputs in it."""
     from nbclient import NotebookClient
 
     options: dict = {
@@ -205,7 +213,7 @@ def execute(notebook: NotebookNode) -> None:
     }
     with TemporaryDirectory() as where:
         NotebookClient(notebook, resources={"metadata": {"path": where}}, **options).execute()
-    # As JupyterLab would save it, so that a lesson just opened isn't marked as changed.
+    # The same metadata as JupyterLab's, so that an opened lesson doesn't count as changed
     language = notebook.metadata.language_info
     notebook.metadata = NotebookNode(METADATA | {"language_info": language})
     for cell in notebook.cells:
@@ -215,23 +223,22 @@ def execute(notebook: NotebookNode) -> None:
 
 
 def lasting(output: NotebookNode) -> bool:
-    """Whether to keep an output: not a progress bar, nor the notice that the engine is being
-    compiled.
-    """
+    """Return whether to save an output, which isn't a progress bar or a notice on compiling."""
     return not BUSY.match(output.get("text") or output.get("data", {}).get("text/plain", ""))
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Save as JupyterLab does: indented by one space a level, keys sorted."""
+    """Write a notebook in JupyterLab's format:
+
+    indented by one space per level, with sorted keys.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.validate(notebook)
     nbformat.write(notebook, path)
 
 
 def sources(book: Path, chosen: list[str] | None = None) -> list[Path]:
-    """The book's sources in order; of lessons whose names begin with one of ``chosen``, by default
-    all.
-    """
+    """Return the sources whose names begin with one of ``chosen``, by default all."""
     return [
         p
         for p in sorted((book / "source").glob("*.md"))
@@ -245,8 +252,9 @@ def _cell(kind: str, text: str, metadata: dict) -> NotebookNode:
 
 
 def _notebook(cells: list[NotebookNode]) -> NotebookNode:
-    """A notebook whose cell ids are hashes of their contents, so that they change only with
-    these.
+    """Return a notebook of these cells, with all metadata.
+
+    Cell ids are hashes of the cells' sources, so they change only with these.
     """
     seen: dict[str, int] = {}
     for cell in cells:
@@ -271,9 +279,7 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
 
 
 def _add_grader_metadata(cells: list[NotebookNode]) -> None:
-    """Give answers, checks and sentences nbgrader's metadata: a check is graded by running it, and
-    a sentence by hand.
-    """
+    """Add nbgrader's metadata: checks are graded by running them, explanations by hand."""
     known: dict[str, int] = {}
     for cell in cells:
         entry = cell.metadata.get(ENTRY, {})
@@ -296,8 +302,10 @@ def _add_grader_metadata(cells: list[NotebookNode]) -> None:
 
 
 def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
-    """The cells of nbconvert's eight slides, by number: title, case by hand, picture, its
-    questions, a guess, its result, what was measured, summary.
+    """Return the slide type of the cells on nbconvert's eight slides, by cell number.
+
+    The slides are: title, case by hand, picture, its questions, a prediction, its result, what was
+    measured, summary.
     """
 
     def find(words: str, kind: str = "markdown", after: int = -1) -> int:
@@ -306,16 +314,16 @@ def slides(cells: list[tuple[str, str]]) -> dict[int, str]:
             (n for n in places if cells[n][0] == kind and re.search(words, cells[n][1])), after
         )
 
-    hand, measured, asked = (
+    hand, measured, questions = (
         find("^## "),
         find("^## What was m"),
         find(r"(?m)^1\. ", after=find("^## The picture")),
     )
-    picture = max((n for n in range(asked) if cells[n][0] == "code"), default=0)
-    guess = find(r"\*\*Predict first", after=asked)
+    picture = max((n for n in range(questions) if cells[n][0] == "code"), default=0)
+    guess = find(r"\*\*Predict first", after=questions)
     result = find(rf"(?s)\A(?!.*{re.escape(PREDICT)})", "code", guess)
     goes_on = find("", "code", hand), find("", "code", measured), *range(guess + 1, result)
-    begins = 0, hand, picture, asked, guess, result, measured, find("^## Summary")
+    begins = 0, hand, picture, questions, guess, result, measured, find("^## Summary")
     return dict.fromkeys(goes_on, "-") | dict.fromkeys(begins, "slide")
 
 
@@ -323,23 +331,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.book", description="Make the lessons' notebooks."
     )
-    parser.add_argument("book", type=Path, help="the directory with source/, usually notebooks")
+    parser.add_argument("book", type=Path, help="the folder with source/, usually notebooks")
     parser.add_argument(
-        "lessons", nargs="*", help="how the names begin of those to make, as 01; by default all"
+        "lessons", nargs="*", help="numbers of the lessons to make, such as 01; by default all"
     )
-    asked = parser.parse_args(arguments)
-    chosen = sources(asked.book, asked.lessons)
+    args = parser.parse_args(arguments)
+    chosen = sources(args.book, args.lessons)
     if not chosen:
         print(
-            f"There is no lesson {' '.join(asked.lessons) or 'at all'} in {asked.book / 'source'}",
+            f"There is no lesson {' '.join(args.lessons) or 'at all'} in {args.book / 'source'}",
             file=sys.stderr,
         )
         return 1
     for path in chosen:
         source = read(path)
         for notebook, place in (
-            (student(source), asked.book),
-            (solved(source), asked.book / "solutions"),
+            (student(source), args.book),
+            (solved(source), args.book / "solutions"),
         ):
             execute(notebook)
             target = place / f"{path.stem}.ipynb"

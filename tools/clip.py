@@ -1,8 +1,8 @@
 """Make the README's pictures: ``make clip``.
 
-Chromium plays and clicks through the journey of ``ck.draw.explore`` as a reader would, and each
-frame is photographed, light and dark. So is the workbench on its page. This needs Chromium, and
-Playwright, which the tests install.
+Chromium plays ``ck.draw.explore`` and clicks through its levels like a reader; each frame is
+photographed, light and dark. The workbench's page is photographed, too. This needs Chromium, and
+Playwright, which is installed with the test tools.
 """
 
 import tempfile
@@ -32,10 +32,11 @@ STILLS: dict[str, Callable[[], Displayable | Climb]] = {
 }
 SIZE = ViewportSize(width=1120, height=655)
 BENCH_SIZE = ViewportSize(width=1180, height=1000)
-COLORS = 64  # of a picture
-FRAME_MS, READ_MS = 140, 900  # how long a frame is shown, and one that has text to read
+COLORS = 64  # in a picture's palette
+FRAME_MS = 140  # duration of a frame
+READ_MS = 900  # duration of a frame with text to read
 # Per level: key presses before each photograph, photographs, and the source and the number of the
-# cell that is clicked in the end.
+# cell that is clicked at the end.
 STEPS = (
     (5, 12, "engines", 0),
     (5, 12, "computes sgemm_tn to come", 2),
@@ -52,19 +53,19 @@ POINTER = """([x, y]) => { document.querySelector("#pointer")?.remove()
 
 
 def photograph(page: Page) -> Image.Image:
-    """A photograph of the page."""
+    """Return a photograph of the page."""
     page.wait_for_timeout(60)
     return Image.open(BytesIO(page.screenshot())).convert("RGB")
 
 
 def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
-    """The clip's frames, and how long each is shown."""
+    """Yield the clip's frames and their durations in milliseconds."""
     for presses, count, name, which in STEPS:
         for n in range(count):
             yield photograph(page), FRAME_MS if n else READ_MS
             for _ in range(presses):
                 page.keyboard.press("ArrowRight")
-            page.wait_for_timeout(260)  # until all marks have arrived
+            page.wait_for_timeout(260)  # until the animation has ended
         if name:
             x, y = page.evaluate(PLACE, [name, which])
             page.evaluate(POINTER, [x, y])
@@ -77,10 +78,10 @@ def journey(page: Page) -> Iterator[tuple[Image.Image, int]]:
 
 
 def write_clip(frames: list[tuple[Image.Image, int]], path: Path) -> None:
-    """Write a GIF in the colours of all frames."""
+    """Write a GIF with one palette for all frames."""
     pictures, times = zip(*frames)
     some = Image.fromarray(np.concatenate([np.asarray(picture) for picture in pictures[::6]]))
-    # The other methods replace the pale grays by a red
+    # Other methods would replace pale grays by a red
     palette = some.quantize(COLORS, Image.Quantize.FASTOCTREE)
     first, *rest = (
         picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures

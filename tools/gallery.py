@@ -1,8 +1,8 @@
-"""The package's pictures, and the lessons from their stored notebooks, for the site.
+"""Convert the package's pictures and the lessons' notebooks to pages of the site.
 
-Pictures play. A result that is to be guessed is folded below a field for the guess; what needs a
-running kernel (sliders that compute) shows what it shows at first. Solutions are left out unless
-asked for.
+Pictures play. A result that the reader should predict is folded below an input field. Figures with
+controls, which need a running kernel, show their initial state. Solutions are left out unless
+requested.
 """
 
 import json
@@ -20,7 +20,7 @@ from cypresskit.draw.predict import BETWEEN
 from cypresskit.grading import course
 from cypresskit.timing import simulate
 
-# The name of a picture's page: what it is called in the list, and the view.
+#: By name of the page: the picture's title in the list, and the function that draws it.
 VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "explore": ("From the chip to the register, click by click", draw.explore),
     "register_block": (
@@ -74,8 +74,12 @@ FOLDED = {
 
 
 def write_pages(folder: Path) -> str:
-    """Write each picture's page and still into ``folder``. Returns HTML with the stills as links,
-    for a page in a folder beside it.
+    """Write a page and a static image of each picture.
+
+    Returns
+    -------
+    str
+        HTML with the images as links, for a page in a sibling of ``folder``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     scripts = '<script src="../_static/players.js" async></script>'
@@ -91,8 +95,9 @@ def write_pages(folder: Path) -> str:
 
 
 def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
-    """A notebook's text as the site shows it. Links to headings are in small letters there, in
-    Jupyter as written.
+    """Return a notebook as the site shows it.
+
+    Links to headings become lowercase, as the site's anchors are.
     """
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
     book = nbformat.reads(small, as_version=4)
@@ -109,8 +114,9 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
 
 
 def field(question: str, after: str) -> str:
-    """A question with its choices, or with a field for a number, as HTML: see guess_page.js.
-    ``after`` is what follows the question in a prediction's text form.
+    """Return HTML with a question and its choices, or an input field (see guess_page.js).
+
+    ``after`` is the text after the question, in the text form of a prediction.
     """
     listed = re.fullmatch(r" \((.*)\)", after)
     choices = listed[1].split(BETWEEN) if listed else []
@@ -121,10 +127,8 @@ def field(question: str, after: str) -> str:
 
 
 def ask_on_a_page(output: NotebookNode) -> None:
-    """Give an output that asks for a guess a field to type it into, and drop the remark that none
-    was made.
-    """
-    if asked := GUESS.match(output.get("data", {}).get("text/plain", "")):
-        output["data"] = {"text/html": field(*asked.groups())}
+    """Replace an output that asks for a guess by an input field, and drop remarks without one."""
+    if match := GUESS.match(output.get("data", {}).get("text/plain", "")):
+        output["data"] = {"text/html": field(*match.groups())}
     elif "text" in output:
         output["text"] = NO_GUESS.sub("", output["text"])

@@ -1,11 +1,11 @@
-"""Published figures about hosts beside the models': rows for the project's score.
+"""Compare published figures about hosts with the model: rows for the project's score.
 
-Li et al. print one figure for many sizes. It is taken as their best, over the largest matrices and
-every k that they measured; their kernel's figure as that on a whole work unit. Nakasato's rate with
-transfers is taken at N = 2048, where his text sets its mark. Matsumoto et al. show the gains from
-overlap and from padding in pictures only: these rows have no published figure, and the simulated
-one is the least and the most over sizes like theirs. All rows come from one set of parameters,
-`devices.XEON` and the device's own.
+Li et al. print one figure for many sizes. It is compared with the model's best over their largest
+matrices and all their k; their kernel's figure with that of a whole work unit. Nakasato's rate with
+transfers is compared at N = 2048, the size in his text. Matsumoto et al. show the gains from
+overlap and from padding only in pictures: these rows have no published figure, and the simulated
+ones are the minimum and maximum over similar sizes. All rows use one set of parameters:
+``devices.XEON``, and those of the device.
 """
 
 from typing import Any
@@ -20,9 +20,11 @@ from cypresskit.host.transfer import n_balance, rate_with_transfers, round_trip_
 
 
 def host_rows() -> list[dict[str, Any]]:
-    """Rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated`` and
-    ``ratio``. For a bus of 10 GB/s the source says "at least 300", so a ratio above 1 agrees with
-    it. Figures published as a picture are None, and so is their ratio.
+    """Return rows with ``id``, ``quantity`` (as in published.json), ``published``, ``simulated``
+    and ``ratio``.
+
+    For a bus of 10 GB/s the source states "at least 300", so a ratio above 1 agrees. Figures that
+    are published as a picture are None, and so is their ratio.
     """
     rows: list[dict[str, Any]] = []
 
@@ -72,9 +74,10 @@ def host_rows() -> list[dict[str, Any]]:
 
 
 def mma_gains(block: int) -> dict[str, list[float]]:
-    """The least and the largest factor that the blocked multiply-add gains: from overlap, at
-    multiples of ``block``, as in their first figure; and from a block that pads less, halfway
-    between two multiples, as in their second.
+    """Return the minimum and maximum speedup of the blocked multiply-add by each improvement.
+
+    ``overlap_gain``: by overlap, at multiples of ``block``, as in their first figure.
+    ``padding_gain``: by a block that pads less, halfway between multiples, as in their second.
     """
 
     def gflops(n: int, **options: Any) -> float:

@@ -1,16 +1,16 @@
-"""The reference of IL as one page of Markdown: ``python -m tools.il_page > docs/il.md``."""
+"""Write the reference of IL as a page of Markdown: ``python -m tools.il_page > docs/il.md``."""
 
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.unsupported import UNSUPPORTED
 
 
 def _in_table(lines: str) -> str:
-    """Lines of IL in a cell of a Markdown table."""
+    """Return lines of IL for a cell of a Markdown table."""
     return "<br>".join(f"`{line}`" for line in lines.splitlines())
 
 
 def page() -> str:
-    """The whole reference as Markdown: `docs/il.md`."""
+    """Return the whole reference as Markdown."""
     parts = [
         "# The language: cypresskit's subset of AMD's IL",
         "Written by `python -m tools.il_page`.",

@@ -1,16 +1,21 @@
-"""The rules of the hardware, checked on finished code: written apart from the scheduler, from the
-ISA text. Tests and the fuzzer hold every code to them that they compile.
+"""Check compiled code against the rules of the hardware, independently of the scheduler.
 
-Rules: the control-flow instructions nest and their clauses have the right kind and length (ISA
-2.4); a slot writes its own channel and takes only the operations it can do (4.4, 4.8); read ports
-by the mapping algorithm of 4.7.9; constants, literals (4.7.5, 4.7.6); PV and PS hold only the
-previous bundle of the clause (4.6.2); operand and result modifiers (4.7.2, 4.9.1); doubles in their
-slots (4.12); the LDS queue is first in first out and empty at a clause's end (8.3.4); clause
-temporaries do not outlive their clause (2.6.1). Left out: whether the code computes what the IL
-says.
+The rules are written from the text of the ISA. Tests and the fuzzer check all code that they
+compile.
 
-Each function yields a sentence for each violation that it finds. A rule is an ``if`` with a
-``yield`` behind it; its test switches off each in turn and wants a fault that is then missed.
+- Control-flow instructions nest; clauses have the right kind and length (ISA 2.4).
+- A slot writes its channel, and executes only its operations (4.4, 4.8); doubles use their slots
+  (4.12).
+- Read ports follow the mapping algorithm of 4.7.9; constants and literals, 4.7.5 and 4.7.6.
+- PV and PS hold results of the previous bundle of the clause (4.6.2).
+- Operand and result modifiers (4.7.2, 4.9.1).
+- The LDS queue is first in, first out, and empty at the end of a clause (8.3.4).
+- Clause temporaries don't outlive their clause (2.6.1).
+
+Each function yields a sentence per violation. A rule is an ``if`` followed by a ``yield``; a test
+disables each rule and expects a fault to be missed.
+
+Not covered: whether the code computes what the IL does.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,18 +37,18 @@ CONSTANTS = ("constant", "literal", "inline")
 TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
 OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
 CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
-OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them behind the point (ISA 5)
+OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them a fraction (ISA 5)
 
 Violations = Iterator[str]
 
 
 def check(code: Code) -> list[str]:
-    """Every violation in ``code``, each with the place where it is."""
+    """Return all violations in ``code``, each with its place."""
     return list(violations(code, code.device.limits))
 
 
 def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
-    """The violations in ``code`` one by one, each with the place where it is."""
+    """Yield the violations in ``code``, each with its place."""
     if code.gprs > limits.registers:
         yield f"{code.gprs} registers, {limits.registers} exist"
     yield from _flow(code.controls)
@@ -63,7 +68,7 @@ def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
 
 
 def _flow(controls: Sequence[Control]) -> Violations:
-    """Control flow: what opens is closed, what jumps arrives."""
+    """Check that control-flow instructions nest, and that jumps have valid targets."""
     opened: list[str] = []
     names = {n: control.name for n, control in enumerate(controls)}
 
@@ -102,7 +107,7 @@ def _flow(controls: Sequence[Control]) -> Violations:
 
 
 def _registers(numbers: Iterable[int | None], gprs: int) -> Violations:
-    """Those of the registers that a work-item of ``gprs`` hasn't got."""
+    """Check that registers are below ``gprs``."""
     for number in numbers:
         if number is not None and not 0 <= number < gprs:
             yield f"R{number} of {gprs} registers"
@@ -132,7 +137,7 @@ def _fetch_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
 
 
 def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
-    """One fetch, in a clause that has ``written`` these words so far."""
+    """Check a fetch, in a clause that has ``written`` these words before."""
     for letter in f.coordinates:
         if (f.source, letter) in written:
             yield f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes"
@@ -155,9 +160,9 @@ def _alu_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
     if len(clause.windows) > 2:
         yield f"{len(clause.windows)} constant windows"
 
-    previous: set[int] = set()  # slots that the bundle before has filled with results
-    temporaries: set[tuple[int, int]] = set()  # those that the clause has written so far
-    queue: list[int] = []  # words of each LDS read that waits
+    previous: set[int] = set()  # slots with a result of the previous bundle
+    temporaries: set[tuple[int, int]] = set()  # written by the clause so far
+    queue: list[int] = []  # words of each LDS read in the queue
     for n, bundle in enumerate(clause.bundles):
         for what in _bundle(bundle, previous, temporaries, queue, gprs, limits):
             yield f" bundle {n}: {what}"
@@ -175,7 +180,7 @@ def _bundle(
     gprs: int,
     limits: CodeLimits,
 ) -> Violations:
-    """A bundle in the clause's state so far; what it does to the LDS ``queue`` is done."""
+    """Check a bundle in the state of its clause, and update the LDS ``queue``."""
     yield from _shape(bundle)
     yield from _ports(bundle)
     yield from _constants(bundle)
@@ -189,7 +194,7 @@ def _bundle(
 
 
 def _shape(bundle: Bundle) -> Violations:
-    """Slots, and which operation sits in them."""
+    """Check the slots of a bundle and the operations in them."""
     slots = [o.slot for o in bundle.operations]
     if not slots or slots != sorted(set(slots)):
         yield f"slots {slots}"
@@ -211,7 +216,7 @@ def _shape(bundle: Bundle) -> Violations:
 
 
 def _parts(parts: tuple[Operation, ...]) -> Violations:
-    """The slots of one operation."""
+    """Check the slots of one operation."""
     first = parts[0]
     slots = [part.slot for part in parts]
     if any(read.kind == "queue" for read in first.reads):
@@ -225,8 +230,10 @@ def _parts(parts: tuple[Operation, ...]) -> Violations:
 
 
 def _ports(bundle: Bundle) -> Violations:
-    """The read-port mapping algorithm of ISA 4.7.9. Clashes in a cycle, which another bank swizzle
-    may avoid, are reported only where no bank has to give more registers than there are cycles.
+    """Check a bundle by the read-port mapping algorithm of ISA 4.7.9.
+
+    Conflicts in a cycle, which another bank swizzle could avoid, are reported only if no bank is
+    read for more registers than there are cycles.
     """
     reserved: dict[tuple[int, int], int] = {}
     banks: dict[int, dict[int, None]] = {}
@@ -262,8 +269,10 @@ def _ports(bundle: Bundle) -> Violations:
 
 
 def _takes_cycle(o: Operation, n: int, scalar: bool) -> bool:
-    """Whether a slot loads operand ``n`` in a cycle of its own: registers, and in t the last
-    results too. A vector slot reads a square's register once.
+    """Return whether a slot loads operand ``n`` in a separate cycle.
+
+    It does for registers, and in slot t also for PV and PS. A vector slot reads the register of a
+    square once.
     """
     read = o.reads[n]
     if scalar:
@@ -322,7 +331,7 @@ def _result(o: Operation, gprs: int, limits: CodeLimits) -> Violations:
 
 
 def _queue(bundle: Bundle, queue: list[int]) -> Violations:
-    """The words that a bundle takes from the LDS queue, and those that its reads put there."""
+    """Check the words that a bundle takes from the LDS queue, and add those of its reads."""
     taken = {r.index for o in bundle.operations for r in o.reads if r.kind == "queue"}
     if taken:
         words = queue.pop(0) if queue else 0

@@ -1,14 +1,11 @@
-"""A second opinion: the kernels as compiled by LLVM's back end for this chip (triple ``r600--``,
-cpu ``cypress``).
+"""Compile the kernels with LLVM's back end for Cypress, to compare its code with the package's.
 
-    python -m tools.llvm
+``python -m tools.llvm`` writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson
+03 shows it. The LLVM IR comes from the compiled engine's translator, with a target for how this
+chip reads and writes (triple ``r600--``, cpu ``cypress``). Registers, and bundles of the innermost
+loop, are counted in the assembly.
 
-writes cypresskit/data/llvm.json, with LLVM's version and the date; lesson 03 shows it.
-
-The compiled engine's translator writes the LLVM IR, for one more target: how this chip reads and
-writes. In the assembly, registers and the bundles of the innermost loop are counted. Kernels with
-doubles or LDS are not in the record: the back end has no way to them. The rest is up to its own
-scheduler: it is nobody's optimum.
+Not covered: kernels with doubles or LDS, which the back end doesn't support.
 """
 
 import datetime
@@ -32,15 +29,23 @@ HEAD = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1
 
 
 def opinion(program: ck.Program) -> dict[str, int]:
-    """Registers and bundles of the innermost loop. Raises ``CompileError`` for doubles and LDS."""
+    """Return the registers, and the bundles of the innermost loop, of LLVM's code.
+
+    Raises
+    ------
+    CompileError
+        For doubles and LDS.
+    """
     if program.lds or any(i.op.double for i in program.body):
-        raise CompileError("doubles and LDS are not known to this back end")
+        raise CompileError("LLVM's back end doesn't support doubles and LDS")
     return read(assembled(CypressTarget(program).module(), "r600--", "cypress"))
 
 
 def read(assembly: str) -> dict[str, int]:
-    """The figures of the back end's assembly: control flow, then the clauses that it names by
-    address. A bundle's slots have a line each, with a star at the last one.
+    """Count registers and bundles in LLVM's assembly.
+
+    It has control flow first, then the clauses, which are named by address. Each slot of a bundle
+    has a line, the last one with a star.
     """
     _, *clauses = re.split(r"(ALU|Fetch) clause starting at (\d+):", assembly)
     last = re.compile(r"^\s+[A-Z]\S* +\*", re.MULTILINE)
@@ -55,7 +60,7 @@ def read(assembly: str) -> dict[str, int]:
 
 
 class ScalarTranslator(Translator):
-    """Translates component by component, for this back end knows no vectors of words."""
+    """Translates component by component, since the back end has no vectors of words."""
 
     vectors = False
 
@@ -66,15 +71,13 @@ class ScalarTranslator(Translator):
 
 
 class CypressTarget(Target):
-    """This chip, whose registers are preloaded whole, and which reads a constant where it is
-    used.
-    """
+    """The target Cypress: registers are preloaded, and constants are read where they are used."""
 
     def __init__(self, program: ck.Program):
         super().__init__(program, PlainFloats)
 
     def module(self) -> str:
-        """The module's text."""
+        """Return the module's text."""
         ScalarTranslator(self.program, self).work_item()
         self.ir.do("ret void")
         return "\n".join([*self.ir.declared.values(), self.function(HEAD)])
@@ -117,7 +120,7 @@ class CypressTarget(Target):
         raise self.refused("an output")
 
     def refused(self, what: str) -> CompileError:
-        return CompileError(f"{what} is not known to this back end")
+        return CompileError(f"LLVM's back end doesn't support {what}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""Print what a redesign must leave as it is, a line for each thing, for ``diff`` to compare.
+"""Print the results that a redesign must not change, one per line, for ``diff``.
 
     python tools/oracle.py > before           # everything, a minute or two
     ... change the code ...
     python tools/oracle.py | diff before -
     python tools/oracle.py zoo host           # some parts
 
-For each kernel of the catalogue: the counts of a run, a hash of the arrays that it leaves on each
-engine and as VLIW code, a hash of the listing, and ``Report.row()`` at three sizes
-(``kernels``). For each bug of the zoo, the findings' texts (``zoo``); for each planted answer to an
-exercise, the verdict (``verdicts``); for each view, its captions, texts and frames (``views``); for
-plans of the host, when each task begins and ends (``host``).
+Parts:
+
+- ``kernels``: for each catalog kernel, the counts of a run; hashes of the arrays that each engine
+  and the VLIW code compute, and of the listing; and ``Report.row()`` at three sizes.
+- ``zoo``: for each bug of the zoo, the text of the findings.
+- ``verdicts``: for each planted answer to an exercise, the verdict.
+- ``views``: for each picture, hashes of its captions, texts and frames.
+- ``host``: for each plan of the host, its speed, and a hash of when its tasks begin and end.
 """
 
 import argparse
@@ -33,12 +36,12 @@ from cypresskit import host  # noqa: E402
 from cypresskit.machine.launch import prepare  # noqa: E402
 from tools.run_code import execute  # noqa: E402
 
-M, N, K = 67, 45, 13  # of the runs: no multiple of any block
+M, N, K = 67, 45, 13  # not multiples of any block
 Lines = Iterator[tuple[str, object]]
 
 
 def plain(value: object) -> object:
-    """numpy's numbers as exact JSON, arrays and the like as a hash of their bytes."""
+    """Convert a value for JSON: numpy's numbers exactly, arrays to a hash, others to text."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
@@ -112,7 +115,7 @@ def views() -> Lines:
         picture = view()
         levels = {f"{name}, {level.name}": level.player for level in getattr(picture, "levels", ())}
         for title, player in (levels or {name: picture}).items():
-            if not hasattr(player, "tracks"):  # a toy
+            if not hasattr(player, "tracks"):  # an interactive figure
                 yield title, hashed([repr(player), vars(player)])
                 continue
             words = [
@@ -128,16 +131,16 @@ def views() -> Lines:
 
 
 def plans() -> Lines:
-    """For each plan of the host, of every kind, its speed, and a hash of every task's name, start
-    and end.
-    """
+    """Yield the speed of each plan of the host, and a hash of its tasks' names, starts and ends."""
     machine, single, size = host.Machine(), host.Machine(ck.HD5870), (8192, 8192, 1536)
     timelines = {
         "five stages": host.five_stage(*size, machine),
         "four stages": host.four_stage(*size, machine),
         "with a CPU": host.five_stage(*size, machine, cpu_share=0.1),
         "blocked": host.blocked_timeline(5376, 5376, 3584, single, block=1792),
-        "one at a time": host.blocked_timeline(5376, 5376, 3584, single, block=1792, overlap=False),
+        "without overlap": host.blocked_timeline(
+            5376, 5376, 3584, single, block=1792, overlap=False
+        ),
     }
     timelines |= {
         f"call {n}, share {share!r}": plan

@@ -1,6 +1,4 @@
-"""Random edits of the catalogue's kernels, as somebody at a keyboard makes them: a letter more or
-less, a line twice or gone, another register, another instruction.
-"""
+"""Make random edits of catalog kernels, like a person typing: letters, lines, operands, opcodes."""
 
 import random
 import re
@@ -13,7 +11,7 @@ OPCODES = ("mad", "add", "mul", "mov", "iadd", "min", "dadd", "ge", "whileloop",
 
 
 def random_edits(seed: int, count: int) -> Iterator[tuple[str, str]]:
-    """(name of a kernel, its text after one to three edits), ``count`` times."""
+    """Yield ``count`` pairs: the name of a kernel, and its text after one to three edits."""
     rng = random.Random(seed)
     names = list(ck.kernels)
     for _ in range(count):
@@ -22,7 +20,7 @@ def random_edits(seed: int, count: int) -> Iterator[tuple[str, str]]:
 
 
 def edited(text: str, rng: random.Random, count: int) -> str:
-    """A kernel's text after ``count`` edits."""
+    """Return a kernel's text after ``count`` edits."""
     lines = text.split("\n")
     for _ in range(count):
         _edit(lines, rng)
@@ -30,7 +28,7 @@ def edited(text: str, rng: random.Random, count: int) -> str:
 
 
 def _edit(lines: list[str], rng: random.Random) -> None:
-    """One edit of a line that does something."""
+    """Edit a line that isn't empty or a comment."""
     working = [n for n, line in enumerate(lines) if line.strip() and line.strip()[0] != ";"]
     at = rng.choice(working)
     kind = rng.choice(("letter", "gone", "twice", "swap", "operand", "operand", "opcode", "typed"))

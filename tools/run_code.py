@@ -1,5 +1,6 @@
-"""Compiled code run on the memories of a launch: what it computes must be what its IL does, bit for
-bit. ``machine.vliw`` has the processor; the arithmetic is the interpreter's.
+"""Execute compiled VLIW code on the memories of a launch, to compare it with its IL, bit for bit.
+
+``machine.vliw`` provides the processor; the arithmetic is the interpreter's.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from cypresskit.machine.vliw import Processor
 
 
 class Bits:
-    """Words as they are: 32-bit patterns, uint32, a row for each work-item or one for all."""
+    """Words as 32-bit patterns: uint32, one element per work-item, or one for all."""
 
     poison = np.array([0xFFC0DEAD], np.uint32)
 
@@ -45,9 +46,20 @@ class Bits:
 
 
 def execute(code: Code, launch: Launch) -> int:
-    """Run ``code`` on a prepared launch (``machine.launch.prepare``) of its program:
-    ``launch.global_memory`` and ``launch.outputs`` are changed in place. Returns the bundles
-    issued. Raises ``KernelError`` for a store out of range or an endless loop.
+    """Execute code on a launch of its program, and return the number of issued bundles.
+
+    Parameters
+    ----------
+    code
+        The compiled program.
+    launch
+        The launch, by ``machine.launch.prepare``. Its ``global_memory`` and ``outputs`` are
+        changed.
+
+    Raises
+    ------
+    KernelError
+        For a store out of range or an infinite loop.
     """
     processor = Processor(code, launch.ids, launch.shape.constants, Bits(), _LaunchMemory(launch))
     at = 0

@@ -1,12 +1,10 @@
-"""The simulated chip beside every published figure that it can speak of: the table of
-docs/model.md, by ``python -m tools.score``, about a minute on all cores.
+"""Compare the simulated chip with all published figures: the table in docs/model.md.
 
-The figures are the project's copy of what the papers print, ``data/published.json``; a row names
-one by its ``id`` and ``quantity`` there. Gflop/s are taken at the published N, or at the better of
-2048 and 4096 where none is given; efficiencies and the best N over ``SIZES``. Kernel cards come
-from the compiler, and the rows of hosts from ``host_score``. The ratio is simulated over published;
-what a paper shows in a picture only has neither. ``judged`` adds the errors, ``verdict`` sums them
-up.
+``python -m tools.score`` prints it, in about a minute on all cores. A row names a figure of
+``data/published.json`` by its ``id`` and ``quantity``. Gflop/s are simulated at the published N, or
+at the better of 2048 and 4096 if none is given; efficiencies and the best N, over ``SIZES``.
+Statistics of kernels come from the compiler, and rows of hosts from ``host_score``. The ratio is
+simulated over published; figures that a paper shows only as a picture have none.
 """
 
 import os
@@ -26,12 +24,12 @@ from cypresskit.threads import processors
 from cypresskit.timing.simulate import simulate
 from tools.host_score import host_rows
 
-N = 2048  # where a source gives none
-LARGE = 4096  # and the larger size at which such a kernel may be faster
+N = 2048  # if a source states no N
+LARGE = 4096  # a larger size, at which such a kernel may be faster
 Done = dict[tuple[str, int], dict[str, Any]]  # rows of simulated launches, by kernel and size
 SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
-PACKED = (1, 16)  # products in a launch of the packed kernel, few and many
-CARD = (  # quantities of the published figures that are a kernel's statistics
+PACKED = (1, 16)  # products per launch of the packed kernel
+STATISTICS = (  # published quantities that are statistics of a kernel
     "mads",
     "gprs",
     "slots4_pct",
@@ -43,7 +41,8 @@ CARD = (  # quantities of the published figures that are a kernel's statistics
     "l1_bytes_per_clock",
     "nominal_gflops",
 )
-STATS = {"mads": "multiply_adds", "bundles": "bundles_per_iteration"}  # names of their fields
+#: Fields of ``KernelStats`` with another name than in published.json.
+STATS = {"mads": "multiply_adds", "bundles": "bundles_per_iteration"}
 # Double instructions per operation
 PEAKS = {
     "ddgemm_tn_fma": DOUBLE_DOUBLE,
@@ -52,13 +51,14 @@ PEAKS = {
 
 
 def score(*, progress: bool = True) -> list[dict[str, Any]]:
-    """Rows ``id``, ``quantity``, ``published``, ``simulated``, ``ratio`` (None over 0). They take
-    about a minute of processor time.
+    """Return rows of ``id``, ``quantity``, ``published``, ``simulated`` and ``ratio``.
+
+    The ratio is None if the published figure is 0. This takes about a minute of processor time.
     """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
     points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
     for name, row in figures.items():
-        # A double-double kernel is at its best early, and slow to simulate
+        # Double-double kernels reach their best at small sizes, and are slow to simulate
         sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
         if "efficiency_pct_range" in row:
             sizes = SIZES
@@ -71,7 +71,7 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
     rows.append(
         _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in speeds])
     )
-    # Flop/s times bytes per number
+    # Gflop/s times bytes per number
     need = {
         "dgemm": HD5870.double_gflops * 8,
         "sgemm": HD5870.single_gflops * 4,
@@ -89,7 +89,7 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
 
 
 def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dict[str, Any]]:
-    """Rows of the reports of launches (kernel, N, board), in their order, made on all cores."""
+    """Return the rows of the reports of launches (kernel, N, board), simulated on all cores."""
 
     def row(point: tuple[str, int, Device]) -> dict[str, Any]:
         kernel, n, device = point
@@ -102,7 +102,7 @@ def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dic
 
 
 def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str, Any]]:
-    """Rows for every published figure of a kernel that is also simulated."""
+    """Yield rows for the published figures of a kernel."""
     best = done[name, figures.get("n_at_max", N)]
     if "n_at_max" not in figures:
         best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
@@ -121,7 +121,7 @@ def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str
         "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
         "peak_gflops": lambda: round(HD5870.double_gflops / PEAKS[name], 2),
     }
-    simulated |= {field: partial(getattr, made, STATS.get(field, field)) for field in CARD}
+    simulated |= {field: partial(getattr, made, STATS.get(field, field)) for field in STATISTICS}
     for quantity, value in simulated.items():
         if quantity in figures:
             yield _row(name, quantity, figures[quantity], value())
@@ -141,12 +141,11 @@ def _row(name: str, quantity: str, figure: Any, simulated: Any) -> dict[str, Any
 
 
 def _each(function: Callable[..., Any], *values: Any) -> Any:
-    """``function`` of the values or, if they are lists, of each row of them."""
+    """Return ``function`` of the values; if they are lists, a list of the results per element."""
     return list(map(function, *values)) if isinstance(values[0], list) else function(*values)
 
 
-#: What calibrations were calibrated on, and what was assumed because it meets the figure: by row,
-#: their names.
+#: By figure: the calibration that was fitted to it, or the assumption that was made to meet it.
 CALIBRATED = {
     ("sgemm_tn_37", "slower_than_sgemm_tn_by"): "dram_clocks",
     ("dgemm_tn", "gflops_max"): "clause_overhead_clocks",
@@ -157,9 +156,7 @@ CALIBRATED = {
 
 
 def judged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of ``score`` with ``error_pct`` and ``calibrated``: the calibrations fitted to this
-    figure, or "".
-    """
+    """Add ``error_pct`` and ``calibrated`` to rows: the calibration fitted to the figure, or ""."""
     table = []
     for row in rows:
         error = _each(
@@ -176,9 +173,7 @@ def judged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def verdict(rows: Iterable[dict[str, Any]]) -> str:
-    """One line on judged rows: the median and the worst error, and which calibration was fitted to
-    which figure.
-    """
+    """Return a summary of judged rows: the median and worst error, and the calibrations."""
     errors = []
     for row in rows:
         row_errors = row["error_pct"] if isinstance(row["error_pct"], list) else [row["error_pct"]]
@@ -193,13 +188,13 @@ def verdict(rows: Iterable[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Print published against simulated."""
+    """Print the table and the summary."""
     with ThreadPoolExecutor(1) as pool:
         try:
             hosts = pool.submit(host_rows)
             rows = judged([*score(), *hosts.result()])
         except KeyboardInterrupt:
-            os._exit(130)  # Python would wait for what the pool simulates now: ten seconds
+            os._exit(130)  # without waiting for the simulations in progress
     table = markdown(list(rows[0]), ([_shown(value) for value in row.values()] for row in rows))
     print(table, "", verdict(rows), sep="\n")
 

@@ -1,11 +1,13 @@
-"""The effect of the calibrations: the tables of docs/model.md, by ``python -m tools.sensitivity``,
-some minutes.
+"""Measure the effect of the calibrations: the tables in docs/model.md.
 
-``sensitivity``: by how many per cent the headlines move if a calibration is halved or doubled.
-``leave_one_out`` predicts each published peak with ``clause_overhead_clocks`` and ``dram_clocks``
-fitted on a grid to the other peaks alone, and to the ratio of 25 to 37 registers. A row has
-the values that fit best, the peak that they predict, its ratio to the published one, and the lowest
-and highest prediction of values that fit nearly as well.
+``python -m tools.sensitivity`` prints them, in some minutes.
+
+- ``sensitivity``: by how many percent the main results change if a calibration is halved or
+  doubled.
+- ``leave_one_out``: each published peak, predicted with ``clause_overhead_clocks`` and
+  ``dram_clocks`` fitted on a grid to the other peaks only, and to the ratio of 25 to 37 registers.
+  A row has the best values, the predicted peak, its ratio to the published one, and the range of
+  the predictions by values that fit nearly as well.
 """
 
 from collections.abc import Collection, Iterable
@@ -22,11 +24,11 @@ from cypresskit.tables import markdown
 from tools.score import timed
 
 FITTED: dict[str, tuple] = {"clause_overhead_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
-LARGE = 4096  # N, where a source gives none
-RATIO_N = 2048  # N at which 25 registers are held against 37
-NEARLY = 0.005  # more error than the best, as a root mean square of logarithms
+LARGE = 4096  # N, if a source states none
+RATIO_N = 2048  # N at which kernels with 25 and 37 registers are compared
+NEARLY = 0.005  # of a fit: its error above the best one's, as a root mean square of logarithms
 LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
-HEADLINES = (  # what the papers are known for: kernel and N
+HEADLINES = (  # the papers' main results: kernel and N
     ("sgemm_tn", 4352),
     ("sgemm_tn_37", 2048),
     ("dgemm_tn", 1664),
@@ -38,7 +40,7 @@ HEADLINES = (  # what the papers are known for: kernel and N
 
 
 def calibrated(device: Device, **values: Any) -> Device:
-    """The device with other ``values``; latencies that would be out of order are moved along."""
+    """Return the device with other values. Latencies that would be out of order are adjusted."""
     for i, name in enumerate(LATENCIES):
         if name in values:
             others = {
@@ -50,13 +52,13 @@ def calibrated(device: Device, **values: Any) -> Device:
 
 
 def rates(launches: Iterable[tuple[str, int]], boards: Collection[Device]) -> np.ndarray:
-    """Gflop/s: a row for each kernel and N, a column for each board."""
+    """Return Gflop/s, with a row per launch (kernel, N) and a column per board."""
     rows = timed([(name, n, board) for name, n in launches for board in boards], progress=False)
     return np.array([row["gflops"] for row in rows]).reshape(-1, len(boards))
 
 
 def sensitivity(device: Device = HD5870) -> list[dict]:
-    """Rows ``calibration``, ``value``, then one column per kernel: per cent."""
+    """Return rows of ``calibration``, ``value``, and the change of each kernel in percent."""
     boards: dict[tuple[str, float | str], Device] = {("as calibrated", ""): device}
     for c in calibrations(device):
         for value in (type(c.value)(c.value / 2), c.value * 2):
@@ -71,6 +73,7 @@ def sensitivity(device: Device = HD5870) -> list[dict]:
 
 
 def leave_one_out() -> list[dict]:
+    """Return a row per published peak, predicted by a fit to the others."""
     fits: list[dict] = [dict(zip(FITTED, values)) for values in product(*FITTED.values())]
     boards = [replace(ck.HD5870, **fit) for fit in fits]
     peaks = {

@@ -1,5 +1,6 @@
-"""The figures that pictures and the choice of kernels have stored, simulated anew in some four
-minutes: ``python -m tools.stored_figures``.
+"""Recompute the stored figures of pictures and of the choice of kernels.
+
+``python -m tools.stored_figures`` simulates and writes them, in about four minutes.
 """
 
 import base64
@@ -26,16 +27,16 @@ from cypresskit.teach.l04_registers.dial import BARS, GPRS, LONG, Point, setting
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import Report
 
-# The launch of the dial: 16 wavefronts for each engine
+# The launch of the dial: 16 wavefronts per engine
 DIAL_M, DIAL_N, DIAL_K = 1280, 1024, 64
-FROM = 3000  # the first clock that is seen
-AVERAGED = 9000  # clocks that give the speed
-# Of a turn on all engines, in 10^9.
+FROM = 3000  # the first clock that is shown
+AVERAGED = 9000  # clocks over which the speed is averaged
+# Of an iteration on all engines, in 10^9
 FLOPS = 2 * 2 * 64 * ck.HD5870.wavefront * ck.HD5870.simd_engines * ck.HD5870.clock_ghz
 
 
 def dial_report(switch: int, latency: int, registers: int) -> Report:
-    """The report on a launch with these settings of lesson 04's dial."""
+    """Return the report on a launch with these settings of lesson 04's dial."""
     pool = GPRS * (ck.HD5870.register_pool // registers)
     board = replace(
         ck.HD5870,
@@ -48,7 +49,7 @@ def dial_report(switch: int, latency: int, registers: int) -> Report:
 
 
 def dial_point(report: Report) -> Point:
-    """What the dial shows of a report, in whole clocks from the window's start."""
+    """Return the dial's data for a report, in whole clocks from the start of the window."""
     window = (FROM, FROM + LONG)
     events = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
@@ -70,7 +71,7 @@ def dial_point(report: Report) -> Point:
 
 
 def dial() -> dict:
-    """The grid of lesson 04's dial."""
+    """Return the data of lesson 04's dial for all settings."""
     points = [dial_point(dial_report(*setting)) for setting in settings()]
     arrays = [part for entry in points for part in (*entry.bars, entry.alu, entry.texture)]
     numbers = np.concatenate([part.ravel() for part in arrays]).astype(np.uint16)
@@ -92,12 +93,12 @@ PRODUCTS = {
 }
 
 
-#: The blocks of lesson 02, which the catalogue doesn't have.
+#: The blocks of lesson 02, which aren't in the catalog.
 BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (2, 4, 8)}
 
 
 def climb(launch: Timed) -> Figure:
-    """What a launch of the climb reaches, and what its busiest unit would allow."""
+    """Return the speed of a launch of the climb, and the limit of its busiest unit."""
     run: Any
     if launch.kernel in PRODUCTS:
         run = PRODUCTS[launch.kernel](launch.n)
@@ -105,7 +106,7 @@ def climb(launch: Timed) -> Figure:
     else:
         kernel = BLOCKS.get(launch.kernel, launch.kernel)
         run = ck.simulate(kernel, launch.n)
-        runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # the launch uses no unit
+        runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # without launch overhead
         busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
     gflops, ceiling = float(run.gflops), float(run.gflops / busy[unit])
@@ -113,21 +114,22 @@ def climb(launch: Timed) -> Figure:
 
 
 def climb_rows() -> list:
-    """Of each launch of the climb and each good par, what names it, and its figure."""
-    pars = {Timed(step.reference, step.n) for step in STEPS.values()}
-    launches = pars | {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
+    """Return the launches of the climb and the reference kernels of its steps, with figures."""
+    targets = {Timed(step.reference, step.n) for step in STEPS.values()}
+    ideas = {launch for idea in IDEAS for launch in (idea.launch, idea.before) if launch}
+    launches = targets | ideas
     return [[launch, climb(launch)] for launch in sorted(launches)]
 
 
-# rows of A and steps of k behind a kernel's Gflop/s; columns too, but one where it takes a vector
-N = 2048
-FULL = 32  # a side of the grid of wavefronts on which the full chip's pace is taken
-DEPTHS = 256, 512  # the two k from which a pace is taken
+N = 2048  # at which a kernel's Gflop/s are computed
+FULL = 32  # side of the grid of wavefronts that fills the chip
+DEPTHS = 256, 512  # the two k from whose difference the clocks per value of k follow
 
 
 def kernel_figures(kernel: Kernel) -> Figures:
-    """A kernel's figures on the HD 5870, compiled and timed: its speed at N, and its pace for one
-    wavefront and for a grid of them that fills the chip, each from two values of k.
+    """Return a kernel's figures on the HD 5870: statistics, speed at N, and pace.
+
+    The pace, in clocks per value of k, is that of one wavefront, and of a grid that fills the chip.
     """
     compiled = kernel_stats(kernel)
     tile = kernel.convention.multiple
@@ -140,7 +142,7 @@ def kernel_figures(kernel: Kernel) -> Figures:
         short, long = (ck.simulate(kernel, n, m=m, k=k) for k in DEPTHS)
         per_step = (long.clocks - short.clocks) / (DEPTHS[1] - DEPTHS[0])
         start = short.clocks - DEPTHS[0] * per_step
-        if start < 0:  # the beginning, with cold caches, costs no more than the rest
+        if start < 0:  # the first iterations, with cold caches, are no slower than the others
             start = 0.0
             per_step = long.clocks / DEPTHS[1]
         engines = 1 if short.wavefronts == 1 else ck.HD5870.simd_engines / short.wavefronts
@@ -153,7 +155,7 @@ def kernel_figures(kernel: Kernel) -> Figures:
 
 
 if __name__ == "__main__":
-    os.environ["CYPRESSKIT_KEEP"] = "0"  # all is timed anew
+    os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
     stored = {
         "blas/figures": {name: astuple(kernel_figures(it)) for name, it in ck.kernels.items()},
