@@ -233,14 +233,14 @@ def test_it_is_played_by_keys_and_says_why_not(page, tmp_path):
     assert "slot z writes only z; this one writes y" in said("ArrowRight", "Enter")
     assert "needs a result of ADD of line 11" in said("ArrowUp", "Enter")
     assert "at least" in said("b", "b"), "an empty bundle isn't closed"
-    assert "Taken back" in said("u", "u") and "nothing to take back" in said("u")
+    assert "Undone" in said("u", "u") and "nothing to undo" in said("u")
     for _ in range(9 + 3):
         said("b" if "close" in said("h") else "Enter")
     assert (
-        said("b", "h").startswith("Done: 4 bundles, 12 hints. AMD's way: 4.")
-        and "Nobody can do better" in said()
+        said("b", "h").startswith("Done: 4 bundles, 12 hints. In AMD's order: 4.")
+        and "No packing has fewer" in said()
     )
-    assert "Taken back" in said("u") and page.locator(GAME).get_attribute("data-left") == "1", (
+    assert "Undone" in said("u") and page.locator(GAME).get_attribute("data-left") == "1", (
         "closing was no move"
     )
 
@@ -251,7 +251,7 @@ def test_a_card_is_dragged_into_a_slot_in_jupyterlabs_width(page, tmp_path):
     page.wait_for_selector(f"{GAME}[data-ready]")
     page.drag_and_drop(f"{GAME} .row code >> nth=0", f"{GAME} .slot >> nth=0")
     page.drag_and_drop(f"{GAME} .slot >> nth=0", f"{GAME} .list")
-    page.get_by_text("Taken back.").wait_for()  # out of its slot
+    page.get_by_text("Removed from the bundle.").wait_for()  # out of its slot
     assert page.locator(GAME).bounding_box()["height"] < 620
 
 
@@ -267,7 +267,7 @@ def rules(shown: dict, packed: int) -> dict[str, Rule]:
     return {
         r"@: # operations": lambda *_: [operations],
         r"You: #(, # hints)?": lambda _, numbers: [packed] * len(numbers),  # each by a hint
-        r"AMD's way: #": lambda *_: [len(bundles)],
+        r"[Ii]n AMD's order: #": lambda *_: [len(bundles)],
         r"lower bound: #": lambda *_: [-(-operations // 5)],
         r"Chosen: line #, .*": lambda _, numbers: [n for n in numbers if n in level["lines"]],
         r"# .*": line,

@@ -79,7 +79,7 @@ def rules(blocks: tuple[int, ...]) -> dict[str, Rule]:
         return shown if abs(shown[0] - 1 / b) < 1 / b / max(1, so_far(say) // (4 * b * b)) else []
 
     return {
-        r"Each has had at most # words: .*": caption,
+        r"After at most # words: .*": caption,
         r"# x # needed the fewest words: # against #\.": caption,
         r"[ABC]\[#, #\]: (times fetched|terms added): #": cell,
         r"# x #": lambda _, shown: shown if shown[0] in blocks and shown[0] == shown[1] else [],

@@ -90,7 +90,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
             linked(say)
             and all((int(w), int(e)) == (wavefront, engine) for w, e in placed)
             and all(term in terms for term in added)
-            and all(w == "0" for w in re.findall(r"timed as wavefront (\d+)'s", text))
+            and all(w == "0" for w in re.findall(r"timed like wavefront (\d+)", text))
         )
 
     def checked(rule: Rule) -> Rule:
@@ -138,7 +138,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         held = all(value(c) == 16 for c in clocks)  # four quads a clock, 16 of them
         inside = 0 <= k < N and block <= low and high <= block + 8 and high == low + 4
         places = re.findall(r"[AB]\[[\d:, ]*\]", say.text)
-        others = re.search(r"what (\d+) others", say.text)
+        others = re.search(r"texels of (\d+) others", say.text)
         held = held and once(places) and (others is None or others[1] == "63")
         return inside and held and linked(say)
 
@@ -149,7 +149,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         clocks = re.search(r", (\d+) clocks", say.text)
         return linked(say) and (clocks is None or int(clocks[1]) == ck.HD5870.alu_latency_clocks)
 
-    def on_their_way(_) -> float:
+    def in_flight(_) -> float:
         fetches = [e for e in life.report.timeline if e.wavefront == 0 and e.kind == "TEX"]
         middle = fetches[len(fetches) // 2]
         return CLOCK * (middle.end - middle.served)
@@ -164,12 +164,12 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         r"(send|fetch) [ABC], # .*|kernel, # .*": trip,
         r"launch, # .*": part_of("launch", lambda _: life.spent["launch"]),
         r"wavefront #, # .*": part_of(r"wavefront (\d+)", of_wavefront),
-        r"its wavefront goes .*, timed as wavefront #'s, .*": lambda *_: [0],
+        r"its wavefront goes .*, timed like wavefront #.*": lambda *_: [0],
         r"(wavefront #, # .*: )?wavefront #( runs on SIMD engine #)?.*": runs,
         r".*[AB]\[#, #:#\].*": fetch,
         r".*# \+ # × # = #.*": arithmetic,
         r"[xyzwt ]+, # clocks: a bundle with .*": bundle,
-        r"on their way, # clocks: .*": part_of("on their way", on_their_way),
+        r"in flight, # clocks: .*": part_of("in flight", in_flight),
         r"lesson #": lane,
     }
     return {pattern: checked(rule) for pattern, rule in table.items()}

@@ -9,7 +9,7 @@ import pytest
 from said import Rule, Said, assert_true
 
 import cypresskit as ck
-from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
+from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 from cypresskit.teach.l13_what_is_left.checks import load_clocks
 from cypresskit.timing.units.lds_banks import access_clocks
@@ -69,10 +69,10 @@ def test_dragged_rows_cost_what_the_lds_charges(page, toy):
 
 
 def test_the_first_pitch_is_that_of_rows(page, toy):
-    assert clocks(toy) == clocks_of_turn("sgemm_64x64_lds_rows")["LDS"]
+    assert clocks(toy) == iteration_clocks("sgemm_64x64_lds_rows")["LDS"]
     assert toy.locator(".fewest, .most").count() == 0 and "72" not in toy.inner_text()
     toy.get_by_role("button", name="8", exact=True).click()
-    assert "You said 8, but it is 6: 72 clocks a turn, not 160." in toy.inner_text()
+    assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
     assert toy.bounding_box()["height"] < 620
 
@@ -108,9 +108,9 @@ def rules(pitch: int, banks: np.ndarray, row: int) -> dict[str, Rule]:
         return [of] if y > 430 else [turn_clocks(of * np.arange(64))]
 
     return {
-        r"Pitch #: storing takes .*": lambda *_: [pitch, store, sum(loads), store + sum(loads)],
+        r"Pitch #: an iteration .*": lambda *_: [pitch, store, sum(loads), store + sum(loads)],
         r"A store: each of # work-items .*": lambda *_: [16],
-        r"A load: # work-items want row #, # .*": lambda *_: [8, first, 8, first + 8],
+        r"A load: # work-items request row #, # .*": lambda *_: [8, first, 8, first + 8],
         r"clocks: #": lambda say, _: [deepest(int(say.data["x"] > 530))],
         r"row #, word #: bank #": lambda say, _: [
             say.index // 4 % 16,

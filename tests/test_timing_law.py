@@ -13,7 +13,7 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
-from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
+from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.teach.l12_contest.checks import generate_kernel
 from cypresskit.timing import simulate
 from tools.fuzz import law
@@ -99,7 +99,7 @@ def test_errors_that_cancel_are_reported(monkeypatch):
 @pytest.mark.parametrize("name", [name for name in KERNELS if "_lds" in name])
 def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
     short, long = (simulate(name, 256, k=k) for k in (64, 128))
-    for unit, clocks in clocks_of_turn(name).items():
+    for unit, clocks in iteration_clocks(name).items():
         spent = [
             r.busy[unit] * r.clocks * r.device.simd_engines / r.wavefronts for r in (short, long)
         ]

@@ -30,7 +30,7 @@ def page() -> str:
             f"| `{name}` | {operands} | {cost} | {meaning} | {_in_table(lines)} |"
             for name, operands, cost, meaning, lines in rows
         ]
-        head = ["| name | operands | cost | meaning | example |", "|---" * 5 + "|"]
+        head = ["| name | operands | issue | meaning | example |", "|---" * 5 + "|"]
         parts += [f"## {title}", "\n".join([*head, *shown])]
     others = {
         "Registers": reference.REGISTERS,
@@ -46,7 +46,7 @@ def page() -> str:
     ]
     parts += [
         "## Left out",
-        "By sections of AMD's specification, version 2.4; a star stands for any ending.",
+        "By sections of AMD's specification, version 2.4; a star is any ending.",
     ]
     parts += ["\n".join(left)]
     return "\n\n".join(parts) + "\n"

@@ -1,10 +1,10 @@
-"""Exercises: for each lesson a folder with its checks, helpers and pictures,
+"""Exercises: a folder for each lesson with its checks, helpers and pictures, such as
 ``ck.teach.register_block`` for ``l01_...``.
 
 A check runs what a student wrote and returns a ``Verdict``: whether it is right, what was found,
-where to look. It never raises. Importing this changes nothing in a running IPython;
-``ck.draw.load()`` or ``%load_ext cypresskit`` lets that show verdicts in colour, say which cell
-failed, and take ``exit`` for an error.
+and where to look. It never raises. Importing this package changes nothing in a running IPython.
+``ck.draw.load()`` or ``%load_ext cypresskit`` makes IPython show verdicts in color, report which
+cell failed, and treat ``exit`` as an error.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ from cypresskit.teach.notebook import install
 
 __all__ = ["Verdict", "explanation", "published"]
 
-#: What modules are called here: lessons without their number.
+#: The names of modules here: lessons without their number.
 MODULES = {
     module.name.split("_", 1)[1] if module.name[1:3].isdigit() else module.name: module.name
     for module in iter_modules(__path__)
@@ -28,7 +28,7 @@ session.extend(install)
 
 
 def __getattr__(name: str):
-    """A lesson's module, imported when first used."""
+    """Import a lesson's module when it is first used."""
     if name in MODULES:
         return import_module(f"cypresskit.teach.{MODULES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

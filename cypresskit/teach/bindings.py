@@ -11,7 +11,7 @@ from symtable import SymbolTable, symtable
 
 
 def parsed(cell: str) -> ast.Module | None:
-    """A cell's statements; None if it isn't valid Python."""
+    """Return a cell's syntax tree, or None if it isn't valid Python."""
     try:
         return ast.parse(cell)
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # null bytes; endless brackets
@@ -19,13 +19,15 @@ def parsed(cell: str) -> ast.Module | None:
 
 
 def plain(cell: str) -> str:
-    """A cell without the lines that IPython alone understands, such as ``%timeit`` and ``!ls``."""
+    """Return a cell without the lines that only IPython understands, such as ``%timeit`` and
+    ``!ls``.
+    """
     return cell if parsed(cell) else re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
 
 
 def bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement sets or changes, wholly or in part; what is in a function or a
-    class is its own.
+    """Return the names that a statement sets or changes, wholly or in part. Names inside a function
+    or a class don't count.
     """
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
@@ -52,19 +54,19 @@ def sets(cell: str, name: str) -> bool:
 
 
 def last_setting(cells: Sequence[str], name: str) -> str:
-    """The last cell that sets a name, or ""."""
+    """Return the last cell that sets a name, or ""."""
     return next((cell for cell in reversed(cells) if sets(plain(cell), name)), "")
 
 
 def binding_lines(cell: str, names: set[str]) -> list[int]:
-    """The first lines of those statements of a cell that set one of ``names``."""
+    """Return the first lines of the statements of a cell that set one of ``names``."""
     tree = parsed(cell)
     body = tree.body if tree else []
     return [statement.lineno for statement in body if bound(statement) & names]
 
 
 def uses(code: str) -> set[str]:
-    """The names that code uses but doesn't set itself, Python's own left out."""
+    """Return the names that code uses but doesn't set itself, without Python's own."""
     try:
         table = symtable(code, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -80,8 +82,8 @@ def _used(table: SymbolTable) -> set[str]:
 
 
 def needed(cells: Sequence[str], code: str) -> list[int]:
-    """The numbers of the cells that set what ``code`` uses, and of those that set what
-    these use, in order.
+    """Return the numbers, in order, of the cells that set what ``code`` uses, and of those that set
+    what these use.
     """
     wanted = uses(code)
     resolved = set[str]()
@@ -98,8 +100,8 @@ def needed(cells: Sequence[str], code: str) -> list[int]:
 
 
 def names_behind(cells: Sequence[str], code: str) -> set[str]:
-    """The names that ``code`` depends on: those that it uses, and those that are used
-    where these are set. What a cell only prints isn't among them.
+    """Return the names that ``code`` depends on: those that it uses, and those that are used where
+    these are set. Names that a cell only prints aren't among them.
     """
     statements = [
         statement for cell in cells for statement in (parsed(cell) or ast.Module([], [])).body

@@ -1,10 +1,10 @@
 """Checks of answers: the verdict, and how a check calls a student's function.
 
-A check runs in the notebook's process. The function that it checks runs in a bare process, which
-has no lesson and no right answer; only the sandbox of ``grading`` keeps it from looking for them on
-disk (see ``isolated``). The check sends cases, receives plain data, and compares. Whatever an
-answer does becomes a verdict, and the notebook lives on: loop forever, fill the memory, crash,
-call ``input``, exit, or write messages of its own.
+A check runs in the notebook's process. The function that it checks runs in a bare process without
+lessons and right answers. (Only the sandbox of ``grading`` prevents it from reading them from disk;
+see ``isolated``.) The check sends cases, receives plain data, and compares. An answer may loop
+forever, fill the memory, crash, call ``input``, exit, or write messages of its own: all of this
+becomes a verdict, and the notebook continues.
 
 ``exercise`` turns a function that takes an answer into a check; ``call_answer`` calls the answer. A
 fault in the check itself is reported as such, and the answer isn't judged.
@@ -41,7 +41,7 @@ SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megab
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP = "what changes from one iteration of the loop to the next, and what ends it?"
 CHARACTERS = 4_000  # of a verdict
-GRADER = "NBGRADER_EXECUTION"  # the variable by which nbgrader says what it is doing
+GRADER = "NBGRADER_EXECUTION"  # the variable in which nbgrader states what it is doing
 BEYOND = 2**63  # above all sizes, rates and counts
 UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."

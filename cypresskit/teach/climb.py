@@ -42,8 +42,8 @@ def answer_text(answer: object, step: str) -> object:
     """Return the text of a workbench that counts for a step; any other answer as it is."""
     if not isinstance(answer, Workbench):
         return answer
-    kept = saved_edit(answer.history, STEPS[step])
-    return answer.text if kept is None else kept.text
+    saved = saved_edit(answer.history, STEPS[step])
+    return answer.text if saved is None else saved.text
 
 
 def unless_empty(text: object, step: str) -> None:

@@ -1,7 +1,7 @@
-"""The place for a sentence below each exercise: a cell whose source holds what was written.
+"""The place for an explanation, one sentence, below each exercise: a cell whose source contains it.
 
-A sentence is between two lines of quotes, so it stays in the notebook whatever is run, restarted or
-cleared. ``cypresskit grade`` and nbgrader's graders read it there.
+The sentence is between two lines of quotes, so it stays in the notebook whatever is run, restarted
+or cleared. ``cypresskit grade`` and nbgrader's graders read it there.
 """
 
 OPENS = 'ck.teach.explanation("""'
@@ -9,7 +9,7 @@ CLOSES = '""")'
 
 
 class Noted:
-    """What a notebook shows below a sentence."""
+    """The output below an explanation."""
 
     def __init__(self, words: int) -> None:
         self.words = words
@@ -22,18 +22,18 @@ class Noted:
 
 
 def explanation(text: str) -> Noted:
-    """Note a sentence of explanation; the cell that calls this keeps it."""
+    """Note an explanation, one sentence; the source of the cell that calls this contains it."""
     return Noted(len(str(text).split()))
 
 
 def frame(text: str = "") -> str:
-    """The source of a cell that holds a sentence."""
+    """Return the source of a cell for an explanation."""
     return f"{OPENS}\n{text}\n{CLOSES}"
 
 
 def written(source: str) -> str:
-    """The sentence in a cell's source, on one line; of a cell that was changed beyond the place
-    for it, all that it holds.
+    """Return the explanation in a cell's source, on one line; or the whole source if more than the
+    explanation was changed.
     """
     text = source.strip().removeprefix(OPENS).removesuffix(CLOSES)
     return " ".join(text.split())

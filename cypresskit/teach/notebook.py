@@ -1,4 +1,4 @@
-"""Verdicts in a notebook: a colour, a sign and words, and how many of the lesson's exercises are
+"""Verdicts in a notebook: a color, a sign and words, and how many of the lesson's exercises are
 right.
 
 If the cell with an answer isn't valid Python or stops too early, the previous answer stays in
@@ -21,7 +21,7 @@ from cypresskit.isolated.runner import error_text
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 
-# On white: no colour of letters can be read on light and on dark pages alike
+# On white: no color of letters can be read on both light and dark pages
 BLUE = TOKENS["a"][0]
 ORANGE = TOKENS["wrote"][0]
 
@@ -29,8 +29,8 @@ ORANGE = TOKENS["wrote"][0]
 def unread(
     cells: Sequence[str], failed: Mapping[int, tuple[int, str]] | None = None
 ) -> Verdict | None:
-    """A verdict if the answer that ``cells[-1]`` checks was never set, since its cell isn't valid
-    Python or stopped too early; else None.
+    """Return a verdict if the answer that ``cells[-1]`` checks was never set, because its cell
+    isn't valid Python or stopped too early; otherwise None.
 
     cells : in the order in which they were run.
     failed : the number of a cell that stopped, to the line and the error.
@@ -61,26 +61,26 @@ def unread(
 
 
 def _set_since(cells: Sequence[str]) -> set[str]:
-    """The functions that the last of these cells defines, if it is a valid one."""
+    """Return the functions that the last of these cells defines, if it is valid."""
     tree = bindings.parsed(cells[-1]) if cells else None
     body = tree.body if tree else []
     return {statement.name for statement in body if isinstance(statement, ast.FunctionDef)}
 
 
 def html(verdict: Verdict, below: str = "") -> str:
-    """A verdict as HTML, with the words ``below`` it; text between backticks is code."""
-    colour, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
+    """Return a verdict as HTML, with the words ``below`` it; text between backticks is code."""
+    color, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
     if verdict.broken:
         sign, head = "⚠", "Not judged."
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.message)
-    badge = f"background: {colour}; color: #fff; padding: 1px 6px; border-radius: 3px"
+    badge = f"background: {color}; color: #fff; padding: 1px 6px; border-radius: 3px"
     parts = [
         f'<b style="{badge}">{sign} {head}</b> <span'
         f' style="{mono}">{_coded(verdict.message)}</span>'
     ]
     parts += [f"<b>Where to look:</b> {_coded(verdict.hint)}"] * bool(verdict.hint)
     parts += [f'<span style="opacity: 0.75">{below}</span>'] * bool(below)
-    style = f"border-left: 5px solid {colour}; padding: 0.2em 0.8em; white-space: pre-wrap"
+    style = f"border-left: 5px solid {color}; padding: 0.2em 0.8em; white-space: pre-wrap"
     return f'<div data-cypresskit-check style="{style}">' + "\n".join(parts) + "</div>"
 
 
@@ -89,8 +89,8 @@ def _coded(text: str) -> str:
 
 
 def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, right: bool) -> str:
-    """``Exercises of this lesson: ● ○ ○ 1 of 3 right``, once ``check`` has given its verdict,
-    ``right`` or not. ``known`` keeps the verdicts of all checks so far.
+    """Return ``Exercises of this lesson: ● ○ ○ 1 of 3 right`` after ``check`` has given its
+    verdict, ``right`` or not. ``known`` collects the verdicts of all checks so far.
     """
     if not check:
         return ""
@@ -103,12 +103,12 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 
 
 def install(shell) -> None:
-    """Let ``shell``, an IPython, show verdicts; and start the process that answers will run in."""
+    """Let ``shell``, an IPython, show verdicts, and start the process in which answers run."""
     OWN.start()
     known: dict[tuple[str, str], bool] = {}
     ended: dict[
         int, tuple[int, str]
-    ] = {}  # in words: the error itself would keep all that its functions held
+    ] = {}  # as text: the error itself would keep its functions' data alive
 
     def ran(result) -> None:
         error = result.error_in_exec
@@ -121,7 +121,7 @@ def install(shell) -> None:
             ]
             if lines:
                 how = lines[0], error_text(error).rstrip(".")
-        # A cell `exit` isn't kept there, but has a number
+        # A cell `exit` isn't in this list, but has a number
         ended.setdefault(len(shell.user_ns["In"]) - 1, how)
 
     def shown(verdict: Verdict) -> Verdict:
@@ -152,7 +152,7 @@ def install(shell) -> None:
 
     shell.events.register("post_run_cell", ran)
     shell.set_custom_exc((NameError,), unnamed)
-    if hasattr(shell, "kernel"):  # an IPython in a terminal may be left
+    if hasattr(shell, "kernel"):  # an IPython in a terminal may be quit
         shell.ask_exit = stay
     formatters = shell.display_formatter.formatters
     formatters["text/plain"].for_type(

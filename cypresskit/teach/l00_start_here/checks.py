@@ -114,7 +114,9 @@ def check_update(update: Answer) -> Verdict:
 
 
 def _as_matrix(returned) -> np.ndarray:
-    """What update returned as an array; of no matrix, an array that holds it."""
+    """Return the result of update as an array; a result that is no matrix as an array that holds
+    it.
+    """
     if isinstance(returned, dict | Other):
         return np.array(returned, dtype=object)
     return np.asarray(returned)

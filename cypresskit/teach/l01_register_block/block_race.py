@@ -1,9 +1,9 @@
-"""A race of register blocks: the same product with blocks of several sizes, on a clock that counts
-the words fetched.
+"""A race of register blocks: the same product with blocks of several sizes. The clock counts
+fetched words.
 
-Drawn from recordings of every work-item, one after the other; ``find_block`` tells which element of
-C each multiply-add adds to. Left out: time. A block that fetches fewer words is done first, as if
-nothing else took any time.
+The data are recordings of all work-items, one after the other. ``find_block`` finds the element of
+C that each multiply-add adds to. Left out: time. A block that fetches fewer words finishes first,
+as if nothing else took time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,10 +24,10 @@ SHADES = [f"{matrix} {0.1 + 0.1125 * n:.2f}" for matrix in "abc" for n in range(
 
 
 def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
-    """A player of a race between launches of one product. ``runs`` maps a name to the recordings of
-    all its work-items.
+    """Return a player of a race between launches of one product. ``runs`` maps a name to the
+    recordings of all work-items of a launch.
 
-    Raises ``ValueError`` if a run keeps no block in registers (see ``find_block``) or the products
+    Raises ``ValueError`` if a run has no block in registers (see ``find_block``) or the products
     differ in size.
 
         ck.teach.register_block.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
@@ -38,9 +38,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         for name, run in runs.items()
     }
     if len({(launch.shape, len(launch.added)) for launch in launches.values()}) != 1:
-        raise ValueError(
-            "blocks race on the same product: these launches compute several, or only parts of one"
-        )
+        raise ValueError("these launches don't compute the same product, or only a part of it")
     sheet = Sheet("Blocks race: which fetches the fewest words for a product?")
     most = max(launch.words for launch in launches.values())
     clocks = np.linspace(0, most, FRAMES + 1).astype(int)
@@ -48,14 +46,14 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         _draw_launch(sheet, name, launch, clocks)
 
     captions = [
-        f"Each has had at most {clock} words: how much of C has each one done?" for clock in clocks
+        f"After at most {clock} words: how much of C has each block computed?" for clock in clocks
     ]
     winner = min(launches, key=lambda name: (launches[name].words, name))
     captions[-1] = f"{winner} needed the fewest words: {launches[winner].words} against {most}."
     note = sheet.note(
         "Each receives one word per step. The stronger a color in A or B, the more often it was"
-        " fetched; C has its full color where a sum is complete. Framed: what came just now."
-        " Work-items run one after the other here."
+        " fetched. C has its full color where a sum is complete. Frames mark what has just changed."
+        " Here, work-items run one after the other."
     )
     legend = sheet.legend(
         ("A, fetched", "a", "box"), ("B, fetched", "b", "box"), ("C, terms added", "c", "box")
@@ -86,7 +84,7 @@ class _Launch(NamedTuple):
 
 
 def _events(run: Sequence[Recording]) -> _Launch:
-    """A launch from the recordings of its work-items, one after the other."""
+    """Return a launch, made of the recordings of its work-items, one after the other."""
     fetched: list[tuple[int, int, int, int]] = []
     added: list[tuple[int, ...]] = []
     for recording in run:
@@ -112,9 +110,9 @@ def _events(run: Sequence[Recording]) -> _Launch:
 
 
 class _Matrix(NamedTuple):
-    """A matrix in the picture: when which element got something (clocks and cells, counted row by
-    row), its rows and columns, the upper left corner, the size of an element, and how often one can
-    get something.
+    """A matrix in the picture: the clocks at which cells (counted row by row) changed, its rows and
+    columns, the upper left corner, the size of an element, and an element's largest number of
+    changes.
     """
 
     name: str
@@ -127,7 +125,7 @@ class _Matrix(NamedTuple):
 
 
 def _matrices(launch: _Launch) -> list[_Matrix]:
-    """A on the left of C, and B above it."""
+    """Return the matrices: A on the left of C, and B above it."""
     m, n, depth = launch.shape
     left, top = LEFT + depth * THIN + GAP, TOP + depth * THIN + GAP  # of C
     when, matrix, place, k = launch.fetched.T
@@ -174,7 +172,7 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
 def _draw_elements(
     sheet: Sheet, name: str, matrices: Sequence[_Matrix], clocks: np.ndarray
 ) -> None:
-    """Draw the matrices' elements: the more often one got something, the stronger its color."""
+    """Draw the matrices' elements: the more often one changed, the stronger its color."""
     parts: list[tuple] = []
     for number, matrix in enumerate(matrices):
         rows, columns = matrix.shape

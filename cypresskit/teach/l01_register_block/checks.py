@@ -16,7 +16,9 @@ SIZES = (1, 2, 4, 8, 12, 16)
 
 
 def main_loop_listing() -> str:
-    """The loop of ``sgemm_tn``, numbered: its fetches, its first products, and its end."""
+    """Return the numbered lines of the loop of ``sgemm_tn``: its fetches, its first products, and
+    its end.
+    """
     lines = KERNELS["sgemm_tn"].text.splitlines()
     first, last = lines.index("whileloop"), lines.index("endloop")
     begins, ends = (
@@ -27,8 +29,8 @@ def main_loop_listing() -> str:
 
 
 def small_run() -> list[Recording]:
-    """Recordings of six work-items of ``sgemm_tn`` in a small product of whole numbers, (1, 1)
-    first, for ``draw.register_block``. Raises ``ArithmeticError`` if C isn't numpy's.
+    """Record six work-items of ``sgemm_tn``, (1, 1) first, in a small product of whole numbers, for
+    ``draw.register_block``. Raises ``ArithmeticError`` if C isn't numpy's.
     """
     kernel = KERNELS["sgemm_tn"]
     rng = np.random.default_rng(8)
@@ -43,9 +45,9 @@ def small_run() -> list[Recording]:
 
 
 def words_per_flop(size: int, n: int = 48) -> float:
-    """Words fetched for each flop of an n x n product by blocks of ``size`` x ``size``, one of
-    ``SIZES``, as the device counts them. Raises ``ArithmeticError`` if C isn't numpy's, and
-    ``ValueError`` unless ``size`` divides n.
+    """Count the words fetched per flop of an n x n product by blocks of ``size`` x ``size``, one of
+    ``SIZES``. Raises ``ArithmeticError`` if C isn't numpy's, and ``ValueError`` unless ``size``
+    divides n.
     """
     if size not in SIZES:
         sizes = ", ".join(map(str, SIZES))
@@ -63,7 +65,7 @@ def words_per_flop(size: int, n: int = 48) -> float:
 
 
 def bandwidths(sizes: Sequence[int]) -> dict[str, dict[int, float]]:
-    """GB/s by block: what single precision would need at the peak, and what texture units
+    """Return GB/s by block: what single precision needs at the peak, and what the texture units
     deliver.
     """
     need = {size: 4 * words_per_flop(size) * HD5870.single_gflops for size in sizes}
@@ -74,8 +76,8 @@ def bandwidths(sizes: Sequence[int]) -> dict[str, dict[int, float]]:
 
 
 def block_runs(sizes: Sequence[int] = (1, 2, 4, 8), n: int = 8) -> dict[str, list[Recording]]:
-    """Recordings of all work-items for ``block_race``: a product of n x n matrices with a
-    block of each of ``sizes``, by the block's name, "2 x 2".
+    """Record all work-items of a product of n x n matrices for ``block_race``, with a block of each
+    of ``sizes``. Return the recordings by the block's name, "2 x 2".
     """
     runs = {}
     ones = np.ones((n, n), np.float32)
@@ -143,7 +145,7 @@ def _sorted(texels) -> list[tuple]:
 
 
 def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
-    """A hint on a wrong list of texels; both lists are sorted."""
+    """Return the hint on a wrong list of texels; both lists are sorted."""
     if len(listed) != len(fetched):
         return (
             f"the device fetched {len(fetched)} texels: 8 numbers of A and 8 of B, four to a texel."

@@ -18,32 +18,30 @@ from cypresskit.timing.simulate import simulate
 
 
 def word_bytes(kernel: Kernel) -> int:
-    """Bytes of one number of a kernel's matrices; a double-double has two doubles."""
+    """Return the bytes of one number of a kernel's matrices; a double-double has two doubles."""
     return BYTES[kernel.precision]
 
 
 def counted(name: str) -> float:
-    """Words that a catalogue kernel fetches per flop, counted on a run with N = 64. Raises
-    ``ArithmeticError`` if its result isn't numpy's.
+    """Count the words that a kernel of the catalog fetches per flop, with N = 64. Raises
+    ``ArithmeticError`` if the product isn't numpy's.
     """
     kernel = KERNELS[name]
     return run(kernel, 64, 64, 64).fetch_bytes / word_bytes(kernel) / (2 * 64**3)
 
 
 def simulate_block(size: int, n: int = 2048, device: Device = HD5870) -> Report:
-    """The timing model's report on the plain kernel with a block of ``size`` x ``size``, for
-    matrices of n x n.
-    """
+    """Simulate the plain kernel with a block of ``size`` x ``size``, for matrices of n x n."""
     return simulate(block_kernel(size, size), n, device=device)
 
 
 def simulate_blocks(sizes: Sequence[int]) -> dict[int, Report]:
-    """``simulate_block`` of several blocks, side by side on all cores."""
+    """Simulate several blocks with ``simulate_block``, on all cores."""
     return dict(zip(sizes, map_in_threads(simulate_block, sizes), strict=True))
 
 
 def words_table() -> str:
-    """Words fetched per flop by kernels of the catalogue, counted, and by the formula."""
+    """Tabulate the words that kernels fetch per flop: counted, and by the formula."""
     names = (
         "sgemm_naive",
         "sgemm_tn_stream",
@@ -68,13 +66,13 @@ def words_table() -> str:
 
 
 def memory_bandwidths(device: Device) -> dict[str, float]:
-    """GB/s that a board's memories deliver, by name."""
+    """Return the GB/s that a board's memories deliver, by name."""
     l2 = device.l2_slices * device.l2_slice_bytes_clock * device.clock_ghz
     return {"texture units": device.texture_gb_s, "L2 cache": l2, "memory": device.memory_gb_s}
 
 
 def bandwidth_table() -> str:
-    """GB/s that memories deliver, and that each precision needs at the peak, by block."""
+    """Tabulate the GB/s of the memories, and what each precision needs at the peak, by block."""
     rates = ", ".join(f"{memory} {rate:.0f}" for memory, rate in memory_bandwidths(HD5870).items())
     rows = [
         f"delivered: {rates} GB/s",
@@ -89,7 +87,7 @@ def bandwidth_table() -> str:
 
 
 def resource_table(reports: Mapping[int, Report]) -> str:
-    """What the block of each of ``simulate_blocks`` needs, and how busy it keeps the chip."""
+    """Tabulate what each block of ``simulate_blocks`` needs, and how busy it keeps the chip."""
     rows = [" b  registers  wavefronts an engine  texture  arithmetic  Gflop/s"]
     for b, report in reports.items():
         busy = f"{100 * report.busy['texture']:4.0f} %   {100 * report.busy['ALU']:6.0f} %"
@@ -101,7 +99,7 @@ def resource_table(reports: Mapping[int, Report]) -> str:
 
 
 def measured_table() -> str:
-    """Of three published kernels: what they need at the peak, the roofline, and their speeds."""
+    """Tabulate three published kernels: need at the peak, roofline, and speeds."""
     rows = [
         "kernel             N      b  needs at peak      roofline  measured  modelled   (Gflop/s)"
     ]

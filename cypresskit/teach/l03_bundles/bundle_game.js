@@ -17,7 +17,7 @@ export function beginGame(host, data, _place, ends) {
 
   const held = () => heldBy(bundles.at(-2) ?? [])
 
-  // How the bundle under way finds its ports with one more card, or why it can't have that.
+  // How the open bundle finds its ports with one more card, or why it can't have that.
   function verdict(card, slots) {
     // Card n goes first; where mustPrecede, in an earlier bundle, since this one reads its result.
     for (const [n, mustPrecede] of card.waits) {
@@ -49,15 +49,15 @@ export function beginGame(host, data, _place, ends) {
     list = make(board, "div", {class: "list"})
   const middle = make(board, "div"),
     drawing = make(middle, "svg", {viewBox: "0 0 470 252", class: "bundle"})
-  const told = make(middle, "p", {"aria-live": "polite"}),
+  const details = make(middle, "p", {"aria-live": "polite"}),
     done = make(board, "div", {class: "done"})
   make(
     host,
     "p",
     {class: "soft"},
     "Letters on a card: the components that the compiler chose for its results. V0, V1 and so " +
-      "on: results that only the next bundle wants; the units hand them on (PV, PS), and no " +
-      "register holds them. T0 to T3: registers that a clause has for itself.",
+      "on: results that only the next bundle reads; the units pass them on (PV, PS), without " +
+      "a register. T0 to T3: registers that a clause uses alone.",
   )
   const choices = levels.map((one) => button(bar, one.name, () => start(one)))
   button(bar, "Close bundle", close, "key B")
@@ -93,7 +93,7 @@ export function beginGame(host, data, _place, ends) {
     press(choices, levels.indexOf(one))
     replay(
       "Choose an operation on the left, then a slot; or drag it there. Keys: arrows choose, " +
-        "Enter drops, B closes the bundle, U takes back, H is a hint.",
+        "Enter drops, B closes the bundle, U undoes, H is a hint.",
     )
   }
   // The state is what the moves make of it.
@@ -116,11 +116,11 @@ export function beginGame(host, data, _place, ends) {
     host.dataset.left = rest.length
   }
   const count = () => bundles.filter((bundle) => bundle.length).length
-  const score = () => [`AMD's way: ${level.compiled}`, `lower bound: ${level.least}`]
+  const score = () => [`In AMD's order: ${level.compiled}`, `lower bound: ${level.least}`]
   const helped = () => (hints ? `, ${hints} hint${hints > 1 ? "s" : ""}` : "")
   const finished = () =>
     `Done: ${count()} bundles${helped()}. ${score().join(". ")}.` +
-    (count() <= level.least ? " Nobody can do better." : "")
+    (count() <= level.least ? " No packing has fewer." : "")
   function say(words) {
     status.textContent = words
   }
@@ -128,7 +128,7 @@ export function beginGame(host, data, _place, ends) {
   function choose(n) {
     chosen = n
     const card = level.cards[n]
-    told.textContent = ""
+    details.textContent = ""
     if (card) {
       slot = (ways(card).find((set) => !verdict(card, set).why) ?? ways(card)[0])[0]
       const parts = card.parts.map(
@@ -136,7 +136,7 @@ export function beginGame(host, data, _place, ends) {
           `${dest ? register({register: dest[0], bank: dest[1]}) : "a test"} from ` +
           reads.map((r) => (r.kind === "gpr" ? register(r) : "a constant")).join(", "),
       )
-      told.textContent = `Chosen: line ${card.line}, ${card.name}, ${parts.join("; ")}`
+      details.textContent = `Chosen: line ${card.line}, ${card.name}, ${parts.join("; ")}`
     }
     level.chips.forEach((chip, at) => {
       const waits = level.cards[at].waits.some(
@@ -164,14 +164,14 @@ export function beginGame(host, data, _place, ends) {
   }
   function close() {
     if (!left().length) return say(finished())
-    if (!bundles.at(-1).length) return say("No: a bundle has one operation at least.")
+    if (!bundles.at(-1).length) return say("No: a bundle has at least one operation.")
     moves.push("close")
     replay(`Bundle ${bundles.length} is closed.`)
   }
   function undo() {
-    replay(moves.pop() ? "Taken back." : "There is nothing to take back.")
+    replay(moves.pop() ? "Undone." : "There is nothing to undo.")
   }
-  // One card of the bundle under way.
+  // One card of the open bundle.
   function takeOut(n) {
     const later = bundles
       .at(-1)
@@ -180,10 +180,10 @@ export function beginGame(host, data, _place, ends) {
     if (later)
       return say(
         `No: ${later.name} of line ${later.line} overwrites what this one reads. ` +
-          "Take that back first.",
+          "Remove that first.",
       )
     moves = moves.filter(([m]) => m !== n)
-    replay("Taken back.")
+    replay("Removed from the bundle.")
   }
   function help() {
     if (!left().length) return say(finished())

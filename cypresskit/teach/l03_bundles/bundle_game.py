@@ -1,9 +1,9 @@
-"""The bundle game: the operations of a loop, to be packed into bundles of five slots by hand.
+"""The bundle game: a reader packs the operations of a loop into bundles of five slots.
 
-Played with the mouse or the keyboard, in the browser alone. A level comes from compiled code: the
+It runs in the browser, with the mouse or the keyboard. A level comes from compiled code: the
 operations, their dependences, and how many bundles the compiler needs. ``bundle_rules.js`` decides
-what a bundle may hold, with the tables of ``compiler.isa``. Left out: registers stay those that the
-compiler gave, and never run out.
+what a bundle may hold, with the tables of ``compiler.isa``. Left out: allocating registers; the
+compiler's registers stay.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.teach.l03_bundles.checks import working
 
-# registers from here on: results that the compiler handed on over PV or PS and never stored
+# registers from here on: results that the compiler passes on as PV or PS and never stores
 UNSTORED = 1000
 TABLES = {
     "unstored": UNSTORED,
@@ -35,8 +35,8 @@ TABLES = {
 
 
 def bundle_game(kernel: Source = "sgemm_tn") -> InteractiveFigure:
-    """A game: pack a small dot product, a rank-1 update and the loop of a kernel
-    into as few bundles as you can. What the hardware can't do comes back, with the reason.
+    """Return the game in which a reader packs a small dot product, a rank-1 update and a kernel's
+    loop into as few bundles as possible. It rejects illegal moves, with the reason.
     """
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
     named = {
@@ -66,7 +66,9 @@ def bundle_game(kernel: Source = "sgemm_tn") -> InteractiveFigure:
 
 
 def _marks(lines: dict[int, str]) -> list[str]:
-    """A still's marks: the lines of IL of a level, and an empty bundle with its ports."""
+    """Return the SVG of the static image: a level's lines of IL, and an empty bundle with its
+    ports.
+    """
     ports = [svg.box(420 + 84 * n, 36 + 36 * k, 76, 28, "none") for n in range(4) for k in range(3)]
     slots = [svg.box(420 + 84 * n, 206, 76, 52, "none") for n in range(5)]
     return [
@@ -84,15 +86,15 @@ def _marks(lines: dict[int, str]) -> list[str]:
 class Card:
     """An operation to be packed. ``parts``: one for each slot that it takes; they read registers
     and constants, never PV and PS, whose contents depend on the packing. ``waits``: the cards that
-    it depends on, by number; True if such a card must be in an earlier bundle, False if the same
-    bundle will do.
+    it depends on, by number; True if such a card must be in an earlier bundle, False if it may
+    be in the same bundle.
     """
 
     parts: tuple[Operation, ...]
     waits: dict[int, bool]
 
     def as_dict(self, color: int) -> dict:
-        """The card as ``bundle_rules.js`` takes it."""
+        """Return the card as ``bundle_rules.js`` takes it."""
         o = self.parts[0]
         parts = [
             {
@@ -123,7 +125,7 @@ def _read(r: Read) -> dict:
 
 
 def cards(bundles: Sequence[Bundle]) -> list[Card]:
-    """The operations of a loop's ``bundles``, in order, with their dependences."""
+    """Return the operations of a loop's ``bundles``, in order, with their dependences."""
     deck: list[Card] = []
     writer: dict[
         tuple[int, int], int
@@ -168,7 +170,7 @@ def cards(bundles: Sequence[Bundle]) -> list[Card]:
 
 
 def _slot(r: Read) -> int:
-    """The slot whose result PV or PS hands on."""
+    """Return the slot whose result PV or PS passes on."""
     return 4 if r.kind == "ps" else r.channel
 
 
@@ -177,8 +179,8 @@ def _words(reads: Iterable[Read]) -> Iterable[tuple[int, int]]:
 
 
 def level(name: str, program: Program) -> dict:
-    """A level, for the script: the operations of the main loop, or of all code without a loop,
-    their lines of IL, how many bundles the compiler needs, and a lower bound.
+    """Return a level for the script: the operations of the main loop (of all code if there is no
+    loop), their lines of IL, the compiler's number of bundles, and a lower bound.
     """
     bundles = working(compile(program).main_loop)
     deck = cards(bundles)

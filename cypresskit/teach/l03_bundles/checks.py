@@ -37,8 +37,8 @@ COMPARED = (
 
 
 def tiny(body: str, texels: int = 4) -> Code:
-    """A small kernel, compiled: r1, r2, ... hold ``texels`` fetched texels, ``body`` is its IL, r0
-    is stored.
+    """Compile a small kernel: r1, r2, ... hold ``texels`` fetched texels, ``body`` is its IL, and
+    it stores r0.
     """
     fetches = (
         f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n + 1}, vWinCoord0.xy00"
@@ -50,8 +50,8 @@ def tiny(body: str, texels: int = 4) -> Code:
 
 
 def bundle_table(body: str) -> str:
-    """The bundles with arithmetic of a small kernel, a line each with its five slots. A star marks
-    an operation that reads a result of the bundle before from PV or PS.
+    """Tabulate the arithmetic bundles of a small kernel, one per line with its five slots. A star
+    marks an operation that reads a result of the previous bundle from PV or PS.
     """
     lines = ["     " + " ".join(f"{slot:11}" for slot in "xyzwt").rstrip()]
     for number, bundle in enumerate(working(tiny(body).controls), 1):
@@ -67,13 +67,13 @@ def bundle_table(body: str) -> str:
 
 
 def working(clauses: Iterable[Control]) -> list[Bundle]:
-    """The bundles of clauses that do more than copy values."""
+    """Return the bundles of the clauses that do more than copy values."""
     bundles = (bundle for clause in clauses for bundle in clause.bundles)
     return [bundle for bundle in bundles if any(o.name != "MOV" for o in bundle.operations)]
 
 
 def compiler_table() -> str:
-    """A table of bundles, registers and filled slots: AMD's compiler as published, this package's,
+    """Tabulate bundles, registers and filled slots: AMD's compiler as published, this package's,
     and LLVM's back end for this chip, as recorded.
     """
     record = published.llvm()
@@ -188,8 +188,8 @@ def check_sum(program: Program) -> Verdict:
     texels = np.random.default_rng(16).integers(1, 1000, (1, 5, 4)).astype(np.float32)
 
     def sums(count: int, part: slice = slice(4)) -> np.ndarray:
-        """The outputs of two work-items that add up the components ``part`` of their first
-        ``count`` texels.
+        """Run two work-items that add up the components ``part`` of their first ``count`` texels,
+        and return their outputs.
         """
         return np.array([[[texels[0, x : x + count, part].sum()] * 4 for x in (0, 1)]], np.float32)
 

@@ -30,8 +30,8 @@ def same_bits(names: tuple[str, ...] = ("sgemm_tn", "sgemm_tn_37")) -> bool:
 
 
 def measured_table() -> str:
-    """Of ``sgemm_tn`` and ``sgemm_tn_37``: registers, how much faster the first is at three N, and
-    its best speed, published and here.
+    """Tabulate ``sgemm_tn`` and ``sgemm_tn_37``, published and modelled: registers, the ratio of
+    their speeds at three N, and the best speed.
     """
     lean, fat = published("sgemm_tn"), published("sgemm_tn_37")
     ours = [compile(KERNELS[name].program).gprs for name in ("sgemm_tn", "sgemm_tn_37")]

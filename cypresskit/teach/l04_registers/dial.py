@@ -1,5 +1,5 @@
-"""The dial of lesson 04: turn a kernel's registers, the memory's latency and the cost of a clause
-switch, and see a SIMD engine's rows of wavefronts, its two units and its speed.
+"""The dial of lesson 04: a reader changes a kernel's registers, the memory's latency and the clocks
+of a clause switch, and sees a SIMD engine's wavefronts, its two units and its speed.
 
 All settings of a grid were simulated beforehand: ``dial.json`` is the timing model's own output,
 written by ``python -m tools.stored_figures``. A kernel with more registers is the same kernel with
@@ -29,7 +29,7 @@ REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
 SHOWN = (16, 20, 25, 31, 37, 43, 51, 64)  # of these below the chart
 LATENCIES = (160, 240, 320, 500, 700, 1000)
 SWITCHES = (0, 20, 40)
-LONG = 1500  # clocks that are seen
+LONG = 1500  # clocks that are shown
 MOST = HD5870.register_pool // REGISTERS[0]
 BARS = 3  # kinds of what rows show: nothing is stored in the steady state
 # Of the rows' stage, in pixels.
@@ -51,13 +51,13 @@ class Point(NamedTuple):
 
 
 def settings() -> Iterator[tuple[int, int, int]]:
-    """(clocks of a clause switch, latency, registers) of every setting, in the grid's order."""
+    """Yield every setting in the grid's order: (clocks of a clause switch, latency, registers)."""
     return product(SWITCHES, LATENCIES, REGISTERS)
 
 
 @cache
 def grid() -> list[Point]:
-    """The recorded settings, decoded from ``dial.json``."""
+    """Return the recorded settings, decoded from ``dial.json``."""
     stored = json.loads(packaged("teach/l04_registers/dial.json"))
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(stored["parts"])), np.uint16)
     rows = numbers.astype(float).reshape(-1, 3)
@@ -69,7 +69,7 @@ def grid() -> list[Point]:
 
 
 def dial() -> Player:
-    """A picture with three dials, from the recorded grid."""
+    """Return a picture with three dials, made of the recorded grid."""
     points = grid()
     choices = list(settings())
     sheet = Sheet("The dial: registers, latency, and what they make of a SIMD engine")
@@ -82,18 +82,18 @@ def dial() -> Player:
     legend = sheet.legend(
         ("computes (half height: one alone)", "alu", "box"),
         ("in the texture unit", "texture", "box"),
-        ("data on their way", "soft", "solid"),
+        ("data in flight", "soft", "solid"),
         ("no wavefront computes", "wait", "box"),
-        ("gap in a row: it waits for its turn", "line", "frame"),
+        ("gap in a row: it waits for a unit", "line", "frame"),
     )
     note = sheet.note(
-        "Turn up the registers: where is it 1.3 times slower? How much latency can ten wavefronts"
+        "Increase the registers: where is it 1.3 times slower? How much latency can ten wavefronts"
         " hide?"
     )
     rooms = [f"{count} (room for {HD5870.register_pool // count})" for count in REGISTERS]
     dials = [
-        ("registers a work-item", rooms),
-        ("clocks until memory's data are there", list(map(str, LATENCIES))),
+        ("registers per work-item", rooms),
+        ("clocks until data arrive from memory", list(map(str, LATENCIES))),
         ("clocks from one clause to the next", list(map(str, SWITCHES))),
     ]
     still_frame = choices.index((SWITCHES[-1], HD5870.dram_clocks, GPRS))
@@ -147,7 +147,7 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
 
 def _draw_speed(sheet: Sheet, points: list[Point]) -> None:
     """Draw Gflop/s over registers at the chosen latency, with a dot at the current setting."""
-    across = Scale("registers a work-item", REGISTERS[0] - 2, REGISTERS[-1] + 2, ticks=SHOWN)
+    across = Scale("registers per work-item", REGISTERS[0] - 2, REGISTERS[-1] + 2, ticks=SHOWN)
     up = Scale("Gflop/s in the steady state", 0, PEAK, ticks=range(0, int(PEAK) + 1, 680))
     label = "The speed for each number of registers, at the chosen latency"
     chart = Chart(sheet, across, up, label=label, width=CHART_WIDTH, height=CHART_HEIGHT)

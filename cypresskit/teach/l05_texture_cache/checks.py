@@ -1,4 +1,4 @@
-"""Lesson 05: clocks of a loop's turn unit by unit, and the checks of its exercises on quads and
+"""Lesson 05: clocks of an iteration unit by unit, and the checks of its exercises on quads and
 cache lines.
 """
 
@@ -25,12 +25,14 @@ RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
-    """A function that counts the different places of texels, given by ``place(x, y, width)``."""
+    """Return a function that counts the different places of texels, given by ``place(x, y,
+    width)``.
+    """
     return lambda texels, width: len({place(x, y, width) for x, y in texels})
 
 
 def four_texels() -> tuple:
-    """Four random texels, and a random width of their texture."""
+    """Return four random texels, and a random width of their texture."""
     return [(chance.randrange(9), chance.randrange(9)) for _ in range(4)], chance.randrange(9, 99)
 
 
@@ -88,17 +90,17 @@ def check_numbering(mine: Kernel) -> str:
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
-    """Clocks of a wavefront's fetch, of 16 quads, from a texture ``width`` texels wide, by the
-    timing model's rule.
+    """Return the clocks of a wavefront's fetch, 16 quads, from a texture ``width`` texels wide, by
+    the timing model's rule.
     """
     assert fetch.x is not None and fetch.y is not None
     addresses = TEXEL * (fetch.y * width + fetch.x).astype(np.int64).reshape(16, 4)
     return sum(int(quad_clocks(quad, np.ones(4, bool), HD5870.texture_banks)) for quad in addresses)
 
 
-def clocks_of_turn(name: str) -> dict[str, int]:
-    """Clocks for which a turn of a catalogue kernel's main loop keeps each unit busy, for one
-    wavefront: "ALU" as compiled, "texture" and "LDS" as in a recorded run. Conflicts with other
+def iteration_clocks(name: str) -> dict[str, int]:
+    """Return the clocks for which an iteration of a kernel's main loop keeps each unit busy, for
+    one wavefront: "ALU" as compiled, "texture" and "LDS" as in a recorded run. Conflicts with other
     wavefronts aren't counted.
     """
     code = compile(KERNELS[name].program)
@@ -107,21 +109,21 @@ def clocks_of_turn(name: str) -> dict[str, int]:
     starts = [
         n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at
     ]
-    turn = traffic.accesses[starts[0] : starts[1]]
+    iteration = traffic.accesses[starts[0] : starts[1]]
     widths = {n: surface.width for n, surface in traffic.launch.textures.items()}
     return {
         "ALU": HD5870.bundle_clocks * sum(len(control.bundles) for control in code.main_loop),
         "texture": sum(
             fetch_clocks(access, widths[access.resource])
-            for access in turn
+            for access in iteration
             if access.kind == "fetch"
         ),
-        "LDS": lds_clocks(turn),
+        "LDS": lds_clocks(iteration),
     }
 
 
 def lds_clocks(accesses: list[Access]) -> int:
-    """LDS clocks of those accesses that are to the LDS."""
+    """Return the LDS clocks of the accesses to the LDS."""
     requests = [
         (a.addresses[np.newaxis], a.active[np.newaxis]) for a in accesses if a.addresses is not None
     ]
@@ -129,16 +131,17 @@ def lds_clocks(accesses: list[Access]) -> int:
 
 
 def ceiling(name: str) -> tuple[int, int, float]:
-    """(ALU clocks, texture clocks, Gflop/s) of a turn of a kernel's loop in which a work-item does
-    128 flops, if the slower of the two never paused.
+    """Return (ALU clocks, texture clocks, Gflop/s) of an iteration in which a work-item does 128
+    flops, if the slower unit never paused.
     """
-    turn = clocks_of_turn(name)
-    return turn["ALU"], turn["texture"], 128 * RATE / max(turn.values())
+    clocks = iteration_clocks(name)
+    return clocks["ALU"], clocks["texture"], 128 * RATE / max(clocks.values())
 
 
 def quads_table() -> str:
-    """The banks of the texels that the first quad of a 4 x 4 block of doubles fetches at step 6 of
-    textures 64 texels wide, in pixel and in compute shaders, and the clocks that this takes.
+    """Tabulate the banks of the texels that the first quad of a 4 x 4 block of doubles fetches for
+    k = 6, in pixel and in compute shaders, and the clocks that this takes. Textures are 64 texels
+    wide.
     """
     square = [(0, 0), (1, 0), (0, 1), (1, 1)]
     in_a_row = [(0, 0), (1, 0), (2, 0), (3, 0)]
@@ -157,7 +160,7 @@ def quads_table() -> str:
 
 
 def measured_table() -> str:
-    """Of the two ways of storing A: speeds as published, as the ceiling, and as modelled."""
+    """Tabulate the speeds of both ways of storing A: published, as the ceiling, and modelled."""
     rows = ["kernel    N at best   measured   ceiling   modelled"]
     for name in ("dgemm_tn", "dgemm_nn"):
         row = published(name)
@@ -169,8 +172,8 @@ def measured_table() -> str:
 
 
 def limit(f, b, c):
-    """Gflop/s of a loop whose turn has ``f`` flops of a work-item, ``b`` bundles and ``c`` clocks
-    of fetches.
+    """Return the Gflop/s of a loop whose iteration has ``f`` flops of a work-item, ``b`` bundles
+    and ``c`` clocks of fetches.
     """
     return f * RATE / max(4 * b, c)
 
@@ -204,9 +207,7 @@ def limit(f, b, c):
         "a bundle of a wavefront takes 4 clocks: 16 of 64 work-items in each.": lambda f, b, c: (
             limit(f, 4 * b, c)
         ),
-        "`clocks` are those of all fetches of an iteration already.": lambda f, b, c: limit(
-            f, b, 16 * c
-        ),
+        "`clocks` already covers all fetches of an iteration.": lambda f, b, c: limit(f, b, 16 * c),
         "the texture unit has to keep up as well.": lambda f, b, c: f * RATE / (4 * b),
         "the arithmetic takes its time as well.": lambda f, b, c: f * RATE / c,
     },

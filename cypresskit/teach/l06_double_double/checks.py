@@ -33,8 +33,8 @@ BUDGET = 8  # double instructions of exercise 2
 
 
 def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers: object
-    arrays (n, n).
+    """Return Hilbert's matrix, 1 / (i + j + 1), as fractions, and its inverse as whole numbers:
+    object arrays (n, n).
     """
 
     def filled(element: Callable[[int, int], object]) -> np.ndarray:
@@ -48,7 +48,7 @@ def hilbert(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def errors(n: int) -> dict[str, float]:
-    """The largest error in Hilbert's n x n matrix times its inverse, by precision."""
+    """Return the largest error in Hilbert's n x n matrix times its inverse, by precision."""
     matrix, inverse = hilbert(n)
     given: dict[str, tuple] = {
         "single": (matrix.astype(np.float32), inverse.astype(np.float32)),
@@ -67,8 +67,8 @@ KERNELS_HERE = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
 
 
 def counts_table() -> str:
-    """The double instructions in a turn of each kernel's loop, the fewest bundles that hold them,
-    and those that were compiled.
+    """Tabulate the double instructions in an iteration of each kernel, the fewest bundles that hold
+    them, and the compiled bundles.
     """
     rows = []
     for name in KERNELS_HERE:
@@ -87,8 +87,8 @@ def counts_table() -> str:
 
 
 def measured_table() -> str:
-    """Speeds and registers of the three kernels, published and here; and how many times as fast the
-    card was as one core of then and of today.
+    """Tabulate speeds and registers of the three kernels, published and modelled, and how many
+    times as fast the card was as one core then and now.
     """
     rows = [
         "                    Gflop/s: measured   modelled           registers: published   compiled"
@@ -152,7 +152,7 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
 
 
 def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
-    """A hint on an ``e`` that isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
+    """Return the hint on an ``e`` that isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
     if e == -lost:
         return "the sign: s + e has to be the true sum, so e is what is missing from s."
     if abs(b) > abs(a) and e == b - (s - a):
@@ -222,7 +222,7 @@ def check_product(program: Program) -> Verdict:
 
 
 def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
-    """A hint on the part of the product that is missing or wrong."""
+    """Return the hint on the part of the product that is missing or wrong."""
     p, e = two_product(a[..., 0], b[..., 0])
     cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}

@@ -1,10 +1,10 @@
 """One sum, digit by digit, in three precisions: which digits a format holds, and which are wrong.
 
 The sum is an element of a product, computed by the real kernels, product after product: a partial
-sum is what a launch with a smaller k gives. It is beside the exact one, in decimal places. A
-number's places reach from its first digit to the last that its bits can tell; it has the exact
-digits down to where its error begins, and from there on the error's own. Left out: the products
-themselves, and infinite numbers.
+sum is the result of a launch with a smaller k. The exact sum is beside it, in decimal places. A
+number's places reach from its first digit to the last one that its bits can represent. Down to
+where its error begins it has the exact digits, and below that the digits of the error. Left out:
+the products themselves, and infinite numbers.
 """
 
 from fractions import Fraction
@@ -43,12 +43,12 @@ class Ruler(NamedTuple):
         return (RIGHT - LEFT) / len(self.places)
 
     def x(self, place):
-        """The middle of a place."""
+        """Return the middle of a place."""
         return LEFT + (self.high - place + 0.5) * self.width
 
 
 def digits(a, b, element: tuple[int, int]) -> Player:
-    """A player of one element of A B, product after product, in each precision.
+    """Return a player of one element of A B, product after product, in each precision.
 
     Parameters
     ----------
@@ -85,14 +85,16 @@ def digits(a, b, element: tuple[int, int]) -> Player:
     lines = [f"{name}: {float(values[-1]):.3g} at the end" for name, values in rows.items()]
     legend = sheet.legend(
         ("a right digit", FILLS[RIGHT_DIGIT], "box"),
-        ("what it is off by", FILLS[ERROR_DIGIT], "box"),
-        ("no bits for it", "soft", "pale"),
+        ("a digit of the error", FILLS[ERROR_DIGIT], "box"),
+        ("no bits for this digit", "soft", "pale"),
     )
     return sheet.player(captions, lines, step="Product", below=[legend])
 
 
 def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[str, np.ndarray]:
-    """The sum of the first product, the first two, and so on, exactly as each precision has it."""
+    """Return the sum of the first product, of the first two, and so on, exactly as each precision
+    has it.
+    """
     given: dict[str, tuple] = {
         "single": (a.astype(np.float32), b.astype(np.float32)),
         "double": (a.astype(np.float64), b.astype(np.float64)),
@@ -112,7 +114,7 @@ def _partial_sums(a: np.ndarray, b: np.ndarray, row: int, column: int) -> dict[s
 
 
 def _first(value: Fraction) -> int:
-    """The power of ten of a number's first digit; 0 for zero."""
+    """Return the power of ten of a number's first digit; 0 for zero."""
     if not value:
         return 0
     power = floor(log10(abs(value)))
@@ -122,7 +124,9 @@ def _first(value: Fraction) -> int:
 
 
 def _last(value: Fraction, bits: int) -> int:
-    """The power of ten of the last digit of a number that a format of ``bits`` bits can hold."""
+    """Return the power of ten of the last digit of a number that a format of ``bits`` bits can
+    hold.
+    """
     if not value:
         return 0
     power = floor(log10(abs(value)) / log10(2))
@@ -130,7 +134,7 @@ def _last(value: Fraction, bits: int) -> int:
 
 
 def _ruler(exact: np.ndarray, sums: dict[str, np.ndarray]) -> Ruler:
-    """The places that any of the numbers has."""
+    """Return the places that any of the numbers has."""
     numbers = [*exact, *(value for values in sums.values() for value in values)]
     high = max(0, *map(_first, numbers))
     low = min(0, *(_last(v, FORMATS[name]) for name, values in sums.items() for v in values))
@@ -158,7 +162,7 @@ def _raised(power: int) -> str:
 def _draw_row(
     sheet: Sheet, name: str, values: np.ndarray, exact: np.ndarray, ruler: Ruler, y: float
 ) -> None:
-    """A number's digits in each frame, and how far it is from the exact one."""
+    """Draw a number's digits in each frame, and its error."""
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
     label = name if is_exact else f"{name}, {bits} bits"
@@ -199,17 +203,17 @@ def _say(n: int, count: int, exact: Fraction, sums: dict[str, np.ndarray]) -> st
     caption = f"**{n + 1} of {count} products.** The exact sum is {float(exact):.10g}."
     wrong = [name for name, values in sums.items() if values[n] != exact]
     if not wrong:
-        return f"{caption} All three have it."
+        return f"{caption} All three formats have it."
     off = ", ".join(f"{name} by {_off(sums[name][n] - exact)}" for name in wrong)
     caption = f"{caption} Off: {off}."
     coarser = [name for name in sums if name not in wrong and FORMATS[name] < FORMATS[wrong[-1]]]
     if coarser:
-        # A factor such as 1/3 is rounded in all formats; only the finest still tells by how much.
+        # A factor such as 1/3 is rounded in all formats; only the finest still shows the error.
         names = " and ".join(coarser).capitalize()
-        why = "rounds to it: it is one of its numbers."
+        why = "has exactly this number."
         if len(coarser) > 1:
-            why = "round to it: it is one of their numbers."
+            why = "have exactly this number."
         caption = f"{caption} {names} {why}"
     if n + 1 == count:
-        return f"{caption} What was rounded off large sums is what is left of them."
+        return f"{caption} The rounding errors of the large sums are still in the small one."
     return caption

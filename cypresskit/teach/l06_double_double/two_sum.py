@@ -4,9 +4,9 @@ from fractions import Fraction
 
 
 def two_sum_bits(a: float, b: float) -> str:
-    """Knuth's two-sum of ``a`` and ``b``, a line for each step: a column for each power of two, a 1
-    for a bit that is there, a dot for a 0 as far as a double's 53 places or the last column reach.
-    Signs are left out.
+    """Show Knuth's two-sum of ``a`` and ``b`` bit by bit, a line for each step. A column is a power
+    of two, a 1 is a set bit, and a dot is a 0. Lines end at a double's 53 places or at the last
+    column. Signs are left out.
     """
     s = a + b
     t = s - a

@@ -12,7 +12,7 @@ from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, a_type, call_answer, chance, exercise, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l05_texture_cache.checks import clocks_of_turn
+from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
 
@@ -47,9 +47,9 @@ def iterations_table() -> str:
     """Tabulate the clocks for which an iteration of each variant keeps each unit busy."""
     rows = ["clocks of an iteration      ALU   texture   LDS"]
     for name in VARIANTS:
-        turn = clocks_of_turn(name)
-        slowest = max(turn, key=lambda unit: turn[unit])
-        clocks = f"{turn['ALU']:5} {turn['texture']:9} {turn['LDS']:5}"
+        unit_clocks = iteration_clocks(name)
+        slowest = max(unit_clocks, key=lambda unit: unit_clocks[unit])
+        clocks = f"{unit_clocks['ALU']:5} {unit_clocks['texture']:9} {unit_clocks['LDS']:5}"
         rows.append(f"{name:25} {clocks}   the slowest: {slowest}")
     return "\n".join(rows)
 
@@ -59,7 +59,7 @@ def shares_table() -> str:
     rows = []
     for name in PUBLISHED:
         row = published(name)
-        alu, texture = HD5870.bundle_clocks * row["bundles"], clocks_of_turn(name)["texture"]
+        alu, texture = HD5870.bundle_clocks * row["bundles"], iteration_clocks(name)["texture"]
         share = min(1, alu / texture)
         nominal = row["nominal_gflops"]
         rows.append(
@@ -71,7 +71,7 @@ def shares_table() -> str:
 
 
 def measured_table() -> str:
-    """Ashraf's two kernels: what he printed, and what is compiled and modelled here."""
+    """Tabulate Ashraf's two kernels: as printed, and as compiled and modelled here."""
     rows = ["                          measured or published                modelled or compiled"]
     for name in PUBLISHED:
         row = published(name)

@@ -23,10 +23,10 @@ from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import plural
 
 BANKS, TOGETHER = HD5870.lds_banks, HD5870.lds_items_clock
-ITEMS, STEPS = 64, 4  # work-items of the wavefront, and steps of k that each brings
+ITEMS, STEPS = 64, 4  # work-items of the wavefront, and values of k that each brings
 ELEMENTS = ITEMS * STEPS
-ITEM_SHOWN = 9  # the work-item whose numbers are seen to arrive: in the second row and column
-# A panel, in pixels: its width, the room before the first and between two, and the stage's height.
+ITEM_SHOWN = 9  # the work-item whose arriving numbers are shown: in the second row and column
+# A panel, in pixels: its width, the space before the first and between two, the stage's height.
 PANEL, MARGIN, GAP, HEIGHT = 512, 20, 60, 426
 BANK, ITEM = PANEL / BANKS, PANEL / TOGETHER
 REGISTERS, WORDS, BELOW = 74, 238, 322  # where the parts of a panel begin
@@ -39,8 +39,8 @@ ROWS += [(f"{n}", color, "box") for n, color in enumerate(theme.SERIES) if n]
 
 
 def lds_transpose(*layouts: Traffic | Source) -> Player:
-    """A player of the LDS accesses in the first turn of a loop, clock by clock; several layouts
-    race.
+    """Return a player of the LDS accesses in a loop's first iteration, clock by clock; several
+    layouts race.
 
     ``layouts`` are kernels that use the LDS, or ``Traffic`` that recorded a launch of
     one; by default "sgemm_64x64_lds_padded" and "sgemm_64x64_lds_worst". What arrives is shown for
@@ -63,7 +63,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     for clock in range(most + 1):
         sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
         captions.append(f"Clock {clock}. {sentences}")
-    legend = sheet.legend(*ROWS, ("waits for a clock, or longer", "wait", "ring"))
+    legend = sheet.legend(*ROWS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,
         [f"work-item {ITEM_SHOWN} is followed"],
@@ -75,7 +75,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
 
 
 def _about(panels: "Sequence[Layout]", element: int) -> str:
-    """What a click on an element of A says: where it goes in each layout, and when."""
+    """Return the text of a click on an element of A: where it goes in each layout, and when."""
     row, k = divmod(element, STEPS)
     stories = " ".join(panel.story(element) for panel in panels)
     return f"**A[{row}, k = {k}]**. {stories}"
@@ -93,8 +93,10 @@ def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) ->
     sheet.words(places, foot + 10, names, "soft", align="center", size=12)
 
 
-def _turn(run: Traffic) -> list[Access]:
-    """The LDS accesses of the loop's first turn. Raises ``ValueError`` if there are none."""
+def _first_iteration(run: Traffic) -> list[Access]:
+    """Return the LDS accesses of the loop's first iteration. Raises ``ValueError`` if there are
+    none.
+    """
     lds = [access for access in run.accesses if access.kind != "fetch"]
     starts = [n for n, access in enumerate(lds) if access.at == lds[0].at]
     if not lds:
@@ -104,7 +106,7 @@ def _turn(run: Traffic) -> list[Access]:
 
 @dataclass(frozen=True)
 class Request:
-    """A word that some of 16 work-items ask for at clock ``begin``; it is served ``layer`` clocks
+    """A word that some of 16 work-items request at clock ``begin``; it is served ``layer`` clocks
     later.
     """
 
@@ -134,7 +136,7 @@ class Layout:
     def __init__(self, run: Traffic, item: int) -> None:
         self.name = run.launch.program.name.removesuffix(".il").removeprefix("sgemm_64x64_")
         self.run, self.item = run, item
-        self.accesses = _turn(run)
+        self.accesses = _first_iteration(run)
         self.requests: list[Request] = []
         self.clocks = 0
         held: dict[int, int] = {}  # the element in each word
@@ -151,7 +153,7 @@ class Layout:
         self.rows = -(-(1 + max(held)) // BANKS)
 
     def _stored(self, access: Access, places: np.ndarray) -> dict[int, int]:
-        """Which element a store puts into each word; each work-item has a row of A."""
+        """Return the element that a store puts into each word; each work-item has a row of A."""
         source = self.run.launch.program.body[access.at].sources[-1]
         stored: dict[int, int] = {}
         for words, component in zip(places, source.swizzle):
@@ -162,7 +164,7 @@ class Layout:
     def _serve(
         self, access: int, store: bool, requested: dict[int, list[int]], held: dict[int, int]
     ) -> None:
-        """Add the requests of some work-items that ask together: each bank serves one a clock."""
+        """Add requests that work-items make together; each bank serves one per clock."""
         depth: Counter[int] = Counter()
         for word, items in requested.items():
             bank = word % BANKS
@@ -173,7 +175,7 @@ class Layout:
         self.clocks += max(depth.values(), default=0)
 
     def story(self, element: int) -> str:
-        """A sentence on an element: which work-items store and load it, and in which clocks."""
+        """Describe an element: which work-items store and load it, and in which clocks."""
         stored = next(r for r in self.requests if r.store and r.element == element)
         loaded = next(r for r in self.requests if not r.store and r.element == element)
         return (
@@ -183,7 +185,7 @@ class Layout:
         )
 
     def say(self, clock: int) -> str:
-        """What happens in a clock."""
+        """Describe what happens in a clock."""
         if clock >= self.clocks:
             return f"done after {self.clocks} clocks"
         begin = max(request.begin for request in self.requests if request.begin <= clock)
@@ -215,7 +217,7 @@ class Layout:
 
     @staticmethod
     def _register_places(left: float, element) -> tuple:
-        """Where the four numbers of each work-item are drawn, 16 work-items in a row."""
+        """Return where the four numbers of each work-item are drawn, 16 work-items in a row."""
         item, step = element // STEPS, element % STEPS
         row, column = item // TOGETHER, item % TOGETHER
         x = left + column * ITEM + (step + 0.5) * (ITEM / STEPS - 1) + 1
@@ -223,7 +225,7 @@ class Layout:
 
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
-        head = "64 work-items, each with four steps of k of one row of A (a color)"
+        head = "64 work-items, each with four values of k of one row of A (a color)"
         sheet.words(left, REGISTERS - 10, head, size=12)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
@@ -233,7 +235,7 @@ class Layout:
         sheet.boxes(f"registers {self.name}", x, y, ITEM / STEPS - 1.2, 12, **look)
 
     def _word_box(self, left: float, word) -> tuple:
-        """The box of a word of the LDS: x, y, width and height."""
+        """Return the box of a word of the LDS: x, y, width and height."""
         height = min(8.0, 64 / self.rows)
         x = left + (word % BANKS + 0.5) * BANK
         return x, WORDS + (word // BANKS + 0.5) * height, BANK - 1.5, height - 0.8
@@ -280,8 +282,8 @@ class Layout:
         sheet.boxes(f"arrived {self.name}", x, y, 18.5, 15.5, **look)
 
     def _draw_requests(self, sheet: Sheet, left: float, frames: int) -> None:
-        """Draw requests on their way: to the stack over their bank, down a layer a clock, then to
-        their work-item. A word loaded by several work-items is a dot for each.
+        """Draw requests in flight: to the stack over their bank, down one layer per clock, then to
+        their work-item. A word that several work-items load is a dot for each.
         """
         shape = frames, 6 * TOGETHER
         box = np.full((4, *shape), np.nan, np.float32)  # x, y, width and height
@@ -306,10 +308,12 @@ class Layout:
         sheet.ring(source, "w", "h", "wait")
 
     def _dots(self, left: float) -> Iterator[tuple[int, Request, tuple]]:
-        """A dot's number, its request, and the box of the register that it comes from or goes to.
-        Three groups of dots alternate: the dots of two groups before are still landing.
+        """Yield a dot's number, its request, and the box of its register. Three groups of dots
+        alternate, since the dots of the two groups before are still landing.
         """
-        turns = {begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))}
+        group_of = {
+            begin: n % 3 for n, begin in enumerate(sorted({r.begin for r in self.requests}))
+        }
         of_group: Counter[int] = Counter()
         of_item: Counter[tuple[int, int]] = Counter()
         for request in self.requests:
@@ -317,12 +321,12 @@ class Layout:
             for item in request.items:
                 loaded = STEPS * item + 2 * of_item[begin, item]
                 x, y = self._register_places(left, request.element if request.store else loaded)
-                yield of_group[begin] + 2 * TOGETHER * turns[begin], request, (x, y, 8, 12)
+                yield of_group[begin] + 2 * TOGETHER * group_of[begin], request, (x, y, 8, 12)
                 of_group[begin] += 1
                 of_item[begin, item] += 1
 
     def _stacked(self, x: float, layer: int) -> tuple:
-        """The box of a request in a stack: x, y, width and height."""
+        """Return the box of a request in a stack: x, y, width and height."""
         height = min(13.0, STACKS / (1 + max(request.layer for request in self.requests)))
         return x, STACK - (layer + 0.5) * height, BANK - 4, height - 1.5
 
@@ -338,7 +342,7 @@ def _requested(access: Access, places: np.ndarray, lanes: range) -> dict[int, li
 
 
 def _span(items: Sequence[int]) -> str:
-    """Whole numbers as text: ``8 to 15``, or ``1, 9 and 2 more`` where they aren't consecutive."""
+    """Return whole numbers as text: ``8 to 15``, or ``1, 9 and 2 more`` if they have gaps."""
     if len(items) < 3:
         return " and ".join(map(str, items))
     first, second, *_, last = items

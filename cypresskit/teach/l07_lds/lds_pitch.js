@@ -18,8 +18,7 @@ export function beginPitch(host, data, _place, ends) {
     HIGH = 10,
     BARS = 422
 
-  // The banks that two words of each of some rows are asked of, and how many of these stand before
-  // each in its bank.
+  // The banks of two words of each of some rows, and for each the number of requests before it.
   const wanted = (start, some, half) =>
     some.flatMap((row) =>
       [0, 1].map((word) => ({row, bank: (start[row] + 2 * half + word) % banks})),
@@ -32,14 +31,14 @@ export function beginPitch(host, data, _place, ends) {
   const clocks = (start, some) => deepest(wanted(start, some, 0)) + deepest(wanted(start, some, 1))
   const all = Array.from({length: rows}, (_, row) => row),
     half = rows / 2
-  // Of a whole turn: work-item i stores row i, and loads rows 0 to 7 or 8 to 15, one after another.
-  const turn = (start) =>
+  // In an iteration, work-item i stores row i, and loads rows 0 to 7 or 8 to 15, one after another.
+  const iterationClocks = (start) =>
     [
       clocks(start, all),
       all.slice(0, half).reduce((sum, row) => sum + clocks(start, [row, row + half]), 0),
     ].map((n) => groups * n)
   const laid = (pitch) => all.map((row) => (pitch * row) % banks)
-  const total = (pitch) => turn(laid(pitch)).reduce((a, b) => a + b)
+  const total = (pitch) => iterationClocks(laid(pitch)).reduce((a, b) => a + b)
   const totals = new Map(pitches.map((pitch) => [pitch, total(pitch)]))
   const best = choices.reduce((a, b) => (total(b) < total(a) ? b : a))
   const [fewest, highest] = [Math.min(...totals.values()), Math.max(...totals.values())]
@@ -51,11 +50,11 @@ export function beginPitch(host, data, _place, ends) {
   const seen = new Set([pitch]) // the pitches whose bars are drawn
   const bar = make(host, "div", {class: "bar"})
   const asks = make(bar, "div", {class: "asks"})
-  const asked = {
+  const prediction = {
     question: "Guess first: which pitch costs the fewest clocks?",
     choices: choices.map(String),
   }
-  const guess = askGuess(asks, host, asked, (n) => tell(choices[n]))
+  const guess = askGuess(asks, host, prediction, (n) => tell(choices[n]))
   const label = make(bar, "label", {}, "Pitch, in words: ")
   const typed = make(label, "input", {type: "number", min: 4, max: most, value: pitch})
   // JupyterLab lets no Enter through to `change`. While a number is typed, one below 4 may be the
@@ -80,8 +79,9 @@ export function beginPitch(host, data, _place, ends) {
     host,
     "p",
     {class: "soft"},
-    "Drag a row to another bank, or choose it by the arrows up and down and move it left and " +
-      "right. Each work-item stores a row; eight work-items load one. What waits is framed in red.",
+    "Drag a row to another bank. Or choose it with the up and down arrows, and move it with left " +
+      "and right. Each work-item stores a row; eight work-items load one. Waiting requests are " +
+      "framed in red.",
   )
 
   const below = make(host, "p", {class: "soft today"})
@@ -106,7 +106,7 @@ export function beginPitch(host, data, _place, ends) {
   }
   function tell(choice) {
     const not = choice === best ? "" : `, not ${total(choice)}`
-    guess.reveal(String(best), `${total(best)} clocks a turn${not}.`)
+    guess.reveal(String(best), `${total(best)} clocks per iteration${not}.`)
     over = true
     for (const one of pitches) seen.add(one)
     lay(best)
@@ -138,12 +138,12 @@ export function beginPitch(host, data, _place, ends) {
 
   function draw() {
     tellOfToday()
-    const [store, load] = turn(start),
+    const [store, load] = iterationClocks(start),
       byPitch = start.every((bank, n) => bank === laid(pitch)[n])
     status.textContent =
-      `${byPitch ? `Pitch ${pitch}` : "Your rows"}: storing takes ${store} clocks of a turn ` +
-      `and loading ${load}, together ${store + load}.` +
-      (over && store + load === fewest ? " Nobody waits." : "")
+      `${byPitch ? `Pitch ${pitch}` : "Your rows"}: an iteration stores in ${store} clocks ` +
+      `and loads in ${load}, together ${store + load}.` +
+      (over && store + load === fewest ? " No request waits." : "")
     drawing.replaceChildren()
     const box = (x, y, w, h, look) => make(drawing, "rect", {x, y, width: w, height: h, ...look})
     const text = (x, y, words, look = {}) =>
@@ -151,10 +151,10 @@ export function beginPitch(host, data, _place, ends) {
     const first = row % half
     /** @type {[number[], string][]} */
     const panels = [
-      [all, "A store: each of 16 work-items puts down two words of its row"],
+      [all, "A store: each of 16 work-items stores two words of its row"],
       [
         [first, first + half],
-        `A load: 8 work-items want row ${first}, 8 want row ${first + half}; two words of each`,
+        `A load: 8 work-items request row ${first}, 8 row ${first + half}; two words of each`,
       ],
     ]
     panels.forEach(([some, title], panel) => {
@@ -201,7 +201,7 @@ export function beginPitch(host, data, _place, ends) {
       })
     })
     const each = 1090 / pitches.length
-    text(8, BARS - 62, "Clocks of a turn, by pitch", {class: "soft"})
+    text(8, BARS - 62, "Clocks of an iteration, by pitch", {class: "soft"})
     pitches.forEach((one, n) => {
       const cost = totals.get(one),
         tall = (56 * cost) / highest,

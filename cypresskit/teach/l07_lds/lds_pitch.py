@@ -50,7 +50,7 @@ def lds_pitch() -> InteractiveFigure:
 
 
 def _marks() -> list[str]:
-    """The still's SVG: the banks of sixteen rows at a pitch of 4 words."""
+    """Return the SVG of the static image: the banks of sixteen rows at a pitch of 4 words."""
     boxes = [
         (row, (ROW * row + word) % HD5870.lds_banks)
         for row in range(TOGETHER)

@@ -24,7 +24,7 @@ BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:
-    """(row, texel in it) of A that each of the first four work-items of an SGEMV kernel fetches
+    """Return (row, texel) of A that each of the first four work-items of an SGEMV kernel fetches
     first.
     """
     traffic = Traffic()
@@ -35,8 +35,8 @@ def first_quad(name: str) -> list[tuple[int, int]]:
 
 
 def measured_table(device: Device = HD5870) -> str:
-    """Small products, alone and stacked, beside Ashraf's range; and SGEMV with and without its
-    launch, beside the roof of memory.
+    """Tabulate small products, alone and stacked, with Ashraf's range; and SGEMV with and without
+    the launch overhead, with the roof of memory.
     """
     row = published("sgemm_packed4")
     rows = []
@@ -135,7 +135,7 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
 
 
 def _mixed_kinds(program: Program) -> str:
-    """A hint where an address is added up as a float, or sums as whole numbers; "" otherwise."""
+    """Return a hint if an address is added as a float, or sums as whole numbers; or ""."""
     body = program.expanded
     stored = next((n for n, i in enumerate(body) if i.opcode == "lds_store_vec"), len(body))
     loads = [i for i in body[stored:] if i.opcode.startswith("lds_load")]
@@ -153,7 +153,9 @@ def _mixed_kinds(program: Program) -> str:
 
 
 def useful(m: int, n: int, t: int) -> float:
-    """The share of the arithmetic that isn't spent on padding: 1 minus the answer to exercise 3."""
+    """Return the share of the arithmetic that isn't spent on padding: 1 minus the answer to
+    exercise 3.
+    """
     return m * n / (-(-m // t) * -(-n // t) * t * t)
 
 

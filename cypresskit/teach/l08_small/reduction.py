@@ -20,7 +20,7 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
 
-TURNS = 4  # of the loop that are shown
+ITERATIONS = 4  # of the loop that are shown
 # The stage, in pixels, and the rows: where they begin, and how high they are together.
 WIDTH, TOP, ROWS_HEIGHT = 1112, 92, 330
 PANELS = (12, 440)  # the left edges
@@ -37,9 +37,9 @@ NOTHING = len(theme.SERIES)
 
 
 def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
-    """A player of a wavefront of ``kernel`` beside one of ``sgemv_n``, which has one work-item for
-    each result. ``kernel`` is one that multiplies a matrix, stored row by row,
-    with a vector and has several. Raises ``ValueError`` for any other.
+    """Return a player of a wavefront of ``kernel`` beside one of ``sgemv_n``, which has one
+    work-item for each result. ``kernel`` multiplies a matrix, stored row by row, with a vector, and
+    has several work-items for each result. Raises ``ValueError`` for any other.
     """
     spec = resolve(kernel)
     parts = spec.convention.parts
@@ -50,7 +50,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
         )
     leaders = 64 // parts
     rows = leaders * spec.block[0]
-    k = TURNS * spec.k_step
+    k = ITERATIONS * spec.k_step
     plain = _Side(KERNELS["sgemv_n"], parts, rows, k, PANELS[0])
     helped = _Side(spec, parts, rows, k, PANELS[1])
     frames = len(plain.steps) + 1
@@ -71,7 +71,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
 
 
 def _captions(plain: "_Side", helped: "_Side", frames: int) -> list[str]:
-    """What each side does in a step; in the end, what the helpers were good for."""
+    """Describe what each side does in a step; and at the end, what the helpers gained."""
     captions = [
         f"**{plain.name}**: {plain.say(n)} **{helped.name}**: {helped.say(n)}"
         for n in range(frames)
@@ -157,30 +157,32 @@ class _Side:
         return min(16.0, self.row_height - 4)
 
     def texel(self, x, y) -> tuple[np.ndarray, np.ndarray]:
-        """The centers of texels of A."""
+        """Return the centers of texels of A."""
         across = (np.asarray(x) + 0.5) * MATRIX * 4 / self.k
         down = (np.asarray(y) + 0.5) * ROWS_HEIGHT / self.rows
         return self.left + across, TOP + down
 
     def item_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centers of the work-items."""
+        """Return the centers of the work-items."""
         row, part = self.places
         return self.left + ITEMS + 8 + 28 * part, TOP + (row + 0.5) * self.row_height
 
     def word_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centers of the work-items' words of the LDS: those of a group one below the other."""
+        """Return the centers of the work-items' words of the LDS; a group's words are one below the
+        other.
+        """
         row, part = self.places
         step = self.row_height / (self.columns + 1)
         y = TOP + (row + 0.5) * self.row_height + (part - (self.columns - 1) / 2) * step
         return np.full(64, self.left + LDS + 40), y
 
     def sum_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """The centers of the parts of the leaders' sums."""
+        """Return the centers of the parts of the leaders' sums."""
         row, part = self.places
         return self.left + SUMS + 24 * part, TOP + (row + 0.5) * self.row_height
 
     def _count(self, kind: str, frames: int) -> np.ndarray:
-        """How many accesses of a kind there were before each frame, of shape (frames, 1)."""
+        """Count the accesses of a kind before each frame: an array of shape (frames, 1)."""
         kinds = [access.kind for access in self.steps]
         return np.array([[kinds[:n].count(kind)] for n in range(frames)])
 
@@ -235,7 +237,7 @@ class _Side:
         self._draw_parts(sheet, "sum", self.sum_places(), (20, self.side), is_summed)
 
     def say(self, n: int) -> str:
-        """What happens in a step, as a sentence."""
+        """Describe what happens in a step."""
         if n >= len(self.steps):
             return f"done after {len(self.steps)} steps."
         now = self.steps[n - 1]
@@ -246,7 +248,7 @@ class _Side:
                 " products."
             )
         if now.kind == "store":
-            return f"{active} leave their sums in the LDS. A barrier: all wait for all."
+            return f"{active} store their sums into the LDS, and wait for all at the barrier."
         return f"{active} load a helper's sum and add it to their own; the others are idle."
 
     def _draw_matrix(self, sheet: Sheet, frames: int) -> None:

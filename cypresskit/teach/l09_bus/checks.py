@@ -21,7 +21,9 @@ def product_seconds(n, b, f, matrices=3, size=8):
 
 
 def measured_table() -> str:
-    """N_balance and speeds with transfers, published, and by the model at three sizes and buses."""
+    """Tabulate N_balance and speeds with transfers: published, and modelled for three sizes and
+    buses.
+    """
     row = published("dgemm_transfer_model")
     bus, kernel = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
     rows = [
@@ -41,7 +43,7 @@ def measured_table() -> str:
 
 
 def real_kernel_table() -> str:
-    """The model's kernel alone, and with transfers, beside the constant rate of the formula."""
+    """Tabulate the model's kernel alone and with transfers, and the formula's constant rate."""
     row = published("dgemm_transfer_model")
     bus, constant = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
     rows = ["    N   kernel alone   with transfers   with the constant 450"]

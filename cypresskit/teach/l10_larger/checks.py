@@ -21,8 +21,8 @@ SMALL = replace(HD5870, name="tiny card", memory_bytes=600_000)
 
 
 def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
-    """The number of strips loaded for blocks in ``order``, if the card keeps the last strip of A
-    and of B.
+    """Return the number of strips loaded for blocks in ``order``, if the card keeps the last strip
+    of A and of B.
     """
     count = 0
     held = (-1, -1)
@@ -33,21 +33,21 @@ def strips_loaded(order: Iterable[tuple[int, int]]) -> int:
 
 
 def twins(block: int, depth: int) -> float:
-    """Bytes on the card for a square block and strips ``depth`` deep, double buffered: exercise 1's
-    buffers.
+    """Return the bytes of exercise 1's double buffers, for a square block and strips ``depth``
+    deep.
     """
     return sum(card_bytes(block, depth).values())
 
 
 def fitting(memory: int, depth: int, least: int = MULTIPLE, size: Callable = twins) -> int:
-    """The largest block, a multiple of ``least``, whose buffers, of ``size(block, depth)`` bytes,
-    fit the memory.
+    """Return the largest block, a multiple of ``least``, whose buffers of ``size(block, depth)``
+    bytes fit into the memory.
     """
     return next(b for b in range(0, memory, least) if size(b + least, depth) > memory)
 
 
 def blocks_table() -> str:
-    """Bytes of the buffers for a block of each size, and the largest that fits."""
+    """Tabulate the bytes of the buffers for a block of each size, and the largest that fits."""
     rows = []
     for block in (1536, 1664, 1792, 1920):
         size = sum(card_bytes(block).values())
@@ -60,8 +60,8 @@ def blocks_table() -> str:
 
 
 def simulate_padded(n: int = 1920, block: int = 1792) -> str:
-    """A square product in blocks of a size, and in those that the program chooses: what is wasted,
-    and how fast it is.
+    """Simulate a square product in blocks of a size, and in those that the program chooses. Return
+    what is wasted, and the speeds.
     """
     machine = Machine(HD5870)
     rows = []
@@ -205,7 +205,7 @@ def check_product(product: Answer) -> Verdict:
 
 
 def _wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, str] | None:
-    """(message, hint) on the first element of c that isn't right, or None."""
+    """Return (message, hint) on the first wrong element of c, or None."""
     wrong = ~np.isclose(c, right, rtol=0, atol=1e-3)
     if not wrong.any():
         return None

@@ -51,7 +51,7 @@ class WatchedCard:
         self._seed = seed
 
     def services(self) -> dict[str, Callable]:
-        """What the answer may ask for, by name."""
+        """Return the functions that the answer may call, by name."""
         return {
             "card.upload": self.upload,
             "card.download": lambda number: self._matrix(number).values,
@@ -73,15 +73,15 @@ class WatchedCard:
         return "\n".join([*rows, total])
 
     def marked(self, matrix: np.ndarray) -> np.ndarray:
-        """A matrix as it is on the card. Zeros stay zeros, and -x is marked as x is."""
+        """Return a matrix as it is on the card. Zeros stay zeros, and -x is marked like x."""
         values, places = np.unique(np.abs(matrix), return_inverse=True)
         parts = [np.random.default_rng((self._seed, *key)).random() for key in _keys(values)]
         factors = 1 + MARK * (0.5 + np.array(parts))
         return matrix * factors[places].reshape(matrix.shape)
 
     def upload(self, array: np.ndarray, name: str) -> tuple:
-        """Put a matrix of float32 or float64 on the card. Returns its number, name, shape,
-        precision and bytes.
+        """Put a matrix of float32 or float64 on the card. Return its number, name, shape, precision
+        and bytes.
         """
         precision = precision_of({"the matrix": array}, (2,))  # refuses what is no matrix
         return self._hold(self.marked(array) if precision == "double" else array, name)
@@ -98,7 +98,9 @@ class WatchedCard:
         trans_b: bool = False,
         name: str = "",
     ) -> tuple:
-        """A new matrix, alpha op(a) op(b) + beta c, as of ``ck.gemm``, whose errors it raises."""
+        """Return a new matrix, alpha op(a) op(b) + beta c, like ``ck.gemm``, whose errors it
+        raises.
+        """
         left, right = self._matrix(a).values, self._matrix(b).values
         third = None if c is None else self._matrix(c).values
         how: dict[str, Any] = {"alpha": alpha, "beta": beta, "device": self.device}
@@ -113,7 +115,7 @@ class WatchedCard:
         del self._held[number]
 
     def _hold(self, values: np.ndarray, name: str) -> tuple:
-        """Account for a new matrix, or raise ``CardMemoryError``."""
+        """Add a new matrix to the card's memory, or raise ``CardMemoryError``."""
         rows, columns = (
             -(-side // step) * step for side, step in zip(values.shape, (ROWS, COLUMNS))
         )
@@ -135,6 +137,6 @@ class WatchedCard:
 
 
 def _keys(values: np.ndarray) -> list[tuple[int, ...]]:
-    """Whole numbers that stand for the bits of floats."""
+    """Return whole numbers in place of the bits of floats."""
     words = np.ascontiguousarray(values, np.float64).view(np.uint32).reshape(-1, 2)
     return [tuple(pair) for pair in words.tolist()]

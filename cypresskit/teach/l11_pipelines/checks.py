@@ -31,8 +31,8 @@ UNITS = 6
 
 
 def by_hand(seconds: Sequence[float], units: int) -> Timeline:
-    """The timeline of ``units`` work units in stages of these ``seconds``, each with its own queue
-    and buffers.
+    """Return the timeline of ``units`` work units in stages of these ``seconds``, each with its own
+    queue and buffers.
     """
     names = [*STAGES, *(f"stage {n}" for n in range(len(STAGES), len(seconds)))][: len(seconds)]
     resources = {name: Resource(name, 1.0, "seconds") for name in names}
@@ -55,8 +55,8 @@ def by_hand(seconds: Sequence[float], units: int) -> Timeline:
 
 
 def with_buffers(buffer: Callable[[int], str]) -> Timeline:
-    """The timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from there (3
-    s).
+    """Return the timeline of six units, loaded (2 s) into ``buffer(unit)`` and multiplied from
+    there (3 s).
     """
     resources = {name: Resource(name, 1.0, "seconds") for name in ("bus", "chip 0")}
     tasks = []
@@ -70,8 +70,8 @@ def with_buffers(buffer: Callable[[int], str]) -> Timeline:
 
 
 def real_run(machine: Machine) -> str:
-    """Small random matrices sent through both pipelines, a tenth of the rows by the CPU: how many
-    tasks, and whether every element is within its rounding bound.
+    """Send small random matrices through both pipelines, a tenth of the rows through the CPU.
+    Report the number of tasks, and whether every element is within its rounding bound.
     """
     rng = np.random.default_rng(11)
     m, n, k = 320, 384, 192
@@ -90,8 +90,8 @@ def real_run(machine: Machine) -> str:
 
 
 def measured_table(machine: Machine) -> str:
-    """Six figures of Li and colleagues, beside the model's; the one that rests on an assumption
-    is marked, and followed by what the model gives without it.
+    """Tabulate six figures of Li and colleagues and the model's. One rests on an assumption: it is
+    marked, and the next row leaves out the assumption.
     """
     row = published("hybrid")
     size = max(row["m_n"])

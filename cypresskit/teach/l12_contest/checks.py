@@ -63,7 +63,7 @@ BAR = generate_kernel(12, 8, 3)  # the fastest that it makes
 
 
 def bar_gflops() -> float:
-    """The bar's speed, simulated whole, which is stored."""
+    """Return the bar's speed, simulated whole, from a store."""
     return json.loads(Path(__file__).with_name("bar.json").read_text())
 
 
@@ -113,8 +113,8 @@ def time_kernel(
 
 
 def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
-    """The score of an entry (or ``sgemm_tn`` and its like): checked and, if right, timed at n x n x
-    n. Never raises.
+    """Judge an entry (or ``sgemm_tn`` and similar kernels): check it and, if it is correct, time it
+    at n x n x n. Never raises.
     """
     name = name_of(kernel)
     if fault := chip_fault(device) or _not_an_entry(kernel, name):
@@ -126,7 +126,7 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
 
 
 def name_of(kernel) -> str:
-    """An entry's name as printable text of 60 characters at most."""
+    """Return an entry's name as printable text of at most 60 characters."""
     name = getattr(kernel, "name", None)
     name = name if type(name) is str else a_type(kernel if name is None else name)
     return elided("".join(c if c.isprintable() else " " for c in name), 60)
@@ -155,9 +155,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         least = max(least_seconds(run, device), product / device.single_gflops / 1e9)
         if report.seconds < least:
             speed = product / report.seconds / 1e9
-            message = (
-                f"{name} is timed at {speed:.0f} Gflop/s, but for its operations the chip takes"
-            )
+            message = f"{name} is timed at {speed:.0f} Gflop/s, but its operations take the chip"
             message += f" {100 * (least / report.seconds - 1):.0f} % longer."
             return Verdict(
                 False, message, "take out fetches and arithmetic whose results are not used."
@@ -168,21 +166,21 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
     hints = {
-        "stuck": "do block and k_step fit the text?",
-        "crowded": "fewer registers: a smaller block, fewer steps.",
+        "stuck": "do block and k_step fit the source?",
+        "crowded": "fewer registers: a smaller block, or fewer values of k per iteration.",
     }
     verdict = judge_kernel(kernel.text, f"{name}.il", judged, **hints)
     return Score(name, verdict, *reports)
 
 
 def least_seconds(run: LaunchCounters, device: Device) -> float:
-    """A lower bound of a chip's time for the arithmetic and the fetches that a run counted."""
+    """Return a lower bound of a chip's time for the counted arithmetic and fetches of a run."""
     quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
     return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
 
 
 def _not_an_entry(kernel, name: str) -> Verdict | None:
-    """The verdict on something that can't be run as an entry, or None."""
+    """Return the verdict on something that can't be run as an entry, or None."""
     if type(kernel) is not Kernel:
         what = (
             "An entry is what contest.entry(...) or contest.generate_kernel(...) returns, not"
@@ -210,9 +208,9 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
 
 @lru_cache(maxsize=64)
 def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
-    """The verdict on a wrong kernel, or the counts of a right one's run at ``full`` cubed. It is
-    tried at small sizes with every check on, and run as it is to be timed, and at odd sizes with
-    alpha and beta.
+    """Return the verdict on a wrong kernel, or the counts of a correct kernel's run at ``full``
+    cubed. The kernel runs at small sizes with every check on, in the launch that is timed, and at
+    odd sizes with alpha and beta.
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
@@ -251,8 +249,8 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
 
 @lru_cache(maxsize=1)  # all entries are timed at one size
 def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, ...]:
-    """Random matrices of whole numbers, A and B as stored for TN, each number in a byte; and their
-    product, float32.
+    """Return random matrices of whole numbers, A and B as stored for TN, each number in a byte; and
+    their product, float32.
     """
     rng = np.random.default_rng(seed)
     a, b = (rng.integers(-most, most + 1, shape, np.int8) for shape in ((k, m), (k, n)))
@@ -262,8 +260,8 @@ def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, 
 def _compared(
     kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
 ) -> tuple[str, LaunchCounters]:
-    """The fault in a random product, "" if there is none, after a comparison of every element; and
-    the run's counts.
+    """Compare every element of a random product. Return the fault, "" if there is none, and the
+    run's counts.
     """
     m, n, k = size
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
@@ -298,8 +296,8 @@ def tied(first: float, second: float, gain: float = 1.0) -> bool:
 
 
 def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
-    """The scores of kernels on chips; those too close to ``gain`` times another one's are simulated
-    whole.
+    """Return the scores of kernels on chips; those close to ``gain`` times another one's are
+    simulated whole.
     """
     speeds = [judge(*entry, n).gflops for entry in entries]
     close = [
@@ -310,8 +308,8 @@ def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> l
 
 
 def named(name: str) -> Kernel:
-    """The entry of a name: of the catalogue; or one of two that are faster and wrong, "hasty",
-    which forgets a row of the block, and "lazy", which stops after 512 steps of k.
+    """Return the entry of a name: a kernel of the catalog, or a fast and wrong one. "hasty" forgets
+    a row of the block, "lazy" stops after 512 values of k.
     """
     text = KERNELS["sgemm_tn"].text
     if name == "hasty":
@@ -327,14 +325,14 @@ def named(name: str) -> Kernel:
 
 
 def die_bytes(device: Device) -> int:
-    """Bytes of memory on the chip: registers, LDS and L1 of all engines, and L2."""
+    """Return the bytes of memory on the chip: registers, LDS and L1 of all engines, and L2."""
     engine = device.register_pool * POOL_BYTES + device.lds_bytes + device.l1_bytes
     return device.simd_engines * engine + device.l2_bytes
 
 
 def chip_fault(device) -> Verdict | None:
-    """The verdict on a chip that breaks the rules, or None: only memories change, and their sum
-    doesn't grow.
+    """Return the verdict on a chip that breaks the rules, or None: only memories may change, and
+    their sum must not grow.
     """
     if type(device) is not Device:
         return Verdict(
@@ -358,14 +356,14 @@ def chip_fault(device) -> Verdict | None:
 
 @climb_exercise("12")
 def check_two_steps(mine: Kernel) -> str:
-    """Exercise 1: an 8 x 8 kernel whose turn does two steps of k."""
+    """Exercise 1: an 8 x 8 kernel that handles two values of k per iteration."""
     made = kernel_stats(mine)
     return f"with {made.bundles_per_iteration} bundles per iteration and {made.gprs} registers"
 
 
 def share_filled(n: int, k: int) -> float:
-    """The share of wavefront slots, ``k`` on each engine, that an n x n product fills, over all
-    rounds.
+    """Return the share of wavefront slots, ``k`` on each engine, that an n x n product fills, over
+    all rounds.
     """
     return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
@@ -438,8 +436,8 @@ def check_entry(text: Any) -> Verdict:
 
 
 def _entered(text: str, _: Program) -> Verdict:
-    """The verdict on a text that assembles: right, and faster than the bar. Its block and its steps
-    of k are found out.
+    """Return the verdict on an entry that assembles: correct, and faster than the bar. Its block
+    and its values of k per iteration are determined.
     """
     step = STEPS["contest"]
     mine = judged_kernel(text, step.file, step.like)[0]

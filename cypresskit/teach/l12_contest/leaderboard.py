@@ -64,8 +64,8 @@ class Row:
 
 
 def read(text: str, name: str = "entry") -> Kernel:
-    """The entry in ``text``; ``name`` is used if it gives none. Raises ``ValueError`` for a head
-    that lacks something.
+    """Return the entry in ``text``; ``name`` is used if it gives none. Raises ``ValueError`` for an
+    incomplete head.
     """
     if len(text) > LONGEST:
         raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
@@ -86,7 +86,9 @@ def read(text: str, name: str = "entry") -> Kernel:
 
 
 def judged(text: str, file: str, n: int, seed: str) -> dict:
-    """The fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to ``seed``."""
+    """Return the fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to
+    ``seed``.
+    """
     try:
         entry = read(text, file)
     except ValueError as error:
@@ -96,7 +98,7 @@ def judged(text: str, file: str, n: int, seed: str) -> dict:
 
 
 def scored(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
-    """The row of a kernel that was judged."""
+    """Return the row of a kernel that was judged."""
     row = Row(score.name, file, verdict=str(score.verdict))
     report = score.report
     if not report:
@@ -113,7 +115,7 @@ def scored(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
 
 
 def cannot(file: str, why: str) -> str:
-    """The words on an entry that can't be judged."""
+    """Return the message on an entry that can't be judged."""
     return f"Not yet. {file} can't be judged: {why}."
 
 
@@ -125,7 +127,7 @@ def row(
     seed: str = "",
     server: ForkServer | None = None,
 ) -> Row:
-    """The row of the entry in ``text``, judged in a process of its own. It never raises.
+    """Return the row of the entry in ``text``, judged in a process of its own. Never raises.
 
     n : it is timed at n x n x n.
     seed : what the judge's random numbers belong to; by default other ones each time.
@@ -147,8 +149,8 @@ def row(
 
 
 def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """(place, row), the best first. Speeds less than half a per cent apart share a place. The bar
-    and the published figure stand among them without one.
+    """Return (place, row), the best first. Speeds less than half a percent apart share a place. The
+    bar and the published figure are among them, without a place.
     """
     beside = _bar(n), _paper()
     places: list[tuple[int | str, Row]] = []
@@ -160,7 +162,7 @@ def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row
 
 
 def _paper() -> Row:
-    """The row of the published figure."""
+    """Return the row of the published figure."""
     paper = published.kernel("sgemm_tn")
     best = float(paper["gflops_max"])
     name = f"Nakasato 2010, measured at N = {paper['n_at_max']}"
@@ -170,7 +172,7 @@ def _paper() -> Row:
 
 @cache
 def _bar(n: int) -> Row:
-    """The row of the bar, timed at n x n x n."""
+    """Return the row of the bar, timed at n x n x n."""
     report = contest.time_kernel(contest.BAR, n, exact=True)
     name = f"to beat: {contest.BAR.name}"
     remark = "The fastest that contest.generate_kernel makes."
@@ -200,7 +202,7 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
 
 
 def line(row: Row) -> str:
-    """A row as a line of text."""
+    """Return a row as a line of text."""
     name = tables.elided(tables.one_line(row.name), 20)
     if not row.gflops:
         why = row.verdict.removeprefix("Not yet. ").partition("\nWhere to look:")[0]
@@ -213,7 +215,7 @@ def line(row: Row) -> str:
 
 
 def page(rows: Sequence[Row], n: int = contest.N) -> str:
-    """The leaderboard as a web page: a table, in which entries that are the same program share a
+    """Return the leaderboard as a web page: a table, in which entries of the same program share a
     row, and below it the wrong ones. Bars begin at the slowest.
     """
     places = _together(ranked(rows, n))
@@ -240,7 +242,7 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
 
 
 def _together(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row, list[str]]]:
-    """(place, row, names): entries that are the same program are one row with all their names."""
+    """Return (place, row, names); entries of the same program are one row with all their names."""
     rows: dict[str, tuple[int | str, Row, list[str]]] = {}
     for number, (place, row) in enumerate(places):
         key = row.code or str(number)
@@ -249,12 +251,12 @@ def _together(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row,
 
 
 def _cut(name: str) -> str:
-    """A name, cut where it would make its row higher."""
+    """Cut a name that would make its row higher."""
     return tables.elided(tables.one_line(name), NAME)
 
 
 def _line(place: int | str, row: Row, names: list[str], share: float) -> str:
-    """A row of the page; ``share`` of the bar is filled."""
+    """Return a row of the page; ``share`` of the bar is filled."""
     shown = ", ".join(names).replace(" ()", "")
     bar = f'<div class="bar"><b style="width: {100 * share:.1f}%"></b></div>'
     cells = [str(place), shown, f"{row.gflops:.0f}", bar, f"{row.percent:.0f}"]

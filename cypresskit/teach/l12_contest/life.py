@@ -2,7 +2,7 @@
 a single clock.
 
 Drawn from a timeline of the host, a simulation, and a recording of the work-item that computes the
-element. A report keeps the clauses of SIMD engine 0 alone; wavefronts of other engines run the same
+element. A report has the clauses of SIMD engine 0 only; wavefronts of other engines run the same
 ones. Left out: all other elements.
 """
 
@@ -68,9 +68,9 @@ class Part(NamedTuple):
 
 
 def life(element: tuple[int, int] = (5, 3)) -> Player:
-    """A player of the life of an element of C, by its row and column, in a product of 256 x 256 by
-    ``sgemm_tn``. Arrow keys zoom, to a multiply-add or to a fetch in the middle of
-    the loop. Raises ``ValueError`` for an element outside.
+    """Return a player of the life of an element of C, by its row and column, in a product of 256 x
+    256 by ``sgemm_tn``. Arrow keys zoom to a multiply-add or to a fetch in the middle of the loop.
+    Raises ``ValueError`` for an element outside.
     """
     row, column = element
     if not (0 <= row < SIDE and 0 <= column < SIDE):
@@ -107,8 +107,8 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
 
 
 def _windows(parts: Sequence[Part], whole: float) -> tuple[np.ndarray, np.ndarray]:
-    """When the strip of time begins in each frame, and how long it is: from the whole to a few
-    clocks round the element's own multiply-add, then round its fetch.
+    """Return when the strip of time begins in each frame, and how long it is. It shrinks from the
+    whole to a few clocks around the element's own multiply-add, then around its fetch.
     """
     span = whole * (CLOSEST * CLOCK / whole) ** np.linspace(0, 1, ZOOMS)
     starts = []
@@ -121,7 +121,7 @@ def _windows(parts: Sequence[Part], whole: float) -> tuple[np.ndarray, np.ndarra
 
 
 def _about(parts: Sequence[Part]) -> dict[int, str]:
-    """What a click on each event says."""
+    """Return the text of a click on each event."""
     about = {}
     for n, part in enumerate(parts):
         if part.lane != CLAUSES:
@@ -132,7 +132,7 @@ def _about(parts: Sequence[Part]) -> dict[int, str]:
 
 
 def _parts(element: tuple[int, int]) -> Iterator[Part]:
-    """All events, from the host inwards."""
+    """Yield all events, from the host inwards."""
     report = simulate(KERNEL, SIDE)
     machine = host.Machine(HD5870)
     dma = 1e9 * machine.host.dma_gb_s
@@ -152,8 +152,8 @@ def _parts(element: tuple[int, int]) -> Iterator[Part]:
 
 
 def _on_chip(report: Report, element: tuple[int, int]) -> Iterator[Part]:
-    """Events of the element's wavefront, in clocks; of its middle turn also fetches, bundles and
-    multiply-adds.
+    """Yield the events of the element's wavefront, in clocks; for its middle iteration also
+    fetches, bundles and multiply-adds.
     """
     row, column = element
     down, across = (8 * side for side in KERNELS[KERNEL].block)
@@ -163,7 +163,7 @@ def _on_chip(report: Report, element: tuple[int, int]) -> Iterator[Part]:
     story = f"wavefront {number} runs on SIMD engine {engine:.0f}"
     yield Part(CHIP, start, end, "c", f"wavefront {number}", story, True)
 
-    # The clauses of SIMD engine 0 alone are kept.
+    # The report has only the clauses of SIMD engine 0.
     events = [event for event in report.timeline if event.wavefront == 0]
     yield from _clauses(events, is_another=number > 0)
 
@@ -173,8 +173,8 @@ def _on_chip(report: Report, element: tuple[int, int]) -> Iterator[Part]:
     fetches = [n for n, event in enumerate(events) if event.kind == "TEX"]
     middle = len(fetches) // 2
     fetch, *clauses = events[fetches[middle] : fetches[middle + 1]]
-    loop = recording.at[recording.fetches[0, 0]]  # the first instruction of a turn
-    begins = np.flatnonzero(recording.at == loop)  # of turns, in steps
+    loop = recording.at[recording.fetches[0, 0]]  # the first instruction of an iteration
+    begins = np.flatnonzero(recording.at == loop)  # of iterations, in steps
     steps = range(*begins[middle : middle + 2])
     block = find_block(recording)
     mine = {
@@ -187,23 +187,25 @@ def _on_chip(report: Report, element: tuple[int, int]) -> Iterator[Part]:
 
 
 def _clauses(events: Sequence[Event], is_another: bool) -> Iterator[Part]:
-    """The clauses of a wavefront, and its waits; it may be another one than the element's."""
+    """Yield the clauses of a wavefront, and its waits. ``is_another``: it isn't the element's
+    wavefront.
+    """
     story = "its wavefront goes through its kernel"
     if is_another:
-        story += ", timed as wavefront 0's, whose clauses are kept"
+        story += ", timed like wavefront 0"
     yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", story)
     for event in events:
         does = DOING[event.kind]
         yield Part(CLAUSES, event.start, event.served, SPENT[does], does, f"it {does}")
         if event.end > event.served:
-            story = "its data are on their way"
+            story = "its data are in flight"
             yield Part(CLAUSES, event.served, event.end, "wait", "waits", story)
 
 
 def _fetches(
     clause: Event, recording: Recording, steps: range, updates: Iterable[Update]
 ) -> Iterator[Part]:
-    """The fetches of a turn; the element's own are those whose numbers its ``updates`` multiply."""
+    """Yield the fetches of an iteration; ``updates`` multiply the numbers of the element's own."""
     origins = [origin for update in updates for origin in (update.from_a, update.from_b)]
     wanted = {(origin.resource, origin.row, origin.column // 4) for origin in origins}
     fetches = [fetch for fetch in recording.fetches.tolist() if fetch[0] in steps]
@@ -211,18 +213,20 @@ def _fetches(
     for n, (_, resource, x, y, _) in enumerate(fetches):
         start = clause.start + n * clocks
         name = f"{'AB'[resource]}[{y}, {4 * x}:{4 * x + 4}]"
-        story = f"the texture unit fetches {name}, and what 63 others want, in {clocks:.0f} clocks"
+        story = (
+            f"the texture unit fetches {name}, and the texels of 63 others, in {clocks:.0f} clocks"
+        )
         is_mine = (resource, y, x) in wanted
         yield Part(FETCH, start, start + clocks, "ab"[resource], name, story, is_mine)
-    story = "its numbers are on their way"
-    yield Part(FETCH, clause.served, clause.end, "wait", "on their way", story)
+    story = "its numbers are in flight"
+    yield Part(FETCH, clause.served, clause.end, "wait", "in flight", story)
 
 
 def _bundles(
     clauses: Sequence[Event], recording: Recording, mine: dict[int, Update]
 ) -> Iterator[Part]:
-    """The bundles of a turn, and in them the element's own multiply-adds, with their lines of
-    IL.
+    """Yield the bundles of an iteration, and in them the element's own multiply-adds, with their
+    lines of IL.
     """
     loop = compile(KERNELS[KERNEL].program).main_loop
     test, *work = (clause.bundles for clause in loop if clause.bundles)
@@ -249,7 +253,7 @@ def _bundles(
 
 
 def _multiply_add(recording: Recording, update: Update) -> str:
-    """A multiply-add with its numbers."""
+    """Return a multiply-add with its numbers."""
 
     def number(step: int, cell: tuple[int, int]) -> str:
         register, component = cell
@@ -348,16 +352,14 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
 
 
 def _took(seconds: float) -> str:
-    """A duration as text, in a suitable unit."""
+    """Return a duration as text, in a suitable unit."""
     if seconds < 1e-6:
         return f"{seconds / CLOCK:.0f} clocks"
     return f"{1e3 * seconds:.3g} ms" if seconds > 1e-4 else f"{1e6 * seconds:.3g} \N{MICRO SIGN}s"
 
 
 def _say(parts: Sequence[Part], start: float, span: float) -> str:
-    """A caption: what happens at the middle of the window, as far as it is long enough to be
-    seen.
-    """
+    """Return a caption: what happens at the middle of the window, if long enough to be seen."""
     middle = start + span / 2
     sentences = [
         part.story

@@ -20,7 +20,7 @@ def has_gpu() -> bool:
 
 
 def measure_own_gpu() -> dict | None:
-    """The record of the reader's GPU, measured now, in a minute or a few; None without a GPU or
+    """Measure the reader's GPU, in a minute or a few. Return its record, or None without a GPU or
     numba-cuda.
     """
     if not has_gpu():
@@ -37,37 +37,37 @@ SMALL_LAUNCH = r".*(Grid size \d+ will likely|Host array used in CUDA kernel)"
 
 @contextmanager
 def small_launches_allowed() -> Iterator[None]:
-    """Without numba's warnings that a launch is too small to be fast."""
+    """Suppress numba's warnings that a launch is too small to be fast."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=SMALL_LAUNCH)
         yield
 
 
 def gain(experiment: str, before: str, after: str) -> float:
-    """The factor by which the record's figure is better ``after`` than ``before``; for banks, less
-    is better.
+    """Return the factor by which the record's figure is better ``after`` than ``before``; for
+    banks, less is better.
     """
     then, now = (figures(experiment)[case] for case in (before, after))
     return then / now if experiment.startswith("bank") else now / then
 
 
 def iteration_clocks(gflops: float, side: int = 8) -> float:
-    """For how many clocks a multiprocessor of the record's GPU is busy with a warp's step of k:
-    the warp adds ``side`` x ``side`` products in each of 32 threads.
+    """Return the clocks for which a warp's iteration keeps a multiprocessor of the record's GPU
+    busy. The warp adds ``side`` x ``side`` products in each of 32 threads.
     """
     return 2 * 32 * side**2 * record()["multiprocessors"] * clock_ghz() / gflops
 
 
 def load_clocks(words: list[int]) -> int:
-    """Clocks of a warp's load in L1, by lesson 07's rule: the different words of the busiest
-    bank, and at most four lines of 32 words per clock.
+    """Return the clocks of a warp's load in L1, by lesson 07's rule: the different words of the
+    busiest bank, and at most four lines of 32 words per clock.
     """
     return max(busiest_bank(words), ceil(len({word // 32 for word in words}) / 4))
 
 
 def iteration_needs() -> dict[str, int]:
-    """Clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs of the arithmetic for a step
-    of k, and of L1 for its loads with A transposed (TN) or not (NN).
+    """Return the clocks that a warp of 8 x 4 threads, each with 8 x 8 of C, needs per iteration: of
+    the arithmetic, and of L1 for its loads with A transposed (TN) or not (NN).
     """
     row = record()["n"]
     of_b = load_clocks([8 * (lane % 8) for lane in range(32)])
@@ -82,7 +82,7 @@ def iteration_needs() -> dict[str, int]:
 def comparison_table(
     experiment: str, cypress: Mapping[str, float], mine: dict | None = None
 ) -> str:
-    """A table of Cypress's figures, the record's and the reader's, each also as a multiple of the
+    """Tabulate Cypress's figures, the record's and the reader's, each also as a multiple of the
     first case's.
     """
     parts = {"Cypress": cypress, record()["device"]: figures(experiment)}

@@ -133,8 +133,8 @@ def check_saves(first, second, work):
     [(8,), (32,), (16,), (1,), (2,), (4,)],
     {
         "a thread needs eight numbers of each, not one.": lambda across: across + 32 / across,
-        "these are the numbers of b. Add those of a.": lambda across: 8 * across,
-        "these are the numbers of a. Add those of b.": lambda across: 8 * 32 / across,
+        "these are the numbers of b. Add the numbers of a.": lambda across: 8 * across,
+        "these are the numbers of a. Add the numbers of b.": lambda across: 8 * 32 / across,
         "each thread doesn't have numbers of its own: those in a row share a's, those in a column"
         " b's.": lambda across: 16 * 32,
         "these are the numbers of C.": lambda across: 8 * across * 8 * 32 / across,
@@ -166,7 +166,7 @@ class _OnHost(np.ndarray):
 
 
 def _on_host(like: Any, dtype: Any = None, **_: Any) -> _OnHost:
-    """An array as another one, or of a shape."""
+    """Return an array like another one, or of a shape."""
     array = like if isinstance(like, np.ndarray) else np.empty(like, dtype)
     return array.view(_OnHost)
 
@@ -204,8 +204,9 @@ def launched(product: Callable, n: int = 64) -> tuple:
 
 
 def simulate_cuda(product: Callable, n: int = 4096) -> Any:
-    """The report of ``ck.today.simulate`` on ``product``'s kernel as it is launched for N = ``n``,
-    on an H200; as long as it computes nothing, on the reference kernel, and that is printed.
+    """Simulate ``product``'s kernel, as it is launched for N = ``n``, on an H200
+    (``ck.today.simulate``). While it computes nothing, simulate the reference kernel instead, and
+    print that.
     """
     from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
 
@@ -232,8 +233,8 @@ def clock_table(*experiments: str) -> str:
 
 
 def time_kernel(product: Callable, n: int = 4096) -> str:
-    """How fast the kernel of exercise 1 is at N = ``n`` on this computer's GPU; the record's figure
-    without one.
+    """Time the kernel of exercise 1 at N = ``n`` on this computer's GPU; without one, return the
+    record's figure.
 
     Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` where a GPU is there
     and can't be used, or numba's simulator is in its place, and ``ValueError`` for a
@@ -259,8 +260,8 @@ def time_kernel(product: Callable, n: int = 4096) -> str:
 
 
 def nvidia_code(product: Callable) -> str:
-    """The machine code of the loop in ``product``'s kernel for an H200, by NVIDIA's own compiler,
-    which needs no GPU; or what is missing here.
+    """Return the machine code of the loop in ``product``'s kernel for an H200, by NVIDIA's
+    compiler, which needs no GPU; or what is missing here.
     """
     if not find_spec("numba_cuda"):
         return "numba-cuda isn't installed here, which compiles without a GPU: cypresskit[gpu]"
@@ -288,7 +289,7 @@ def nvidia_code(product: Callable) -> str:
     names = Counter(re.sub(r"^@\S+\s+", "", line).split()[0].split(".")[0] for line in lines)
     counted = ", ".join(f"{count} {name}" for name, count in names.most_common())
     registers = re.findall(r"Used (\d+) registers", about)[0]
-    head = f"{registers} registers; a turn: {len(lines)} instructions, {counted}"
+    head = f"{registers} registers; an iteration: {len(lines)} instructions, {counted}"
     return "\n".join([head, "", *lines])
 
 
