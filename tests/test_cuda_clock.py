@@ -609,7 +609,7 @@ def test_straight_code_moves_its_bytes_and_takes_as_long_as_they_do(seed):
     memory = (report.bytes["DRAM"] + report.bytes["written"]) / 4.8e12 / 0.9
     assert memory <= report.seconds < 1.6 * memory + 8e-6
     assert "code: numba's, assumed" in str(report)
-    assert all(-0.2 < price < 1 for price in report.prices.values())
+    assert all(-0.2 < cost < 1 for cost in report.costs.values())
 
 
 def test_twice_the_straight_code_takes_twice_as_long():
@@ -833,14 +833,14 @@ def test_an_unknown_kernel_has_the_code_of_the_most_similar_one():
 
 def test_the_dearest_line_is_that_of_the_products_and_views_draw_it():
     report = simulate(blocked(8, 8), (64, 64), (8, 8), *matrices(4096))
-    assert [what for _, what in report.prices] == [
+    assert [what for _, what in report.costs] == [
         "loads of a",
         "loads of b",
         "arithmetic",
         "stores of c",
     ]
-    assert all(-0.2 < price < 1 for price in report.prices.values())
-    assert 0.05 < max(report.prices.values()) < 0.5
+    assert all(-0.2 < cost < 1 for cost in report.costs.values())
+    assert 0.05 < max(report.costs.values()) < 0.5
     assert set(report.sectors.values()) == {4, 8}
     assert draw.wavefronts(report) is not None
 
@@ -889,7 +889,7 @@ def test_a_report_can_be_copied_and_sent_to_another_process():
     for again in (pickle.loads(pickle.dumps(report)), deepcopy(report)):
         assert str(again) == str(report)
         assert again.listing == report.listing
-        assert again.prices == report.prices
+        assert again.costs == report.costs
 
 
 REPORTED = [

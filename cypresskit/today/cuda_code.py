@@ -1,14 +1,20 @@
 """The machine code of a loop, as far as time depends on it.
 
-NVIDIA's compiler decides how many iterations of a loop it does at once, in which order loads leave,
-and where they are waited for. ``nearest`` finds the kernel in ``loops.json`` whose iteration is
-most similar to a given one; ``generic`` makes code for anything else. ``tools/cuda/listing.py``
-reads the code of a kernel.
+NVIDIA's compiler decides how many iterations of a loop it unrolls, in which order loads start, and
+where they are waited for. ``nearest`` finds the kernel in ``loops.json`` whose iteration is most
+similar to a given one; ``generic`` makes code for anything else. ``tools/cuda/listing.py`` reads
+the code of a kernel.
 
-A loop is a text of letters: f and d multiply-adds in single and double precision, a an instruction
-of the arithmetic unit, m IMAD or VIADD and p a product of 64 bits, u one for the whole warp, o any
-other; L a load, S and T a load and a store of shared memory, B a barrier; w waits for everything
-loaded before, a dot is a clock for which the warp stalls. An inner loop is in brackets.
+A loop is a text of letters:
+
+- f, d: a multiply-add in single or double precision
+- a: an instruction of the arithmetic unit; m: IMAD or VIADD; p: a product of 64 bits; u: an
+  instruction for the whole warp; o: any other
+- L: a load; S, T: a load and a store of shared memory; B: a barrier
+- w: waits for all loads before it
+- a dot: a clock for which the warp stalls
+
+An inner loop is in brackets.
 """
 
 import json
@@ -25,13 +31,26 @@ from cypresskit.today.cuda_events import Action
 from cypresskit.today.cuda_values import SLOW
 
 MULTIPLY_ADDS = "fd"
-BRANCH = 15  # clocks of a warp until it goes on at a label: calibrated on warps that are alone
+BRANCH = 15  # clocks of a warp's branch to a label: calibrated on single warps
 
 
 @dataclass(frozen=True)
 class Loop:
-    """The loop that computes, of a kernel whose threads have so many ``registers``. ``fmas``,
-    what ``places_of`` tells of its loads, and ``kind`` are those of a turn of the source.
+    """The main loop of a kernel.
+
+    Attributes
+    ----------
+    name, registers
+        The kernel's name, and the registers of a thread.
+    text
+        The code.
+    fmas, loads, first, places, leaving, kind
+        Of an iteration of the source: the multiply-adds, what ``places_of`` returns, and the kind
+        of the loop.
+    item
+        Bytes of a number.
+    unroll
+        Iterations of the source in one of assumed code; 0 for code that was compiled.
     """
 
     name: str
@@ -48,9 +67,16 @@ class Loop:
 
 
 def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
-    """How many loads a turn has, how many of the array that it asks first, in how many places they
-    lie, but for those beside the load before, and how many of these the next turn leaves for others
-    than those beside them.
+    """Describe the loads of an iteration.
+
+    Returns
+    -------
+    loads, first
+        How many there are, and how many of the first array.
+    places
+        How many don't lie beside the one before.
+    leaving
+        How many of these move elsewhere than one number on in the next iteration.
     """
     last: dict[str, Action] = {}
     loads: Counter = Counter()
@@ -66,25 +92,26 @@ def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
     return loads.total(), next(iter(loads.values()), 0), count, leaving
 
 
-#: Instructions that numba adds to the source's, from the machine code of 44 everyday kernels: where
-#: a kernel begins, in an iteration of `range` or `while`, and for an index of its own.
+#: Instructions that numba adds to the source's, from the machine code of 44 everyday kernels: at the
+#: start of a kernel, in an iteration of `range` or `while`, and for an index.
 START = "o.o.o.o.a.p.o.a..a.b.o.a.o.a..a.a.o.a.a.o.a.m.a.m.a.a.a.m.a.a.a.o.a.a.m."
 ITERATION = {"range": "a..a.m.a.", "while": "a."}
-FIRST = {"range": "a..a.m.a..a.a.m.a.", "while": "", "": ""}  # more of the first index
+FIRST = {"range": "a..a.m.a..a.a.m.a.", "while": "", "": ""}  # more, for the first index
 INDEX = {"": "a..p.m.a.m.a..m.a.", "range": "a..p.m.a..a.m.a..m.a.a.", "while": "a.m."}
 BESIDE = "a."  # an index that differs from another by a constant
 ACCESS = {"load": "L.", "store": "o.", "shared load": "S.", "shared store": "T."}
 SLOW_CODE = {4: 2 * "a.o.f.f.o.f.f.f." + 40 * ".", 8: "a.od.d.d.d.d.d.d.d.d.d.d.d." + 40 * "."}
 REGISTERS = 32
-UNROLL = 4  # iterations that numba's compiler does at once
-BATCH = 4  # loads that a loop waits for at once
+UNROLL = 4  # iterations that numba's compiler unrolls
+BATCH = 4  # loads that a loop waits for together
 
 
 def generic(actions: list[Action], kind: str, begins: bool = True) -> Loop:
-    """Machine code that is assumed where none is known: loads leave together, and are waited for
-    before arithmetic; a store, a barrier or a function ends a batch. A loop is unrolled, a few of
-    its loads at once, unless batches of its iterations can't meet. ``begins``: with the kernel's
-    first instructions.
+    """Return the code that is assumed where none is known.
+
+    Loads start together, and are waited for before arithmetic; a store, a barrier or a function
+    ends a batch. A loop is unrolled, with a few loads per batch, unless its batches can't be
+    combined. ``begins``: with the kernel's first instructions.
     """
     apart = any(a.kind in ("store", "shared store", "barrier", SLOW) for a in actions)
     loading = sum(a.kind.endswith("load") for a in actions)
@@ -98,7 +125,7 @@ def generic(actions: list[Action], kind: str, begins: bool = True) -> Loop:
 
 
 def _batch(actions: list[Action], together: int, kind: str) -> str:
-    """The code of some iterations whose loads leave together."""
+    """Return the code of some iterations whose loads start together."""
     text = loads = arithmetic = ""
     for _ in range(together):
         places: list[Any] = []
@@ -118,8 +145,8 @@ def _batch(actions: list[Action], together: int, kind: str) -> str:
 
 
 def _index(action: Action, places: list[Any], kind: str) -> str:
-    """The code of an index, by what it differs from others of the iteration; of shared memory and
-    of the same places by all threads it is short.
+    """Return the code of an index. It is short for shared memory, for a place that all threads
+    share, and for one at a constant distance from another.
     """
     if action.kind == "barrier":
         return ""
@@ -133,7 +160,7 @@ def _index(action: Action, places: list[Any], kind: str) -> str:
 
 @cache
 def known() -> tuple[Loop, ...]:
-    """The loops that come with the package."""
+    """Return the loops that come with the package."""
     text = Path(__file__).with_name("loops.json").read_text(encoding="utf-8")
     return tuple(Loop(**row) for row in json.loads(text))
 
@@ -141,16 +168,24 @@ def known() -> tuple[Loop, ...]:
 def nearest(
     counts: tuple[float, float, float, float, float], item: int, kind: str, shared: bool = False
 ) -> tuple[Loop, float]:
-    """The known loop whose iteration is most like one with these ``counts``, multiply-adds and what
-    ``places_of`` tells of its loads, of ``shared`` memory, too, or not; and how far it is, in
-    doublings of a count.
+    """Return the known loop that is most similar to an iteration, and its distance in doublings
+    of a count.
+
+    Parameters
+    ----------
+    counts
+        Multiply-adds, and what ``places_of`` returns.
+    item, kind
+        Bytes of a number, and the kind of the loop.
+    shared
+        Whether it loads from shared memory.
     """
 
-    def far(loop: Loop) -> float:
+    def distance(loop: Loop) -> float:
         both = zip(counts, (loop.fmas, loop.loads, loop.first, loop.places, loop.leaving))
         other = shared != ("S" in loop.text)
         differ = 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
         return sum(abs(log2((1 + has) / (1 + wants))) for wants, has in both) + differ
 
-    found = min(known(), key=far)
-    return found, far(found)
+    found = min(known(), key=distance)
+    return found, distance(found)

@@ -1,11 +1,11 @@
-"""The clocks of a part of a launch: its machine code becomes clauses, which the engine runs.
+"""Time a part of a launch: its machine code becomes clauses, which the engine runs.
 
-The warps that the chip holds at once run for some iterations, and for twice as many: the rest goes
-on like the difference.
+The warps that the chip holds at once run for some iterations, and for twice as many. The others are
+extrapolated from the difference.
 
 - A scheduler needs some clocks for an instruction of each kind (``gpus``), and a warp stalls for
   its own results, as its code says (the dots of ``cuda_code``).
-- Loads of the source leave where the code has loads, and are waited for where it waits.
+- Loads of the source start where the code has loads, and are waited for where it waits.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,21 +26,31 @@ from cypresskit.today.cuda_events import WARP
 from cypresskit.today.cuda_parts import CodePart
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
-EFFORT = 1_000_000  # sectors and clauses of a run
-LEAST = 12  # iterations of it
+MAX_EFFORT = 1_000_000  # sectors and clauses of a run
+MIN_ITERATIONS = 12  # of a run
 NOTHING = 0, ""
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
 @dataclass(frozen=True, eq=False)
 class TimedPart:
-    """A part on a board: its machine code and the workgroups that run it."""
+    """A part on a board.
+
+    Attributes
+    ----------
+    part, loop, board
+        The part, its machine code, and the board.
+    group
+        Threads of a workgroup.
+    together
+        Workgroups on a multiprocessor.
+    """
 
     part: CodePart
     loop: Loop
     board: CudaGpu
-    group: int  # threads of a workgroup
-    together: int  # workgroups on a multiprocessor
+    group: int
+    together: int
 
     def clauses(
         self, part: CodePart, free: tuple[int, str] = NOTHING
@@ -75,8 +85,8 @@ class TimedPart:
         return tuple(clauses), unroll
 
     def _text(self, part: CodePart, free: tuple[int, str]) -> tuple[str, int, float]:
-        """Letters of an iteration of the code, iterations of the source in it, and what each
-        multiply-add of the code stands for.
+        """Return the letters of an iteration of the code, the iterations of the source in it, and
+        the share of a multiply-add of the source that each one of the code computes.
         """
         computing = [action.what for action in part.actions if action.kind in FLOPS]
         share = 1 - computing.count(free) / max(len(computing), 1)
@@ -112,25 +122,25 @@ class TimedPart:
             yield (access[0][0].what, next(streams)) if access else (None, None)
 
     def round(self, blocks: int, free: tuple[int, str] = NOTHING) -> tuple[float, Outcome]:
-        """Clocks of the first ``blocks`` workgroups at once, and a run of some iterations of
-        theirs.
+        """Return the clocks of the first ``blocks`` workgroups at once, and a run of some of their
+        iterations.
         """
         clauses, unroll = self.clauses(self.part.of_blocks(blocks, self.group), free)
-        turns = -(-self.part.count // unroll)
+        iterations = -(-self.part.count // unroll)
         streams = [stream for clause in clauses for stream in clause.streams]
         each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
         phases = max((stream.phases for stream in streams), default=1)
-        some = -(-max(int(EFFORT // max(each, 1)), LEAST) // phases) * phases
-        if turns <= 2 * some:
-            out = self._run(clauses, turns, blocks)
+        some = -(-max(int(MAX_EFFORT // max(each, 1)), MIN_ITERATIONS) // phases) * phases
+        if iterations <= 2 * some:
+            out = self._run(clauses, iterations, blocks)
             return out.end_clock / SCHEDULERS, out
         short, long = (self._run(clauses, n, blocks) for n in (some, 2 * some))
         slope = (long.end_clock - short.end_clock) / some
-        return (short.end_clock + slope * (turns - some)) / SCHEDULERS, long
+        return (short.end_clock + slope * (iterations - some)) / SCHEDULERS, long
 
-    def _run(self, clauses: tuple[Clause, ...], turns: int, blocks: int) -> Outcome:
+    def _run(self, clauses: tuple[Clause, ...], iterations: int, blocks: int) -> Outcome:
         warps = -(-self.group // WARP)
-        path = WavefrontPath(np.arange(blocks * warps), ((clauses, turns),))
+        path = WavefrontPath(np.arange(blocks * warps), ((clauses, iterations),))
         return run(pack([path], warps), self.board.in_quarters, self.together * warps)
 
 
@@ -139,10 +149,21 @@ def _count(text: str) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Ran:
-    """A part that has run: its clocks in the whole launch, those of a full round of workgroups, and
-    that run. ``stored``: the sectors that each line's stores ask for; ``storing``: the clocks for
-    which they keep each unit.
+class PartRun:
+    """A part that has run.
+
+    Attributes
+    ----------
+    timed
+        The part.
+    clocks, round_clocks
+        Its clocks in the whole launch without stores, and those of a full round of workgroups.
+    out
+        The simulation of some iterations of that round.
+    stored
+        The sectors that each line's stores request in the whole launch.
+    storing
+        The clocks for which these occupy each unit.
     """
 
     timed: TimedPart
@@ -154,7 +175,7 @@ class Ran:
 
     @property
     def pictured(self) -> tuple[np.ndarray, Use]:
-        """The run's events, and what each part of the chip did, in clocks."""
+        """The simulation's events, and what each part of the chip did, in clocks."""
         events = self.out.timeline.copy()
         events[:, 3:] /= SCHEDULERS
         use = use_of(self.out, self.timed.board.in_quarters)
@@ -162,13 +183,22 @@ class Ran:
         return events, replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=wavefronts)
 
     @property
-    def runs(self) -> float:
-        """The run's counts, times this, are the launch's."""
+    def repeats(self) -> float:
+        """How many times the whole launch repeats the simulation."""
         return self.clocks * SCHEDULERS / self.out.end_clock
+
+    def counts(self, scale: float) -> dict[str, float]:
+        """Return the simulation's counters for the launch on ``scale`` times the board."""
+        return {name: self.repeats * scale * count for name, count in self.out.counts.items()}
+
+    @property
+    def resident_clocks(self) -> float:
+        """The sum of the clocks that each warp of the launch is on the chip."""
+        return self.out.resident_clocks * self.repeats / SCHEDULERS
 
     @cached_property
     def busy(self) -> dict[str, float]:
-        """Clocks for which each unit is busy, stores among them."""
+        """Clocks for which each unit is busy in the whole launch, with stores."""
         board = self.timed.board.in_quarters
         shares = busy_shares(self.out.counts, self.out.end_clock, board)
         units = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
@@ -179,5 +209,5 @@ class Ran:
 
     @cached_property
     def all_clocks(self) -> float:
-        """Its clocks with stores, which are sent after all else."""
+        """Its clocks in the whole launch, with stores, which are sent after all else."""
         return max(self.clocks, *(self.busy[unit] for unit in self.storing))

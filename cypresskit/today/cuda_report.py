@@ -9,18 +9,19 @@ from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
-from cypresskit.today.cuda_part_clock import Ran
-from cypresskit.today.gpus import CudaGpu
+from cypresskit.today.cuda_part_clock import PartRun
+from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 WAITS = {ALU: "its turn", BARRIER: "other warps"}
-#: How far modelled times were off those of an H200 or H100, by class (docs/model.md).
-SURE = {
-    "own code": "blocks in registers, own machine code: all 29 products of the record within 15 %",
+#: How far modeled times are off those measured on an H200 or H100, by class (docs/model.md).
+ACCURACY = {
+    "own code": "blocks in registers, own machine code: all 29 products of the record within 15 %;"
+    " of 55 drawn at random 48 within 20 %, modeled in 0.66 to 1.76 times the time measured",
     "blocks": "blocks in registers, similar code: 58 of 65 launches drawn at random within 20 %;"
-    " modelled in 0.56 to 1.35 times the time measured",
-    "tiles": "products from tiles: 6 launches, all modelled 24 to 31 % too slow",
-    "loops": "loops over a size: 40 of 43 launches within 30 %; the worst, of few warps in a"
-    " `while` loop, 75 % too slow",
+    " modeled in 0.56 to 1.35 times the time measured",
+    "tiles": "products from tiles: 7 launches, all modeled 24 to 38 % too slow",
+    "loops": "loops over a size: 40 of 43 launches within 30 %; launches of few warps are modeled"
+    " up to 75 % too slow",
     "straight code": "straight code: 34 of 35 launches within 30 %; the worst, a stencil that"
     " clamps its indices, in half the time measured",
 }
@@ -31,94 +32,92 @@ class CudaReport(ChipReport):
     """A timed launch of a CUDA kernel: ``ChipReport`` with warps for wavefronts, and the units
     "issue", "L1", "L2" and "DRAM".
 
-    Its other fields:
-
+    Attributes
+    ----------
     loop
-        the machine code of the part that takes the longest.
+        The machine code of the main part.
     assumed
-        what that code is if it isn't the kernel's own.
+        What this code is if it isn't the kernel's own; "" if it is.
     source
-        the file of the kernel.
+        The file of the kernel.
     parts
-        what has run: straight code and loops, one after the other.
+        What has run: straight code and loops, one after the other.
     blocks
-        the workgroups of a full round.
+        The workgroups of a full round.
     """
 
     device: CudaGpu
     loop: Loop
     assumed: str
     source: str
-    parts: tuple[Ran, ...] = field(repr=False)
+    parts: tuple[PartRun, ...] = field(repr=False)
     blocks: int
 
     @property
-    def sure(self) -> str:
+    def accuracy(self) -> str:
         """How far launches of this class were off, as far as they were measured."""
         if not self.assumed:
-            return SURE["own code"]
-        if any(ran.timed.loop.unroll == 0 for ran in self.parts):
-            kinds = {action.kind for ran in self.parts for action in ran.timed.part.actions}
-            return SURE["tiles" if "shared load" in kinds else "blocks"]
-        looped = any(ran.timed.part.kind for ran in self.parts)
-        return SURE["loops" if looped else "straight code"]
+            return ACCURACY["own code"]
+        if any(run.timed.loop.unroll == 0 for run in self.parts):
+            kinds = {action.kind for run in self.parts for action in run.timed.part.actions}
+            return ACCURACY["tiles" if "shared load" in kinds else "blocks"]
+        is_looped = any(run.timed.part.kind for run in self.parts)
+        return ACCURACY["loops" if is_looped else "straight code"]
 
     @cached_property
     def sectors(self) -> dict[tuple[int, str], float]:
-        """Sectors of 32 bytes that a warp requests with a load, on average over the loads of each
-        (line, array) in words.
+        """Sectors of 32 bytes that a warp requests with a load, on average, by (line, "loads of"
+        an array).
         """
         found: dict[tuple[int, str], list[float]] = defaultdict(list)
-        for ran in self.parts:
-            for action in ran.timed.part.actions:
+        for run in self.parts:
+            for action in run.timed.part.actions:
                 if action.kind == "load":
-                    found[action.what].append(
-                        sectors_per_warp(action, ran.timed.group, self.device)
-                    )
+                    count = sectors_per_warp(action, run.timed.group, self.device)
+                    found[action.what].append(count)
         return {what: sum(counts) / len(counts) for what, counts in found.items()}
 
     @cached_property
     def waits(self) -> dict[str, float]:
-        """The shares of a warp's lifetime for which it waits: for loads of a line, for other warps
-        of its workgroup, and for its turn on a scheduler.
+        """The shares of a warp's lifetime in which it waits: for the loads of a line, for other
+        warps of its workgroup, and for its turn on a scheduler.
         """
         found: dict[str, float] = defaultdict(float)
-        whole = sum(ran.out.resident_clocks * ran.runs for ran in self.parts)
-        for ran in self.parts:
-            clauses, _ = ran.timed.clauses(ran.timed.part.of_blocks(1, ran.timed.group))
-            for clause, waited in zip(clauses, ran.out.ledger.waited.tolist()):
+        lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
+        for run in self.parts:
+            clauses, _ = run.timed.clauses(run.timed.part.of_blocks(1, run.timed.group))
+            for clause, waited in zip(clauses, run.out.ledger.waited.tolist()):
                 lines = " and ".join(map(str, sorted(set(clause.sources))))
                 name = f"loads of line {lines}" if lines else WAITS[clause.kind]
-                found[name] += waited * ran.runs / whole
+                found[name] += waited * run.repeats / lifetime
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
     @cached_property
-    def prices(self) -> dict[tuple[int, str], float]:
-        """The share of the launch that would be saved if the loads of an array, or arithmetic, or
-        stores of a line took no time, by (line, what). Below zero: the others would get in each
-        other's way.
+    def costs(self) -> dict[tuple[int, str], float]:
+        """The share of the launch that is saved if the loads of an array, the arithmetic or the
+        stores of a line take no time, by (line, what). Below 0, the launch takes longer.
         """
         found: dict[tuple[int, str], float] = defaultdict(float)
-        for ran in self.parts:
-            actions = ran.timed.part.actions
-            blocks = min(self.blocks, len(actions[0].on) // ran.timed.group)
+        for run in self.parts:
+            actions = run.timed.part.actions
+            blocks = min(self.blocks, len(actions[0].on) // run.timed.group)
             for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
-                free, _ = ran.timed.round(blocks, what)
-                found[what] += ran.clocks / self.clocks * (1 - free / ran.round_clocks)
-        for ran in self.parts:
-            sectors = sum(ran.stored.values())
-            for what, count in ran.stored.items():
-                found[what] += (ran.all_clocks - ran.clocks) * count / sectors / self.clocks
+                free, _ = run.timed.round(blocks, what)
+                found[what] += run.clocks / self.clocks * (1 - free / run.round_clocks)
+        for run in self.parts:
+            sectors = sum(run.stored.values())
+            for what, count in run.stored.items():
+                found[what] += (run.all_clocks - run.clocks) * count / sectors / self.clocks
         return dict(found)
 
     @property
     def listing(self) -> str:
-        """What each line costs, with sectors and the lines of the kernel's source."""
-        rows = [f"{'price':>7} {'sectors':>8}   (what indices cost isn't priced)"]
-        for (line, what), price in self.prices.items():
+        """A table of what each line costs, the sectors that it requests, and its source."""
+        rows = [f"{'cost':>7} {'sectors':>8}   (without what indices cost)"]
+        for (line, what), cost in self.costs.items():
             requested = self.sectors.get((line, what), 0)
             text = getline(self.source, line).strip()
-            percent = round(100 * price)
+            percent = round(100 * cost)
             rows.append(f"{percent:5} % {requested:8.1f}   line {line}, {what}:  {text}")
         return "\n".join(rows)
 
@@ -127,4 +126,5 @@ class CudaReport(ChipReport):
             f"{name} {100 * share:.0f} %" for name, share in self.waits.items() if share > 0.01
         )
         code = f"numba's, {self.assumed}{self.loop.name}"
-        return f"{super().__repr__()}\n  a warp waits for {waits}\n  code: {code}\n  {self.sure}"
+        lines = f"a warp waits for {waits}", f"code: {code}", self.accuracy
+        return "\n  ".join([super().__repr__(), *lines])

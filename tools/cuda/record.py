@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit import today
 from cypresskit.today import figures, record
-from cypresskit.today.cuda_clock import TAKEN, simulate
+from cypresskit.today.cuda_clock import RESERVED_BYTES, simulate
 from cypresskit.today.cuda_code import known
 from cypresskit.today.cuda_kernels import as_written, blocked, tiled
 from cypresskit.today.cuda_report import CudaReport
@@ -61,7 +61,7 @@ def products() -> Iterator[tuple[str, CudaReport, int]]:
         yield f"size, {size}", timed(blocked(8, 8), "block 8 x 8", size, *sides), size
     yield "shared memory, 128 x 128", timed(tiled(16), "tile of 128", n, (8, 8), (16, 16)), n
     for warps in map(int, figures("warps")):
-        held_off = (H200.lds_bytes // warps - TAKEN) // 128 * 128
+        held_off = (H200.lds_bytes // warps - RESERVED_BYTES) // 128 * 128
         kernel = blocked(8, 8)
         report = timed(kernel, "block 8 x 8", n, (8, 8), (8, 4), shared=min(held_off, SHARED_MOST))
         yield f"warps, {warps}", report, n
