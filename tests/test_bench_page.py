@@ -10,7 +10,7 @@ from operator import add
 
 import numpy as np
 import pytest
-from conftest import JS
+from conftest import JS, SIX
 from pages import axe_finds
 from test_il_fused import differences, operands
 
@@ -110,8 +110,7 @@ _host.call(b"report " + multiply_add(*values)[0].tobytes().hex().encode())
 """
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("kernel", sorted(ck.kernels))
+@pytest.mark.parametrize("kernel", SIX)
 def test_answers_do_not_depend_on_how_python_adds(kernel, monkeypatch):
     """``sum`` of floats carries what it drops from Python 3.12 on, and doesn't before."""
     (job,) = [job for job in compare.catalog_jobs() if job["like"] == kernel]
