@@ -139,5 +139,5 @@ def test_text_of_any_exponent_is_taken_without_writing_it_out():
 
 
 def test_a_masked_array_is_rejected():
-    with pytest.raises(TypeError, match=r"know no mask.*filled"):
+    with pytest.raises(TypeError, match=r"can't see the mask.*filled"):
         ck.DD(np.ma.masked_array([1.0, 2.0], [1, 0]))

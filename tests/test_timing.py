@@ -330,7 +330,7 @@ def test_a_channel_that_is_busy_while_others_wait_is_named():
         ({"busy": {"ALU": 1.001}}, LawError, "ALU is 1.0010, a share"),
         ({"hits": {"L1": -0.5}}, LawError, "L1 hits is -0.5000"),
         ({"simulated": 1.5}, LawError, "simulated is 1.5"),
-        ({"flops": 1e13}, ValueError, "its peak is 2720.0: is flops, or precision, right"),
+        ({"flops": 1e13}, ValueError, "its peak is 2720.0: are flops and precision correct"),
     ],
 )
 def test_a_report_that_breaks_the_law_cannot_be_made(change, error, message):

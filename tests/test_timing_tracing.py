@@ -256,7 +256,7 @@ def test_rejects_data_dependent_addresses_and_branches(body, lines):
     assert f"test.il:{lines[0]}:" in str(error.value)
     assert f"the one in\ntest.il:{lines[1]}:" in str(error.value)
     branches = "if_" in body or "break_" in body
-    assert "runs (`ck.launch`) and is checked (`ck.check`), but has no clock" in str(error.value)
+    assert "can be run (`ck.launch`) and checked (`ck.check`), but not timed" in str(error.value)
     assert ("`cmov_logical`" in str(error.value)) == branches
     assert ("work-item's id" in str(error.value)) != branches
 

@@ -28,7 +28,7 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
         if program.mode == "pixel":
             shape = "(width, height)"
         raise ValueError(
-            f"the domain of a {program.mode} kernel is {shape}, whole and not negative; found"
+            f"the domain of a {program.mode} kernel is {shape}, integers of at least 0; found"
             f" {domain!r}"
         )
     x, y, z = (*map(int, sizes), 1, 1)[:3]
@@ -36,7 +36,7 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
         d % g for d, g in zip((x, y, z), program.group, strict=True)
     ):
         raise ValueError(
-            f"the domain {domain!r} is no multiple of the kernel's workgroup {program.group}"
+            f"the domain {domain!r} is not a multiple of the kernel's workgroup {program.group}"
         )
     return x, y, z
 
@@ -79,8 +79,8 @@ def by_number(name: str, given) -> dict:
         both = arrays[first], arrays[second]
         if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
             raise ValueError(
-                f"outputs[{first}] and outputs[{second}] share memory: of two results one would be"
-                " lost"
+                f"outputs[{first}] and outputs[{second}] share memory: one of two results would"
+                " be lost"
             )
     return arrays
 
@@ -90,7 +90,7 @@ def check_results(outputs: Mapping[int, np.ndarray], global_memory) -> None:
     for n, array in outputs.items():
         if isinstance(global_memory, np.ndarray) and np.shares_memory(array, global_memory):
             raise ValueError(
-                f"outputs[{n}] and global_memory share memory: of two results one would be lost."
+                f"outputs[{n}] and global_memory share memory: one of two results would be lost."
                 " Pass a copy of one of them"
             )
 
@@ -109,8 +109,8 @@ def check_written(array: np.ndarray, name: str) -> None:
     ):
         if stride < room:
             raise ValueError(
-                f"{name} overlaps itself (strides {array.strides}): of two results one would be"
-                " lost"
+                f"{name} overlaps itself (strides {array.strides}): one of two results would"
+                " be lost"
             )
         room += stride * (size - 1)
 
@@ -119,8 +119,8 @@ def check_unmasked(array: object, name: str) -> None:
     """Raise ``TypeError`` for a masked array."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
-            f"{name} is a masked array, and kernels know no mask: fill in the masked"
-            f" elements, {name}.filled(0)"
+            f"{name} is a masked array, and kernels can't see the mask: pass {name}.filled(0), or"
+            " fill in other numbers"
         )
 
 

@@ -334,7 +334,7 @@ class Interpreter:
         if i.controls.threads and len(parted):
             what = (
                 f"only {groups[parted[0]]} of {self.launch.shape.group_items} work-items of group"
-                f" {parted[0]} reach this barrier: the others would be waited for without end."
+                f" {parted[0]} reach this barrier: the chip would wait forever for the others."
                 " Take it out of the if or loop that splits the group."
             )
             raise self.launch.error("barrier", self.at, what)

@@ -223,7 +223,7 @@ class Report(ChipReport, LaunchTime):
         whole = 2.0 * math.prod(self.size) * self.request.count if self.size else 0.0
         if self.flops == whole:
             return "it leaves out some of the products that C is made of"
-        return "is flops, or precision, right?"
+        return "are flops and precision correct?"
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:

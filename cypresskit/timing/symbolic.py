@@ -152,14 +152,14 @@ class SymbolicWords:
         branch = bool(program.body[user].op.flow)
         what = "a branch" if branch else "an address"
         advice = (
-            "The branch can go only where all work-items need the same: then choose between values"
-            " with `cmov_logical`, `min` or `max`."
+            "Replace the branch by `cmov_logical`, `min` or `max`, which choose between values, if"
+            " every work-item can compute both."
             if branch
             else "An address is known if it comes from the work-item's id, constants and counters."
         )
         raise DataDependentError(
             f"{program.where(program.body[word.at].line)}\n    reads data that {what} depends on,"
-            f" the one in\n{program.where(program.body[user].line)}\n    Such a kernel runs"
-            " (`ck.launch`) and is checked (`ck.check`), but has no clock: its time depends on its"
-            f" data, and timing follows a launch's shape, without data. {advice}"
+            f" the one in\n{program.where(program.body[user].line)}\n    Such a kernel can"
+            " be run (`ck.launch`) and checked (`ck.check`), but not timed: its time depends on its"
+            f" data, and timing knows only a launch's shape. {advice}"
         )

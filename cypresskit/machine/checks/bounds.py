@@ -18,7 +18,7 @@ from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 #: Advice for a fetch beyond a matrix whose coordinates are plausible.
 TOO_FAR = (
     "The loop's bound, the offset or the domain is larger than this matrix. In a product: are there"
-    " rows or columns of the block that aren't stored yet, or is k counted by less than an"
+    " rows or columns of the block that aren't stored yet, or is k incremented by less than an"
     " iteration handles?"
 )
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
@@ -64,10 +64,9 @@ class MemoryCheck(Check):
             event.registers[register.index][self.sampled[event.at]] << np.uint32(1)
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
-            does = f"samples at {register}, which holds a whole number: as a float that is 0"
+            does = f"samples at {register}, which holds an integer: read as a float, that is 0"
             advice = (
-                "`sample` takes floats: leave out the `ftoi`, or take `load`, which takes whole"
-                " numbers."
+                "`sample` takes floats: leave out the `ftoi`, or use `load`, which takes integers."
             )
             described = (does, advice, str(register))
             wrong = event.active & tiny.any(axis=0)
@@ -103,7 +102,7 @@ class MemoryCheck(Check):
                 " 0?)."
             )
         if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
-            return f"{advice} `load` takes whole numbers, `sample` takes floats."
+            return f"{advice} `load` takes integers, `sample` takes floats."
         swapped = (
             down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
         )
@@ -117,10 +116,7 @@ class MemoryCheck(Check):
         if x >= width and y < height and x // 4 < width:
             if x == width:
                 return f"One texel too far. {TOO_FAR}"
-            return (
-                "x counts texels, each of up to four numbers: was the number of the column not"
-                " divided by 4?"
-            )
+            return "x counts texels, each of up to four numbers: divide the column's number by 4."
         return TOO_FAR
 
     def memory(self, event: MemoryEvent) -> None:
@@ -174,8 +170,8 @@ class MemoryCheck(Check):
             )
         if place < 0:
             advice = (
-                "The address is negative: look at what is subtracted, and whether a float was used"
-                " unconverted."
+                "The address is negative: look at what is subtracted, and for a float that wasn't"
+                " converted."
             )
         verb, gets = ("stores to", "nothing is stored") if event.store else ("loads", "it gets 0")
         return f"{verb} {element} ({has}); {gets}", _float_advice(place) or advice, element
@@ -196,5 +192,5 @@ def _float_advice(place: int) -> str:
     """Return advice if an address or coordinate is the bits of a float; else ""."""
     value = float(np.array(place & ALL, np.uint32).view(np.float32))
     if -(2**31) <= place < 2**32 and 2.0**-20 < abs(value) < 2.0**40:
-        return f"These are the bits of a float, {value:g}: make it a whole number with `ftoi`."
+        return f"These are the bits of a float, {value:g}: convert it with `ftoi`."
     return ""

@@ -20,7 +20,7 @@ from cypresskit.machine.checks.findings import Check, Finding, Naming
 
 SUBNORMAL = 1 << 23  # words below it are subnormal floats, which count as 0
 ADVICE = {
-    "an integer": "Give it a float (a point makes one: 64.0), or make it a float with `itof`.",
+    "an integer": "Pass a float (with a point: 64.0), or convert it with `itof`.",
     "half of a double": (
         "No instruction here takes doubles: give the array .astype(np.float32), or use `dadd`, "
         "`dmul`, ..."
@@ -112,7 +112,7 @@ class TypeConfusionCheck(Check):
         if origin.kind != "an integer":
             given = "which the launch gave as doubles: a float instruction reads each as two words"
         read = "" if str(source.register) in origin.place else f" (in {source.register})"
-        counts = "; as a float that is 0" if origin.kind == "an integer" else ""
+        counts = "; read as a float, that is 0" if origin.kind == "an integer" else ""
         message = f"`{i.opcode}` reads {origin.place}{read} as a float, {given}{counts}"
         element = origin.place.split(".")[0] if origin.place.startswith("cb") else origin.place
         self.report(
@@ -143,7 +143,7 @@ class TypeConfusionCheck(Check):
                 self.report(
                     "negation",
                     at,
-                    f"`_neg({source.negate})` {effect}: it counts for positions, and"
+                    f"`_neg({source.negate})` {effect}: it applies to positions, and"
                     f" `{i.opcode}` uses {read} here",
                     f"Write `_neg`, or `_neg({read})`.",
                     word=str(source.register),
@@ -162,7 +162,7 @@ class TypeConfusionCheck(Check):
             lost = instruction_in_comment(text)
             if not lost or not lost.partition(" ")[2]:  # a word alone may well be a comment
                 continue
-            advice = "IL has one instruction a line."
+            advice = "IL has one instruction per line."
             place = self.program.name, number, text.index(";") + 1, text
             self.found["comment", number] = Finding(
                 "comment", *place, comment_message(lost), advice

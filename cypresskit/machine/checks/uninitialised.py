@@ -214,7 +214,7 @@ class UninitialisedCheck(Check):
         if unset.source is None:
             element = self.naming.lds(unset.array, int(unset.addresses[item]))
             uses = f"uses {name}, loaded from" if key else "stores what it loads from"
-            does = f"{uses} {element}, where no store was before"
+            does = f"{uses} {element}, which no store has written"
             advice = (
                 "Store to it first, with `fence_threads_lds` between, or load from another place."
             )
@@ -249,12 +249,12 @@ class UninitialisedCheck(Check):
             return f"No line sets {name}, and none loads from the LDS: is that load missing?"
         if not full:
             zero = _zero_literal(self.program)
-            forgotten = f"`mov {name}, {zero}`"
-            return f"No line sets {name}. A wrong number, or a forgotten {forgotten} before?"
+            missing = f"`mov {name}, {zero}`"
+            return f"No line sets {name}. Is it the wrong register, or is {missing} missing?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
             setter = (
-                f"Line {later[0]} sets it, which comes later" if later else "Only this line sets it"
+                f"Line {later[0]} sets it, but comes later" if later else "Only this line sets it"
             )
             return f"{setter}: give it a first value before the loop."
         return (
