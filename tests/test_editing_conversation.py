@@ -723,7 +723,8 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         climbs = [
             best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].targets.minimum
         ]
-        if not STEPS[step].previous and climbs:
+        alike = STEPS[step].published == "sgemm_tn"
+        if not STEPS[step].previous and climbs and alike:
             assert begun.startswith(
                 f"Your fastest kernel so far is in {max(climbs)[2]}.il: {max(climbs)[0]:,.0f}"
             )

@@ -214,9 +214,11 @@ class Conversation:
         if first is not None and first.note.startswith(BEGUN):
             return f"Begun with {first.note}."
         found = None if self.step.previous else fastest_step(self.file.path.parent)
-        if found is None or found[0] == self.step:
+        if found is None:
             return ""
         step, edit = found
+        if step == self.step or step.published != self.step.published:
+            return ""
         return f"Your fastest kernel so far is in {step.file}: {edit.gflops:,.0f} Gflop/s."
 
     def _words(self) -> Message:

@@ -136,7 +136,9 @@ export class StepHead {
     makeSentence(this.hint, "p", {}, hint)
     const growth = make(this.hint, "div", {class: "ckw-growth"})
     for (const block of blocks) drawBlock(growth, block)
-    this.hint.hidden = !hint || !this.right || this.gflops >= targets.reference * (1 - within)
+    const fast = this.right && this.gflops >= targets.reference * (1 - within)
+    // A block that grows is incorrect until it is whole.
+    this.hint.hidden = !hint || fast || !(this.right || blocks.length)
   }
 
   /** Show a picture, or a view in a frame, which gets this page's theme with its HTML. */

@@ -677,10 +677,11 @@ function inDigits(gflops) {
     : Math.round(gflops).toLocaleString("en")
 }
 
-/** "line 31", "lines 31, 32" or "lines 45 to 52". */
+/** "line 31", "lines 31 and 32", "lines 45 to 52" or "lines 3, 6". */
 function linesInWords(lines) {
   const [first, last] = [lines[0], lines.at(-1)]
   if (lines.length === 1) return `line ${first}`
+  if (last - first === 1) return `lines ${first} and ${last}`
   if (last - first === lines.length - 1) return `lines ${first} to ${last}`
   return `lines ${lines.slice(0, 4).join(", ")}${lines.length > 4 ? " …" : ""}`
 }
