@@ -39,15 +39,15 @@ def test_stored_figures_match_compiler_and_timing_model():
     """If this fails after a change to either, `python -m tools.stored_figures` makes the file
     anew.
     """
-    from cypresskit.blas.figures import read
+    from cypresskit.blas.performance_table import read_performance
     from cypresskit.compiler import compile
     from tools.stored_figures import kernel_figures
 
     for name, kernel in ck.kernels.items():
-        card, kept = compile(kernel.program).stats(), read()[name]
+        card, kept = compile(kernel.program).stats(), read_performance()[name]
         assert (name, kept.registers, kept.bundles) == (name, card.gprs, card.bundles_per_iteration)
     for name in ("sgemm_tn", "dgemm_nn", "sgemv_t"):
-        kept, fresh = read()[name], kernel_figures(ck.kernels[name])
+        kept, fresh = read_performance()[name], kernel_figures(ck.kernels[name])
         assert kept.gflops == pytest.approx(fresh.gflops, rel=0.02)
         assert kept.clocks(20, 1000) == pytest.approx(fresh.clocks(20, 1000), rel=0.05)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit import host
-from cypresskit.blas.figures import Figures
+from cypresskit.blas.performance_table import KernelPerformance
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
 from cypresskit.draw.wavefronts import ROWS, iteration_ends, steps
 from cypresskit.editing.steps import STEPS
@@ -126,7 +126,7 @@ FULL = 32  # side of the grid of wavefronts that fills the chip
 DEPTHS = 256, 512  # the two k from whose difference the clocks per value of k follow
 
 
-def kernel_figures(kernel: Kernel) -> Figures:
+def kernel_figures(kernel: Kernel) -> KernelPerformance:
     """Return a kernel's figures on the HD 5870: statistics, speed at N, and pace.
 
     The pace, in clocks per value of k, is that of one wavefront, and of a grid that fills the chip.
@@ -149,7 +149,7 @@ def kernel_figures(kernel: Kernel) -> Figures:
         paces.append((round(engines * start, 1), round(engines * per_step, 2)))
     gflops = round(ck.simulate(kernel, N).gflops, 1)
     alone, full = paces
-    return Figures(
+    return KernelPerformance(
         compiled.gprs, compiled.bundles_per_iteration, gflops, alone, full, short.active_wavefronts
     )
 
@@ -158,7 +158,9 @@ if __name__ == "__main__":
     os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
     stored = {
-        "blas/figures": {name: astuple(kernel_figures(it)) for name, it in ck.kernels.items()},
+        "blas/performance_table": {
+            name: astuple(kernel_figures(it)) for name, it in ck.kernels.items()
+        },
         "draw/climb": climb_rows(),
         "teach/l04_registers/dial": dial(),
         "teach/l12_contest/bar": contest.time_kernel(contest.BAR, contest.N, exact=True).gflops,

@@ -1,4 +1,4 @@
-"""BLAS on the simulated device: numpy arrays in, numpy arrays out."""
+"""Multiply numpy arrays on the simulated device, with the interface of BLAS."""
 
 from cypresskit.blas.choice import choose_kernel
 from cypresskit.blas.dd import DD

@@ -1,12 +1,13 @@
-"""Double-double arrays: each number the unevaluated sum of two float64, high and low, about 32
-decimal digits.
+"""Compute with double-double arrays: each number is the sum of two float64, with about 32 digits.
 
-``DD`` holds an array of (high, low) pairs, the layout in which the kernels read them. High is the
-sum rounded to float64, so |low| is at most half a unit in its last place. Arithmetic runs on the
-host, by the algorithms of the double-double kernels (Knuth's two-sum; Dekker's product; Hida, Li
-and Bailey's sum, relative error 2^-105). Conversion from and to fractions is exact; text has as
-many digits as asked for. Overflow and NaN give what float64 gives, with a low part of 0 (in the
-kernels an overflow becomes NaN). Left out: division, functions, order, assignment to elements.
+``DD`` holds an array of (high, low) pairs, the layout that the kernels read. The high part is the
+number rounded to float64, so |low| is at most half a unit in the last place of high. Arithmetic
+runs on the host, with the algorithms of the double-double kernels (Knuth's two-sum; Dekker's
+product; Hida, Li and Bailey's sum, relative error 2^-105). Conversion from and to fractions is
+exact. Overflow and NaN give the same as in float64, with a low part of 0 (in the kernels, overflow
+gives NaN).
+
+Not covered: division, functions, comparison by size, assignment to elements.
 """
 
 from collections.abc import Callable
@@ -19,28 +20,29 @@ import numpy as np
 
 from cypresskit.machine.arguments import check_unmasked
 
-DIGITS = 32  # decimal digits that a double-double always holds
-#: Powers of ten beyond which text is not written out: it is too large, or 0.
+DIGITS = 32  # decimal digits that any double-double represents
+#: Powers of ten beyond which numbers in text are too large, or 0.
 LARGEST_EXPONENT = 400
 LEAST_EXPONENT = -1200
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """s = a + b rounded to float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
+    """Return s = a + b in float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """``two_sum`` for |a| >= |b| (Dekker)."""
+    """Return ``two_sum`` for |a| >= |b| (Dekker)."""
     s = a + b
     return s, b - (s - a)
 
 
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """p = a b rounded, and the rounding error e: p + e = a b exactly, barring over- and underflow
-    (Dekker).
+    """Return p = a b in float64, and the rounding error e: p + e = a b exactly (Dekker).
+
+    It is exact unless a part overflows or underflows.
     """
     p = a * b
     (ah, al), (bh, bl) = _halves(a), _halves(b)
@@ -48,7 +50,7 @@ def two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _halves(a: Any) -> tuple[Any, Any]:
-    # Scaled, or the largest numbers would overflow below
+    # Scaled, since the largest numbers would overflow in the next line
     scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
     t = a * scale * 134217729.0  # 2^27 + 1
     high = (t - (t - a * scale)) / scale
@@ -56,16 +58,28 @@ def _halves(a: Any) -> tuple[Any, Any]:
 
 
 class DD:
-    """An array of double-doubles; ``pairs`` is float64 of its shape plus a last axis (high, low).
+    """An array of double-doubles.
 
-    ``DD(values)`` takes a DD, an array or nested lists of floats, integers of any size, fractions,
-    decimals, or strings such as "0.1" or "1/3"; each is rounded once. Pairs that exist already are
-    given as ``DD(high) + low``. Raises ``TypeError`` for what is no number.
+    Parameters
+    ----------
+    values
+        A DD, an array, or nested lists of floats, integers of any size, fractions, decimals, or
+        strings such as "0.1" or "1/3"; each is rounded once. ``DD(high) + low`` makes one of pairs.
+
+    Attributes
+    ----------
+    pairs
+        float64 of the array's shape plus a last axis (high, low).
+
+    Raises
+    ------
+    TypeError
+        For a value that isn't a number.
     """
 
     pairs: np.ndarray
-    __matmul__: Callable[["DD", "DD"], "DD"]  # ``blas.gemm`` gives it
-    __array_ufunc__ = None  # so that numpy leaves `array + dd` to this class
+    __matmul__: Callable[["DD", "DD"], "DD"]  # set by ``blas.gemm``
+    __array_ufunc__ = None  # lets this class handle `array + dd`
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, values: object) -> None:
@@ -83,7 +97,7 @@ class DD:
 
     @classmethod
     def _of(cls, parts: Any, ends: Any) -> "DD":
-        """The DD of pairs (high, low), with ``ends`` wherever high isn't finite."""
+        """Return the DD of pairs (high, low), with ``ends`` where high isn't finite."""
         high, low = parts
         finite = np.isfinite(high)
         return cls.wrap(
@@ -92,12 +106,12 @@ class DD:
 
     @classmethod
     def wrap(cls, pairs: np.ndarray) -> "DD":
-        """A DD around the array (..., 2) of normalised pairs, without copying it."""
+        """Return a DD of an array (..., 2) of normalized pairs, without copying it."""
         result = cls.__new__(cls)
         result.pairs = pairs
         return result
 
-    # An array
+    # The array
 
     @property
     def hi(self) -> np.ndarray:
@@ -119,7 +133,7 @@ class DD:
 
     @property
     def T(self) -> "DD":
-        """Axes reversed; a view."""
+        """A view with the axes reversed."""
         return DD.wrap(self.pairs.transpose(*range(self.ndim)[::-1], self.ndim))
 
     def reshape(self, *shape: int) -> "DD":
@@ -143,7 +157,7 @@ class DD:
 
     def __add__(self, other: object) -> "DD":
         other = _dd(other)
-        plain = self.hi + other.hi  # this one warns, as numpy does
+        plain = self.hi + other.hi  # warns like numpy
         with np.errstate(all="ignore"):
             s, e = two_sum(self.hi, other.hi)
             t, f = two_sum(self.lo, other.lo)
@@ -166,9 +180,7 @@ class DD:
     __radd__, __rmul__ = __add__, __mul__
 
     def __eq__(self, other: object) -> Any:
-        """Element by element: an array of bool, or one for single numbers. False beside what is no
-        number.
-        """
+        """Compare element by element; return bool, in an array if there are several elements."""
         try:
             return np.all(self.pairs == _dd(other).pairs, axis=-1)
         except TypeError:
@@ -177,20 +189,19 @@ class DD:
     def __ne__(self, other: object) -> Any:
         return np.logical_not(self == other)
 
-    # Out of double-double
+    # Conversion
 
     def __float__(self) -> float:
         return float(self.hi)
 
     def fractions(self) -> Any:
-        """The exact values, an object array of ``Fraction`` (one ``Fraction`` for a single
-        number).
-        """
+        """Return the exact values: an object array of ``Fraction``, or one ``Fraction``."""
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
 
     def text(self, digits: int = DIGITS) -> Any:
-        """Decimal text, rounded to ``digits`` digits, halves to even: an object array, or one
-        string.
+        """Return the values as decimal text, rounded to ``digits``:
+
+        an object array, or a string.
         """
         return self._each(lambda pair: _decimal(pair, digits))
 
@@ -217,9 +228,7 @@ def _dd(value: Any) -> DD:
 
 
 def _rounded(value: Any) -> tuple[float, float]:
-    """(high, low) of a number or text: high is it rounded to float64, low the remainder, rounded
-    again.
-    """
+    """Return (high, low) of a number or text: its value in float64, and the remainder."""
     if isinstance(value, DD):
         return value.pairs[0], value.pairs[1]
     if isinstance(value, (float, np.floating)) and not isinstance(value, np.longdouble):
@@ -243,8 +252,9 @@ def _rounded(value: Any) -> tuple[float, float]:
 
 
 def _exponent(value: str | Decimal) -> int | None:
-    """The power of ten of a decimal number's first digit, and for 0 one that is too small to count;
-    None for other text.
+    """Return the power of ten of a decimal number's first digit; None for other text.
+
+    For 0, it is below ``LEAST_EXPONENT``.
     """
     try:
         number = Decimal(value)

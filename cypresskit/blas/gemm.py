@@ -1,10 +1,9 @@
-"""``gemm``: C = alpha op(A) op(B) + beta C on the simulated device, with the meaning that BLAS
-gives it.
+"""Compute C = alpha op(A) op(B) + beta C on the simulated device, with the semantics of BLAS.
 
-The arrays are padded with zeros to whole blocks, the kernel runs over every block, and the padding
-is cut off again. beta = 0 never reads C, alpha = 0 (or k = 0) never reads A or B, so a NaN there
-goes nowhere. Where the kernel wants a matrix the other way round, it is transposed first. ``gemv``
-is a product with one column, ``gemm_batched`` several small products in one launch.
+Matrices are padded with zeros to whole blocks, and transposed if the kernel expects that;
+the result's padding is removed. C is not read if beta is 0, and A and B are not read if alpha or k
+is 0, so NaNs in them have no effect. ``gemv`` multiplies by a vector, and ``gemm_batched`` computes
+several small products in one launch.
 """
 
 import numbers
@@ -14,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import choose_kernel, whether
+from cypresskit.blas.choice import as_bool, choose_kernel
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
@@ -30,19 +29,16 @@ TYPES = {np.dtype(name): name for name in ("float32", "float64")}
 LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
     ("double", "double-double"), float(np.finfo("f8").max)
 )
-MAX_K = 1 << 24  # the kernels count k in a float register, exact up to here
-
-
-#: What a product passes on to ``ck.launch``; arrays and domain are its own to give.
-LAUNCHING = ("engine", "max_instructions", "observers", "threads")
+MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
+LAUNCH_OPTIONS = ("engine", "max_instructions", "observers", "threads")  # passed to ``ck.launch``
 
 
 def check_launching(product: Callable[..., Any], given: Iterable[str]) -> None:
-    """``TypeError`` for a keyword that a product neither takes nor passes on to ``ck.launch``."""
-    if set(given) <= set(LAUNCHING):
+    """Raise ``TypeError`` for a keyword that neither a product nor ``ck.launch`` takes."""
+    if set(given) <= set(LAUNCH_OPTIONS):
         return
     taken = [name for name in signature(product).parameters if name != "launching"]
-    check_options(product.__name__, given, [*taken, *LAUNCHING])
+    check_options(product.__name__, given, [*taken, *LAUNCH_OPTIONS])
 
 
 def gemm(
@@ -58,45 +54,46 @@ def gemm(
     device: Device = HD5870,
     **launching: Any,
 ) -> Matrix:
-    """alpha op(a) op(b) + beta c as a new matrix of shape (m, n); op transposes where ``trans_a``,
-    ``trans_b`` say so.
+    """Return alpha op(a) op(b) + beta c as a new matrix of shape (m, n).
 
-    A product larger than the card's memory is for ``ck.gemm_out_of_core``.
+    op transposes a matrix if ``trans_a`` or ``trans_b`` is set. For matrices that are larger than
+    the card's memory, use ``ck.gemm_out_of_core``.
 
     Parameters
     ----------
     a
         (m, k), or (k, m) if ``trans_a``: a numpy array of float32 or float64, or double-doubles
-        (``DD``), of any strides. No matrix is written to.
+        (``DD``), with any strides.
     b
         (k, n), or (n, k) if ``trans_b``, of the type of ``a``.
     c
-        (m, n), of the type of ``a``; needed where beta is not 0.
+        (m, n), of the type of ``a``; required unless beta is 0. It isn't changed.
     alpha, beta
-        Numbers, with double-doubles also single ``DD``.
+        Numbers; with double-doubles also a single ``DD``.
     trans_a, trans_b
         Whether ``a`` and ``b`` are stored transposed.
     kernel
-        A kernel of ``ck.kernels`` or its name, or one of your own: its file, text or program, or
-        what ``ck.load_kernel`` returns. By default what ``ck.choose_kernel`` finds fastest.
+        A kernel of ``ck.kernels`` or its name; or your own kernel: its file, source or program, or
+        the result of ``ck.load_kernel``. By default the choice of ``ck.choose_kernel``.
     device
-        The board that the choice is for. Results may differ in the last bits, since boards choose
-        kernels that sum in another order; pass ``kernel`` to fix it.
+        The board for which a kernel is chosen. Results may differ in the last bits between boards,
+        since kernels sum in different orders; pass ``kernel`` to avoid this.
     launching
-        ``engine``, ``max_instructions``, ``observers`` and ``threads`` go to ``ck.launch``.
+        ``engine``, ``max_instructions``, ``observers`` and ``threads`` are passed to ``ck.launch``.
 
     Returns
     -------
-    A new matrix of the type of ``a``.
+    ndarray or DD
+        A new matrix of the type of ``a``.
 
     Raises
     ------
     TypeError
-        For other types and for keywords that don't exist.
+        For other types, and for unknown keywords.
     ValueError
-        For shapes that don't fit and for numbers beyond the precision.
+        For shapes that don't match, and for numbers out of the precision's range.
     KeyError
-        For the name of no kernel.
+        For an unknown kernel.
 
     Examples
     --------
@@ -140,7 +137,7 @@ def _multiplied(
     size: tuple[int, int, int],
     launching: dict[str, Any],
 ) -> np.ndarray:
-    """What a kernel leaves in C for checked matrices, as stored; of a packed one a stack."""
+    """Return C for checked matrices in the kernel's layout; of a packed kernel a stack."""
     m, n, k = size
     shape, arrays = kernel.laid_out(a, b, c, alpha, beta)
     most = launching.pop("max_instructions", None)
@@ -153,27 +150,37 @@ def _multiplied(
 
 
 def most_instructions(kernel: Kernel, k: int) -> int:
-    """No fewer instructions than a work-item of ``kernel`` issues for sums of ``k`` products: each
-    turn of a loop takes at least one product further, and is at most as long as the kernel.
+    """Return an upper bound of the instructions that a work-item executes for ``k`` products.
 
-    A loop that issues more doesn't end: ``gemm`` gives this to ``launch`` as ``max_instructions``.
+    Each iteration of a loop adds at least one product, and is at most as long as the kernel. A
+    work-item that executes more is in an infinite loop.
     """
-    _, _, turns = kernel.convention.padded(1, 1, k)
-    return len(kernel.program.body) * (turns + 1)
+    _, _, iterations = kernel.convention.padded(1, 1, k)
+    return len(kernel.program.body) * (iterations + 1)
 
 
 def checked(
     a: Any, b: Any, c: Any, alpha: Any, beta: Any, trans_a: bool = False, trans_b: bool = False
 ) -> tuple[str, Pair, Pair, tuple[int, int, int]]:
-    """(precision, alpha, beta, (m, n, k)) of a product, alpha and beta as (high, low). Raises
-    ``gemm``'s errors.
+    """Check the arguments of a product.
+
+    Returns
+    -------
+    precision
+        "single", "double" or "double-double".
+    alpha, beta
+        The scalars as (high, low).
+    size
+        m, n, k.
+
+    Raises the errors of ``gemm``.
     """
     precision = precision_of({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
     alpha, beta = (
         _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
     )
     trans_a, trans_b = (
-        whether(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
+        as_bool(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
     )
     m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
@@ -194,8 +201,12 @@ def _check_beta(beta: tuple[float, float], name: str, matrix: Any) -> None:
 def sizes(
     a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool
 ) -> tuple[int, int, int]:
-    """m, n, k of a product of matrices stored in shapes ``a`` and ``b``; ``ValueError`` if they
-    don't fit.
+    """Return m, n, k of a product of matrices with these stored shapes.
+
+    Raises
+    ------
+    ValueError
+        If the inner sizes differ.
     """
     (m, k), (inner, n) = (a[::-1] if trans_a else a), (b[::-1] if trans_b else b)
     if k != inner:
@@ -216,16 +227,26 @@ def gemv(
     device: Device = HD5870,
     **launching: Any,
 ) -> Matrix:
-    """alpha op(a) x + beta y as a new vector; op transposes if ``trans``.
+    """Return alpha op(a) x + beta y as a new vector.
 
-    ``a`` (m, k), or (k, m) if ``trans``; ``x`` (k,); ``y`` (m,), needed where beta is not 0. Types,
-    other keywords and errors as for ``gemm``. In single precision an SGEMV kernel computes it;
-    otherwise a GEMM kernel pads the vector.
+    In single precision an SGEMV kernel computes it; otherwise a GEMM kernel, with a padded vector.
+    Types, other keywords and errors are those of ``gemm``.
+
+    Parameters
+    ----------
+    a
+        (m, k), or (k, m) if ``trans``.
+    x
+        (k,).
+    y
+        (m,); required unless beta is 0.
+    trans
+        Whether op transposes ``a``.
     """
     check_launching(gemv, launching)
     a, x, y = map(plain, (a, x, y))
     precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
-    m, k = a.shape[::-1] if whether("trans", trans) else a.shape
+    m, k = a.shape[::-1] if as_bool("trans", trans) else a.shape
     for name, vector, length in (("x", x, k), ("y", y, m)):
         if vector is not None and len(vector) != length:
             raise ValueError(
@@ -247,11 +268,21 @@ def gemm_batched(
     beta: float = 0.0,
     **launching: Any,
 ) -> np.ndarray:
-    """alpha a[i] b[i] + beta c[i] for every i, in one launch of ``sgemm_packed``: float32 of shape
-    (count, m, n).
+    """Return alpha a[i] b[i] + beta c[i] for all i, from one launch of ``sgemm_packed``.
 
-    ``a`` (count, m, k), ``b`` (count, k, n), ``c`` (count, m, n), needed where beta is not 0;
-    errors as for ``gemm``.
+    Other keywords and errors are those of ``gemm``.
+
+    Parameters
+    ----------
+    a, b
+        float32 of shapes (count, m, k) and (count, k, n).
+    c
+        (count, m, n); required unless beta is 0.
+
+    Returns
+    -------
+    ndarray
+        float32 of shape (count, m, n).
     """
     check_launching(gemm_batched, launching)
     a, b, c = map(plain, (a, b, c))
@@ -284,9 +315,9 @@ def gemm_batched(
 
 
 def plain(array: Any) -> Any:
-    """A plain array in place of a numpy subclass such as ``np.matrix``, which reshapes and
-    multiplies in its own way. Anything else, masked arrays included, comes back unchanged, to be
-    refused later.
+    """Convert a numpy subclass such as ``np.matrix`` to a plain array.
+
+    Other values are returned unchanged, also masked arrays, which are refused later.
     """
     if isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray):
         return np.asarray(array)
@@ -294,7 +325,7 @@ def plain(array: Any) -> Any:
 
 
 def precision_of(arrays: dict[str, Any], dimensions: tuple[int, ...]) -> str:
-    """The common precision of arrays, which must have these numbers of dimensions."""
+    """Return the common precision of arrays, and check their numbers of dimensions."""
     first, kind = next((name, _kind(name, array)) for name, array in arrays.items())
     for (name, array), count in zip(arrays.items(), dimensions):
         if _kind(name, array) != kind:
@@ -323,7 +354,7 @@ def _kind(name: str, array: Any) -> str:
 
 
 def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
-    """A scalar as a (high, low) pair."""
+    """Return a scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
         return float(value.hi), float(value.lo)
     zero_d = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "fiu"
@@ -353,7 +384,7 @@ def _named(given: Source, precision: str) -> Kernel:
 
 
 def _stored(matrix: Any, transposed: bool) -> np.ndarray:
-    """The array behind a matrix, or behind its transpose."""
+    """Return the array of a matrix or of its transpose."""
     matrix = matrix.T if transposed else matrix
     return matrix.pairs if isinstance(matrix, DD) else matrix
 
@@ -362,4 +393,4 @@ def _matrix(result: np.ndarray) -> np.ndarray | DD:
     return DD.wrap(result) if result.ndim == 3 else result
 
 
-DD.__matmul__ = gemm  # here, since double-doubles know nothing of kernels
+DD.__matmul__ = gemm  # set here, since ``dd`` doesn't import kernels

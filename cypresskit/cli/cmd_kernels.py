@@ -5,7 +5,7 @@ import warnings
 from pathlib import Path
 
 import cypresskit as ck
-from cypresskit.blas.figures import read
+from cypresskit.blas.performance_table import read_performance
 from cypresskit.cli.command import CommandError, command, option, user_errors
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import did_you_mean
@@ -20,13 +20,13 @@ from cypresskit.kernels.own import read_text
     " teaches.",
 )
 def kernels(args: argparse.Namespace) -> None:
-    """List the catalog, with the stored figures of ``blas.figures``."""
+    """List the catalog, with the stored figures of ``blas.performance_table``."""
     print(
         "kernel                 precision      mode     block  registers  bundles  Gflop/s  it"
         " teaches"
     )
     for kernel in ck.kernels.values():
-        row = read()[kernel.name]
+        row = read_performance()[kernel.name]
         block = "x".join(map(str, kernel.block))
         kind = f"{kernel.name:22} {kernel.precision:14} {kernel.mode:8} {block:6}"
         print(f"{kind} {row.registers:9}  {row.bundles:7}  {row.gflops:7.1f}  {kernel.teaches}")

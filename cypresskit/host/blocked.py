@@ -1,4 +1,4 @@
-"""Multiply matrices that are larger than the card, in blocks (Matsumoto et al.).
+"""Multiply matrices that are larger than the card's memory, in blocks (Matsumoto et al.).
 
 C is cut into square blocks. For each block, a strip of A, a strip of B and the old block of C are
 sent to the card, and a kernel call adds the strips' product. The host transposes A as it copies it,
@@ -8,7 +8,7 @@ multiples of 128, so that padding is small.
 
 **Which block fits.** The paper names 1792 as the largest block for 1 GB, but not the buffers. Here
 a strip is as deep as a texture can be, 16384, so that each block of C is sent once. The card holds
-two strips of A, two of B and three blocks of C: one arrives, one is computed, one leaves. That is
+two strips of A, two of B and three blocks of C: one is received, one computed, one sent. That is
 8 (4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and 1095 MB for 1920, of 1074 MB.
 
 Left out: several chips, and blocks that aren't square.
