@@ -69,9 +69,9 @@ class Line:
         return matches
 
     def expect(self, character: str, why: str) -> None:
-        """Move after ``character``; raise ``FaultAt`` if it doesn't come next. ``why`` says what
-        the
-            character is for.
+        """Move after ``character``; raise ``FaultAt`` if it doesn't come next.
+
+        ``why`` states what the character is for.
         """
         if not self.eat(character):
             self.fail(f"expected `{character}` {why}, found {self.rest()}")
@@ -97,9 +97,7 @@ class Line:
 
 
 def whole(text: str, line: Line, at: int) -> int:
-    """Return the value of a decimal or hexadecimal integer; raise ``FaultAt`` if it exceeds 32
-    bits.
-    """
+    """Return a decimal or hexadecimal integer; raise ``FaultAt`` if it exceeds 32 bits."""
     if len(text) > 10:
         line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
     value = int(text, 0) if text[:2].lower() == "0x" else int(text)
@@ -120,9 +118,7 @@ def count(text: str, line: Line, at: int) -> int:
 
 
 def end_of_line(line: Line, form: str = "") -> None:
-    """Raise ``FaultAt`` unless the line ends here. ``form`` shows the operands of a valid
-    statement.
-    """
+    """Raise ``FaultAt`` unless the line ends here. ``form`` is an example of a valid statement."""
     line.skip()
     extra = line.text[line.at :]
     if extra and opcode_in(extra):

@@ -66,8 +66,9 @@ def lds_words(i: Instruction) -> tuple[int, ...]:
 
 
 def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
-    """Return the address of an LDS access, as (source, position) of its byte; in an array of
-    records, of the record and the byte.
+    """Return the address of an LDS access, as (source, position) of its byte.
+
+    In an array of records, there are two: of the record, and of the byte in it.
     """
     if not program.lds[i.controls.id][0]:
         return ((0, 0),)
@@ -85,8 +86,9 @@ def is_address(i: Instruction, n: int) -> bool:
 
 
 def defines(i: Instruction) -> tuple[int, ...]:
-    """Return the components of an ``r`` register that an instruction writes, constants of the mask
-    included.
+    """Return the components of an ``r`` register that an instruction writes.
+
+    They include those to which the mask writes 0 or 1.
     """
     if not i.dest or i.dest.register.kind != "r":
         return ()
@@ -94,7 +96,7 @@ def defines(i: Instruction) -> tuple[int, ...]:
 
 
 def writers(program: Program) -> dict[Key, list[int]]:
-    """The instructions that write each component of an ``r`` register."""
+    """Return the instructions that write each component of an ``r`` register."""
     found: dict[Key, list[int]] = {(n, c): [] for n in program.registers for c in range(4)}
     for at, i in enumerate(program.body):
         if i.dest:
@@ -157,8 +159,18 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
 
 
 def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts]) -> list[Facts]:
-    """The least fixed point of a forward analysis: the set before each instruction (and, last, at
-    the end), ``first`` at the beginning; ``step(at, before)`` computes the set after one.
+    """Return the least fixed point of a forward analysis.
+
+    Parameters
+    ----------
+    first
+        The set at the beginning.
+    step
+        Computes the set after an instruction from (its index, the set before it).
+
+    Returns
+    -------
+    The set before each instruction and, last, at the end.
     """
     before = [first] + [type(first)()] * len(program.body)
     changed = True
@@ -174,7 +186,7 @@ def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts])
 
 
 class Numbering:
-    """Maps components to bits: those of register ``number`` begin at bit ``first[number]``."""
+    """Maps components to bits. Register ``number`` has the four bits from ``first[number]`` on."""
 
     def __init__(self, program: Program):
         self.first = {number: 4 * n for n, number in enumerate(program.registers)}

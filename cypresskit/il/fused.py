@@ -13,8 +13,9 @@ import numpy as np
 from cypresskit.il import fused_in_numpy
 from cypresskit.il.host_llvm import HAS_LLVM, host_machine
 
-#: Per type: its suffix in LLVM's intrinsics, the integer type of its bits, and these bits: of the
-#: largest subnormal that is flushed, of the least normal number, of infinity, all but the sign.
+#: Per type: its suffix in LLVM's intrinsics, the integer type of its bits, and four bit patterns:
+#: the largest subnormal that is flushed, the least normal number, infinity, and all bits but the
+#: sign.
 FORMATS = {
     "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
     "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
@@ -111,8 +112,11 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
 
     Returns
     -------
-    The result, and whether it needs a second look: a number is infinite or NaN or, in single
-    precision, may be subject to the flush of subnormals.
+    result
+        The result.
+    is_special
+        Whether a number is infinite or NaN or, in single precision, may be a flushed subnormal. The
+        caller then has to compute such elements by other means.
     """
     if not HAS_LLVM:
         return fused_in_numpy.multiply_add(a, b, c)
@@ -125,11 +129,11 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
         return result, False
     rows, items = result.shape
     arguments = []
-    kept = [result]
+    alive = [result]  # while compiled code uses their memory
     for x in (a, b, c):
         if x.shape[1] != items or x.strides[1] != x.itemsize:
             x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
-        kept.append(x)
+        alive.append(x)
         stride = x.strides[0] // x.itemsize if len(x) > 1 else 0
         arguments += [x.__array_interface__["data"][0], stride]
     pointer = result.__array_interface__["data"][0]

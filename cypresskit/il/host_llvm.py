@@ -1,8 +1,8 @@
-"""Access LLVM for the host processor, and keep its locks usable when a process forks.
+"""Access LLVM for the host processor, and make its locks safe to fork.
 
-A thread that compiles holds a lock of numba or llvmlite. A fork at that moment would copy the held
-lock into the child, which has no thread to release it. So all compiler locks are taken before a
-fork and released on both sides.
+A thread that compiles holds a lock of numba or llvmlite. If the process forked at that moment, the
+child would get a held lock, and no thread to release it. So all compiler locks are taken before a
+fork, and released in both processes.
 """
 
 import os
@@ -14,9 +14,7 @@ HAS_LLVM = find_spec("llvmlite") is not None  # not available in WebAssembly
 
 
 def _compiler_locks() -> list:
-    """Return the locks of numba and llvmlite that exist, in the order in which a compilation takes
-    them.
-    """
+    """Return the existing locks of numba and llvmlite, in the order of a compilation."""
     numba = sys.modules.get("numba.core.compiler_lock")
     llvmlite = sys.modules.get("llvmlite.binding.ffi")
     locks = [

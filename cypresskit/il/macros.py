@@ -1,9 +1,9 @@
-"""Expand calls of macros and functions, and operations that are made of others.
+"""Expand calls of macros and functions, and operations that consist of others.
 
 A macro call (IL specification, chapter 7, "Call a Macro") becomes a move of each actual input into
 a fresh register, the body, and a move of each formal output into its actual destination. Every
-register and literal of the body gets a fresh number, so a macro can't disturb its caller. For
-reports, an instruction knows the lines of the calls that led to it, and ``MacroExpansion.written``
+register and literal of the body gets a fresh number, so a macro can't change its caller's. For
+reports, an instruction has the lines of the calls that led to it, and ``MacroExpansion.written``
 the names of fresh registers.
 
 A function (chapter 7, "Unconditional CALL") is expanded like a macro, but works on its caller's
@@ -42,7 +42,7 @@ class MacroExpansion:
     macros
         Its macros and functions.
     parts
-        Returns what an instruction is made of; empty if the instruction stays.
+        Returns the parts of an instruction; empty if it isn't expanded.
 
     Attributes
     ----------
@@ -144,8 +144,8 @@ class MacroExpansion:
     def _write_out(self, i: Instruction, parts: tuple[Instruction, ...]) -> None:
         """Replace an operation by its parts, for the components that it writes.
 
-        A part reads a source as it is written, modifiers included. A source is copied first if a
-        part modifies it in turn, or if reading it costs a memory access.
+        A part reads a source with its modifiers. A source is copied first if a part adds modifiers,
+        or if reading it costs a memory access.
         """
         assert i.dest
         mask = "".join(c if c in LETTERS else "_" for c in i.dest.mask)

@@ -88,9 +88,7 @@ def _mad(a, b, c):
 
 
 def _dot(count: int) -> Callable:
-    """Return a dot product of ``count`` components. Products and sums are rounded one by one, from
-    the left.
-    """
+    """Return a dot product of ``count`` components, rounding each product and sum from the left."""
 
     def dot(a, b):
         products = np.broadcast_to(_mul(a, b), (count, max(a.shape[1], b.shape[1])))
@@ -178,9 +176,7 @@ _VIEWS = {"d": np.float64, "u": np.uint32, "i": np.int32}
 
 
 def compared(kind: str, relation: str) -> Callable:
-    """Return a comparison of numbers of a type (a letter of ``Opcode.types``): all ones where the
-    relation holds.
-    """
+    """Return a comparison: all ones where the relation holds. ``kind`` is a letter of a type."""
     number = flushed if kind == "f" else lambda bits: bits.view(_VIEWS[kind])
     return lambda a, b: np.where(RELATION[relation](number(a), number(b)), TRUE, FALSE)
 

@@ -115,9 +115,7 @@ class Opcode:
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Return whether source ``n`` takes float modifiers (abs, bias, ...). Integers can only be
-        negated.
-        """
+        """Return whether source ``n`` takes all modifiers. Integers can only be negated."""
         return self.sources[n] == "f" or n in self.passed
 
     @property
@@ -137,9 +135,9 @@ OPCODES: dict[str, Opcode] = {}
 def _read(file: Path) -> None:
     """Read the table into ``OPCODES``.
 
-    A row has a name, types, slots and facts as ``name=value``; after bars follow the meaning, an
-    example and the operation's parts. ``!`` marks a required control. ``#`` begins a comment. A
-    line that begins with a bar continues the row above it.
+    A row has a name, types, slots and attributes as ``name=value``; then, separated by bars, the
+    meaning, an example and the operation's parts. ``!`` indicates a required control. ``#`` begins
+    a comment. A line that begins with a bar continues the previous row.
     """
     kind = ""
     for row in re.findall(r"^[^#\n].*(?:\n +\|.*)*", file.read_text(encoding="utf-8"), re.M):
@@ -175,9 +173,7 @@ _read(Path(__file__).with_name("opcodes.txt"))
 
 
 def opcode_in(text: str) -> str:
-    """Return the longest opcode that ``text`` begins with, with or without controls; "" if there is
-    none.
-    """
+    """Return the longest opcode with which ``text`` begins; "" if there is none."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
     # No name has more than five parts
     names = ("_".join(parts[:n]) for n in range(min(len(parts), 5), 0, -1))

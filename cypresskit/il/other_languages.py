@@ -1,7 +1,7 @@
-"""Recognize text of C, CUDA, OpenCL or PTX, and say what IL has in its place.
+"""Recognize text in C, CUDA, OpenCL or PTX, and suggest what to write in IL.
 
-``suggest_statement`` looks at a whole statement, ``suggest_operand`` at an operand and
-``suggest_operator`` at what follows one. They are called only for text that isn't IL.
+``suggest_statement`` takes a whole statement, ``suggest_operand`` an operand, and
+``suggest_operator`` the text after one. They are called only for text that isn't IL.
 """
 
 import re
@@ -96,9 +96,9 @@ def suggest_statement(text: str) -> str:
     >>> suggest_statement("return;")
     'a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`'
     """
-    for slip in STATEMENTS:
-        if re.match(slip.pattern, text + "\n", re.IGNORECASE):
-            return slip.cure
+    for foreign in STATEMENTS:
+        if re.match(foreign.pattern, text + "\n", re.IGNORECASE):
+            return foreign.cure
     if (changed := _CHANGED.match(text)) and not opcode_in(text):
         operator = next((c for c in changed[2] + changed[3] if c in _ARITHMETIC), "")
         target = changed[1]

@@ -1,7 +1,7 @@
 """Explain instructions of AMD's IL that cypresskit doesn't support.
 
 ``data/left_out.json`` lists their names by section of AMD's specification (version 2.4) or by the
-later chip that introduced them, and what to use instead. A star stands for any ending.
+later chip that introduced them, and what to use instead. A star matches any ending.
 """
 
 import json
@@ -10,15 +10,14 @@ from importlib.resources import files
 
 from cypresskit.il.errors import did_you_mean
 
-#: The form of an instruction, for messages about text that is none.
+#: The form of an instruction, for messages about other text.
 FORM = (
     "An instruction is `add r0, r1, r2`: its name, destination and sources (`cypresskit explain`)."
 )
 _TABLE = json.loads(files("cypresskit.data").joinpath("left_out.json").read_text(encoding="utf-8"))
-#: Names of another chip's IL, or of none, with a sentence on what to use. And what replaces an
-#: instruction, by the beginning of its name.
-ADVICE, INSTEAD = _TABLE["advice"], _TABLE["instead"]
-#: Section with its title, what is unsupported of it, and the names.
+ADVICE = _TABLE["advice"]  # by name of an instruction that AMD's IL never had: what to use
+INSTEAD = _TABLE["instead"]  # by the beginning of an instruction's name: what replaces it
+#: A section, what is unsupported of it, and the names.
 UNSUPPORTED = [(row["section"], row["kind"], row["names"].split()) for row in _TABLE["left out"]]
 
 
@@ -58,8 +57,8 @@ def explain_unsupported(word: str, than: str = "") -> str:
 
 
 def explain_unknown(word: str, known: Iterable[str]) -> str:
-    """Return a message about a word that is no opcode: why it isn't supported, or the most similar
-    of the ``known`` names.
+    """Return a message about an unknown opcode: why it isn't supported, or a similar ``known``
+    name.
     """
     kind = next((start for start in ("dcl_", "lds_") if word.lower().startswith(start)), "")
     same = [

@@ -1,7 +1,7 @@
-"""The card for an answer: its products are computed outside the answer's process.
+"""Provide the simulated card to an answer, from outside of its process.
 
-``ck.gemm`` and the card that an exercise passes send requests to the process outside, which runs
-the simulated card and records the requests. So an answer can't pretend that the card did its work.
+``ck.gemm``, and the card that an exercise passes, send requests to the outer process. It runs the
+simulated card and records the requests, so an answer can't fake a computation on the card.
 """
 
 import sys
@@ -14,7 +14,7 @@ from cypresskit.isolated.plain import Other
 
 
 class CardMemoryError(MemoryError):
-    """The card has no memory left for a matrix. The text lists what is in its memory."""
+    """The card has no memory left for a matrix. The message lists the matrices in its memory."""
 
 
 ERRORS: dict[str, type[Exception]] = {
@@ -23,7 +23,7 @@ ERRORS: dict[str, type[Exception]] = {
     "TypeError": TypeError,
     "ValueError": ValueError,
 }
-HANDLE = Other("card")  # stands for the card among an answer's arguments
+HANDLE = Other("card")  # represents the card among an answer's arguments
 
 Ask = Callable[..., Any]
 
@@ -40,7 +40,7 @@ class Matrix:
 
 
 class CardOutside:
-    """A card whose matrices and products are in the process outside."""
+    """A card whose matrices and products are in the outer process."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
@@ -81,7 +81,7 @@ def number(matrix: Any) -> int:
 
 
 def install(ask: Ask) -> None:
-    """Replace ``ck.gemm`` by requests to the process outside."""
+    """Replace ``ck.gemm`` by requests to the outer process."""
 
     def gemm(a: Any, b: Any, c: Any = None, **options: Any) -> Any:
         third = None if c is None else np.asarray(c)

@@ -48,14 +48,15 @@ def pickle_function(function: Callable) -> dict[str, Any]:
 
 
 def unpickle_function(data: bytes, absent: Callable[[str], Any]) -> Callable:
-    """Return the function that ``pickle_function`` wrote. ``absent(name)`` replaces a lesson's
-    names.
+    """Return the function that ``pickle_function`` wrote.
+
+    ``absent(name)`` returns the replacement of a name of a lesson.
     """
     return _FunctionUnpickler(io.BytesIO(data), absent).load()
 
 
 class _FunctionUnpickler(pickle.Unpickler):
-    """Reads what ``_FunctionPickler`` wrote. ``absent(name)`` replaces a lesson's names."""
+    """Reads the output of ``_FunctionPickler``; ``absent(name)`` replaces names of lessons."""
 
     def __init__(self, buffer: io.BytesIO, absent: Callable[[str], Any]) -> None:
         super().__init__(buffer)
@@ -102,8 +103,8 @@ class _FunctionPickler(cloudpickle.Pickler):
         if not left:
             return function
         self.missing |= {name: type(value).__name__ for name, value in left.items()}
-        kept = {name: names[name] for name in names if name not in left}
-        copy = FunctionType(function.__code__, kept, closure=function.__closure__)
+        others = {name: names[name] for name in names if name not in left}
+        copy = FunctionType(function.__code__, others, closure=function.__closure__)
         copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         self.copies.append(copy)
         return copy

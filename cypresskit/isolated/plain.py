@@ -1,9 +1,9 @@
 """Encode values as plain data, for messages that are safe to read from any sender.
 
-A message (see ``subprocesses``) is JSON. Texts, numbers, True, False and None are themselves.
-Everything else is an object with one name, which is its kind: ``{"tuple": [...]}``, ``{"array":
-["<f8", [2, 3], "base64"]}``. Reading a message never runs the sender's code; anything that isn't of
-this form raises ``ValueError``.
+A message (see ``subprocesses``) is JSON. Texts, numbers, True, False and None stay as they are. Any
+other value is an object whose only key is its kind: ``{"tuple": [...]}``, ``{"array": ["<f8", [2,
+3], "base64"]}``. Reading a message never runs the sender's code. A message of another form raises
+``ValueError``.
 """
 
 import base64
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python reads at most 4,300
+MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python's JSON reads at most 4,300
 MAX_ITEMS = 2_000_000  # of a list
 MAX_DEPTH = 50  # of nested lists
 KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
@@ -48,7 +48,7 @@ Describe = Callable[[Any], Described | None]
 
 
 def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> Any:
-    """Return ``value`` as data for JSON. ``describe`` may give the fields of an object."""
+    """Return a value as data for JSON. ``describe`` may return the fields of an object."""
     if depth > MAX_DEPTH:
         return {"other": ["list", "a list that is nested too deep"]}
     if value is None or value is True or value is False:

@@ -1,11 +1,11 @@
-"""Start bare processes, send them cases, read their results, and end them.
+"""Run answers in bare processes: start processes, send calls, read results, and end them.
 
     with Answer(function, services={}) as answer:
         value = answer(1, 2)
 
 An ``Answer`` is called like the function, and returns plain data (see ``plain``). An exception of
 the function becomes ``Raised``. A call that doesn't end, crashes, exits, or sends an invalid
-message raises ``NoResult``. Time is watched here, so the process can't extend it.
+message raises ``NoResult``. Time is measured here, so the process can't extend it.
 
 A warm process (``ForkServer``) is forked for each answer. With a ``Sandbox`` it runs under
 bubblewrap: without network, home, lessons and reference solutions, in a file system that is
@@ -94,7 +94,7 @@ class CallLimits:
     """The limits of a call."""
 
     seconds: float = 5.0  #: of processor time
-    wall: float = 20.0  #: seconds by the clock, of which a busy machine needs more
+    wall: float = 20.0  #: seconds of wall-clock time, of which a busy machine needs more
     megabytes: float = 500
 
 
