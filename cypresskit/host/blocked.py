@@ -11,7 +11,7 @@ a strip is as deep as a texture can be, 16384, so that each block of C is sent o
 two strips of A, two of B and three blocks of C: one is received, one computed, one sent. That is
 8 (4 * 16384 b + 3 b^2) bytes: 1017 MB for b = 1792 and 1095 MB for 1920, of 1074 MB.
 
-Left out: several chips, and blocks that aren't square.
+Not covered: several chips, and blocks that aren't square.
 """
 
 from functools import partial
@@ -108,8 +108,8 @@ def choose_block(
 ) -> int:
     """Return the block, a multiple of 128, with the shortest estimated time for (m, k) by (k, n).
 
-    A small block pads less but moves more. The estimate is the larger of two times: that of all
-    blocks' flops at the chip's peak, and that of the bus for the strips and for C in both
+    A small block pads less but moves more. The estimate is the larger of two times: the chip's, for
+    the flops of all blocks at its peak; and the bus's, for the strips, and for C in both
     directions. Of equal times the larger block is returned.
     """
     check_whole(m=m, n=n, k=k)
@@ -173,7 +173,7 @@ def gemm_out_of_core(
     kernel
         A TN kernel; by default ``sgemm_tn`` or ``dgemm_tn``.
     block
-        Rows and columns of a block; by default those of `choose_block`.
+        Rows and columns of a block; by default the result of `choose_block`.
     depth
         Most values of k in a strip; by default the rows of ``device``'s largest texture.
     launching
@@ -181,7 +181,10 @@ def gemm_out_of_core(
 
     Returns
     -------
-    The result, and its timeline.
+    result
+        The product, (m, n).
+    timeline
+        Its timeline.
 
     Raises
     ------

@@ -10,12 +10,14 @@ unless they are still on the card. The order of the blocks changes one strip per
   DMA while the next is computed, *store2* adds them to C. No stage occupies both bus and chip.
 
 Each chip computes its own columns of C, and the CPU rows at the bottom. They share the bus and the
-host's memory. Left out: several boards, and the time to start a DMA.
+host's memory.
 
 The CPU's share is *static*, so that CPU and chips would end together at their peak rates, or
 *adaptive* (Yang et al., 2010): each call takes the share that fits the rates of the last one, and
 the first takes the static share. The rates depend on the share, because CPU and chips compete for
 the host's memory, so the share takes a few calls to settle.
+
+Not covered: several boards, and the time to start a DMA.
 """
 
 from dataclasses import dataclass
@@ -293,7 +295,7 @@ class _Pipeline:
         a, b
             The strips on the card.
         rows, columns
-            Those of C that the block is.
+            The block's rows and columns of C.
         first
             Number of its first row in strip ``a``.
         """

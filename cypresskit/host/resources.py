@@ -6,7 +6,7 @@ Shares are max-min fair: all dominant shares grow together, and each stops when 
 is full. On a single resource all tasks get equal parts; on several, this is dominant resource
 fairness (Ghodsi et al., NSDI 2011). So contention is computed, never declared.
 
-Left out: priorities, and losses from switching between tasks.
+Not covered: priorities, and losses from switching between tasks.
 """
 
 from collections.abc import Sequence

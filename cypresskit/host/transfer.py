@@ -1,12 +1,13 @@
-"""Compute the time of a GEMM with its transfers, by Nakasato's model (section 4.4, equations 3 to
-6).
+"""Compute the time of a GEMM with its transfers, by Nakasato's model (section 4.4).
 
 Three n x n matrices are sent to the card, the kernel runs, and one matrix is sent back:
 
     T = 4 S n^2 / B + 2 n^3 / F
 
 with S bytes per number, B byte/s of the bus and F flop/s of the kernel. ``round_trip_timeline``
-models the same as five tasks. Left out: overlap (see `blocked` and `pipeline`).
+models the same as five tasks.
+
+Not covered: overlap (see `blocked` and `pipeline`).
 """
 
 from cypresskit.devices import check_precision

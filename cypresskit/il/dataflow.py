@@ -19,7 +19,9 @@ Facts = TypeVar("Facts", int, frozenset)  # a set
 Key = tuple[int, int]  # number of an r register, component
 # (number of the source, negative for an address of g[]; the source; the positions that are read)
 Use = tuple[int, Source, tuple[int, ...]]
-RESULT_ADDRESS = -9  # the number of the address in a result ``g[r1.x]``, below those of sources
+RESULT_ADDRESS = (
+    -9
+)  # the number of the address in a result ``g[r1.x]``, below the numbers of sources
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:

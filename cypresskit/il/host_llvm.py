@@ -70,7 +70,7 @@ def host_machine(name: str = "", features: str = "", opt: int = 2):
     Parameters
     ----------
     name, features
-        LLVM's CPU name and feature string; by default those of the host processor.
+        LLVM's CPU name and feature string; by default the host processor's.
     opt
         Optimization level, 0 to 3.
     """

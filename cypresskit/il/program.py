@@ -205,7 +205,7 @@ class Instruction:
 
     @property
     def registers(self) -> list[Register]:
-        """The registers that it names; those of addresses follow the others."""
+        """The registers that it names, with the registers of addresses last."""
         named = [d.register for d in (self.dest, *self.outputs) if d] + [
             s.register for s in self.sources
         ]
@@ -333,7 +333,7 @@ class Program:
 
     @cached_property
     def declarations(self) -> tuple[Instruction, ...]:
-        """All declarations, those of expanded macros included."""
+        """All declarations, also of expanded macros."""
         return tuple(i for i in self.expanded if i.op.kind == "declaration")
 
     @cached_property
