@@ -1,22 +1,20 @@
-"""The fuzzer behind `make fuzz`: random programs, one seed each, and each tried in a child process,
-which may hang or crash.
+"""Try random programs, one per seed, in child processes, which may hang or crash (`make fuzz`).
 
-Every row of ``KINDS`` is a kind of program and the function that writes one and tries it:
+Each row of ``KINDS`` is a kind of program, and the function that writes and tries one:
 
-- valid: it must assemble, be silent in the checks for races, barriers and unset values, compile,
-  and give the same bits and counts on both engines (`programs`, `engines`).
-- in step: work-items of a wavefront hand numbers to each other without a fence (`in_step`).
-- nearly valid, random: a valid text that was damaged, and any text. They may be refused, but only
-  with the errors that are meant for it. What is accepted must not crash or hang, and must give the
-  same bits unless the checks find in it what leaves them open (`OPEN`).
-- timed: any launch on any board, whose report has to keep the law (`law`).
-- sampled: a launch that is simulated in part: it takes as long as it says, to its error
-  (`samples`).
-- priced: a launch whose lines have prices that keep their law (`price_law`).
+- valid: it must assemble, cause no finding about races, barriers and unset values, compile, and
+  give the same bits and counts on both engines (`programs`, `engines`).
+- in step: work-items of a wavefront exchange numbers without a fence (`in_step`).
+- nearly valid, random: a damaged program, and any text. It may be refused, but only with the errors
+  for that. An accepted one must not crash or hang, and must give the same bits unless a finding of
+  ``OPEN`` explains the difference.
+- timed: a launch of any program on any board; its report must obey the law (`law`).
+- sampled: a launch that is partly simulated; its time must be correct within its error (`samples`).
+- priced: a launch whose lines have costs, which must obey their law (`price_law`).
 
-To add a kind: a module that writes the program (`grammar` has what they share), a function here or
-there that takes a ``random.Random``, calls ``note`` with the text, and raises ``Wrong``, or
-anything else, if something is wrong; its row in ``KINDS``, and its turn in ``TURNS``.
+To add a kind, write a function that takes a ``random.Random``, writes a program (`grammar` has the
+common parts), calls ``note`` with its text, tries it, and raises ``Wrong`` or any other exception
+if something is wrong. Add a row to ``KINDS``, and the kind to ``TURNS``.
 """
 
 import random
@@ -39,7 +37,7 @@ from tools.fuzz.samples import sampled
 
 LIMIT = 60  # seconds of processor time for one program
 REFUSED = (ck.KernelError, ValueError, TypeError)  # ILError is a ValueError
-#: Findings behind which engines may differ: races, and what keeps the checks from seeing a race on
+#: Findings after which engines may differ: races, and faults that hide a race on
 #: the same address.
 OPEN = {"race", "uninitialised", "unaligned"}
 SILENT = {"race", "barrier", "uninitialised", "store outside", "endless loop"}
@@ -86,8 +84,17 @@ WORDS = [
 
 
 def run(seconds: float, seed: int = 0, kind: str | None = None, say=print) -> int:
-    """Fuzz for ``seconds``, with at least one program, from ``seed`` on, all of one ``kind`` or of
-    each in turn. Returns how many went wrong.
+    """Fuzz for ``seconds``, from ``seed`` on, with at least one program.
+
+    Parameters
+    ----------
+    kind
+        The kind of all programs; by default all kinds in turn.
+
+    Returns
+    -------
+    int
+        How many programs failed.
     """
     end, wrong, counts = time.monotonic() + seconds, 0, Counter[str]()
     ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all children of this process
@@ -106,7 +113,7 @@ def run(seconds: float, seed: int = 0, kind: str | None = None, say=print) -> in
 
 
 def attempt(kind: str, seed: int) -> str:
-    """Write and try a program; what it is counted as."""
+    """Write and try a program. Return the outcome under which it is counted."""
     try:
         KINDS[kind](random.Random(seed))
     except Uncounted:
@@ -126,14 +133,14 @@ def valid(rng: random.Random) -> None:
 
 
 def in_step(rng: random.Random) -> None:
-    """Try a program whose wavefronts have to run in step."""
+    """Try a program whose wavefronts must run in step."""
     text, launch = random_exchange(rng, statements=rng.choice((4, 8, 16)))
     note(text)
     agree(ck.assemble(text), launch)
 
 
 def nearly_valid(rng: random.Random) -> None:
-    """Try a program that was damaged."""
+    """Try a damaged program."""
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
     text = damaged(rng, text)
     note(text)
@@ -185,7 +192,7 @@ TURNS = (
 
 
 def damaged(rng: random.Random, text: str) -> str:
-    """A text with one to three lines changed."""
+    """Return a text with one to three lines changed."""
     lines = text.split("\n")
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(1, len(lines))

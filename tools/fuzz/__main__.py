@@ -1,6 +1,4 @@
-"""`make fuzz`: random programs for so many seconds; the exit status is 1 if one of them went
-wrong.
-"""
+"""Run the fuzzer (`make fuzz`). The exit status is 1 if a program failed."""
 
 import argparse
 import sys

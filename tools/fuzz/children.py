@@ -1,8 +1,8 @@
-"""Calls in a child process that may hang, crash or fill the memory: the caller hears of it.
+"""Call functions in a child process, which may hang, crash or fill the memory.
 
-A child makes many calls, which is quick, and is replaced after ``CALLS`` of them, or when one ends
-it: so memory stays bounded however long the caller goes on. A call may ``note`` what it is about
-to try; of a call that ends its process, the caller still has the note.
+A child makes many calls, which is fast, and is replaced after ``CALLS`` of them, or when a call
+ends it, so its memory stays bounded. A call may ``note`` what it is about to try; if it ends its
+process, the caller still gets the note.
 """
 
 import faulthandler
@@ -28,8 +28,8 @@ _parent: Connection | None = None  # in a child
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a call: its ``result``, or the ``fault`` that ended it, a traceback or what
-    happened to its process; and what it noted last.
+    """The outcome of a call: its ``result``; or the ``fault`` that ended it, a traceback or the
+    process's end; and its last note.
     """
 
     result: Any = None
@@ -38,13 +38,13 @@ class Outcome:
 
 
 def note(text: str) -> None:
-    """In a child: let the caller know what is tried next."""
+    """Tell the caller what this child tries next."""
     if _parent:
         _parent.send(("note", text))
 
 
 def processor_seconds(pid: int) -> float:
-    """The processor time that a process has had; 0 where the system doesn't say."""
+    """Return the processor time of a process; 0 if the system doesn't report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -53,7 +53,7 @@ def processor_seconds(pid: int) -> float:
 
 
 class Children:
-    """Children one after another, which ``call`` functions; for a ``with`` statement."""
+    """A context manager that calls functions in children, one child after another."""
 
     def __init__(self, seconds: float):
         self.seconds = seconds  # of processor time for a call
@@ -67,7 +67,7 @@ class Children:
         self._end()
 
     def call(self, function: Callable, *arguments) -> Outcome:
-        """What comes of ``function(*arguments)``."""
+        """Return the outcome of ``function(*arguments)``."""
         if self.child is None:
             self._begin()
         self.calls += 1
@@ -100,7 +100,7 @@ class Children:
         self.calls = 0
 
     def _end(self) -> str:
-        """End the child; what ended it."""
+        """End the child. Return how it ended."""
         if self.child is None:
             return ""
         self.pipe.close()
@@ -116,7 +116,7 @@ class Children:
 
 
 def _serve(calls: Connection, seconds: float) -> None:
-    """In the child: call what comes, send what comes of it."""
+    """Execute calls in the child, and send their outcomes."""
     global _parent
     _parent = calls
     if FORKS:
@@ -128,7 +128,7 @@ def _serve(calls: Connection, seconds: float) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
     faulthandler.disable()
-    for stream in (1, 2):  # what a crash prints is told better by the caller
+    for stream in (1, 2):  # the caller reports crashes
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     while True:
         try:

@@ -1,6 +1,7 @@
-"""Do all engines agree? The interpreter, the compiled one on memory between guard pages, and the
-compiled code, which has to keep the chip's rules: the same bits, and on the first two the same
-counts.
+"""Compare all engines: the interpreter, the compiled engine, and the VLIW code.
+
+All must give the same bits, and the first two the same counts. The compiled engine runs on memory
+between guard pages, and the VLIW code must obey the rules of the chip.
 """
 
 import copy
@@ -20,7 +21,7 @@ STEPS = 3000  # instructions of a work-item
 
 
 class Wrong(Exception):
-    """The fuzzer has found a fault."""
+    """A fault that the fuzzer has found."""
 
 
 def agree(
@@ -31,19 +32,26 @@ def agree(
     flush: str | None = None,
     steps: int = STEPS,
 ) -> None:
-    """Run a program on all engines; raise ``Wrong`` if they differ. The compiler has to say why it
-    refuses the program, or its code has to end as the program does, with the same bits.
+    """Run a program on all engines.
+
+    The compiler must refuse the program with a reason, or compile it to code that ends in the same
+    way with the same bits.
 
     Parameters
     ----------
     launch
-        The arguments of ``ck.launch``; none of its arrays is changed.
+        The arguments of ``ck.launch``. Its arrays aren't changed.
     defined
-        Whether its results are. Those of a race are not: then it need only run.
+        Whether the results are defined. Those of a race aren't: then the program only has to run.
     flush
-        The guard that arrays touch, "end" or "begin"; by default one that follows from the program.
+        The guard that arrays touch, "end" or "begin"; by default one that the program determines.
     steps
-        Instructions of a work-item after which a loop is taken for endless.
+        Instructions of a work-item after which a loop counts as infinite.
+
+    Raises
+    ------
+    Wrong
+        If the engines differ.
     """
     if flush is None:
         flush = FLUSH[len(program.body) % len(FLUSH)]
@@ -83,7 +91,7 @@ Ending = list[int] | ck.KernelError  # of a launch: its counts, or its fault
 def _ran(
     program: ck.Program, launch: dict, engine: str, steps: int
 ) -> tuple[Ending, dict[str, np.ndarray]]:
-    """A launch's ending and the arrays that it leaves, as bits."""
+    """Return how a launch ended, and the bits of its arrays."""
     given = copy.deepcopy(launch)
     try:
         counts = ck.launch(program, **given, engine=engine, max_instructions=steps)
@@ -97,21 +105,23 @@ def _ran(
 
 
 def _name(ending: Ending) -> list[int] | int:
-    """The counts, or the line of the fault."""
+    """Return the counts, or the line of the fault."""
     return ending.line if isinstance(ending, ck.KernelError) else ending
 
 
 def _other_loop(
     program: ck.Program, launch: dict, ending: Ending, fast_ending: Ending, steps: int
 ) -> bool:
-    """Whether engines that end with different lines are right both times: the launch has several
-    endless loops, and which is met first depends on who runs first. Work-items in step, as in the
-    interpreter, all stop at the first of them; the compiled engine runs some to their end before
-    it begins with others.
+    """Return whether two engines that end with errors at different lines are both right.
 
-    The work-item that the compiled engine names then ends in the same loop on the interpreter,
-    if it runs alone. Where there are fences, its workgroup runs, whose work-items may be in
-    different loops: these have to be endless, too.
+    A launch may have several infinite loops, and the order of work-items determines the first one.
+    In the interpreter, and in compiled code that runs in step, all work-items stop at the first
+    loop that any of them reaches; otherwise the compiled engine finishes some work-items before it
+    begins others.
+
+    The work-item that the compiled engine names must then end in the same loop in the interpreter,
+    if it runs alone. If there are fences, its workgroup runs; its work-items may be in different
+    loops, which must be infinite, too.
     """
     for fault in (ending, fast_ending):
         if not isinstance(fault, ck.KernelError) or fault.kind != "endless":

@@ -1,9 +1,8 @@
-"""What all writers of random programs share: text with fields that are chosen at random, and
-arrays full of numbers that are hard to treat alike.
+"""Write random programs: text with randomly chosen fields, and arrays of difficult numbers.
 
-A field is ``{name}``, one of the alternatives that the writer's ``grammar`` has under that name, or
-``{a|b}``, one of two anywhere. Alternatives are separated by ``|`` and may hold fields themselves;
-to make one more frequent, write it twice.
+A field is ``{name}``, one of the alternatives under that name in the writer's ``grammar``, or
+``{a|b}``, one of two. Alternatives are separated by ``|`` and may contain fields. An alternative
+that is written twice is chosen more often.
 """
 
 import random
@@ -50,7 +49,7 @@ SPECIAL = np.array(
 
 
 def random_words(rng: random.Random, shape: tuple[int, ...]) -> np.ndarray:
-    """uint32 patterns: numbers of many sizes, whole numbers, special values, and any bits."""
+    """Return uint32 patterns: floats of many sizes, integers, special values, and random bits."""
     draw = np.random.default_rng(rng.getrandbits(64))
     plain = (draw.standard_normal(shape) * 2.0 ** draw.integers(-4, 5, shape)).astype(np.float32)
     with np.errstate(over="ignore"):  # some become infinite

@@ -1,13 +1,13 @@
-"""Guard pages: memory in which one byte too far is a fault, and not a number.
+"""Put arrays between guard pages, so that an access out of range ends the process.
 
 Between ``guarded()`` and its end, every array that compiled code may access is between two pages
 that can't be read or written: textures, outputs, global memory, constants, LDS, and the engine's
-scratch memory. A page is larger than most arrays, so an array touches one guard only: at its end or
-at its beginning. Fresh memory that the engine allocates is full of a number that no result should
-hold.
+scratch memory. A page is larger than most arrays, so an array touches only one guard, at its end or
+at its beginning. Memory that the engine allocates is filled with a number that no result should
+contain.
 
-Touching a guard ends the process: call this in a child (`tools.fuzz.children`). Windows has no
-such pages here, and runs without.
+Use it in a child process (`tools.fuzz.children`). Windows has no such pages; the fuzzer runs
+without.
 """
 
 import ctypes
@@ -34,8 +34,9 @@ FLUSH = ("end", "begin")
 
 
 def guarded_bytes(size: int, flush: str) -> np.ndarray:
-    """Poisoned bytes (uint8) between two guard pages; their ``flush`` "end" or "begin" touches
-    one. The memory lives as long as the array.
+    """Return poisoned bytes (uint8) between two guard pages.
+
+    Their ``flush`` "end" or "begin" touches a guard. The memory lives as long as the array.
     """
     pages = max(1, -(-size // PAGE))
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -52,7 +53,7 @@ def guarded_bytes(size: int, flush: str) -> np.ndarray:
 
 
 def guarded_copy(array: np.ndarray, flush: str) -> np.ndarray:
-    """A copy of an array between guard pages."""
+    """Return a copy of an array between guard pages."""
     copy = guarded_bytes(array.nbytes, flush).view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
@@ -60,7 +61,7 @@ def guarded_copy(array: np.ndarray, flush: str) -> np.ndarray:
 
 @contextmanager
 def guarded(flush: str) -> Iterator[None]:
-    """Have the compiled engine run all launches on arrays between guard pages."""
+    """Make the compiled engine run all launches on arrays between guard pages."""
     if sys.platform == "win32":
         yield
         return
@@ -76,7 +77,7 @@ def guarded(flush: str) -> Iterator[None]:
 
 
 def _run(run, flush: str, launch: Launch, threads: int | None = None) -> LaunchCounters | None:
-    """``run`` a launch on guarded copies of its arrays, and copy back what it wrote."""
+    """Call ``run`` with guarded copies of a launch's arrays, and copy the results back."""
     if not launch.shape.items:
         return run(launch, threads)
     outputs = {

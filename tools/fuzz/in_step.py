@@ -1,9 +1,9 @@
-"""Random programs in which a wavefront's work-items hand numbers to each other through LDS and
-``g[]`` without a fence, as one does whose work-items run in step.
+"""Write random programs in which work-items of a wavefront exchange numbers without a fence.
 
-Wavefronts have places of their own, in both memories: between them nothing is shared. Registers: r0
-to r5 are free, r6 holds addresses, r7 counts loops, r8.x is the wavefront's first place in ``g``
-and r8.y in LDS, r9 the work-item's place in its wavefront.
+They use LDS and ``g[]``, like programs that rely on work-items running in step. Each wavefront has
+its own part of both memories. Registers: r0 to r5 are free, r6 holds addresses, r7 counts loops,
+r8.x is the wavefront's first element in ``g`` and r8.y its first byte in LDS, r9 the work-item's
+number in its wavefront.
 """
 
 import random
@@ -62,7 +62,7 @@ imul r8.y, r8.y, l3.y"""
 
 
 def random_exchange(rng: random.Random, statements: int = 12) -> tuple[str, dict]:
-    """A random program's text, and the arguments of ``launch`` for it."""
+    """Return the text of a random program, and the arguments of ``launch`` for it."""
     return _Exchange(rng).program(statements)
 
 
@@ -111,7 +111,7 @@ class _Exchange(Writer):
                 self.access(kind)
 
     def access(self, kind: str) -> None:
-        """Write a load or a store, at a place of the wavefront's own."""
+        """Write a load or a store in the wavefront's part of a memory."""
         self.say("{place}\niand r6.x, r6.x, l2.w")
         if "lds" in kind:
             self.say("ishl r6.y, r6.x, l0.z\niadd r6.y, r6.y, r8.y")
@@ -128,7 +128,7 @@ class _Exchange(Writer):
         self.say("endif")
 
     def loop(self) -> None:
-        """Write a loop of three iterations; a loop in it shares its counter."""
+        """Write a loop of three iterations. A nested loop shares its counter."""
         counter = "xyzw"[self.depth]
         self.say(f"mov r10.{counter}, l0.x\nwhileloop")
         self.depth += 1

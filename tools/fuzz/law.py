@@ -1,12 +1,11 @@
-"""The law of the timing model: a unit is busy for the clocks that the code asks of it, and no
-launch is faster than its slowest unit.
+"""Check the law of the timing model: units are busy for exactly the clocks that the code requires.
 
-What the code asks for is counted apart from the model: the machine's VLIW engine runs it for all
-wavefronts (without data, as no address depends on any), and each access is counted with sets of
-words. For each wavefront the model's walk must find the same, and for all together the report on a
-launch that is simulated whole. A sampled report is held against the launch simulated whole. One
-that is simulated whole but takes too long to count is held against nothing: ``Uncounted`` says so,
-and the fuzzer tells how many there were.
+And no launch is faster than its slowest unit. The requirements are counted independently of the
+model: the machine's VLIW engine runs the code for all wavefronts, without data (no address depends
+on data), and each access is counted with sets of words. The model's trace must find the same for
+each wavefront, and so must the report on a launch that is simulated whole, in total. A sampled
+report is compared with the whole simulation. Launches that take too long to count raise
+``Uncounted``; the fuzzer reports their number.
 """
 
 import math
@@ -57,9 +56,11 @@ BOARDS = [*DEVICES.values(), *(replace(HD5870, **change) for change in CHANGES)]
 
 
 class Counting:
-    """Runs code for all wavefronts without data, and counts what they ask for: ``clocks`` of ALU,
-    texture unit and LDS (a row for each wavefront), and lines of textures, of global memory
-    (``uncached``) and those that are stored. It is the memory of a processor, which gives no data.
+    """Counts what code requires, by running it for all wavefronts without data.
+
+    ``clocks`` has a row of ALU, texture unit and LDS per wavefront. The cache lines of textures, of
+    global memory (``uncached``) and of stores are counted, too. It is the memory of a processor,
+    without data.
     """
 
     def __init__(self, code: Code, memory_layout: MemoryLayout, device: Device):
@@ -95,7 +96,7 @@ class Counting:
         return [np.zeros(self.items, np.uint32)] * len(asked) if reads else []
 
     def _active(self, on: np.ndarray, together: int):
-        """The active lanes of each group that is served together, and the group's wavefront."""
+        """Return the active lanes of each group that is served at once, and the group's wavefront."""
         for first in range(0, self.items, together):
             active = first + np.flatnonzero(on[first : first + together])
             if len(active):
@@ -152,20 +153,18 @@ class Counting:
 
 
 def fullest(words: list, banks: int) -> int:
-    """The number of different words wanted from the fullest bank."""
+    """Return the number of different words requested from the busiest bank."""
     return max(Counter(word % banks for word in {*map(int, words)}).values(), default=0)
 
 
 def charged(report: Report) -> np.ndarray:
-    """The clocks of ALU, texture unit and LDS for which a report says that they are busy, on all
-    engines together.
-    """
+    """Return the busy clocks of ALU, texture unit and LDS in a report, on all engines together."""
     busy = np.array([report.busy[unit] for unit in ("ALU", "texture", "LDS")])
     return busy * report.clocks * report.device.simd_engines
 
 
 def walked(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
-    """The clocks of ALU, texture unit and LDS that the model's walk finds for each wavefront."""
+    """Return the clocks of ALU, texture unit and LDS for each wavefront in the model's trace."""
     found = np.zeros((sum(len(path.wavefronts) for path in paths), 3), int)
     for path in paths:
         for clause, turns in ((clause, turns) for body, turns in path.segments for clause in body):
@@ -180,7 +179,7 @@ def walked(paths: list[WavefrontPath], bundle_clocks: int) -> np.ndarray:
 
 
 class Uncounted(Exception):
-    """A launch was simulated whole and would take too long to count."""
+    """A launch that was simulated whole would take too long to count."""
 
 
 def check(
@@ -190,8 +189,10 @@ def check(
     report: Report,
     whole: Report | None = None,
 ) -> list[str]:
-    """How a report breaks the law, as texts; none if it keeps it. A sampled one is held against the
-    ``whole`` simulation of the same launch; another is counted, or raises ``Uncounted``.
+    """Return how a report breaks the law, as texts; empty if it doesn't.
+
+    A sampled one is compared with the ``whole`` simulation of the launch. Another is counted, or
+    raises ``Uncounted``.
     """
     if whole is not None:
         # Where rounds are left out, their work is taken to be that of the others.
@@ -217,7 +218,9 @@ def check(
 
 
 def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> list[str]:
-    """Faults in a report on wavefronts that ask for ``total`` clocks, to a share of ``near``."""
+    """Return faults in a report on wavefronts that require ``total`` clocks, within a share of
+    ``near``.
+    """
     faults, device = [], report.device
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     sent = (lines["DRAM"] + lines["written"]) * line_clocks(device)
@@ -250,7 +253,7 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
 
 
 def worked(report: Report) -> float:
-    """The clocks in which the report's wavefronts are worked on, or go on to their next clause."""
+    """Return the clocks in which the report's wavefronts execute or switch clauses."""
     device = report.device
     clocks = 0.0
     for path in report.launch.trace(report.wavefronts):
@@ -268,9 +271,10 @@ def worked(report: Report) -> float:
 
 
 def unbalanced(report: Report) -> list[str]:
-    """What is wrong with the account of a report's waits, line by line: work and waits of all lines
-    are what wavefronts live for. If rounds of wavefronts were left out, their work is that of the
-    others to 1 per cent.
+    """Return the faults in a report's waits by line.
+
+    Work and waits of all lines must add up to the lifetime of the wavefronts, within 1 percent if
+    rounds of wavefronts were skipped.
     """
     waits = [line.waiting_clocks for line in report.lines]
     clocks = worked(report) + sum(waits)
@@ -287,7 +291,7 @@ def unbalanced(report: Report) -> list[str]:
 
 
 def _line_faults(report: Report, counted: Counting) -> list[str]:
-    """Faults in the line counts of a launch that was simulated whole."""
+    """Return faults in the line counts of a launch that was simulated whole."""
     device = report.device
     lines = {level: count / device.line_bytes for level, count in report.bytes.items()}
     different, quads = len(counted.cached), counted.quads
@@ -331,9 +335,10 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
 
 
 def any_launch(rng: random.Random) -> tuple:
-    """Arguments of ``simulate`` and the shape of a launch: a kernel, a contest entry or a program,
-    of any size, board and layout. Raises ``CompileError`` or ``ValueError`` if the board
-    can't do it.
+    """Return arguments of ``simulate``, and the shape, of a launch of any kernel, size, board and
+    layout.
+
+    Raises ``CompileError`` or ``ValueError`` if the board can't run it.
     """
     board = rng.choice(BOARDS)
     layout = rng.choice(("linear", "linear", "tiled"))
@@ -366,9 +371,7 @@ iadd r9.x, r9.x, l{a}.w
 
 
 def accesses(rng: random.Random) -> LaunchShape:
-    """A launch of a program whose addresses are linear in work-item, workgroup and the turn of a
-    loop.
-    """
+    """Return a launch whose addresses are linear in work-item, workgroup and loop iteration."""
     group, groups, turns = (
         rng.choice((16, 64, 64, 128, 65)),
         rng.randint(1, 24),
@@ -458,9 +461,7 @@ def groups(
     turns: Sequence[int] = (1, 2, 8, 30, 100, 300),
     counts: Sequence[int] = (3, 20, 60, 150),
 ) -> LaunchShape:
-    """A launch of workgroups of one to four wavefronts, ``counts`` of them, which take ``turns`` of
-    a loop with fences in it.
-    """
+    """Return a launch of workgroups of one to four wavefronts, with fences in a loop."""
     group = 64 * rng.randint(1, 4)
     body = "\n".join(rng.choice(STEPS) for _ in range(rng.randint(2, 7)))
     text = GROUP.format(
@@ -479,7 +480,7 @@ SMALL = replace(HD5870, name="small", simd_engines=2, memory_channels=2, l2_slic
 
 
 def timed(rng: random.Random) -> None:
-    """Check that a launch is refused with a reason, or that its report keeps the law."""
+    """Check that a launch is refused with a reason, or that its report obeys the law."""
     try:
         options, shape = any_launch(rng)
         report = simulate(**options, progress=False)

@@ -1,9 +1,9 @@
-"""The law of prices: what `ck.line_costs` says of a launch, whichever program it is of.
+"""Check the law of line costs (`ck.line_costs`) on random launches.
 
-No price is above the launch, and none is below its range or above it. A line that never runs costs
-nothing. In a loop that the ALU binds, a bundle costs the share of the launch in which the ALU works
-for it, and that for which the ALU is idle with it, but not without it. With all lines free nothing
-is left but what a clause costs itself, and without that, nothing.
+No cost is above the launch's time, or outside of its range. A line that never runs costs nothing.
+In a loop that is bound by the ALU, a bundle costs the share of the time in which the ALU executes
+it, and that in which the ALU is idle because of it. Without all lines, only the overhead of clauses
+remains.
 """
 
 import random
@@ -47,7 +47,7 @@ end"""
 
 
 def alu_loop(rng: random.Random) -> LaunchShape:
-    """A launch that fills the chip with a loop of arithmetic and, now and then, a fetch."""
+    """Return a launch that fills the chip with a loop of arithmetic and a few fetches."""
     registers = rng.randint(3, 12)
     sums = [f"r{10 + n}" for n in range(registers)]
     body = []
@@ -70,7 +70,7 @@ def alu_loop(rng: random.Random) -> LaunchShape:
 
 
 def everything_free(launch: TimedLaunch) -> tuple[Packed, Outcome]:
-    """The launch if all its lines are done in no time: its work, and what came of it."""
+    """Return the work and result of the launch if all lines took no time."""
     paths = launch.trace(launch.shape.wavefronts)
     targets = ablation_targets(launch.code, paths, launch.device)
     bundles = {part: ALL for target in targets for part in target.ablation.bundles}
@@ -80,7 +80,7 @@ def everything_free(launch: TimedLaunch) -> tuple[Packed, Outcome]:
 
 
 def faults(prices: LineCosts) -> list[str]:
-    """How prices break the law, as texts; none if they keep it."""
+    """Return how line costs break the law, as texts; empty if they don't."""
     found = []
     for line in prices.lines:
         name = f"line {line.line}"
@@ -94,9 +94,10 @@ def faults(prices: LineCosts) -> list[str]:
 
 
 def _bundle_faults(prices: LineCosts) -> list[str]:
-    """Lines of an ALU-bound loop whose price isn't their share of the launch, and what the ALU
-    stands idle with them more than without them. Wavefronts that wait for each other at fences
-    aren't bound by the ALU alone.
+    """Return the lines of an ALU-bound loop whose cost isn't their share of the launch.
+
+    The share includes the time in which the ALU is idle because of them. Wavefronts that wait for
+    each other at fences aren't bound by the ALU alone.
     """
     report = prices.report
     launch = report.launch
@@ -117,12 +118,12 @@ def _bundle_faults(prices: LineCosts) -> list[str]:
 
 
 def idle_with_lines(launch: TimedLaunch) -> dict[LineId, float]:
-    """The share of a round of the launch for which the ALU is idle more with a line than without
-    it, each of its bundles taken by itself.
+    """Return the share of a round in which the ALU is idle because of a line, bundle by bundle.
 
-    An ALU that is never idle does without a bundle for as long as that lasts. But wavefronts that
-    leave no gaps between their clauses may leave some when one of these is shorter, or longer: they
-    meet at it in another order. This is simulated for one bundle of each part of the code.
+    An ALU that is never idle saves a bundle's clocks if the bundle is removed. But wavefronts that
+    leave no gaps between their clauses may leave some if a clause becomes shorter or longer, since
+    they then reach the ALU in another order. This is simulated for one bundle of each part of the
+    code.
     """
     paths = launch.trace(min(launch.round_size, launch.wavefronts))
     clocks, idle = _clocks_and_idle(launch, paths)
@@ -138,14 +139,14 @@ def idle_with_lines(launch: TimedLaunch) -> dict[LineId, float]:
 
 
 def _clocks_and_idle(launch: TimedLaunch, paths: list[WavefrontPath]) -> tuple[float, float]:
-    """The clocks that wavefronts on ``paths`` take, and those in which no clause keeps the ALU."""
+    """Return the clocks of wavefronts on ``paths``, and those in which the ALU is idle."""
     work = pack(paths, launch.shape.group_wavefronts)
     clocks = run(work, launch.device, launch.active_wavefronts).end_clock
     return clocks, clocks - occupied(paths, launch.device)
 
 
 def occupied(paths: list[WavefrontPath], device: Device) -> float:
-    """The clocks for which clauses keep the ALU: with bundles, or to get going."""
+    """Return the clocks for which clauses occupy the ALU, with bundles or overhead."""
     clocks = 0.0
     for clause, turns, wavefronts in clause_executions(paths):
         if clause.kind == ALU:
@@ -156,7 +157,7 @@ def occupied(paths: list[WavefrontPath], device: Device) -> float:
 
 
 def _free_faults(prices: LineCosts) -> list[str]:
-    """What is left of a launch in which all lines are free."""
+    """Return what remains of a launch in which no line takes time."""
     launch = prices.report.launch
     work, outcome = everything_free(launch)
     found = [f"all is free, and {n} is {c}" for n, c in outcome.counts.items() if c]
@@ -175,7 +176,7 @@ def _free_faults(prices: LineCosts) -> list[str]:
 
 
 def random_prices(rng: random.Random) -> LineCosts:
-    """The prices of a block of any size, or of a program of any accesses, fences or arithmetic."""
+    """Return the line costs of a random block, or of a program of random operations."""
     program = rng.choice((None, accesses, groups, alu_loop))
     if program is None:
         block = generate_kernel(*rng.choice(ENTRIES))
@@ -187,7 +188,7 @@ def random_prices(rng: random.Random) -> LineCosts:
 
 
 def priced(rng: random.Random) -> None:
-    """Check that the prices of a random launch keep the law."""
+    """Check that the line costs of a random launch obey the law."""
     try:
         prices = random_prices(rng)
     except (CompileError, DataDependentError, ValueError) as error:

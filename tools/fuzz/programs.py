@@ -1,15 +1,14 @@
-"""Random IL programs that are valid, end, and don't race, with arrays to launch them on, for
-comparing engines.
+"""Write random IL programs that are valid, end, and don't race, with arrays to launch them on.
 
-The whole instruction table comes up, with masks, swizzles and modifiers of every kind, nested
-branches, loops that work-items leave at different turns, texture coordinates in and out of range,
-macros, functions, and data full of NaN, infinities and subnormal numbers. Each work-item writes
-four elements of global memory of its own, and reads these and a part that none writes; LDS is
-written and read in turns, with a fence between, where control flow is uniform.
+All opcodes occur, with all kinds of masks, swizzles and modifiers; nested branches; loops that
+work-items leave after different numbers of iterations; texture coordinates in and out of range;
+macros, functions; and data full of NaN, infinities and subnormal numbers. Each work-item writes its
+own four elements of global memory, and reads these and a part that is never written. LDS is written
+and read alternately, with a fence between, in uniform control flow.
 
-``GRAMMAR`` has the free choices, ``_Mixture`` those that depend on the statements around.
-Registers: r0 to r11 are free; r20.. count loops; r30.x is the first own element of ``g``, r31 a
-random address, r32 = (own byte of LDS array 0, own record of array 1), r33 a place to read in LDS.
+``GRAMMAR`` has the free choices, ``_Mixture`` those that depend on other statements. Registers: r0
+to r11 are free; r20.. count loops; r30.x is the work-item's first element of ``g``, r31 a random
+address, r32 = (its byte of LDS array 0, its record of array 1), r33 an address to read in LDS.
 """
 
 import random
@@ -25,7 +24,7 @@ PLAYED = 12  # registers r0.. that statements read and write
 CROWD = range(112, 124)  # registers r100.. that a crowded program keeps alive from end to end
 CROWDED = 1 / 16  # of the programs
 OWN = 4  # elements of global memory that belong to a work-item
-SHARED = 16  # elements of global memory, behind the own ones, that are only read
+SHARED = 16  # elements of global memory, after the work-items' own, that are only read
 TYPES = np.float32, np.float32, np.int32, np.float64  # of textures
 GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "r": "|".join(f"r{n}" for n in range(PLAYED)),
@@ -97,12 +96,16 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
 def random_program(
     rng: random.Random, mode: str | None = None, statements: int = 40
 ) -> tuple[str, dict]:
-    """A random program's text, and the arguments of ``launch`` for it (``domain``, ``inputs``,
-    ``constants``, ``outputs`` in pixel mode, ``global_memory``), whose arrays a launch changes:
-    copy them to run it twice.
+    """Return the text of a random program, and the arguments of ``launch`` for it.
 
-    ``mode`` is "pixel" or "compute", by default either; the program has about ``statements``
-    statements.
+    A launch changes their arrays: copy them to run the program twice.
+
+    Parameters
+    ----------
+    mode
+        "pixel" or "compute"; by default either.
+    statements
+        Its approximate number of statements.
     """
     return _Mixture(rng, mode or rng.choice(("pixel", "compute")), statements).program()
 
@@ -233,7 +236,7 @@ class _Mixture(Writer):
 
     def block(self, uniform: bool, statements: int | None = None) -> None:
         """Write at most ``self.left`` or ``statements`` statements; ``uniform`` if whole workgroups
-        come through.
+        execute them.
         """
         end = 0 if statements is None else max(0, self.left - statements)
         while self.left > end:
@@ -278,7 +281,7 @@ class _Mixture(Writer):
         self.say("{fence}")
 
     def branch(self, uniform: bool) -> None:
-        """Write an if, now and then one that a workgroup takes as a whole, with fences in it."""
+        """Write an if; some are uniform in a workgroup, with fences inside."""
         rng = self.rng
         uniform = uniform and self.mode == "compute" and rng.random() < 0.3
         self.say("{same if}" if uniform else "{if}")
@@ -291,8 +294,8 @@ class _Mixture(Writer):
         self.say("endif")
 
     def arm(self, uniform: bool, least: int = 0, most: int = 8) -> None:
-        """Write the body of a branch or turn, which leaves LDS in the phase, written or read, in
-        which it found it.
+        """Write the body of a branch or iteration. It leaves LDS in the phase, written or read, in
+        which it was.
         """
         storing = self.storing
         self.depth += 1
@@ -302,7 +305,7 @@ class _Mixture(Writer):
         self.depth -= 1
 
     def loop(self, uniform: bool) -> None:
-        """Write a loop of at most four turns; all work-items leave a uniform one together."""
+        """Write a loop of at most four iterations. All work-items leave a uniform loop together."""
         rng = self.rng
         counter = f"r{20 + self.loops}"
         uniform = uniform and rng.random() < 0.6

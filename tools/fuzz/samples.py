@@ -1,10 +1,10 @@
-"""The law of samples: a launch that is simulated in part takes as long as it says, and wavefronts
-live as long on the chip, to its ``error``.
+"""Check the law of samples: a partly simulated launch has the correct time, within its ``error``.
 
-Each random launch is simulated in part and whole. They are ragged: kernels
-of the catalogue and of generated blocks of any size, which fill the chip once and a bit, and
-workgroups with fences, on large boards and small ones. The same launches calibrate what a sample
-says of what it has left out (``sampling.unobserved_error``), and this shows how far they were off:
+The same holds for the lifetime of its wavefronts. Each random launch is simulated partly and whole.
+The launches are ragged: kernels of the catalog and with generated blocks, which fill the chip a
+little more than once, and workgroups with fences, on large and small boards. The same launches
+calibrate the error for the skipped part (``sampling.unobserved_error``); this prints how far they
+were off:
 
     python -m tools.fuzz --calibrate 1000
 """
@@ -39,33 +39,31 @@ SOME = 64  # wavefronts, from which the work of a launch is estimated
 
 @dataclass(frozen=True)
 class Trial:
-    """A launch simulated in part, ``few``, and ``whole``."""
+    """A launch simulated partly, ``few``, and ``whole``."""
 
     few: Report
     whole: Report
 
     @property
     def off(self) -> float:
-        """The share by which clocks or lives are off, whichever are more."""
+        """The relative error of clocks or lifetimes, whichever is larger."""
         clocks = abs(self.few.clocks / self.whole.clocks - 1)
         return max(clocks, abs(self.few.resident_clocks / self.whole.resident_clocks - 1))
 
     @property
     def idle(self) -> float:
-        """The share of the time in which the busiest of the units is idle whose work its code asks
-        for.
-        """
+        """The share of the time in which the busiest unit is idle."""
         return 1 - max(self.few.busy[unit] for unit in ("ALU", "texture", "LDS"))
 
     @property
     def unseen(self) -> float:
-        """The share by which it is off beyond what its pace was seen to change by."""
+        """The relative error beyond the observed change of its pace."""
         may_be = unobserved_error(1 - self.idle, self.few.busy["DRAM"])
         return max(self.off - (self.few.error - may_be), 0.0)
 
 
 def trial(rng: random.Random) -> Trial:
-    """A random launch of which something is left out."""
+    """Return a random launch of which a part is skipped."""
     while True:
         patience = rng.choice((0, POLICY.patience))
         policy = replace(POLICY, whole=rng.choice((4e5, 1e6, 4e6)), patience=patience)
@@ -94,9 +92,7 @@ def _question(rng: random.Random) -> TimingRequest:
 
 
 def sampled(rng: random.Random) -> None:
-    """Check that a random launch, of which something is left out, is off by no more than it says,
-    and that its account adds up.
-    """
+    """Check that a random, partly simulated launch is within its error."""
     tried = trial(rng)
     few = tried.few
     faults = unbalanced(few) + unbalanced(tried.whole)
@@ -112,8 +108,10 @@ def sampled(rng: random.Random) -> None:
 
 
 def calibrate(seed: int, launches: int) -> None:
-    """Print by how much so many launches are off beyond what was seen: how many of how many, by how
-    idle their busiest unit is, by more than ``unobserved_error`` says, and the worst.
+    """Print the errors of random launches beyond those observed, by how idle their busiest unit is.
+
+    For each range: how many launches, how many are off by more than ``unobserved_error``, and the
+    worst.
     """
     trials = []
     for n in range(seed, seed + launches):
