@@ -275,6 +275,21 @@ def test_a_small_l1_evicts_what_is_wanted_again():
     assert missed[0] == 8 * 4 + 4 * 4 and missed[1] > 1.5 * missed[0]
 
 
+@pytest.mark.parametrize("l2_bytes", [0, ck.HD5870.l2_bytes])
+@pytest.mark.parametrize("l1_bytes", [0, 64, 512, ck.HD5870.l1_bytes])
+def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes, l2_bytes):
+    ways = 1 if l1_bytes == 64 else 8
+    board = replace(ck.HD5870, l1_bytes=l1_bytes, l1_ways=ways, l2_bytes=l2_bytes)
+    report = simulate("sgemm_nn", 64, k=16, device=board)
+    assert report.clocks > 0 and (report.hits["L1"] == 0 or l1_bytes)
+    for draw in (ck.draw.chip, ck.draw.load, ck.draw.wavefronts):
+        draw(report)
+    player = texture_fetch("sgemm_nn", device=board)
+    counts = re.search(r"(\d+) of (\d+) requested lines missed L1", player.captions[-1])
+    missed, requested = map(int, counts.groups())
+    assert missed == requested if not l1_bytes else missed <= requested
+
+
 def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
     for banks in (2, 8):
         board = replace(ck.HD5870, texture_banks=banks)

@@ -11,7 +11,7 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE
 
 import cypresskit as ck
-from cypresskit.machine import shape
+from cypresskit.machine import interpreter, shape
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
@@ -291,6 +291,24 @@ def test_a_long_loop_that_ends_is_not_taken_for_endless(engine, turns, how):
     assert (out == turns).all()
 
 
+@pytest.mark.parametrize("most", [130, 1000, 1_999_999, 2_000_000, 2_000_001, 10**9])
+@pytest.mark.parametrize("domain", [(1, 1), (8, 8), (40, 30)])
+def test_a_limit_that_is_given_is_the_only_one(monkeypatch, domain, most):
+    monkeypatch.setattr(interpreter, "MAX_STEPS", 50)
+    monkeypatch.setattr(interpreter, "MAX_WORK", 3200)
+    for turns in (20, 32, 33, 60):
+        program = pixel(f"dcl_literal l0, 1, {turns}, 0, 0", *COUNTS)
+        out = np.zeros(domain[::-1], np.int32)
+        run = partial(ck.launch, program, domain, outputs={0: out}, max_instructions=most)
+        # 4 instructions per iteration; the last ends at the break
+        if 1 + 4 * turns > most:
+            with pytest.raises(ck.KernelError, match="max_instructions raises the limit"):
+                run(engine="explain")
+        else:
+            run(engine="explain")
+            assert (out == turns).all()
+
+
 def test_a_loop_too_long_to_step_through_is_refused():
     program = pixel("dcl_literal l0, 1, 300000, 0, 0", *COUNTS)
     out = np.full((512, 512), 7, np.int32)
@@ -541,3 +559,27 @@ def test_the_lanes_that_exist_are_the_work_items_of_the_domain(m, n):
     tiles = -(-wide // 8) * -(-high // 8)
     x, y, exists = shape.lanes(launched, np.arange(tiles))
     assert sorted(zip(x[exists], y[exists])) == [(i, j) for i in range(wide) for j in range(high)]
+
+
+@pytest.mark.parametrize("flag", [True, False, np.True_, np.False_])
+def test_a_flag_is_no_number(flag):
+    drawn = pixel("mov o0, vWinCoord0.x")
+    fetching = pixel(TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0) o0, vWinCoord0")
+    program = compute("dcl_num_thread_per_group 2", "mov g[vAbsTidFlat.x], vAbsTidFlat")
+    memory = np.zeros((8, 4), np.uint32)
+    for domain in ((flag, 2), (2, flag), (flag, flag), (2, 2, flag)):
+        with pytest.raises(ValueError, match="whole and not negative"):
+            ck.launch(drawn, domain, outputs={0: np.zeros((2, 2), np.float32)})
+        with pytest.raises(ValueError, match="whole and not negative"):
+            ck.LaunchShape(drawn, domain)
+    for domain in (flag, (flag,), (8, flag), (2, 2, flag)):
+        with pytest.raises(ValueError, match="whole and not negative"):
+            ck.launch(program, domain, global_memory=memory)
+    for size in ((flag, 2), (2, flag), (2, flag, 16)):
+        with pytest.raises(ValueError, match=r"textures\[0\] is \(width, height\)"):
+            ck.LaunchShape(fetching, (2, 2), {0: size})
+        with pytest.raises(ValueError, match=r"outputs\[0\] is \(width, height\)"):
+            ck.LaunchShape(drawn, (2, 2), outputs={0: size})
+    for name in ("max_instructions", "threads"):
+        with pytest.raises(ValueError, match=name):
+            ck.launch(program, 8, global_memory=memory, **{name: flag})

@@ -37,6 +37,7 @@ from tools.fuzz import law as fuzz
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
 FIGURES = published.kernels()
+FEW = "too few wavefronts"
 timed = cache(simulate)  # a launch that several tests ask about is simulated once
 
 
@@ -294,13 +295,43 @@ def test_bound_is_the_busiest_unit_or_why_none_is_busy():
     assert bound({"ALU": 0.9, "texture": 0.95}, 0.9, 0.5) == "texture"
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.9, 2) == "latency"
     assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.1) == "tail"
-    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 1.0) == "too few wavefronts"
+    assert bound({"ALU": 0.5, "texture": 0.4}, 0.3, 0.9) == "too few wavefronts"
     assert bound({"ALU": 0.5, "DRAM": 0.5, "DRAM rows": 0.4}, 0.3, 1.0) == "DRAM rows"
     quick = replace(HD5870, dram_row_clocks=0)
     assert [simulate("sgemv_n_reduce4", 2048, device=board).bound for board in (HD5870, quick)] == [
         "DRAM rows",
         "DRAM",
     ]
+
+
+@pytest.mark.parametrize("active, engines", [(1, 1), (7, 3), (10, 20), (49, 10), (31, 16)])
+def test_wavefronts_are_too_few_only_if_slots_are_never_filled(active, engines):
+    slots = active * engines
+    for wavefronts in (1, slots - 1, slots, slots + 1, 3 * slots):
+        expected = FEW if wavefronts < slots else "tail"
+        assert bound({"ALU": 0.1}, 0.3, wavefronts / slots) == expected
+
+
+@pytest.mark.parametrize("engines", [1, 2, 3, 4, 5, 9])
+def test_report_and_limits_agree_on_too_few_wavefronts(engines):
+    """Four wavefronts, of which the first runs longest: four engines are filled exactly."""
+    board = replace(HD5870, simd_engines=engines, max_wavefronts=1)
+    program = pixel(
+        "dcl_literal l0, 8.0, 1.0, 300.0, 0",
+        "lt r0.x, vWinCoord0.x, l0.x",
+        "cmov_logical r0.y, r0.x, l0.z, l0.y",
+        "mov r1, l0.w",
+        "whileloop",
+        "ge r0.z, r1.x, r0.y",
+        "break_logicalnz r0.z",
+        "add r1.x, r1.x, l0.y",
+        "endloop",
+        "mov o0, r1.x",
+    )
+    report = simulate(program, launch=LaunchShape(program, (32, 8)), device=board)
+    assert report.active_wavefronts == 1 and report.wavefronts == 4
+    assert report.bound == ("latency" if engines < 2 else "tail" if engines <= 4 else FEW)
+    assert ck.what_if(report)["empty wavefront slots"].lesson == ("08" if engines > 4 else "00")
 
 
 def test_a_channel_that_is_busy_while_others_wait_is_named():

@@ -301,6 +301,20 @@ def test_stores_leave_together_each_line_once_in_order():
     assert [c.kind for c in clauses] == [WRITE, ALU, WRITE]
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_count_lines_and_offsets_of_every_stream(seed):
+    """Also of streams whose lines were combined, or dropped for another fetch's."""
+    rng = np.random.default_rng(seed)
+    made = [fetch(64 * rng.integers(0, 9, 64), int(rng.integers(1, 3))) for _ in range(4)]
+    stores = [Clause(WRITE, streams=(stream,)) for stream in made]
+    streams = [s for clause in combine_stores(stores) for s in clause.streams]
+    streams += merge_fetches([fetch(64 * rng.integers(0, 9, 64), 2) for _ in range(4)])
+    assert any(stream.whole for stream in streams)
+    streams += [stream.whole for stream in streams if stream.whole]
+    for stream in streams:
+        assert stream.ptr[-1] == len(stream.line) == len(stream.offset)
+
+
 def test_paths_must_have_every_wavefront():
     with pytest.raises(ValueError, match="every wavefront once"):
         pack([WavefrontPath(np.array([1]), (((Clause(ALU, 1),), 1),))])

@@ -9,21 +9,19 @@ from itertools import combinations
 
 import numpy as np
 
+from cypresskit.devices import Range
 from cypresskit.il import Program
 from cypresskit.il.bits import ALL
 from cypresskit.tables import quantity
 
-# A table, since asking numpy for a dtype's name takes long
-DTYPES = {np.dtype(name): name for name in ("float32", "float64", "int32", "uint32")}
+DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "uint32")))
 
 
 def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     """Return the domain's three sizes, 1 where none is given."""
     sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
     wanted = 2 if program.mode == "pixel" and sizes[2:] != (1,) else 3
-    if not 0 < len(sizes) <= wanted or not all(
-        isinstance(s, (int, np.integer)) and s >= 0 for s in sizes
-    ):
+    if not 0 < len(sizes) <= wanted or not all(Range().has(s, whole=True) for s in sizes):
         shape = "a number of work-items or up to three of them"
         if program.mode == "pixel":
             shape = "(width, height)"
@@ -132,7 +130,7 @@ def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarr
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
     check_unmasked(array, name)
     if array.dtype not in DTYPES:
-        known = ", ".join(DTYPES.values())
+        known = ", ".join(map(str, DTYPES))
         raise TypeError(
             f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
         )

@@ -63,8 +63,8 @@ def launch(
     max_instructions
         A loop that has issued more is taken for endless (2 million by default). Work-items that run
         together count as one, so both paths of a divergent branch count in the interpreter, which
-        steps through the whole domain at once. It takes at most 50,000 by default, and fewer for
-        large domains.
+        steps through the whole domain at once. Its default is 50,000, and fewer for large domains;
+        a number that is given counts for any domain.
     threads
         Host threads of the compiled engine; None takes one for each processor that this process may
         use. Results don't depend on it, unless work-items race for the same memory.

@@ -18,7 +18,7 @@ from cypresskit.il.dataflow import components, lds_address, lds_words, read_posi
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch
+from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer, listeners
 from cypresskit.machine.run import LaunchCounters, tally
@@ -43,12 +43,13 @@ def _chosen(letters: str) -> slice | list[int] | None:
 
 
 def run(
-    launch: Launch, observers: tuple[Observer, ...] = (), max_work: int = MAX_WORK
+    launch: Launch, observers: tuple[Observer, ...] = (), max_work: int | None = None
 ) -> LaunchCounters:
     """Run a checked launch and report events to ``observers``.
 
-    Raises ``KernelError``, also for a loop that has not ended after ``launch.max_instructions`` (by
-    default ``MAX_STEPS``), or after ``max_work`` instructions times work-items.
+    Raises ``KernelError``, also for a loop that has not ended after ``launch.max_instructions``. If
+    the caller set none: after ``MAX_STEPS``, or after ``MAX_WORK`` instructions times work-items.
+    If ``max_work`` is given, it replaces ``MAX_WORK`` and always counts.
     """
     check_memory(launch)
     with np.errstate(all="ignore"):
@@ -72,7 +73,7 @@ def check_memory(launch: Launch) -> None:
 class Interpreter:
     """The state of a run."""
 
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...], max_work: int):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...], max_work: int | None):
         self.launch = launch
         self.observers = observers
         self.program = launch.program
@@ -89,7 +90,9 @@ class Interpreter:
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
         limits = {"max_instructions": launch.max_instructions if launch.limited else MAX_STEPS}
-        if launch.max_instructions <= MAX_INSTRUCTIONS:
+        if max_work is None and not launch.limited:
+            max_work = MAX_WORK
+        if max_work is not None:
             limits["A smaller domain"] = max_work // max(1, launch.shape.items)
         # The lowest limit ends the run; its key completes the error's "(... raises the limit.)".
         self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import Range
 from cypresskit.il import Program
 from cypresskit.il.errors import shortened
 from cypresskit.il.meaning import ONE
@@ -278,7 +279,7 @@ def fitting(
 
 def _limit(given: Any) -> int:
     """Return ``max_instructions`` as a whole number."""
-    if not isinstance(given, (int, float, np.integer)) or not 1 <= given < math.inf:
+    if not Range(least=1).has(given, whole=False):
         raise ValueError(f"max_instructions is a number of at least 1, not {given!r}")
     return int(given)
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.machine import arguments
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
-LANES = np.arange(WAVEFRONT)
+LANE_NUMBERS = np.arange(WAVEFRONT)
+TEXEL_BYTES = 4, 8, 16
 
 
 def wavefronts(domain: Sequence[int], group: int) -> int:
@@ -95,11 +97,7 @@ class LaunchShape:
             ).shape
             return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
-        if not all(isinstance(s, (int, np.integer)) and s > 0 for s in sizes) or sizes[2] not in (
-            4,
-            8,
-            16,
-        ):
+        if not all(map(is_whole, sizes)) or sizes[2] not in TEXEL_BYTES:
             taken = "(width, height), (width, height, 4, 8 or 16 bytes of a texel) or an array"
             raise ValueError(f"{name}[{n}] is {taken}; found {size!r}")
         return Extent(*map(int, sizes))
@@ -170,12 +168,12 @@ def lanes(shape: LaunchShape, wavefronts: np.ndarray) -> tuple[np.ndarray, np.nd
     wave = np.asarray(wavefronts)[:, np.newaxis]
     if shape.pixels:
         across = -(-shape.domain[0] // TILE)
-        x = (wave % across * TILE + LANES // 4 % 4 * 2 + LANES % 2).ravel()
-        y = (wave // across * TILE + LANES // 16 * 2 + LANES % 4 // 2).ravel()
+        x = (wave % across * TILE + LANE_NUMBERS // 4 % 4 * 2 + LANE_NUMBERS % 2).ravel()
+        y = (wave // across * TILE + LANE_NUMBERS // 16 * 2 + LANE_NUMBERS % 4 // 2).ravel()
         return x, y, (x < shape.domain[0]) & (y < shape.domain[1])
     per = shape.group_wavefronts
     group = np.repeat(wave // per, WAVEFRONT)
-    within = (wave % per * WAVEFRONT + LANES).ravel()
+    within = (wave % per * WAVEFRONT + LANE_NUMBERS).ravel()
     return group, within, within < shape.group_items
 
 

@@ -76,7 +76,7 @@ class ChipTime:
         - "DRAM rows": all channels are, if waiting for rows counts as busy.
         - "latency": at least 60 % of the wavefront slots were occupied, and all wavefronts waited.
         - "too few wavefronts": the launch has fewer wavefronts than the chip has slots.
-        - "tail": it has more, but slots are empty while its last wavefronts end.
+        - "tail": it has as many or more, but slots are empty while its last wavefronts end.
     busy
         For "ALU", "texture", "LDS", "L2" and "DRAM" the share of the time in which such a unit
         works, averaged over all units of the kind. For "DRAM rows" the share in which a channel
@@ -112,9 +112,8 @@ class LaunchTime(ChipTime):
     Attributes
     ----------
     error
-        The share by which ``clocks`` and ``resident_clocks`` may be off if only a part of the
-        launch was simulated; 0 if all was. A bound for the worst case: most are off by a tenth of
-        it.
+        The share by which ``clocks`` and ``resident_clocks`` may be off; 0 if all was simulated
+        (``sampling.unobserved_error``).
     line_observations
         What each line of the kernel waited for and moved.
     """
@@ -215,7 +214,7 @@ def bound(
             return f"DRAM rows of channel {busiest}"
     if occupied >= OCCUPIED_SHARE:
         return "latency"
-    return "tail" if rounds > 1 else f"too few {wavefront}s"
+    return "tail" if rounds >= 1 else f"too few {wavefront}s"
 
 
 def use_of(outcome: Outcome, device: Board) -> Use:

@@ -174,14 +174,15 @@ def what_if(report: Report) -> WhatIf:
 
     overhead = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
-    tail = "08" if _too_few(report) else "00"
+    tail = "08" if report.wavefronts < launch.round_size else "00"
+    conflicts = "07" if launch.shape.program.lds else "05"
     steps = [
         Limit(SLOTS, "03", None, None, _gflops(report, alu)),
         Limit(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
         alone(SWITCHES, _gflops(report, _filled(runs["near"])), "04"),
         alone(MEMORY, _gflops(report, _filled(runs["open"])), "04"),
         alone(ROWS, _gflops(report, _filled(runs[CONFLICTS])), "08"),
-        alone(CONFLICTS, _gflops(report, _filled(report)), "07" if _uses_lds(launch) else "05"),
+        alone(CONFLICTS, _gflops(report, _filled(report)), conflicts),
         without(TAIL, _filled(report), overhead, tail, _gflops(report, report.clocks)),
         without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
         alone(ONE_MORE, None, "04"),
@@ -195,11 +196,6 @@ def _gain_in_words(gain: float) -> str:
     return f"{100 * gain:+.1f} %" if gain < FACTOR - 1 else f"x {1 + gain:,.0f}"
 
 
-def _too_few(report: Report) -> bool:
-    """Return whether the launch has fewer wavefronts than the chip has slots."""
-    return report.wavefronts < report.launch.round_size
-
-
 def _gflops(report: Report, clocks: float) -> float:
     """Return Gflop/s for a number of clocks, without launch overhead."""
     return report.flops / clocks * report.device.clock_ghz if clocks else 0.0
@@ -210,13 +206,9 @@ def _filled(report: Report) -> float:
     busiest unit needs.
     """
     _, start, end = report.use.wavefronts.T
-    slots = report.active_wavefronts * report.device.simd_engines
-    empty = float(report.use.clocks[-1]) - float((end - start).sum()) / slots
+    occupied = float((end - start).sum()) / report.launch.round_size
+    empty = float(report.use.clocks[-1]) - occupied
     return max(report.clocks - empty, max(report.busy.values()) * report.clocks)
-
-
-def _uses_lds(launch: TimedLaunch) -> bool:
-    return bool(launch.shape.program.lds)
 
 
 def _with_room(device: Device, launch: TimedLaunch, wavefronts: int) -> Device:

@@ -62,8 +62,8 @@ class Stream:
     uncached
         Whether both caches are bypassed.
     whole
-        This stream before lines were dropped that another stream of its clause, or of combined
-        stores, requests as well; None if none were.
+        The stream with all of its lines, if some were dropped because another fetch of the clause,
+        or a combined store, requests them; otherwise None.
     """
 
     amounts: np.ndarray
@@ -418,7 +418,9 @@ def combine_stores(clauses: list[Clause]) -> list[Clause]:
             streams = [s for n in waiting for s in clauses[n].streams]
             for n in waiting:
                 empty = tuple(
-                    replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0], whole=s)
+                    replace(
+                        s, ptr=np.zeros_like(s.ptr), line=s.line[:0], offset=s.offset[:0], whole=s
+                    )
                     for s in clauses[n].streams
                 )
                 result[n] = replace(clauses[n], streams=empty)
