@@ -140,8 +140,7 @@ def test_an_accumulator_without_a_start_is_named():
         "mad r14, r2.z, r4, r14",
     )
     assert (
-        finding.advice
-        == "Line 72 sets it, but comes later: give it a first value before the loop."
+        finding.advice == "Line 72 sets it, but comes later: give it a first value before the loop."
     )
 
 

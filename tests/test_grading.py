@@ -1,5 +1,5 @@
-"""Marks: what is right gets its point, what is wrong or cheats gets none, and whatever one student
-submits, all others get their grades.
+"""Grading: correct answers get their points, incorrect ones and cheats get none, and no submission
+keeps other students from getting their grades.
 """
 
 import csv
@@ -82,7 +82,7 @@ def walled(sandbox):
         [f"{PATCH}\n{RIGHT}"],
     ],
 )
-def test_a_right_answer_gets_its_point_whatever_stands_beside_it(cells, server):
+def test_a_correct_answer_gets_its_point_whatever_else_is_in_the_notebook(cells, server):
     verdict = judging.judge([SETUP, *cells], CHECK, server=server)
     assert verdict.right, verdict
 
@@ -290,7 +290,7 @@ VALUES = (
 
 @pytest.mark.parametrize("seed", range(60))
 def test_no_value_is_a_fault_of_the_check(seed, server):
-    """Values of kinds that nobody thought of, given as an answer or by one."""
+    """Values of unexpected types, as an answer or returned by one."""
     asked = VALUES[seed % len(VALUES)]
     name = asked.partition("(")[2].rstrip(")")
     value = Hostile(seed).value()
@@ -526,7 +526,7 @@ def test_equal_sentences_are_read_once():
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
-def test_without_a_sandbox_grades_are_refused_unless_one_insists_and_then_all_says_so(
+def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_so(
     submitted, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setattr(process, "sandboxed", lambda: None)
@@ -608,7 +608,7 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
+def test_what_is_no_notebook_is_reported_once_and_not_judged(seed, tmp_path):
     """Whatever lesson's name it has: it isn't a lesson with no points."""
     chance = random.Random(seed)
     lessons = course.lessons()
@@ -635,7 +635,7 @@ def test_what_is_no_notebook_is_told_once_and_judged_nowhere(seed, tmp_path):
 
 
 @pytest.mark.parametrize("sentence", ["", "because the bus is slower"])
-def test_a_page_says_what_was_written_or_that_nothing_was(sentence):
+def test_a_page_shows_the_explanation_or_that_there_is_none(sentence):
     lesson = course.lessons()["09_bus"]
     exercise, *_ = lesson.exercises
     student = submissions.Student("ada", "Ada")
@@ -802,7 +802,7 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_one_hands_in_all_others_get_their_grades(seed, tmp_path, capsys, request):
+def test_whatever_one_submits_all_others_get_their_grades(seed, tmp_path, capsys, request):
     chance = random.Random(seed)
     folder, out = tmp_path / "in", tmp_path / "out"
     names = chance.sample(NAMES, len(NAMES))
@@ -1015,7 +1015,7 @@ def test_an_empty_file_is_called_empty(data, tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_everybody_has_the_same_maximum_and_who_hands_in_less_has_no_more(seed):
+def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(seed):
     chance = random.Random(seed)
     lessons = course.lessons()
     stems = chance.sample(sorted(lessons), 4)
@@ -1147,7 +1147,7 @@ sys.exit(cli.main(["handout", "09", "--to", handed_in + "/ada"])
 
 
 def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
-    """And so is all that a student handed in if the judge of it dies."""
+    """So are all of a student's answers if the judging process dies."""
     broken = check.broken(KeyError("odd"))
     monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
     ((right, finding, hint),) = judging.judge_all([[["cell"], CHECK]], "", None)

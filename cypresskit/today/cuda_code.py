@@ -92,8 +92,8 @@ def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
     return loads.total(), next(iter(loads.values()), 0), count, leaving
 
 
-#: Instructions that numba adds to the source's, from the machine code of 44 everyday kernels: at the
-#: start of a kernel, in an iteration of `range` or `while`, and for an index.
+#: Instructions that numba adds to the source's, from the machine code of 44 everyday kernels: at
+#: the start of a kernel, in an iteration of `range` or `while`, and for an index.
 START = "o.o.o.o.a.p.o.a..a.b.o.a.o.a..a.a.o.a.a.o.a.m.a.m.a.a.a.m.a.a.a.o.a.a.m."
 ITERATION = {"range": "a..a.m.a.", "while": "a."}
 FIRST = {"range": "a..a.m.a..a.a.m.a.", "while": "", "": ""}  # more, for the first index

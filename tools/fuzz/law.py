@@ -96,7 +96,7 @@ class Counting:
         return [np.zeros(self.items, np.uint32)] * len(asked) if reads else []
 
     def _active(self, on: np.ndarray, together: int):
-        """Return the active lanes of each group that is served at once, and the group's wavefront."""
+        """Return the active lanes of each group that is served at once, and its wavefront."""
         for first in range(0, self.items, together):
             active = first + np.flatnonzero(on[first : first + together])
             if len(active):
