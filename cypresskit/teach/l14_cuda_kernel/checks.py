@@ -224,11 +224,11 @@ def clock_table(*experiments: str) -> str:
     """Tabulate modelled and measured Gflop/s of the record's products, or of some experiments, from
     the worst miss to the smallest.
     """
-    rows = [
-        (name, f"{speed:,.0f}", f"{found:,.0f}", f"{100 * (speed / found - 1):+.0f} %")
-        for name, speed, found in clock_errors()
-        if not experiments or name.split(",")[0] in experiments
-    ]
+    rows = []
+    for name, speed, found in clock_errors():
+        if not experiments or name.split(",")[0] in experiments:
+            off = round(100 * (speed / found - 1))
+            rows.append((name, f"{speed:,.0f}", f"{found:,.0f}", f"{off:+d} %" if off else "0 %"))
     return markdown(("product", "modelled", "measured", "off by"), rows)
 
 
