@@ -403,7 +403,9 @@ def body_with_breaks(rng):
         lines.append(f"    c[0, x] = a[0, x] * b[{depth}, x]")
         if rng.random() < 0.6:
             tests = [f"{name} == {rng.randrange(7)}", f"{name} > x", f"x + {name} > 9"]
-            periodic = f"{name} % {rng.randint(5, 40)} == {rng.randint(2, 30)}"
+            period = rng.randint(5, 40)
+            periodic = rng.choice([f"{name} % {period} == {rng.randint(2, 30)}",
+                                   f"not {name} % {period}", f"{name} & 8"])  # fmt: skip
             test = rng.choice([*tests, "x < 3", "b.shape[0] > 30", periodic])
             lines.append(f"    if {test}: {rng.choice(['break', 'return', 'continue'])}")
             lines.append(f"    c[1, x] = a[1, x] * b[{depth + 2}, x]")

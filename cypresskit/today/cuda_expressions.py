@@ -21,6 +21,7 @@ from cypresskit.today.cuda_values import (
     Local,
     Number,
     NumberRange,
+    bend,
     call_function,
     is_function,
     is_known,
@@ -31,6 +32,7 @@ from cypresskit.today.cuda_values import (
 COMPARISONS = operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne
 FREE = (*COMPARISONS, operator.and_, operator.or_)  # of data: part of a selection
 DIVISIONS = operator.truediv, operator.floordiv, operator.mod, operator.pow
+BENT = operator.mod, operator.floordiv, operator.and_
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
 FENCES = "syncwarp", "threadfence", "threadfence_block", "threadfence_system"
@@ -123,16 +125,26 @@ class Expressions(Threads):
         """Return the value of an operation on one number."""
         if isinstance(value, Number):
             return value
-        return np.logical_not(value) if function is operator.not_ else function(value)
+        if function is not operator.not_:
+            return function(value)
+        self.note_comparison(value)
+        return np.logical_not(value)
+
+    def note_comparison(self, one: Any, other: Any = 0) -> None:
+        """Note the numbers whose signs decide a comparison."""
+        self.compared.append(1 * one - other)
+        for number in (one, other):
+            self.compared += getattr(number, "bends", ())
 
     def operate(self, function: Any, one: Any, other: Any) -> Any:
         """Return the value of an operation on two numbers."""
         if isinstance(one, Array) or isinstance(other, Array):
             raise self.foreign("slice")
         if not (isinstance(one, Number) or isinstance(other, Number)):
+            result = function(one, other)
             if function in COMPARISONS and not isinstance(one, tuple | str):
-                self.compared.append(1 * one - other)
-            return function(one, other)
+                self.note_comparison(one, other)
+            return bend(result, function, [one, other]) if function in BENT else result
         if function in FREE:
             return Number()
         result = Number()
@@ -179,9 +191,10 @@ class Expressions(Threads):
             self.note(SUM if name in QUICK else SLOW, size=self.item)
             return Number()
         if name == "bool":
-            self.compared.append(1 * given[0])
+            self.note_comparison(given[0])
         try:
-            return call_function(function, given)
+            result = call_function(function, given)
+            return bend(result, function, given) if function in (abs, min, max) else result
         except KeyError:
             raise self.refused(f"`{name}` isn't known in a kernel here") from None
 

@@ -7,6 +7,7 @@
 """
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -33,6 +34,20 @@ OF_THREADS |= {
 
 class Number:
     """A number of data, whose value isn't known."""
+
+
+class BentNumber(int):
+    """A number that doesn't always grow by the same amount. ``bends``: numbers that change their
+    sign where it doesn't.
+    """
+
+    bends: tuple = ()
+
+
+class BentNumbers(np.ndarray):
+    """The same for the numbers of many threads."""
+
+    bends: tuple = ()
 
 
 class Local:
@@ -122,6 +137,30 @@ def call_function(function: Callable, given: list) -> Any:
     if known:
         return function(*given)
     return reduce(of_threads, given) if name in ("min", "max") else of_threads(*given)
+
+
+def bend(result: Any, function: Any, given: list) -> Any:
+    """Note where the result of a remainder, a quotient, `abs`, `min` or `max` bends."""
+    if function in (min, max, abs):
+        bends = given if len(given) == 1 else [given[0] - other for other in given[1:]]
+    else:
+        period = given[-1]
+        if not isinstance(period, int | np.integer) or period <= 0:
+            return result
+        if function is operator.and_:
+            period = period & -period
+        rest = given[0] % period
+        bends = [rest - period, rest + 1]
+    if type(result) is int:
+        result = BentNumber(result)
+    elif isinstance(result, np.ndarray):
+        result = result.view(BentNumbers)
+    else:
+        return result
+    for number in given:
+        bends = [*bends, *getattr(number, "bends", ())]
+    result.bends = tuple(bends)
+    return result
 
 
 def name_of(function: Any) -> str:
