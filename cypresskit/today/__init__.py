@@ -1,8 +1,8 @@
-"""The workbook's experiments on a GPU of today, the record of one that was measured, and the clock
-of CUDA kernels: ``ck.today.simulate(kernel, grid, threads, a, b, c)`` says how long a launch takes
-on an H200, and why, on a computer without a GPU. The record holds it to account: ``clock_errors``.
+"""Current GPUs: the measurements of one, and the time of CUDA kernels without one.
 
-``tools/cuda/experiments.py`` makes such a record: that needs a CUDA GPU and the extra ``gpu``.
+``ck.today.simulate(kernel, grid, threads, a, b, c)`` returns how long a launch takes on an H200,
+and why. ``clock_errors`` compares it with the measurements, which ``tools/cuda/experiments.py``
+makes: that needs a CUDA GPU and the extra ``gpu``.
 """
 
 import json
@@ -26,15 +26,15 @@ def _read(name: str) -> dict:
 
 @cache
 def record() -> dict:
-    """The record that comes with the package: one GPU, its driver, the versions, and a row for each
-    figure.
+    """Return the measurements that come with the package: one GPU, its driver, the versions, and a
+    row for each figure.
     """
     return _read("record.json")
 
 
 def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
-    """The figures of an experiment by case, such as ``{"8 x 8": 18800.0}``: the record's, or
-    another's.
+    """Return the figures of an experiment by case, such as ``{"8 x 8": 18800.0}``: those of
+    ``record``, or of ``another``.
     """
     return {
         row["case"]: row["value"]
@@ -44,21 +44,21 @@ def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
 
 
 def clock_ghz() -> float:
-    """The clock at which the record's GPU was found at work."""
+    """Return the clock of the record's GPU under load, in GHz."""
     return float(record()["clock at work"].split()[0]) / 1e3
 
 
 @cache
 def modelled() -> dict[str, float]:
-    """What ``simulate`` says of the record's products, by "experiment, case" in Gflop/s, each with
-    its own machine code. ``python -m tools.cuda.record`` makes them.
+    """Return the modeled speed of the record's products in Gflop/s, by "experiment, case", each
+    with its own machine code. ``python -m tools.cuda.record`` makes them.
     """
     return _read("modelled.json")
 
 
 def clock_errors() -> list[tuple[str, float, float]]:
-    """(product, Gflop/s modelled, Gflop/s measured) for each product of the record that is
-    modelled, from the worst miss to the smallest.
+    """Return (product, modeled Gflop/s, measured Gflop/s) for each product of the record that is
+    modeled, from the largest error to the smallest.
     """
     measured = {f"{row['experiment']}, {row['case']}": row["value"] for row in record()["rows"]}
     rows = [(name, speed, measured[name]) for name, speed in modelled().items()]

@@ -28,8 +28,8 @@ TABLE = {
     ),
     "rows": (
         "a loop with a division or a function in which each thread walks a row of its own,"
-        " modelled up to twice too slow",
-        "let a workgroup share a row, so that neighbouring threads read neighbouring elements",
+        " modeled up to twice too slow",
+        "let a workgroup share a row, so that neighboring threads read neighboring elements",
     ),
     "slice": ("an array as a whole, or a part of it", "index single elements in a loop"),
     "iteration": (

@@ -1,9 +1,8 @@
-"""The workbook's kernels for a GPU of today, written in Python for numba's CUDA target.
+"""The workbook's kernels for a current GPU, written in Python for numba's CUDA target.
 
 A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD
 engine, and *shared memory* its LDS. The arguments of ``blocked`` and ``tiled`` are constants to the
-compiler. Sizes are whole blocks. Microbenchmarks are in
-``tools/cuda/microbenchmarks.py``.
+compiler. Sizes are whole blocks. Microbenchmarks are in ``tools/cuda/microbenchmarks.py``.
 """
 
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ import numpy as np
 
 @contextmanager
 def row_stack_in_numpy() -> Iterator[None]:
-    """numpy with the name `row_stack`, which numpy 2.5 has dropped, and for which numba-cuda 0.30
-    asks while it is imported; afterwards numpy is as it was.
+    """Give numpy the name `row_stack`, which numpy 2.5 has dropped, while numba-cuda 0.30 is
+    imported, which needs it.
     """
     missing = "row_stack" not in vars(np)
     if missing:
@@ -44,8 +43,8 @@ TILE_K = 8  # of k that a tile holds
 
 
 def _four(typing, array, row, column):
-    """``array[row, column : column + 4]`` as a tuple, in one load, which has to begin at a multiple
-    of 16 bytes.
+    """Return ``array[row, column : column + 4]`` as a tuple, by one load, which must begin at a
+    multiple of 16 bytes.
     """
 
     def load(context, builder, signature, arguments):
@@ -73,8 +72,8 @@ four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
 
 @cache
 def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
-    """A kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns`` of C and
-    reads through the caches. With ``wide``, that for A^T B loads four numbers at a time.
+    """Return a kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns``
+    of C and reads through the caches. With ``wide``, the one for A^T B loads four numbers at once.
     """
 
     @cuda.jit
@@ -88,9 +87,8 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
             for j in range(columns):
                 block[i, j] = 0
         k = 0
-        while (
-            k < b.shape[0]
-        ):  # numba's range would take more instructions than a small block's products
+        # numba's range would take more instructions than a small block's products.
+        while k < b.shape[0]:
             if wide:
                 for n in range(0, rows, 4):
                     left[n], left[n + 1], left[n + 2], left[n + 3] = four(a, k, row + n)
@@ -114,9 +112,9 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
 
 @cache
 def tiled(side: int):
-    """A kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch ``TILE_K``
-    rows of A and B into shared memory and multiply from there: lesson 07. A thread's rows, and its
-    columns, are two groups of four.
+    """Return a kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch
+    ``TILE_K`` rows of A and B into shared memory and multiply from there: lesson 07. A thread's
+    rows, and its columns, are two groups of four.
     """
     width = 8 * side
     threads = side * side

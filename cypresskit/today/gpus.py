@@ -1,4 +1,4 @@
-"""GPUs of today, for the clock of CUDA kernels: every number with its source, as in
+"""Current GPUs, for the clock of CUDA kernels: every number with its source, as in
 ``cypresskit.devices``.
 
 "H200" means measured on one, by the experiments of the package's record (L1, L2, memory, slices,
@@ -20,12 +20,12 @@ ISSUE = "152 compiled loops without their loads, on an H200: within 13 to 16 %"
 class CudaGpu:
     """A GPU that runs CUDA. As a ``Board``, multiprocessors are its SIMD engines, warps its
     wavefronts, sectors its cache lines, and the load unit, with L1 and shared memory, its texture
-    unit. Its clocks are quarters of a clock: so each of four schedulers is an ALU.
+    unit. The engine counts quarters of a clock, so that each of four schedulers is an ALU.
     """
 
     terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
-    dram_lines = 2  # H200: a lone sector brings its neighbour along
+    dram_lines = 2  # H200: fetching one sector also fetches its neighbor
     clause_switch_clocks = clause_overhead_clocks = dram_row_clocks = 0
     memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time
     bundle_clocks = 1
@@ -102,7 +102,7 @@ class CudaGpu:
         }
 
     def peak_gflops(self, bytes_of_number: int) -> float:
-        """Gflop/s of multiply-adds in double precision for numbers of 8 bytes, else in single."""
+        """Return the peak in Gflop/s: in double precision for numbers of 8 bytes."""
         each = self.double_fmas if bytes_of_number == 8 else 1
         return 2 * each * self.simd_engines * self.thread_processors * self.clock_ghz
 
@@ -113,7 +113,7 @@ class CudaGpu:
 
     @property
     def in_quarters(self) -> "CudaGpu":
-        """The same for the engine, which counts quarters of a clock: so a scheduler is an ALU."""
+        """The same GPU for the engine, in quarters of a clock."""
         slow = {f"{name}_clocks": getattr(self, f"{name}_clocks") for name in ("l1", "l2", "dram")}
         return replace(
             self,

@@ -2,7 +2,7 @@
 transposes, stencils, sums, softmax, products of a matrix and a vector, tiles with guards.
 
     python -m tools.cuda.everyday FOLDER       compiles, in the environment of tools.cuda.loops
-    python everyday.py FOLDER > everyday.json  on the GPU's machine, which needs CuPy alone
+    python everyday.py FOLDER > everyday.json  on the GPU's machine, which needs CuPy and measure.py
     python -m tools.cuda.everyday              compares the clock with it, by class
 
 All of them were seen while rules were made: none is held out.
@@ -14,6 +14,7 @@ import random
 import statistics
 import sys
 from collections import defaultdict
+from importlib import import_module
 from pathlib import Path
 from time import process_time
 from types import SimpleNamespace
@@ -459,12 +460,9 @@ def measure_all(folder: Path) -> dict:
     """Microseconds of each launch: the median of launches one after the other."""
     import cupy
 
-    device = str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    device = import_module("measure").device_at_work(cupy)
     rng = cupy.random.default_rng(1)
     rows = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
-    big = rng.standard_normal((8192, 8192), dtype="float32")
-    for _ in range(50):
-        big @ big
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     stream = cupy.cuda.Stream(non_blocking=True)
     for row in rows:
@@ -550,6 +548,4 @@ if __name__ == "__main__":
     elif __package__:
         compile_all(Path(sys.argv[1]))
     else:
-        found = measure_all(Path(sys.argv[1]))
-        rows = ",\n".join(json.dumps(row) for row in found.pop("rows"))
-        print(f'{json.dumps(found)[:-1]}, "rows": [\n{rows}\n]}}')
+        import_module("measure").print_rows(measure_all(Path(sys.argv[1])))

@@ -182,6 +182,12 @@ def ratio(row: dict, own: bool) -> float:
     return float((1e6 * report.seconds - H200.launch_overhead_us) / row["us"])
 
 
+def print_rows(found: dict) -> None:
+    """Print what was measured as JSON, with a line for each row."""
+    rows = ",\n".join(json.dumps(row) for row in found.pop("rows"))
+    print(f'{json.dumps(found)[:-1]}, "rows": [\n{rows}\n]}}')
+
+
 def main() -> None:
     rows = json.loads(WRITTEN.read_text(encoding="utf-8"))["rows"]
     for own in (True, False):
@@ -197,6 +203,4 @@ if __name__ == "__main__":
     elif __package__:
         compile_all(Path(sys.argv[1]))
     else:
-        found = measure_all(Path(sys.argv[1]))
-        rows = ",\n".join(json.dumps(row) for row in found.pop("rows"))
-        print(f'{json.dumps(found)[:-1]}, "rows": [\n{rows}\n]}}')
+        print_rows(measure_all(Path(sys.argv[1])))
