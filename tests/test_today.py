@@ -285,7 +285,7 @@ NAMED = (
     f"take {next(row['registers'] for row in record()['rows'] if row['case'] == '8 x 8')} on",
     f"{lesson.gain('warps', '5', '16'):.1f} times as fast",
     f"{lesson.gain('layout', 'NN', 'TN'):.2f} times the speed",
-    f"{max(figures('double').values()) / figures('double-double')['1 x 1']:.1f} times as fast",
+    f"{max(figures('double').values()) / figures('double-double')['1 x 1']:.1f} times slower",
     f"{lesson.gain('bank, 32 warps', '32', '33'):.0f} times slower",
     f"{100 / lesson.gain('size', '256', '4096'):.0f} % of the speed",
     f"{PINNED:.0f} GB/s",
@@ -301,7 +301,7 @@ def test_each_other_lesson_names_a_number_of_the_record(number, named):
     said = source.read_text(encoding="utf-8").split("\n## On a GPU of today\n")[1].split("\n## ")[0]
     assert named in " ".join(said.split())
     paragraph = said.strip().split("\n\n")[0] + "\n"
-    assert len(re.findall(r"\.\s", paragraph.replace("x 8.\n", ""))) in (3, 4)
+    assert len(re.findall(r"\.\s", paragraph.replace("x 8.\n", ""))) in (3, 4, 5)
 
 
 def waits(warps: str) -> float:
