@@ -568,12 +568,12 @@ def test_a_flag_is_no_number(flag):
     program = compute("dcl_num_thread_per_group 2", "mov g[vAbsTidFlat.x], vAbsTidFlat")
     memory = np.zeros((8, 4), np.uint32)
     for domain in ((flag, 2), (2, flag), (flag, flag), (2, 2, flag)):
-        with pytest.raises(ValueError, match="the domain of a .* kernel is"):
+        with pytest.raises(ValueError, match=r"the domain of a .* kernel is"):
             ck.launch(drawn, domain, outputs={0: np.zeros((2, 2), np.float32)})
-        with pytest.raises(ValueError, match="the domain of a .* kernel is"):
+        with pytest.raises(ValueError, match=r"the domain of a .* kernel is"):
             ck.LaunchShape(drawn, domain)
     for domain in (flag, (flag,), (8, flag), (2, 2, flag)):
-        with pytest.raises(ValueError, match="the domain of a .* kernel is"):
+        with pytest.raises(ValueError, match=r"the domain of a .* kernel is"):
             ck.launch(program, domain, global_memory=memory)
     for size in ((flag, 2), (2, flag), (2, flag, 16)):
         with pytest.raises(ValueError, match=r"textures\[0\] is \(width, height\)"):
