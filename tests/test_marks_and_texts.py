@@ -474,7 +474,7 @@ def test_texels_lines_and_flights_of_a_reduction_stand_where_they_were_fetched()
     reduction = importlib.import_module("cypresskit.teach.l08_small.reduction")
     shown = player("reduction")
     helped = ck.kernels["sgemv_n_reduce4"]
-    rows, k = 64 // helped.convention.parts * helped.block[0], reduction.TURNS * helped.k_step
+    rows, k = 64 // helped.convention.parts * helped.block[0], reduction.ITERATIONS * helped.k_step
     for name, working in (("sgemv_n", 64 // helped.convention.parts), ("sgemv_n_reduce4", 64)):
         traffic = Traffic()
         samples.run(ck.kernels[name], rows, 1, k, traffic)
