@@ -156,7 +156,8 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, server)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("right", "C is right at three shapes"), ("numpy", "no kernel was launched")]
+    ("name", "said"),
+    [("right", "C is correct at three shapes"), ("numpy", "no kernel was launched")],
 )
 def test_a_cuda_kernel_is_judged_and_numpy_in_its_place_is_not(name, said, server):
     """In a sandbox, where there is one."""
