@@ -1,4 +1,4 @@
-"""Lesson 14, a kernel in CUDA, and its clock: its checks and helpers."""
+"""Lesson 14, a kernel in CUDA, and its speed: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
