@@ -1,4 +1,4 @@
-"""A launch: a program, its domain and its arrays, checked once, every array as 32-bit words.
+"""A launch: a program, its domain and its arrays, checked; every array as 32-bit words.
 
 Results are computed in copies, unless the caller wants them in place. ``engines.launch`` gives a
 ``Launch`` to an engine.

@@ -196,7 +196,7 @@ class Processor:
                 queued = self.memory.lds(first, words, self.masks.active)
                 if queued:
                     self.queue.append(queued)
-            elif first.name == "MOV":  # of which each slot may read another word of the LDS queue
+            elif first.name == "MOV":  # its slots may read different words of the LDS queue
                 moved = [self.words.compute((o,), [*map(self.read, o.reads)], []) for o in slots]
                 results += zip(slots, moved)
             elif row.kind != "sync":

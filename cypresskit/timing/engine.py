@@ -9,8 +9,7 @@ Not modeled: instruction caches, a limit on misses in flight, and what happens w
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +25,7 @@ from cypresskit.timing.units.sequencer import (
     log_clause,
     next_clause,
 )
-from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, make_ledger, split_tally
+from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
 from cypresskit.timing.units.texture import run_texture_clause
 from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Packed
@@ -73,7 +72,7 @@ class Outcome:
     counts: dict[str, float]
     simulated: float
     error: float
-    ledger: Ledger = field(default_factory=partial(make_ledger, 0, 0))
+    ledger: Ledger
 
     @property
     def resident_clocks(self) -> float:
@@ -107,8 +106,7 @@ def run(
     clauses = int(work.clauses_run[work.path].sum())
     over = chip.log.over
     skipper = watch and watch(chip)
-    dispatch = 0  # clauses: only the first workgroups are dispatched
-    run_chip(chip, slots, dispatch)
+    run_chip(chip, slots, 0)  # until no clause is over: only dispatches the first workgroups
     for step in parts(range(100)):
         until = clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES
         while over[0] < until and chip.slots.next_clock.min() < NEVER:
@@ -147,8 +145,8 @@ def run_chip(chip, room, until):
         clause = jobs.clause[e, s]
         kind = jobs.work.clauses[clause].kind
         now = slots.ready[e, s]
-        # Take slot and engine out of the choice until their next clocks are known. The search below
-        # reads several clocks at once, and would wait for a value that was stored just before.
+        # The search below leaves out this slot and engine, whose next clocks are stored after it: a
+        # vector load just after a store of one element stalls.
         slots.ready[e, s] = slots.next_clock[e] = NEVER
         ended = False
         began = served = now

@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.timing.board import Board
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.line_work import LineObservations
-from cypresskit.timing.units.l2 import l2_clocks
+from cypresskit.timing.units.l2 import slice_clocks
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
@@ -148,7 +148,7 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> di
     """Return ``ChipTime.busy``, given the sums of counters."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    through = l2_clocks(counts["l2_requests"] + counts["l2_bypasses"], device)
+    through = slice_clocks(counts["l2_requests"] + counts["l2_bypasses"], device)
     busy["L2"] = through / (clocks * device.l2_slices)
     channel_clocks = clocks * device.memory_channels
     busy["DRAM"] = counts["dram"] / channel_clocks
@@ -229,7 +229,7 @@ def use_of(outcome: Outcome, device: Board) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in outcome.done.items()
     }
-    slices = l2_clocks(did["l2_requests"] + did["l2_bypasses"], device)
+    slices = slice_clocks(did["l2_requests"] + did["l2_bypasses"], device)
     busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     # A channel either sends a line or waits for a row.

@@ -21,7 +21,7 @@ from cypresskit.timing.report import Report, cached_in_report
 from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
-NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}
+NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}  # no two share one
 CONFLICTS = "bank conflicts"
 MEMORY = "memory farther than L1"
 ROWS = "rows of memory that open"

@@ -1,6 +1,6 @@
 """Arrange textures, outputs and global memory in memory, and find the cache lines of an access.
 
-Textures follow one another by number; each begins at a new row of the DRAM banks. Their rows are
+Textures follow one another by number; each begins at channel 0 and bank 0 of DRAM. Their rows are
 padded to whole cache lines ("linear"), or texels are arranged in tiles of 8 x 8, row by row within
 and between tiles ("tiled").
 """
@@ -47,12 +47,13 @@ class MemoryLayout:
         self.shape, self.geometry, self.layout = shape, geometry, layout
         self.line = geometry.line_bytes
         self.bases: dict[int, int] = {}
-        row = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
+        all_banks = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
         start = 0
         for n, texture in sorted(shape.textures.items()):
             self.bases[n] = start
+            # A last row of tiles may be partly filled.
             size = self._pitch(texture.width, texture.texel) * (texture.height + TILE)
-            start += -(-size // row) * row
+            start += -(-size // all_banks) * all_banks
 
     @property
     def key(self) -> tuple:

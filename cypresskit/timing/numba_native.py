@@ -158,7 +158,7 @@ class NumbaCache(FunctionCache):
 
 
 def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
-    """Return this file, and the files in ``folder`` that contain native code."""
+    """Return this file, and the files in ``folder`` that import from ``native``."""
     native_ones = (
         path
         for path in folder.rglob("*.py")

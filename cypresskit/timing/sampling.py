@@ -43,7 +43,7 @@ from cypresskit.timing.line_work import observe_lines, scale_waits, service_cloc
 from cypresskit.timing.steady_state import CONVERGED_ERROR, SteadyStateSkipper
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from cypresskit.timing.timing_request import POLICY, Policy
-from cypresskit.timing.units.l2 import l2_clocks
+from cypresskit.timing.units.l2 import slice_clocks
 from cypresskit.timing.work import ALU, TEX, Clause, WavefrontPath, clause_executions, pack
 
 MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
@@ -175,7 +175,7 @@ def _extrapolate(
         bound=bound(
             busy_units,
             occupied,
-            launch.wavefronts / (active * device.simd_engines),
+            launch.wavefronts / launch.round_size,
             list(zip(sends.tolist(), waits.tolist())),
         ),
         busy=read_only(busy_units),
@@ -269,12 +269,12 @@ def min_clocks(counts: Mapping[str, float], device: Device) -> float:
     return max(
         _requested_clocks(counts, device),
         (counts["dram"] + counts["dram_rows"]) / device.memory_channels,
-        l2_clocks(counts["l2_requests"] + counts["l2_bypasses"], device) / device.l2_slices,
+        slice_clocks(counts["l2_requests"] + counts["l2_bypasses"], device) / device.l2_slices,
     )
 
 
 def _requested_clocks(counts: Mapping[str, float], device: Device) -> float:
-    """Return the same for the units whose work the code determines, whatever the caches hold."""
+    """Return the same for ALU, texture unit and LDS, whose work the caches don't change."""
     return max(counts[unit] for unit in ("alu", "texture", "lds")) / device.simd_engines
 
 

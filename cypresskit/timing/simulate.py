@@ -56,7 +56,7 @@ def simulate(
     Parameters
     ----------
     kernel
-        A GEMM kernel with its ``n``: a kernel of the catalogue or its name, or your own
+        A GEMM kernel with its ``n``: a kernel of the catalog or its name, or your own
         (``ck.load_kernel``, its source, file or program). Or any program, assembled or compiled,
         with its ``launch``.
     n, m, k
@@ -82,8 +82,9 @@ def simulate(
         Whether all iterations of all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
         bound for the worst of thousands of launches; most are off by about a hundredth of it. A
-        launch with an error above 10 % is simulated whole if that takes at most about five seconds;
-        if not, ``Report.is_converged`` is False.
+        launch that takes at most about five seconds is simulated whole if its error would be above
+        10 %, or if more than half of it has to be simulated anyway. If an error above 10 % is left,
+        ``Report.is_converged`` is False.
     progress
         Whether a bar is shown if it takes more than two seconds.
 

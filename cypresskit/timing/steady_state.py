@@ -84,7 +84,7 @@ class SteadyStateSkipper:
         places = chip.jobs.wavefront.shape
         self.chip = chip
         self.farthest = farthest
-        self.strict = strict * float(work.clauses_run[work.path].sum())
+        self.patience_clauses = strict * float(work.clauses_run[work.path].sum())
         self.length = np.maximum(work.clauses_per_iteration, 1)
         self.phases = int(np.lcm.reduce(work.streams["phases"], initial=1))
         self.snapshots: list[Snapshot] = []
@@ -127,7 +127,7 @@ class SteadyStateSkipper:
         third = stretches // 3
         first, middle, last = self.snapshots[third::third]
         change = _pace(middle, last) / _pace(first, middle) - 1
-        settled = abs(change) <= SETTLED_CHANGE or self.simulated >= self.strict
+        settled = abs(change) <= SETTLED_CHANGE or self.simulated >= self.patience_clauses
         if settled and self._skip(first, middle, last, change):
             self.snapshots.clear()
 

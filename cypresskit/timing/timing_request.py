@@ -23,7 +23,7 @@ class Policy:
         A launch up to this effort (about five seconds) is simulated whole if its pace doesn't
         settle.
     rounds
-        The least number of rounds that stand for all rounds of a long launch; four or more.
+        The least number of rounds that stand for all rounds of a long launch; three or more.
     """
 
     whole: float = 4e6

@@ -117,7 +117,7 @@ def clear_trace_cache() -> None:
 
 
 def cache_result(cache: dict, key: Hashable, result: Any, most: int) -> Any:
-    """Add a result to a cache of the latest ``most`` results. Return it."""
+    """Add a result to a cache of the ``most`` results added last. Return it."""
     cache[key] = result
     while len(cache) > most:
         cache.pop(next(iter([*cache])), None)  # a list, since other threads add theirs
@@ -291,8 +291,8 @@ class _Tracer:
         return following
 
     def _check_that_it_ends(self) -> None:
-        """Raise ``KernelError`` for an infinite loop that is the innermost one, or one around it
-        that has ended an iteration: before, what it depends on may still turn out to be data.
+        """Raise the ``KernelError`` of an infinite loop once it has completed an iteration. Before,
+        its branch may still turn out to depend on data.
         """
         error = self._infinite_loop
         if error is None:

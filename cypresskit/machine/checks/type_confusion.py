@@ -170,7 +170,9 @@ class TypeConfusionCheck(Check):
 
 
 def _array_kind(array, doubles: bool) -> str:
-    """Return what a float instruction would misread in all of an array, or ""."""
+    """Return what a float instruction would misread in all of an array, or "". An integer array
+    with a value of 2^23 or more is taken for the bits of floats.
+    """
     numbers = np.asarray(array)
     if numbers.dtype.kind in "iu" and (np.abs(numbers.astype(np.int64)) >= SUBNORMAL).any():
         return ""

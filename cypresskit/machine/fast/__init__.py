@@ -4,7 +4,7 @@
 
 - ``vec``          LLVM IR as text
 - ``native_meaning``  what each arithmetic opcode computes, in LLVM IR
-- ``translate``    a program, for one work-item
+- ``translate``, ``translation``  a program, for one work-item; what the host knows of the result
 - ``target``       the interface to the machine that a program is translated for
 - ``in_step``      when the work-items of a wavefront wait for each other
 - ``host``         this computer as a target: the function that runs a launch

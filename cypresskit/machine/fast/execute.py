@@ -89,10 +89,10 @@ def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | 
         # The reported failure must not depend on which thread is faster
         _run(launch, host, 1)
     if failed:  # also if nothing failed this time, which is possible if work-items race
-        at, item, place, _ = map(int, failed[0].report)
+        at, item, element, _ = map(int, failed[0].report)
         if failed[0].status == ENDLESS:
             raise launch.endless_error(at, item)
-        raise launch.store_error(at, item, place)
+        raise launch.store_error(at, item, element)
     counts = reduce(np.add, [worker.counts for worker in workers])
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
 

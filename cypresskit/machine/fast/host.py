@@ -26,13 +26,13 @@ from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, flush_func
 from cypresskit.machine.fast.target import Target, store_words
 from cypresskit.machine.fast.translate import Translator
 from cypresskit.machine.fast.translation import (
+    AT,
     DIVERGED,
     ELEMENT,
     ENDLESS,
     FAILED,
     ITEM,
     NEXT,
-    PLACE,
     TEXEL,
     UNDERFLOWED,
     Translation,
@@ -344,6 +344,6 @@ class HostTarget(Target):
     def _give_up(self, status: int, at: int) -> None:
         """Leave the function at instruction ``at`` of the program's body."""
         self.ir.set("status", status)
-        self._report(PLACE, self.ir.const(at, "i64"))
+        self._report(AT, self.ir.const(at, "i64"))
         self._report(ITEM, self.item)
         self.ir.go("exit")

@@ -22,7 +22,7 @@ from cypresskit.machine.fast.translation import Translation
 
 MAX_KERNELS = 64  # in memory
 MAX_FILES = 256  # on disk
-LONG = 30_000  # lines of IR; longer code isn't optimized, in time quadratic in its length
+LONG = 30_000  # lines of IR; longer isn't optimized: the time is quadratic in it
 SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 3)
 FOLDER = cache_folder()
 

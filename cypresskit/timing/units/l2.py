@@ -47,6 +47,6 @@ def read_l2(memory, line, clock):
     return arrival, 1
 
 
-def l2_clocks(lines, device: Board):
+def slice_clocks(lines, device: Board):
     """Return for how many clocks these lines occupy their slices, cached or not."""
     return lines * device.line_bytes / device.l2_slice_bytes_clock

@@ -13,7 +13,7 @@ from cypresskit.timing.board import Board
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import AddressBits, address_bits, line_clocks
-from cypresskit.timing.units.l2 import l2_clocks
+from cypresskit.timing.units.l2 import slice_clocks
 from cypresskit.timing.work import Packed
 
 NEVER = 1e300
@@ -293,7 +293,7 @@ def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
         slice_free=np.zeros(device.l2_slices),
         bank_free=np.zeros(banks),
         bank_row=np.full(banks, -1),
-        slice_line_clocks=l2_clocks(1, device),
+        slice_line_clocks=slice_clocks(1, device),
         l2_clocks=float(device.l2_clocks),
         dram_clocks=float(device.dram_clocks),
         row_clocks=float(device.dram_row_clocks),
