@@ -350,7 +350,7 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
     answer = priced_answer(prices)
     for row in answer["lines"]:
         line = by_line[row["line"]]
-        assert row["text"].startswith(f"cost {line}: ")
+        assert row["text"].startswith(f"Cost {line}: ")
         assert row["shown"] in ("", str(line).split()[0])
         assert bool(row["shown"]) == (line.cost >= costs_module.MIN_SHOWN)
     if answer["dearest"]:
