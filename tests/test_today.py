@@ -334,7 +334,7 @@ CLAIMS = {
     "each warp adds nearly the same": lambda: all(
         near(waits(warps), waits("5"), 0.15) for warps in figures("warps")
     ),
-    "almost 900 clocks per iteration, with 5 warps as with 16": lambda: (
+    "about 900 clocks per iteration, whether there are 5 warps or 16": lambda: (
         near(waits("5"), 880) and near(waits("16"), 880)
     ),
     "A load from memory takes about 700 clocks": lambda: near(
@@ -356,7 +356,7 @@ CLAIMS = {
         and lesson.iteration_needs()["TN"] < step("TN") / 2
         and near(waits("16"), waits("5"))
     ),
-    "From there on, the last column is twice the number of words": lambda: all(
+    "The last column is twice that number": lambda: all(
         near(clocks(figures("bank, 32 warps")[f"{pitch}"]), 2 * pitch, 0.03)
         for pitch in (2, 4, 8, 16, 32)
     ),
@@ -366,7 +366,7 @@ CLAIMS = {
     "By banks it isn't: L1 needs 24 clocks for an iteration's loads, the arithmetic 16": lambda: (
         [lesson.iteration_needs()[unit] for unit in ("TN", "multiply-adds")] == [24, 16]
     ),
-    "our double kernel does so for less than a third": lambda: (
+    "our double kernel for less than a third": lambda: (
         max(figures("double").values()) < 66_908 / 2 / 3
     ),
     "they are a dozen times as fast as the ordinary units": lambda: near(
