@@ -20,7 +20,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
-from cypresskit.today import modelled, record
+from cypresskit.today import modeled, record
 from cypresskit.today.cuda_access import requests_of, streams_of
 from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, known, nearest
@@ -152,9 +152,9 @@ def test_arithmetic_without_loads_takes_no_code_that_loads():
 def test_a_scheduler_takes_the_clocks_that_were_measured():
     """Compiled loops without their loads, as many warps as registers allow."""
     counts, clocks = turns()
-    modelled = counts @ [H200.issue_clocks[kind] for kind in KINDS] / clocks
+    modeled = counts @ [H200.issue_clocks[kind] for kind in KINDS] / clocks
     assert len(clocks) > 150
-    assert 0.86 < min(modelled) and max(modelled) < 1.17
+    assert 0.86 < min(modeled) and max(modeled) < 1.17
 
 
 def test_a_missed_sector_brings_its_neighbour_along():
@@ -207,16 +207,16 @@ def test_registers_are_given_by_schedulers_and_shared_memory_by_workgroups():
         occupancy(H200, 255, 1024, 0)
 
 
-ROWS = [row for row in record()["rows"] if f"{row['experiment']}, {row['case']}" in modelled()]
+ROWS = [row for row in record()["rows"] if f"{row['experiment']}, {row['case']}" in modeled()]
 #: Worse than 15 %, or 25 % for shared memory: as docs/model.md says, with how much.
 MISSES: set[str] = set()
 
 
-def test_the_records_products_are_modelled_as_well_as_is_said():
-    assert len(ROWS) == len(modelled()) == 29
+def test_the_records_products_are_modeled_as_well_as_is_said():
+    assert len(ROWS) == len(modeled()) == 29
     for row in ROWS:
         name = f"{row['experiment']}, {row['case']}"
-        off = abs(modelled()[name] / row["value"] - 1)
+        off = abs(modeled()[name] / row["value"] - 1)
         assert (off > (0.25 if "shared" in name else 0.15)) == (name in MISSES), (name, off)
         assert off < 0.3, name
 
@@ -241,7 +241,7 @@ def test_the_stored_figures_are_the_clocks_own(name, kernel, code, block, thread
     (loop,) = (loop for loop in known() if loop.name == code)
     grid = tuple(n // (a * b) for a, b in zip(block[::-1], threads))
     report = simulate(kernel, grid, threads, *matrices(n), code=loop)
-    assert 2e-9 * n**3 / report.seconds == pytest.approx(modelled()[name], abs=0.06)
+    assert 2e-9 * n**3 / report.seconds == pytest.approx(modeled()[name], abs=0.06)
     assert report.flops == 2 * n**3
     assert not report.assumed
 

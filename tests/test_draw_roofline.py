@@ -40,7 +40,7 @@ def test_a_block_falls_off_the_roof_for_want_of_wavefronts():
     """
     paces = {b: why_blocks.simulate_block(b, 768) for b in (4, 8, 16)}
     player = ck.teach.why_blocks.roofline(paces)
-    shown = points(player, "plain kernels, modelled")
+    shown = points(player, "plain kernels, modeled")
     assert shown == pytest.approx({b / 4: report.gflops for b, report in paces.items()})
     assert (
         max(shown, key=shown.__getitem__) == 2

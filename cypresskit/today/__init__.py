@@ -49,11 +49,11 @@ def clock_ghz() -> float:
 
 
 @cache
-def modelled() -> dict[str, float]:
+def modeled() -> dict[str, float]:
     """Return the modeled speed of the record's products in Gflop/s, by "experiment, case", each
     with its own machine code. ``python -m tools.cuda.record`` makes them.
     """
-    return _read("modelled.json")
+    return _read("modeled.json")
 
 
 def clock_errors() -> list[tuple[str, float, float]]:
@@ -61,5 +61,5 @@ def clock_errors() -> list[tuple[str, float, float]]:
     modeled, from the largest error to the smallest.
     """
     measured = {f"{row['experiment']}, {row['case']}": row["value"] for row in record()["rows"]}
-    rows = [(name, speed, measured[name]) for name, speed in modelled().items()]
+    rows = [(name, speed, measured[name]) for name, speed in modeled().items()]
     return sorted(rows, key=lambda row: -abs(log(row[1] / row[2])))

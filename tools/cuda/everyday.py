@@ -538,7 +538,7 @@ def main() -> None:
         print(
             f"{said}\n  {len(off)} launches, mean error {100 * sum(off) / len(off):.0f} %, 8 of 10"
             f" within {100 * off[int(0.79 * len(off))]:.0f} %, {sum(one <= 0.3 for one in off)}"
-            f" within 30 %, modelled : measured {min(ratios):.2f} to {max(ratios):.2f}"
+            f" within 30 %, modeled : measured {min(ratios):.2f} to {max(ratios):.2f}"
         )
 
 

@@ -98,7 +98,7 @@ def main() -> None:
     fitted, *_ = np.linalg.lstsq(counts / clocks[:, np.newaxis], np.ones(len(clocks)))
     print(*(f"{kind} {clock:.2f}" for kind, clock in zip(KINDS, fitted)))
     ratio = counts @ fitted / clocks
-    print(f"{len(clocks)} loops, modelled : measured {ratio.min():.2f} to {ratio.max():.2f}")
+    print(f"{len(clocks)} loops, modeled : measured {ratio.min():.2f} to {ratio.max():.2f}")
 
 
 if __name__ == "__main__":

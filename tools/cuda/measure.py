@@ -3,7 +3,7 @@ kernels to be held against: blocks, layouts, workgroups and sizes drawn at rando
 
     python -m tools.cuda.measure FOLDER      compiles them, in the environment of tools.cuda.loops
     python measure.py FOLDER > measured.json on the GPU's machine, which needs CuPy alone
-    python -m tools.cuda.measure             says how many are modelled within 20 %
+    python -m tools.cuda.measure             says how many are modeled within 20 %
 
 With their own machine code, which ``measured.json`` has in the letters of
 ``cypresskit.today.cuda_code``, and with that of the most similar kernel known.
@@ -168,7 +168,7 @@ def measure_all(folder: Path) -> dict:
 
 
 def ratio(row: dict, own: bool) -> float:
-    """Modelled time over measured, with the kernel's own machine code, or the most similar."""
+    """Modeled time over measured, with the kernel's own machine code, or the most similar."""
     import numpy as np
 
     from cypresskit.today.cuda_clock import simulate

@@ -1,4 +1,4 @@
-"""Make ``modelled.json``: what the clock of CUDA kernels says of the record's products, Gflop/s,
+"""Make ``modeled.json``: what the clock of CUDA kernels says of the record's products, Gflop/s,
 each with its own machine code from ``loops.json``; and print it beside what was measured.
 
     NUMBA_ENABLE_CUDASIM=1 python -m tools.cuda.record
@@ -20,7 +20,7 @@ from cypresskit.today.cuda_kernels import as_written, blocked, tiled
 from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.gpus import H200
 
-INTO = Path(today.__file__).with_name("modelled.json")
+INTO = Path(today.__file__).with_name("modeled.json")
 SHARED_MOST = 48 * 1024  # bytes that a launch may ask for
 
 
@@ -74,7 +74,7 @@ def products() -> Iterator[tuple[str, CudaReport, int]]:
 def main() -> None:
     made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in products()}
     INTO.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    today.modelled.cache_clear()
+    today.modeled.cache_clear()
     for name, speed, measured in today.clock_errors():
         print(f"{name:28} {speed:8.0f} {measured:8.0f} {speed / measured:6.2f}")
 

@@ -101,7 +101,7 @@ def resource_table(reports: Mapping[int, Report]) -> str:
 def measured_table() -> str:
     """Tabulate three published kernels: need at the peak, roofline, and speeds."""
     rows = [
-        "kernel             N      b  needs at peak      roofline  measured  modelled   (Gflop/s)"
+        "kernel             N      b  needs at peak      roofline  measured   modeled   (Gflop/s)"
     ]
     for name in ("sgemm_tn", "dgemm_tn", "ddgemm_tn_fma"):
         kernel = KERNELS[name]

@@ -29,7 +29,7 @@ def roofline(reports: Mapping[int, Report] | None = None) -> Player:
         for memory, rate in memory_bandwidths(HD5870).items()
     }
     if reports:
-        lines["plain kernels, modelled"] = {b / WORD: reports[b].gflops for b in reports}
+        lines["plain kernels, modeled"] = {b / WORD: reports[b].gflops for b in reports}
     for name in () if reports else PUBLISHED:
         intensity = KERNELS[name].block[0] / WORD
         lines[f"{name}, measured"] = {intensity: published(name)["gflops_max"]}

@@ -18,7 +18,7 @@ ITSELF = "the wavefront itself computes too: a round is compute + wait clocks lo
 
 
 def same_bits(names: tuple[str, ...] = ("sgemm_tn", "sgemm_tn_37")) -> bool:
-    """Whether TN kernels of the catalogue give the same bits of 2 A^T B + 3 C, on random
+    """Whether TN kernels of the catalog give the same bits of 2 A^T B + 3 C, on random
     matrices. Raises ``ArithmeticError`` if that isn't numpy's within 10⁻³.
     """
     a, b, c = np.random.default_rng(4).standard_normal((3, 128, 128)).astype(np.float32)
@@ -30,7 +30,7 @@ def same_bits(names: tuple[str, ...] = ("sgemm_tn", "sgemm_tn_37")) -> bool:
 
 
 def measured_table() -> str:
-    """Tabulate ``sgemm_tn`` and ``sgemm_tn_37``, published and modelled: registers, the ratio of
+    """Tabulate ``sgemm_tn`` and ``sgemm_tn_37``, published and modeled: registers, the ratio of
     their speeds at three N, and the best speed.
     """
     lean, fat = published("sgemm_tn"), published("sgemm_tn_37")
@@ -127,5 +127,5 @@ def check_chip(chip: object) -> Verdict:
     )
     needs = f"{100 * (chip.register_pool / HD5870.register_pool - 1):.0f} % more registers"
     return Verdict(
-        True, f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modelled)."
+        True, f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modeled)."
     )

@@ -160,14 +160,14 @@ def quads_table() -> str:
 
 
 def measured_table() -> str:
-    """Tabulate the speeds of both ways of storing A: published, as the ceiling, and modelled."""
-    rows = ["kernel    N at best   measured   ceiling   modelled"]
+    """Tabulate the speeds of both ways of storing A: published, as the ceiling, and modeled."""
+    rows = ["kernel    N at best   measured   ceiling    modeled"]
     for name in ("dgemm_tn", "dgemm_nn"):
         row = published(name)
         report = simulate(name, row["n_at_max"])
         off = report.gflops / row["gflops_max"] - 1
-        modelled = f"{ceiling(name)[2]:9.0f} {report.gflops:10.0f}  ({100 * off:+.1f} %)"
-        rows.append(f"{name}  {row['n_at_max']:9} {row['gflops_max']:10} {modelled}")
+        modeled = f"{ceiling(name)[2]:9.0f} {report.gflops:10.0f}  ({100 * off:+.1f} %)"
+        rows.append(f"{name}  {row['n_at_max']:9} {row['gflops_max']:10} {modeled}")
     return "\n".join(rows)
 
 

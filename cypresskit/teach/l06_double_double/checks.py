@@ -87,11 +87,11 @@ def counts_table() -> str:
 
 
 def measured_table() -> str:
-    """Tabulate speeds and registers of the three kernels, published and modelled, and how many
+    """Tabulate speeds and registers of the three kernels, published and modeled, and how many
     times as fast the card was as one core then and now.
     """
     rows = [
-        "                    Gflop/s: measured   modelled           registers: published   compiled"
+        "                    Gflop/s: measured    modeled           registers: published   compiled"
     ]
     for name in KERNELS_HERE:
         row = published.kernel(name)

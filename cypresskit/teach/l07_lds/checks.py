@@ -71,8 +71,8 @@ def shares_table() -> str:
 
 
 def measured_table() -> str:
-    """Tabulate Ashraf's two kernels: as printed, and as compiled and modelled here."""
-    rows = ["                          measured or published                modelled or compiled"]
+    """Tabulate Ashraf's two kernels: as printed, and as compiled and modeled here."""
+    rows = ["                          measured or published                 modeled or compiled"]
     for name in PUBLISHED:
         row = published(name)
         made = kernel_stats(name)

@@ -43,7 +43,7 @@ def measured_table(device: Device = HD5870) -> str:
     for n in (row["n"], 1024):
         alone, four = (simulate("sgemm_packed", n, count=count).gflops for count in (1, 4))
         rows.append(
-            f"modelled, N = {n:4}: alone {alone:.0f} Gflop/s, four in a launch {four:.0f}:"
+            f"modeled, N = {n:4}: alone {alone:.0f} Gflop/s, four in a launch {four:.0f}:"
             f" {four / alone:.2f} times"
         )
     low, high = row["gflops_range"]
@@ -53,7 +53,7 @@ def measured_table(device: Device = HD5870) -> str:
     roof = 2 * device.memory_gb_s * device.dram_efficiency / 4
     rows += [
         f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
-        f"SGEMV at N = 2048, modelled: {best:.1f} Gflop/s with the launch, {bare:.1f} without it",
+        f"SGEMV at N = 2048, modeled: {best:.1f} Gflop/s with the launch, {bare:.1f} without it",
         f"  roof of memory, of whose peak bursts reach {bursts:.0f} %: {roof:.1f} Gflop/s",
     ]
     return "\n".join(rows)

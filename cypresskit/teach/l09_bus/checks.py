@@ -21,7 +21,7 @@ def product_seconds(n, b, f, matrices=3, size=8):
 
 
 def measured_table() -> str:
-    """Tabulate N_balance and speeds with transfers: published, and modelled for three sizes and
+    """Tabulate N_balance and speeds with transfers: published, and modeled for three sizes and
     buses.
     """
     row = published("dgemm_transfer_model")
@@ -29,7 +29,7 @@ def measured_table() -> str:
     rows = [
         f"N_balance: published {row['n_balance']}, here {n_balance(bus, kernel):.0f}:"
         " the same formula, no more",
-        "modelled, Gflop/s with transfers:",
+        "modeled, Gflop/s with transfers:",
     ]
     for n in (1024, 2048, 3712):
         speeds = (

@@ -119,7 +119,7 @@ def measured_table(machine: Machine) -> str:
         ("  with rows that aren't padded", row["speedup_over_four_stage"], five / unpadded),
     ]
     lines = [
-        f"{what:36} measured {paper:4}   modelled {model:6.1f}   {100 * model / paper:4.0f} %"
+        f"{what:36} measured {paper:4}   modeled {model:6.1f}   {100 * model / paper:4.0f} %"
         for what, paper, model in figures
     ]
     lines[-2] += "   assumed: padded rows"

@@ -221,7 +221,7 @@ def simulate_cuda(product: Callable, n: int = 4096) -> Any:
 
 
 def clock_table(*experiments: str) -> str:
-    """Tabulate modelled and measured Gflop/s of the record's products, or of some experiments, from
+    """Tabulate modeled and measured Gflop/s of the record's products, or of some experiments, from
     the worst miss to the smallest.
     """
     rows = []
@@ -229,7 +229,7 @@ def clock_table(*experiments: str) -> str:
         if not experiments or name.split(",")[0] in experiments:
             off = round(100 * (speed / found - 1))
             rows.append((name, f"{speed:,.0f}", f"{found:,.0f}", f"{off:+d} %" if off else "0 %"))
-    return markdown(("product", "modelled", "measured", "off by"), rows)
+    return markdown(("product", "modeled", "measured", "off by"), rows)
 
 
 def time_kernel(product: Callable, n: int = 4096) -> str:
