@@ -1,7 +1,7 @@
 """Convert the package's pictures and the lessons' notebooks to pages of the site.
 
 Pictures play. A result that the reader should predict is folded below an input field. Figures with
-controls, which need a running kernel, show their initial state. Solutions are left out unless
+controls, which need running Python, show their initial state. Solutions are left out unless
 requested.
 """
 
@@ -79,7 +79,7 @@ def write_pages(folder: Path) -> str:
     Returns
     -------
     str
-        HTML with the images as links, for a page in a sibling of ``folder``.
+        HTML links with the images, for a page in a folder next to it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     scripts = '<script src="../_static/players.js" async></script>'
@@ -116,7 +116,7 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
 def field(question: str, after: str) -> str:
     """Return HTML with a question and its choices, or an input field (see guess_page.js).
 
-    ``after`` is the text after the question, in the text form of a prediction.
+    ``after`` is the text after the question in a prediction's plain text.
     """
     listed = re.fullmatch(r" \((.*)\)", after)
     choices = listed[1].split(BETWEEN) if listed else []
@@ -127,7 +127,7 @@ def field(question: str, after: str) -> str:
 
 
 def ask_on_a_page(output: NotebookNode) -> None:
-    """Replace an output that asks for a guess by an input field, and drop remarks without one."""
+    """Replace an output that asks for a guess with an input field. Drop ``NO_GUESS``."""
     if match := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": field(*match.groups())}
     elif "text" in output:

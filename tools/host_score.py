@@ -1,7 +1,7 @@
 """Compare published figures about hosts with the model: rows for the project's score.
 
-Li et al. print one figure for many sizes. It is compared with the model's best over their largest
-matrices and all their k; their kernel's figure with that of a whole work unit. Nakasato's rate with
+Li et al. print one figure for many sizes. The model's best at their largest size, over all their
+k, is compared with it; a whole work unit, with their kernel's figure. Nakasato's rate with
 transfers is compared at N = 2048, the size in his text. Matsumoto et al. show the gains from
 overlap and from padding only in pictures: these rows have no published figure, and the simulated
 ones are the minimum and maximum over similar sizes. All rows use one set of parameters:
@@ -77,7 +77,7 @@ def mma_gains(block: int) -> dict[str, list[float]]:
     """Return the minimum and maximum speedup of the blocked multiply-add by each improvement.
 
     ``overlap_gain``: by overlap, at multiples of ``block``, as in their first figure.
-    ``padding_gain``: by a block that pads less, halfway between multiples, as in their second.
+    ``padding_gain``: by less padding, halfway between multiples, as in their second figure.
     """
 
     def gflops(n: int, **options: Any) -> float:

@@ -1,4 +1,4 @@
-"""Execute compiled VLIW code on the memories of a launch, to compare it with its IL, bit for bit.
+"""Execute compiled VLIW code on a launch's memories. Tests compare its results with its IL's.
 
 ``machine.vliw`` provides the processor; the arithmetic is the interpreter's.
 """
@@ -15,7 +15,7 @@ from cypresskit.machine.vliw import Processor
 
 
 class Bits:
-    """Words as 32-bit patterns: uint32, one element per work-item, or one for all."""
+    """Arithmetic on 32-bit patterns: uint32, one per work-item, or one for all."""
 
     poison = np.array([0xFFC0DEAD], np.uint32)
 

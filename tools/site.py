@@ -2,7 +2,7 @@
 `python -m tools.site FOLDER`.
 
 Sphinx builds it with `docs/conf.py`. Then every link in every page is checked, and the site's size.
-Solutions, and the pages of answers for teachers, are left out without `--solutions`.
+`--solutions` adds the solutions, and the pages of answers for teachers.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tools import bench_page
 
 ROOT = Path(__file__).parent.parent
 BENCH = "bench"  # the folder of the workbench
-#: Of the workbench (True), and of all other pages.
+#: By whether a file belongs to the workbench.
 MAX_BYTES = {False: 12_000_000, True: bench_page.MAX_BYTES}
 
 
@@ -69,7 +69,7 @@ def build(site: Path, solutions: bool = False) -> None:
     if the folder contains other files.
     """
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
-        raise SystemExit(f"{site} contains files, and isn't an earlier site: name an empty folder")
+        raise SystemExit(f"{site} contains files, and isn't an earlier site: use an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     try:
         bench_page.write_page(site / BENCH)

@@ -80,7 +80,7 @@ def allocate(function: Function, plans: Plans, limits: CodeLimits) -> Allocation
         what = (
             f"the kernel needs {len(registers)} registers, most of them alive here; the chip has"
             f" {limits.registers} for a work-item. Keep fewer values alive at once: a smaller"
-            " block, or fewer fetches before they are used."
+            " block, or fetches closer to their uses."
         )
         raise error_at(function.program, lives.crowded_at(), what)
     return Allocation(max(len(registers), 1), sum(map(any, temporaries)), numbers, lives.written)

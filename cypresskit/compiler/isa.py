@@ -1,11 +1,11 @@
 """List the hardware's operations: the rows of the Evergreen instruction set that kernels use.
 
-Source: ISA 4, 8, 9. A row says which VLIW slots an operation takes, how many operands it reads,
-which modifiers these take, and what it computes. Only float operands can be negated or made
+Source: ISA, chapters 4, 8, 9. A row states which VLIW slots an operation takes, its number of
+operands, their modifiers, and what it computes. Only float operands can be negated or made
 absolute; operations of three operands take no absolutes and no output scale.
 
-DIV_IEEE and DIV_64 are not single instructions of the chip. They stand for the last rounding and
-the special cases of a division by reciprocal, whose other steps the compiler writes out.
+DIV_IEEE and DIV_64 are not single instructions of the chip. They stand for the end of a division
+by reciprocal: rounding and special cases. The compiler emits its other steps.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ SCALAR_SWIZZLES = {
 INLINE = {0: "0.0f", ONE: "1.0f", HALF: "0.5f", 1: "1", ALL: "-1"}
 
 
-SLOT_SETS = {  # the slots that the parts of an operation may take, by ``slots``
+SLOT_SETS = {  # by ``HardwareOp.slots``: the alternatives, sets of slots
     "any": [[0], [1], [2], [3], [4]],
     "vector": [[0], [1], [2], [3]],
     "t": [[4]],
@@ -63,14 +63,14 @@ class HardwareOp:
         The operation.
     slots
         "any" of x y z w t; "vector", one of x y z w; "t"; "x"; "pair", xy or zw; "quad", all of x y
-        z w; "" of what is no ALU operation.
+        z w; "" if not an ALU operation.
     kind
         "float", "int" or "double" operands, "lds", "sync", "fetch", "store", or "pop", which takes
         a word from the LDS queue.
     reads
-        Operands of arithmetic; a double counts once.
+        Arithmetic operand count; a double is one.
     meaning
-        Arrays of bits to an array of bits; None where an engine does more than arithmetic.
+        Function of arrays of bits; None if the operation is more than arithmetic.
     commutes
         Whether the two operands may be exchanged.
     neutral
@@ -82,7 +82,7 @@ class HardwareOp:
     relation
         Of a comparison or test: a name of ``RELATIONS``.
     memories
-        What it accesses in program order: "g" global memory, "s" the LDS, "o" outputs.
+        Where it keeps program order: "g" global memory, "s" the LDS, "o" outputs.
     """
 
     name: str
@@ -104,7 +104,7 @@ class HardwareOp:
 
     @property
     def words(self) -> int:
-        """Number of result words. A pop has as many as its LDS read queued."""
+        """Number of result words; 0 for a pop, whose LDS read sets it."""
         if self.is_test or self.kind in ("lds", "sync", "store", "pop"):
             return 0
         if self.kind == "fetch":
@@ -185,7 +185,7 @@ _add("", "store", "MEM_WRITE", memories="g")
 _add("", "store", "EXPORT", memories="o")
 
 
-#: Comparisons, by the letter of what they compare: the end of the name, slots, kind. The chip has
+#: Comparisons, by the letter of the operands' type: name suffix, slots, kind. The chip has
 #: greater-than where the arithmetic has less-than, and compares unsigned integers for equality as
 #: if they had signs.
 COMPARED = {
@@ -237,7 +237,7 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
 
 
 def fewest_bundles(slots: Counter) -> int:
-    """Return a lower bound of the bundles that fill these counts of slots: five operations per
+    """Return a lower bound on the bundles of operations, counted by their ``slots``: five per
     bundle, four if t can't do them, one if only t can.
     """
     vector = slots["vector"] + slots["pair"] + slots["quad"] + slots["x"]

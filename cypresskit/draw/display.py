@@ -53,7 +53,7 @@ def scripts() -> str:
 
     It has 0.5 MB instead of 1.4.
     """
-    from bokeh.resources import Resources  # here, since a picture may do without
+    from bokeh.resources import Resources  # here: not all pictures need it
 
     bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
     own = joined(*MODULES).replace("$format", FORMAT).replace('"$look"', json.dumps(look()))
@@ -96,7 +96,7 @@ class Displayable:
 
     title: str
     plays = True  #: whether its HTML needs scripts
-    framed = False  #: whether each output has its own frame; see ``load``
+    framed = False  #: whether each output is in an iframe; see ``load``
 
     def still(self) -> str:
         """Return the most telling frame as SVG."""
@@ -105,8 +105,8 @@ class Displayable:
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
         """Return the picture as an HTML element.
 
-        ``links`` keeps links to lessons. ``still`` includes the static image, which a picture that
-        is redrawn often doesn't need.
+        ``links`` keeps links to lessons. ``still`` includes the static image, which often redrawn
+        pictures don't need.
         """
         raise NotImplementedError
 

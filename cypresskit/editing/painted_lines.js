@@ -5,7 +5,7 @@ import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below the visible ones
-const UNSEEN = 700 // pixels that are painted before the layout
+const UNSEEN = 700 // pixels, the height before the layout
 const TAB = 4
 const FAULTS = ["fault", "was-fault"] // the kinds of ranges that underline
 const LINE_HIGH = 16 // pixels, of a line
@@ -41,7 +41,7 @@ export class PaintedLines {
     this.painted = []
     this.lit = {lit: new Set(), here: new Set()}
     this.widest = 0 // of the lines, in letters
-    this.sight = 0 // how high the lines in sight are together
+    this.sight = 0 // the height of the visible lines
     this.wide = 0 // a letter's width, once it is known
     this.high = LINE_HIGH
     parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
@@ -60,7 +60,7 @@ export class PaintedLines {
     this.sized.observe(this.scroll)
   }
 
-  /** Keep the caret's line visible when the editor becomes lower. */
+  /** Keep the caret's line visible when the editor shrinks. */
   resized() {
     const {scroll} = this
     const below = Math.max(0, ...this.lit.here) * this.high - scroll.scrollTop
@@ -89,7 +89,7 @@ export class PaintedLines {
     const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
       const {live = null, color, row = null} = old[n] ?? {}
       if (row) this.letter(row, line)
-      return {...newLine(line), live, color, row} // its price was another line's
+      return {...newLine(line), live, color, row} // without the old text's cost
     })
     for (const line of old.slice(fresh.length)) this.remove(line)
     this.painted = this.painted.map((line) => fresh[old.indexOf(line)] ?? line)
@@ -158,7 +158,7 @@ export class PaintedLines {
     return this.all[number - 1]?.price ?? null
   }
 
-  /** Highlight lines: "lit", those of a slot or a finding; or "here", the caret's. */
+  /** Highlight lines: those of a slot or finding ("lit"), or the caret's ("here"). */
   light(lines, kind = "lit") {
     this.lit[kind] = lines
     this.redraw()
@@ -229,8 +229,8 @@ export class PaintedLines {
     return row
   }
 
-  /** Write a line's text into its row. No element is removed while the reader types, or the browser's
-   * undo would stop there. */
+  /** Write a line's text into its row. It removes no element: that would end the browser's undo
+   * while the reader types. */
   letter(row, text) {
     for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
     row.ranges = []

@@ -1,8 +1,8 @@
 """Serialize a notebook's function, with the names that it uses.
 
-Python's pickle writes a function as the name of its module, which a notebook doesn't have.
-cloudpickle writes functions of modules that aren't installed by value: code, defaults, and the
-global names that the code mentions. Names whose values can't be serialized, such as open files or
+Python's pickle writes a function as its module and name, but a notebook isn't a module.
+cloudpickle writes functions by value if their modules aren't installed: code, defaults, and the
+global names in the code. Names whose values can't be serialized, such as open files or
 pictures, are left out; using one is reported as an error. Lessons and their checks
 (``cypresskit.teach``) are never included.
 """
@@ -50,7 +50,7 @@ def pickle_function(function: Callable) -> dict[str, Any]:
 def unpickle_function(data: bytes, absent: Callable[[str], Any]) -> Callable:
     """Return the function that ``pickle_function`` wrote.
 
-    ``absent(name)`` returns the replacement of a name of a lesson.
+    ``absent(name)`` returns what replaces a lesson's object.
     """
     return _FunctionUnpickler(io.BytesIO(data), absent).load()
 

@@ -1,4 +1,4 @@
-"""The program of a bare process: it makes an answer, calls it with cases, and returns plain data.
+"""Run in a sandboxed process: build a student's answer, call it with cases, return plain data.
 
 An answer is made from a notebook's cells, or from a pickled function. ``process`` starts ``main``,
 which stays warm and forks itself for each answer. Messages go over one stream (see
@@ -12,7 +12,7 @@ which stays warm and forks itself for each answer. Messages go over one stream (
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "limits"
     <- {"print": "text"}                 its output, up to one page
-    <- {"ask": [name, ...]}              a request to the card outside: -> {"answer": ...}
+    <- {"ask": [name, ...]}              a GPU request to outside: -> {"answer": ...}
     <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory" or "thread"
     <- {"broken": a traceback}           a fault of the package, not of the answer
 """
@@ -68,7 +68,7 @@ class Page(io.TextIOBase):
         self.show = show
         self.text = ""
         self.more = 0  # complete lines that were left out
-        self.begun = False  # whether another one has begun
+        self.begun = False  # whether one is incomplete
 
     def write(self, text: str) -> int:
         whole = self.text + text
@@ -101,7 +101,7 @@ class Server:
         write(self.writer, message)
 
     def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
-        """Return the reply of the process outside to a request, such as a product on its card."""
+        """Ask the process outside, for example for a matrix product. Return its reply."""
         self.send({"ask": [name, encode(list(values)), encode(options)]})
         reply = read(self.reader)
         if reply is None:
@@ -145,7 +145,7 @@ class Server:
         """Return the answer that cells set.
 
         Each cell has its ``source``; ``sets``, the answer's name if it sets that, or ""; and
-        ``binding``, the first lines of the statements that must run.
+        ``binding``, the line numbers of statements that mustn't fail.
         """
         names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
         for number, cell in enumerate(cells, 1):
@@ -241,7 +241,7 @@ class Server:
         message = error_text(error)
         if isinstance(error, NameError) and error.name in self.missing:
             kind = self.missing[error.name]
-            message += f" while an answer is judged: a {kind} can't be passed to it"
+            message += f" in the check, which can't receive a {kind}"
         kind = type(error).__name__
         return {"type": kind, "text": message[:MAX_ERROR], "line": line, "source": text[:200]}
 
@@ -279,13 +279,13 @@ def place_of(error: BaseException) -> tuple[int, str]:
 def ours(file: str) -> bool:
     """Return whether a file is Python's or the package's.
 
-    It uses only the name, since the answer may have emptied ``sys.modules``, and ``Path`` imports.
+    It uses only the name: the answer may have emptied ``sys.modules``; ``Path`` would import.
     """
     return file.startswith(("<frozen", f"{PACKAGE}{os.sep}"))
 
 
 def described(value: Any) -> plain.Described | None:
-    """Return the fields of a board, from which the check builds its own."""
+    """Return a board's fields, to rebuild it outside; None if not one."""
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
     return None
@@ -316,7 +316,7 @@ def taken_memory(column: int) -> int:
 
 
 def bound_memory(megabytes: float) -> None:
-    """Limit this process's memory to what it has now plus twice as many ``megabytes``.
+    """Limit this process's memory to what it has now plus 2 * ``megabytes``.
 
     The process can't raise this limit. Shared memory and libraries count.
     """
@@ -333,7 +333,7 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """End this process after ``seconds`` of processor time, and make Python raise ``MemoryError``
     if it needs ``megabytes`` more.
 
-    The process outside watches the clock.
+    The caller limits wall-clock time.
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with suppress(FileNotFoundError):  # memory is only limited on Linux
@@ -360,7 +360,7 @@ def main() -> None:
 
 
 def serve_forks(control: socket.socket) -> None:
-    """Serve an answer in a copy of this process per arriving socket, and send its status."""
+    """For each socket received, fork a process for an answer, and send its status."""
     silence()
     control.send(b"\0\0")
     for module in LAUNCHING:
@@ -391,7 +391,7 @@ def tell_kernel(what: int, value: int) -> None:
 
 
 def status_of(child: int, control: socket.socket) -> int:
-    """Return the status with which a child ends, as of ``os.waitpid``.
+    """Wait for a child, and return its status as ``os.waitpid`` does.
 
     The child is killed if the other end of ``control`` is closed.
     """

@@ -14,7 +14,7 @@ from cypresskit.machine.launch import Launch
 from cypresskit.machine.shape import Extent
 
 NOWHERE = np.iinfo(np.int64).min  # the integer coordinate that a NaN becomes
-INFINITE = np.iinfo(np.int64).max  # what an infinity becomes; negated for the negative one
+INFINITE = np.iinfo(np.int64).max  # what +infinity becomes; -infinity becomes -INFINITE
 
 
 def texel(
@@ -32,14 +32,14 @@ def texel(
     offset
         Texels to add, for each dimension.
     whole
-        Whether the coordinates are integers; floats (0 if subnormal) are rounded down.
+        Whether the coordinates are integers. Floats are rounded down, subnormals 0.
     """
     axes = []
     inside = np.ones(len(rows[0]), bool)
     for bits, more, size in zip(rows, offset, (texture.width, texture.height)):
         place = bits.view(np.int32) if whole else np.floor(flushed(bits))
         lowest, highest = float(place.min()), float(place.max())
-        fits = -(2.0**31) <= lowest and highest < 2.0**31  # an int64; false for NaN
+        fits = -(2.0**31) <= lowest and highest < 2.0**31  # in int64; NaN doesn't
         place = place.astype(np.int64 if fits else np.float64) + more
         if not (lowest + more >= 0 and highest + more < size):
             inside &= (place >= 0) & (place < size)
@@ -58,14 +58,14 @@ def integers(place: np.ndarray) -> np.ndarray:
 
 
 def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """Return the byte (int64) of an LDS access: ``record``, or in an array of records the ``byte``
-    of a record.
+    """Return the byte address (int64) of an LDS access: ``record``, or with a ``stride``, that of
+    its ``byte``.
     """
     return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
 
 
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return an LDS word (int64), ``word`` words after the one that holds ``byte``, and whether it
+    """Return the index (int64) of the LDS word ``word`` words after the one at ``byte``, and if it
     is in an array of ``size`` bytes. The two low bits of an address are dropped.
     """
     place = (byte & ~np.int64(3)) + 4 * word
@@ -73,7 +73,7 @@ def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.n
 
 
 def element(offset: int, index: np.ndarray | None, items: int) -> np.ndarray:
-    """Return the element (int64) of global memory that ``g[index + offset]`` names, for each
+    """Return the number (int64) of the element that ``g[index + offset]`` names, for each
     work-item.
     """
     numbers = np.full(items, offset, np.int64)
@@ -81,7 +81,7 @@ def element(offset: int, index: np.ndarray | None, items: int) -> np.ndarray:
 
 
 class Memories:
-    """The memories of a launch while it runs: the LDS; the others belong to the launch."""
+    """The LDS of a running launch, and access to its other memories."""
 
     def __init__(self, launch: Launch):
         self.launch = launch
@@ -105,8 +105,7 @@ class Memories:
         self.lds[array][self.group[active], word[active]] = row[active]
 
     def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` isn't ``inside`` its
-        array.
+        """Raise ``KernelError`` if ``body[at]`` stores outside its array for an active work-item.
         """
         if len(outside := np.flatnonzero(active & ~inside)):
             raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)

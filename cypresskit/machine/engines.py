@@ -1,8 +1,8 @@
 """Run IL: ``launch``, and the fallback for launches that the compiled engine declines.
 
 The engines are independent. The compiled one stops at a store out of range, and at a divergent
-barrier, but doesn't know which work-item fails first if all run in step. The interpreter then runs
-the launch again.
+barrier, but doesn't know which work-item fails first in lockstep. Then the interpreter runs the
+launch again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from cypresskit.machine.launch import KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import LaunchCounters
 
-REPEATED = 50_000_000  # instructions times work-items, repeated to find which one fails first
+REPEATED = 50_000_000  # instructions times work-items: the limit of a repeated launch
 
 
 def launch(
@@ -42,8 +42,8 @@ def launch(
     program
         An assembled kernel.
     domain
-        (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode. In an empty
-        one, (0, 8), nothing runs, and the counts are 0.
+        (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode. If empty,
+        as in (0, 8), nothing runs, and the counts are 0.
     inputs
         Resource number to texture: shape (height, width) or (height, width, components), dtype
         float32, float64, int32 or uint32, at most 128 bits per texel. A 1-D resource takes (width,)
@@ -57,21 +57,21 @@ def launch(
     global_memory
         An array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine
-        "fast" (compiled) or "explain" (the interpreter, with every register known).
+        "fast" (compiled) or "explain" (the interpreter, which has all registers).
     observers
         Objects that receive events; with any, the engine is "explain".
     max_instructions
-        A loop that has issued more is taken for endless (2 million by default). Work-items that run
-        together count as one, so both paths of a divergent branch count in the interpreter, which
-        steps through the whole domain at once. Its default is 50,000, and fewer for large domains;
-        a number that is given counts for any domain.
+        A loop that issues more is taken for infinite; 2 million by default. Work-items that run
+        together count as one. The interpreter runs the whole domain at once, so it counts both
+        paths of a divergent branch. Its default is 50,000, less for large domains; a given number
+        applies to all.
     threads
         Host threads of the compiled engine; None takes one for each processor that this process may
         use. Results don't depend on it, unless work-items race for the same memory.
     in_place
-        Compute in the arrays for results themselves, which saves copies; an error may then leave
-        some of the results in them. An input that shares their memory is read as it was before the
-        launch, here too.
+        Compute directly in the result arrays, which saves copies; an error may then leave some
+        results in them. An input that shares their memory is still read as it was before the
+        launch.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.
 
-    Raises ``KernelError``: for a failed store, the first one if all work-items run in step.
+    Raises ``KernelError``: for failed stores, that of the first one in lockstep.
     """
     try:
         return (fast.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)

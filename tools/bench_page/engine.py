@@ -1,6 +1,6 @@
 """Translate numba's code of the timing model's native functions to a WebAssembly module.
 
-An entry takes the address of a block of 64-bit words: a number is one word, an array its address,
+An export takes the address of a block of 64-bit words: a number is one word, an array its address,
 shape and strides, a tuple its members. numba's data model turns them into arguments. The module
 imports only its caller's memory, and has no data.
 
@@ -36,7 +36,7 @@ SIMULATED = (
     "ddgemm_naive",
 )  # which together call all native functions
 N = 64
-#: Sections of a WebAssembly file, and the only import of a file that needs no linker.
+#: WebAssembly's section numbers; the import section of a file that needs no linker.
 CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
 MEMORY = b"\x01\x03env\x0f__linear_memory\x02\x00\x00"
 
@@ -62,7 +62,7 @@ def engine_module() -> bytes:
 
 
 def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
-    """Yield the functions without a result that Python calls in simulations: the name of the entry,
+    """Yield the void functions that Python calls in simulations: the name of the export,
     the function, and numba's types of its arguments.
     """
     called: dict[str, tuple[Callable, tuple]] = {}
@@ -84,7 +84,7 @@ def _simulate() -> None:
 
 
 def _compiled_functions() -> Iterator[Dispatcher]:
-    """Yield the compiled functions without a result that Python can call."""
+    """Yield the compiled void functions that Python can call."""
     for name in [name for name in sys.modules if name.startswith("cypresskit.timing.")]:
         for value in vars(sys.modules[name]).values():
             if not isinstance(value, Dispatcher) or value.py_func.__module__ != name:
@@ -114,7 +114,7 @@ def _kinds(arguments) -> Iterator[str]:
         if isinstance(each, types.BaseTuple):
             yield from _kinds(each)
         elif isinstance(each, types.Array):
-            assert each.layout == "C", f"an array with gaps: {each}"
+            assert each.layout == "C", f"not C-contiguous: {each}"
             yield f"{as_dtype(each.dtype).str}{each.ndim}"
         else:
             yield as_dtype(each).kind
@@ -143,7 +143,7 @@ def _words(builder, block) -> Iterator[ir.Value]:
 
 
 def _value(context, builder, kind, words):
-    """Make a value of numba's type ``kind`` of the next words."""
+    """Make a value of numba type ``kind`` from the next words."""
     if isinstance(kind, types.BaseTuple):
         members = [_value(context, builder, each, words) for each in kind]
         return context.make_tuple(builder, kind, members)
@@ -180,7 +180,7 @@ def _object_file(text: str) -> tuple[bytes, list[str]]:
 
 
 def _with_exports(file: bytes, names: list[str]) -> bytes:
-    """Make a module of an object file: export its functions under these names."""
+    """Turn an object file into a module: export its functions by these names."""
     listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in enumerate(names))
     exports = _number(len(names)) + listed
     result, place = file[:8], 8

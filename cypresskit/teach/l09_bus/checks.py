@@ -16,7 +16,7 @@ TRIED = [
 
 
 def product_seconds(n, b, f, matrices=3, size=8):
-    """Return the seconds to move n x n ``matrices`` of ``size``-byte numbers, and to multiply."""
+    """Return the seconds to move ``matrices`` n x n matrices (``size`` bytes a number), and to multiply."""
     return matrices * size * n**2 / b + kernel_seconds(n, f)
 
 
@@ -28,7 +28,7 @@ def measured_table() -> str:
     bus, kernel = row["pcie_gb_s"] * 1e9, row["kernel_gflops"] * 1e9
     rows = [
         f"N_balance: published {row['n_balance']}, here {n_balance(bus, kernel):.0f}:"
-        " the same formula, no more",
+        " by the same formula",
         "modeled, Gflop/s with transfers:",
     ]
     for n in (1024, 2048, 3712):
@@ -68,7 +68,7 @@ def real_kernel_table() -> str:
             n, b, f, 2
         ),
         "a double takes 8 bytes.": lambda n, b, f: product_seconds(n, b, f, size=4),
-        "the bandwidth is in bytes, 8 to a number.": lambda n, b, f: product_seconds(
+        "bandwidth is in bytes; a number has 8.": lambda n, b, f: product_seconds(
             n, b, f, size=1
         ),
         "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: (
@@ -79,7 +79,7 @@ def real_kernel_table() -> str:
         ),
         "that is in milliseconds.": lambda *case: 1e3 * product_seconds(*case),
     },
-    "two times add up: bytes over bytes a second, and operations over operations a second.",
+    "add two times: bytes / (bytes/s) for the bus, and operations / (operations/s).",
     " s",
 )
 def check_seconds(n, b, f):
@@ -120,7 +120,7 @@ def check_balance(b, f, s, moved):
             n_balance(b, f)
         ),
         "inverted: a larger share needs a larger N.": lambda p, b, f: (1 - p) / p * n_balance(b, f),
-        "that is the N at which the *rest* of the time takes this share.": lambda p, b, f: (
+        "at that N, transfers take this share of the *kernel's* time.": lambda p, b, f: (
             n_balance(b, f) / p
         ),
         "transfers don't vanish: the share is N / (N + N_balance).": lambda p, b, f: (
