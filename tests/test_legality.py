@@ -153,7 +153,7 @@ FAULTS: dict[str, tuple[list[Control], list[Control]]] = {
         [alu(mov(), TEST, name="ALU_PUSH_BEFORE"), POP_MASK()],
     ),
     "1 tests in the clause": ([alu(TEST)], [alu(mov())]),
-    "aims wrong": (
+    "not to ELSE or POP": (
         [PUSH, JUMP(target=3), POP_MASK()],
         [PUSH, JUMP(target=2), POP_MASK()],
     ),

@@ -83,7 +83,7 @@ def _flow(controls: Sequence[Control]) -> Violations:
 
         if name == "JUMP":
             if names.get(target) not in ("ELSE", "POP"):
-                yield f"{where}: aims wrong"
+                yield f"{where}: not to ELSE or POP"
         elif name.endswith(("BREAK", "CONTINUE")):
             if "loop" not in opened:
                 yield f"{where}: outside a loop"
@@ -137,7 +137,7 @@ def _fetch_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
 
 
 def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
-    """Check a fetch, in a clause that has ``written`` these words before."""
+    """Check a fetch, after others of its clause have ``written`` words."""
     for letter in f.coordinates:
         if (f.source, letter) in written:
             yield f"reads R{f.source}.{letter}, which an earlier fetch of the clause writes"
@@ -232,8 +232,8 @@ def _parts(parts: tuple[Operation, ...]) -> Violations:
 def _ports(bundle: Bundle) -> Violations:
     """Check a bundle by the read-port mapping algorithm of ISA 4.7.9.
 
-    Conflicts in a cycle, which another bank swizzle could avoid, are reported only if no bank is
-    read for more registers than there are cycles.
+    If a bank is read for more registers than there are cycles, only that is reported. Otherwise
+    conflicts in a cycle are, which another bank swizzle could avoid.
     """
     reserved: dict[tuple[int, int], int] = {}
     banks: dict[int, dict[int, None]] = {}
@@ -271,8 +271,8 @@ def _ports(bundle: Bundle) -> Violations:
 def _takes_cycle(o: Operation, n: int, scalar: bool) -> bool:
     """Return whether a slot loads operand ``n`` in a separate cycle.
 
-    It does for registers, and in slot t also for PV and PS. A vector slot reads the register of a
-    square once.
+    It does for registers, and in slot t also for PV and PS. A vector slot reads equal operands 0
+    and 1 once.
     """
     read = o.reads[n]
     if scalar:

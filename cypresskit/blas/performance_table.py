@@ -2,7 +2,7 @@
 
 ``cypresskit kernels`` shows it, and ``choose_kernel`` estimates times from it. Simulating all
 kernels takes a minute or two, so the numbers are stored in ``performance_table.json``, which
-``python -m tools.stored_figures`` writes; a test compares them.
+``python -m tools.stored_figures`` writes; a test checks them.
 """
 
 import json
@@ -17,8 +17,8 @@ FILE = Path(__file__).with_name("performance_table.json")
 class KernelPerformance:
     """A kernel's performance on the HD 5870.
 
-    ``alone`` and ``full`` are clocks of a SIMD engine per wavefront, as (clocks at k = 0, clocks
-    per value of k).
+    ``alone`` and ``full`` are a SIMD engine's clocks per wavefront: (clocks at k = 0, further
+    clocks per value of k).
     """
 
     registers: int  #: per work-item

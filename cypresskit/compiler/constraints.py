@@ -1,12 +1,12 @@
-"""Constrain where an operation's words may be, as the hardware requires.
+"""Constrain the registers of an operation's words, as the hardware requires.
 
-- The results of a fetch are in one register, and so are the coordinates that it reads.
+- The results of a fetch share a register. The coordinates that it reads share one, too.
 - The words of a store are in one register. A write to memory takes each word from its own channel,
   and its address from channel x of another register.
 - The two words of a double are adjacent, in xy or zw: a ``pair``.
 - An operation reads no more constants than one bundle can hold.
 
-Ops are taken innermost loops first. The virtual registers of an op are put into a ``group`` or a
+Innermost loops come first. The virtual registers of an op are put into a ``group`` or a
 ``pair`` if their other constraints allow it (``register_channels``). If not, a MOV before the op
 copies an operand, or a MOV after it copies a result.
 """
@@ -56,7 +56,7 @@ class _Constraints:
         self.after: list[Op] = []
 
     def with_copies(self, op: Op) -> list[Op]:
-        """Return the op, with its operands and results constrained, between the copies that this
+        """Constrain the op's operands and results. Return it, between the copies that this
         needs.
         """
         self.before = []
@@ -109,7 +109,7 @@ class _Constraints:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
 
     def constrain_coordinates(self, op: Op) -> None:
-        """Put the coordinates of a fetch, except 0 and 1, into one register."""
+        """Put a fetch's coordinates, except constants 0 and 1, into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
         needed = [word for word in words if not _selectable(word, selectable)]
@@ -122,7 +122,7 @@ class _Constraints:
     # Results
 
     def constrain_fetch(self, op: Op) -> None:
-        """Put the results of a fetch that are read into one register."""
+        """Put the used results of a fetch into one register."""
         used = [n for n, word in enumerate(op.results) if word in self.read]
         if not group([op.results[n].vreg for n in used]):
             group([self.rename(op, n) for n in used])
@@ -185,8 +185,8 @@ class _Constraints:
         op.srcs[-1] = Src(address)
 
     def is_unsuited(self, word: Word) -> bool:
-        """Return whether a store can't take a word where it is: it has no register, a preloaded
-        one, or one that a loop uses.
+        """Return whether a store needs a copy of a word: it is in no register, in a preloaded
+        one, or in one that a deeper loop uses.
         """
         return (
             not word.has_register
@@ -210,13 +210,13 @@ def copy_operands(block: BasicBlock, op: Op) -> None:
 
 
 def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
-    """Return whether a fetch or store can name a word without reading it: a constant with these
-    bits.
+    """Return whether a fetch or store can select a word without a register: a constant in
+    ``bits``.
     """
     return word.kind == "const" and word.bits in bits
 
 
 def _readable(op: Op) -> bool:
-    """Return whether one bundle can hold the op's constants, of which t takes two."""
+    """Return whether one bundle can hold the op's constants: at most two in slot t."""
     constants = len(op.srcs) - len(op.register_words)
     return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)

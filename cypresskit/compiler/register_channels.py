@@ -27,8 +27,8 @@ def decide(vreg: VirtualRegister, channel: int) -> None:
 
 
 def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
-    """Return whether the keys of ``wish`` can take these channels, so that their pairs and groups
-    still find theirs. ``joined`` are treated as one group.
+    """Return whether the keys of ``wish`` can take these channels, and leave suitable ones to their
+    pairs and groups. ``joined`` are treated as one group.
     """
     wish = dict(wish)
     for vreg, channel in list(wish.items()):
@@ -43,7 +43,7 @@ def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
 
 
 def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
-    """Join virtual registers, with the groups that they are in, in one group that shares a
+    """Join virtual registers, and the groups that they are in, into one group, which shares a
     register.
 
     Parameters
@@ -62,7 +62,7 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
     if len(set(vregs)) < len(vregs) or len(members) > 4:
         return False
 
-    # A preloaded register has a fixed number, which a pair may not get.
+    # A preloaded register has a fixed number, which a pair might not get.
     preloaded = {member.fixed for member in members if member.fixed is not None}
     if len(preloaded) > (0 if any(member.pair for member in members) else 1):
         return False

@@ -56,7 +56,7 @@ class BoxStyle:
     #: The hover text of each box, or (texts, index of each box in each frame).
     words: Sequence[str] | tuple | None = None
     tip: str = "@words"  #: Bokeh's template of the hover text
-    key: ArrayLike | None = None  #: whole numbers by which a click selects boxes
+    key: ArrayLike | None = None  #: whole numbers; a click selects boxes of one number
     moves: Sequence[str] = ()  #: columns that glide from frame to frame
 
 
@@ -202,7 +202,7 @@ class Sheet(Parts):
         """Add a data source.
 
         Columns of shape (frames, cells) follow the frames; those named in ``moves`` glide between
-        them. ``key`` are whole numbers by which a click selects cells.
+        them. ``key`` are whole numbers; a click selects cells of one number.
         """
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
@@ -467,7 +467,7 @@ class Sheet(Parts):
         title
             The text above the bar.
         unit
-            The name of a clock.
+            The unit of the clocks.
         """
         left, width = lane
         self.words(left, 12, title, bold=True, size=14)
@@ -544,7 +544,7 @@ class Sheet(Parts):
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:
-        """Return a text below the picture, marked up as by ``theme.html``."""
+        """Return ``theme.html``'s markup of a text below the picture."""
         return theme.html(text)
 
     def player(self, captions: Sequence[str], lines: Iterable[str] = (), **settings) -> Player:
@@ -574,7 +574,7 @@ def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
 def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
     """Return ``things`` as a list.
 
-    ``what`` says in the messages what to pass. Raises ``ValueError`` if the list is empty, and
+    Error messages end with ``what``: what to pass. Raises ``ValueError`` if the list is empty, and
     ``TypeError`` if an item isn't of a ``kind``.
     """
     parts = (
@@ -599,7 +599,7 @@ def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
 
 
 def by_frame(rows: Sequence[ArrayLike], columns: int) -> np.ndarray:
-    """Return the rows of each frame as one array (columns, frames, most rows), padded with NaN."""
+    """Return the rows of all frames as one array (columns, frames, rows), padded with NaN."""
     of_frames = [np.reshape(of_frame, (-1, columns)) for of_frame in rows]
     most = max(1, *map(len, of_frames))
     padded = np.full((columns, len(rows), most), np.nan, np.float32)

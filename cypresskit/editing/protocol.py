@@ -4,23 +4,23 @@ The page (``workbench.js``) holds the editor and the pictures; it contains no co
 *channel*, ``{send(message), listen(function)}``. Each message is a JSON object with a ``type``. In
 a notebook, the channel is a widget's comm (``conversation``); on the site, it is a worker.
 
-``edit`` names a text: the page chooses a new name whenever the reader changes the text. Answers
+``edit`` names a version of the text: each change by the reader gets a new name. Answers
 carry the name of their text, and those to older texts are dropped.
 
 Messages of the page
 --------------------
 ``hello``: unsent
     The page has opened; the reply is ``state``. ``unsent`` holds, for each file, ``{text, base}``:
-    a text that was typed after the kernel ended, and the text that it was made of.
+    a text typed after the notebook's kernel ended, and the text that it was made of.
 ``text``: edit, text, base, typed
-    The reader changed the text at ``typed``, in milliseconds since 1970. ``base`` is the ``edit``
+    The reader changed the text. ``typed``: when, in milliseconds since 1970. ``base``: the ``edit``
     that was changed. If another editor changed the file too, the later text counts, and the other
     goes into the history. Only the reader's typing causes this message.
 ``shown``: edit
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
 ``ask``: edit, part, ...
-    The page needs a part besides: "replay", with the ``element`` [row, column] of C; or "view",
+    The page needs another part: "replay", with the ``element`` [row, column] of C; or "view",
     with the name of a ``view`` (``views.VIEWS``, or "climb").
 ``reference``
     Load the reference kernel of the step; the reply is ``text``.
@@ -31,7 +31,7 @@ Messages of Python
 ------------------
 ``state``: name, file, text, edit, words, parts, history, problem, step
     All that a page needs to begin: the file's name and path; its text; the meanings of the
-    language's words (``static_answers.words``; ``beside``: what this launch passes); the parts of
+    language's words (``static_answers.words``; ``beside``: the launch's values); the parts of
     an answer that can come; the history; the problem, as in ``heard``; and the step, or None. Only
     the page that sent ``hello`` gets it.
 ``heard``: edit, problem
@@ -50,17 +50,17 @@ Messages of Python
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
     - "prices" (``dynamic_answers.prices_answer``): the cost of each line, once typing pauses.
-    - "view": a ``view`` as a ``page`` that plays, or the ``problem``; of the climb, its
-      ``picture`` as HTML.
+    - "view": a ``view`` as a ``page`` to play, or the ``problem``; for "climb", a ``picture``
+      in HTML.
 ``done``: edit
     No more parts come. (With faults, the part "text" implies this.)
 ``text``: text, edit
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
 ``history``: entries, kept, brought
-    The history has changed (``edit_history.Edit.shown``), and perhaps what the step saves.
+    The history has changed (``edit_history.Edit.shown``), and perhaps the step's saved text.
 ``gone``
-    The kernel is being restarted. (The widget's channel sends this itself.)
+    Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message
     A message for the reader, shown once.
 """

@@ -26,7 +26,7 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
     op
         The declaration.
     control
-        Its controls, each with the text of its brackets.
+        Its controls: name to text in parentheses.
     line
         The line, at the operands.
     at
@@ -102,7 +102,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
 
 
 def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, ...]]:
-    """Read a texture's declaration. Return its number, and its dimensions."""
+    """Read a texture's declaration. Return its id, and 1 or 2 for 1D or 2D."""
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
     if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
         why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"

@@ -12,7 +12,7 @@ from cypresskit.tables import quantity
 MOST_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
 LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers per texel, and each texel has its own fetch offset
 # The blocks that can be generated
-SIDES = f"rows and columns are multiples of 4, as texels are, up to {LONGEST_SIDE}"
+SIDES = f"rows and columns are multiples of 4 (one texel), up to {LONGEST_SIDE}"
 STEPS = f"steps are 1 to {MOST_STEPS}, the range of a fetch's offset"
 
 
@@ -52,7 +52,7 @@ def block_kernel(
     first = 2 + steps * (down + across)
     streams = rows if width < 4 else 0
     block = [(i, t, first + i * across + t) for i in range(rows) for t in range(across)]
-    # Neighboring multiply-adds share a register of B, and so read ports
+    # Neighboring multiply-adds share a register of B: fewer read ports
     by_columns = sorted(block, key=lambda place: place[1])
     mask = "" if width == 4 else "." + LETTERS[:width].ljust(4, "_")
     fetches, products = [], []
@@ -111,7 +111,7 @@ def entry(
 ) -> Kernel:
     """Return a contest entry, launched like ``sgemm_tn``.
 
-    The source isn't assembled, unlike by ``ck.load_kernel``: judging reports its errors.
+    Unlike ``ck.load_kernel``, it doesn't assemble the source: judging reports its errors.
 
     Parameters
     ----------

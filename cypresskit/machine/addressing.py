@@ -105,8 +105,7 @@ class Memories:
         self.lds[array][self.group[active], word[active]] = row[active]
 
     def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if ``body[at]`` stores outside its array for an active work-item.
-        """
+        """Raise ``KernelError`` if an active work-item's store ``body[at]`` is outside."""
         if len(outside := np.flatnonzero(active & ~inside)):
             raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)
 

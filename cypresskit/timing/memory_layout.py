@@ -1,8 +1,8 @@
 """Arrange textures, outputs and global memory in memory, and find the cache lines of an access.
 
 Textures follow one another by number; each begins at channel 0 and bank 0 of DRAM. Their rows are
-padded to whole cache lines ("linear"), or texels are arranged in tiles of 8 x 8, row by row within
-and between tiles ("tiled").
+padded to whole cache lines ("linear"), or texels form tiles of 8 x 8 ("tiled"). Texels follow row
+by row in a tile, tiles row by row in the texture.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import Stream, address_stream, concatenate, cost_amounts
 
-AT_ONCE = 1 << 14  # entries of a stream that are made at once: those of a large launch take GBs
+AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
 
 class Motion(NamedTuple):
@@ -32,7 +32,7 @@ class Motion(NamedTuple):
     x, y
         The step, in texels, elements or bytes.
     iterations
-        The number of iterations: of all work-items, or of each.
+        The iterations: one number for all work-items, or one for each.
     """
 
     x: int = 0
@@ -92,7 +92,7 @@ class MemoryLayout:
         if isinstance(source, Operation):
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
-                raise NotExtrapolable  # equal steps change the banks, but not the conflicts
+                raise NotExtrapolable  # only equal steps keep the conflicts
             requested = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
@@ -132,7 +132,7 @@ class MemoryLayout:
         address = self._addresses(texture.width, texture.texel)
         base = self.bases[resource] // self.line
         made = self._stream(address, x, y, on & inside, motion, base)
-        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # zeros for texels outside
+        items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # texels outside give zeros
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
 

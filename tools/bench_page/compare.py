@@ -1,5 +1,5 @@
-"""Compare the page's answers with those of Python here, to the last digit: for each kernel of the
-catalog, and for random edits of these and of the climb's steps.
+"""Compare the answers of the workbench page's Python with those of this Python, to the last digit:
+for the catalog's kernels, and for random edits of them and of the climb's steps.
 
     python -m tools.bench_page.compare --count 500 --seed 1
 
@@ -26,7 +26,7 @@ from tools.random_edits import edited
 
 PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
 SIZES = 64, 200, 512  # n, at which kernels are timed
-EDITS = 0, 1, 1, 1, 2, 3  # of a text
+EDITS = 0, 1, 1, 1, 2, 3  # per text, at random
 #: A program with which the page's Python answers a job.
 REPORT = """
 import json
@@ -55,7 +55,7 @@ class Compared(NamedTuple):
 
 
 def catalog_jobs() -> list[Job]:
-    """Return a job for each kernel of the catalog, unchanged, with the terms of an element."""
+    """Return a job for each kernel of the catalog, unchanged, and an element of C to replay."""
     return [
         job("kernel", kernel.text, like=name, element=[1, 0])
         for name, kernel in sorted(ck.kernels.items())
@@ -85,7 +85,7 @@ def job(edit: str, text: str, n: int = SIZES[1], **more: Any) -> Job:
 
 
 def answers(job: Job) -> Answers:
-    """Answer a job here. The answers are what JSON makes of them."""
+    """Answer a job here. Return the answers after a round trip through JSON."""
     messages: Answers = []
     answer_job(job, JobMemory(), messages.append)
     return json.loads(json.dumps(messages))
@@ -113,7 +113,7 @@ def differences(here: Any, there: Any, place: str = "") -> Iterator[str]:
 def main() -> int:
     """Run the command. Return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--count", type=int, default=500, help="of random texts (default: 500)")
+    parser.add_argument("--count", type=int, default=500, help="random texts (default: 500)")
     parser.add_argument("--seed", type=int, default=1, help="of the random texts (default: 1)")
     options = parser.parse_args()
     jobs = [*catalog_jobs(), *random_jobs(options.seed, options.count)]

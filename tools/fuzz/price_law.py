@@ -1,8 +1,8 @@
 """Check the law of line costs (`ck.line_costs`) on random launches.
 
 No cost is above the launch's time, or outside of its range. A line that never runs costs nothing.
-In a loop that is bound by the ALU, a bundle costs the share of the time in which the ALU executes
-it, and that in which the ALU is idle because of it. Without all lines, only the overhead of clauses
+In an ALU-bound loop, a bundle costs the share of the time in which the ALU executes it, plus that
+in which the ALU is idle because of it. If all lines are free, only the overhead of clauses
 remains.
 """
 
@@ -23,8 +23,8 @@ from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.work import ALU, BARRIER, Packed, WavefrontPath, clause_executions, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 
-NEAR = 0.003  # of a launch: how far a bundle's price may be from its work
-BOUND = 0.985  # of the time: clauses keep the ALU for as long in a launch that it binds
+NEAR = 0.003  # of a launch's time: largest error of a bundle's cost
+BOUND = 0.985  # of the time: clauses of an ALU-bound launch occupy the ALU for longer
 
 ALU_LOOP = """il_cs_2_0
 dcl_num_thread_per_group 64
@@ -87,7 +87,7 @@ def faults(prices: LineCosts) -> list[str]:
         if not line.low <= line.cost <= line.high:
             found.append(f"{name}: {line.cost} isn't from {line.low} to {line.high}")
         if line.high > 1:
-            found.append(f"{name}: a price of {line.high}, above the launch")
+            found.append(f"{name}: a cost of up to {line.high} launches")
         if not line.runs and (line.cost, line.share) != (0, 0):
             found.append(f"{name} never runs, and costs {line.cost}")
     return found + _bundle_faults(prices) + _free_faults(prices)
@@ -118,12 +118,11 @@ def _bundle_faults(prices: LineCosts) -> list[str]:
 
 
 def idle_with_lines(launch: TimedLaunch) -> dict[LineId, float]:
-    """Return the share of a round in which the ALU is idle because of a line, bundle by bundle.
+    """Return the share of a round in which the ALU is idle because of each line's bundles.
 
-    An ALU that is never idle saves a bundle's clocks if the bundle is removed. But wavefronts that
-    leave no gaps between their clauses may leave some if a clause becomes shorter or longer, since
-    they then reach the ALU in another order. This is simulated for one bundle of each part of the
-    code.
+    If the ALU is never idle, removing a bundle saves its clocks. But when a clause becomes shorter
+    or longer, wavefronts reach the ALU in another order, which may leave gaps between clauses. This
+    is simulated for one bundle of each part of the code.
     """
     paths = launch.trace(min(launch.round_size, launch.wavefronts))
     clocks, idle = _clocks_and_idle(launch, paths)

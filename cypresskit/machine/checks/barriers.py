@@ -1,7 +1,6 @@
 """Find barriers that not all work-items of a group reach: the chip would wait forever.
 
-Work-items that leave a loop after different numbers of iterations also reach a barrier in it
-different numbers of times.
+This includes a barrier in a loop that work-items leave after different numbers of iterations.
 """
 
 import numpy as np
@@ -11,8 +10,8 @@ from cypresskit.machine.observer import BarrierEvent
 
 
 class BarrierCheck(Check):
-    """Reports a fence with ``_threads`` in divergent control flow, with a work-item that reaches it
-    and one that doesn't.
+    """Reports a fence with ``_threads`` in divergent control flow. Names a work-item that reaches
+    it and one that doesn't.
     """
 
     def barrier(self, event: BarrierEvent) -> None:

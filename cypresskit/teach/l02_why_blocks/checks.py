@@ -99,7 +99,7 @@ def resource_table(reports: Mapping[int, Report]) -> str:
 
 
 def measured_table() -> str:
-    """Tabulate three published kernels: need at the peak, roofline, and speeds."""
+    """Tabulate three published kernels: GB/s for the peak, roofline, speeds."""
     rows = [
         "kernel             N      b  needs at peak      roofline  measured   modeled   (Gflop/s)"
     ]
@@ -126,7 +126,7 @@ def measured_table() -> str:
         "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: (
             1 / r
         ),
-        "and here only the columns count?": lambda r, c: 1 / c,
+        "this counts only the columns.": lambda r, c: 1 / c,
         "this is flops per word; the lesson counts words per flop.": lambda r, c: (
             2 * r * c / (r + c)
         ),
@@ -152,13 +152,11 @@ def check_words(r, c):
         (1, HD5870.single_gflops, HD5870.memory_gb_s, 4),
     ],
     {
-        "no more than the peak, even where the fetches allow it.": lambda b, p, r, s: r * b / s,
+        "no more than the peak, even if the fetches allow more.": lambda b, p, r, s: r * b / s,
         "that is the peak alone; where a flop needs many words, the fetches decide.": (
             lambda b, p, r, s: p
         ),
-        "solve B = F S / b for F: b goes up, and S goes down.": lambda b, p, r, s: min(
-            p, r * b * s
-        ),
+        "solve B = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(p, r * b * s),
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
             p, r / b / s
@@ -170,7 +168,7 @@ def check_words(r, c):
             p, 2 * r * b / s
         ),
     },
-    "B = F S / b, solved for F, and the peak: which of the two is smaller?",
+    "solve B = F S / b for F. Is that or the peak smaller?",
     " Gflop/s",
 )
 def check_ceiling(b, p, r, s):

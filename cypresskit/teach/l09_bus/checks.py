@@ -16,7 +16,7 @@ TRIED = [
 
 
 def product_seconds(n, b, f, matrices=3, size=8):
-    """Return the seconds to move ``matrices`` n x n matrices (``size`` bytes a number), and to multiply."""
+    """Return the seconds to move n x n matrices, ``size`` bytes a number, and to multiply."""
     return matrices * size * n**2 / b + kernel_seconds(n, f)
 
 
@@ -68,9 +68,7 @@ def real_kernel_table() -> str:
             n, b, f, 2
         ),
         "a double takes 8 bytes.": lambda n, b, f: product_seconds(n, b, f, size=4),
-        "bandwidth is in bytes; a number has 8.": lambda n, b, f: product_seconds(
-            n, b, f, size=1
-        ),
+        "bandwidth is in bytes; a number has 8.": lambda n, b, f: product_seconds(n, b, f, size=1),
         "each of N * N elements takes N multiplications and N additions.": lambda n, b, f: (
             24 * n**2 / b + n**3 / f
         ),

@@ -54,7 +54,7 @@ def check_product(product: Answer) -> Verdict:
 
 
 def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
-    """Raise ``CheckStopped`` with the slip, if ``c`` isn't transpose(a) b."""
+    """Raise ``CheckStopped``, naming the mistake, if ``c`` isn't transpose(a) b."""
     want = a.T @ b
     require(
         isinstance(c, np.ndarray), "product returns no array.", "keep the last line, `return c`."
@@ -79,11 +79,11 @@ def _compare_product(c: Any, a: np.ndarray, b: np.ndarray, shapes: str) -> None:
 
 
 def _check_launches(launches: list) -> None:
-    """Raise ``CheckStopped`` unless a kernel made C: in a second run of it, on other numbers."""
+    """Raise ``CheckStopped`` unless a kernel computes C, when run again on other numbers."""
     require(
         bool(launches),
         "C is correct, but no kernel was launched: the host computed it.",
-        "the kernel of the frame has to make C, and product to launch it.",
+        "complete the given kernel, and launch it in product.",
     )
     right = [
         most
@@ -92,14 +92,14 @@ def _check_launches(launches: list) -> None:
     ]
     require(
         bool(right),
-        "C is correct, but the kernel didn't make it: run once more, on other numbers, it doesn't"
+        "C is correct, but the kernel didn't make it: a second run, on other numbers, doesn't"
         " give their product.",
         "the sums have to be made in the kernel, and its block put into c.",
     )
     require(
         min(right) <= 64,
         f"C is correct, but a thread writes {min(right)} numbers of it.",
-        "8 x 8 of C are a thread's own, and other threads write the others.",
+        "each thread writes only its own 8 x 8 block of C.",
     )
 
 
@@ -115,7 +115,7 @@ def _check_launches(launches: list) -> None:
         "a wait can't become shorter than nothing: what if the second load is the longer one?": (
             lambda first, second, work: first - second
         ),
-        "the work is done before and after: it cancels.": (
+        "the work is done in both cases: it cancels.": (
             lambda first, second, work: max(first - second - work, 0)
         ),
     },
@@ -135,7 +135,7 @@ def check_saves(first, second, work):
         "a thread needs eight numbers of each, not one.": lambda across: across + 32 / across,
         "these are the numbers of b. Add the numbers of a.": lambda across: 8 * across,
         "these are the numbers of a. Add the numbers of b.": lambda across: 8 * 32 / across,
-        "each thread doesn't have numbers of its own: those in a row share a's, those in a column"
+        "threads share numbers: threads in a row share a's, threads in a column"
         " b's.": lambda across: 16 * 32,
         "these are the numbers of C.": lambda across: 8 * across * 8 * 32 / across,
     },
@@ -157,7 +157,7 @@ ARRAYS_ON_THE_CARD = "to_device", "device_array", "device_array_like", "pinned_a
 
 
 class _OnHost(np.ndarray):
-    """An array in place of one on the card, where nothing is launched."""
+    """A host array that replaces one on the card: nothing is launched."""
 
     def copy_to_host(self, *_: Any, **__: Any) -> "_OnHost":
         return self
@@ -184,11 +184,11 @@ class _Noted:
 
 
 def launched(product: Callable, n: int = 64) -> tuple:
-    """The last launch of ``product(a, b)`` for n x n numbers, which doesn't happen: the kernel that
-    it compiled with ``@cuda.jit``, or ``@cuda.jit(...)``, grid, threads, bytes of shared memory
-    that it requests, and the arguments. Raises ``ValueError`` if there is none.
+    """Return the last launch by ``product(a, b)`` for n x n numbers, without running it: the kernel
+    (compiled with ``@cuda.jit`` or ``@cuda.jit(...)``), grid, threads, bytes of shared memory, and
+    arguments. Raises ``ValueError`` if there is none.
     """
-    from cypresskit.today.cuda_kernels import cuda  # it mends numba for a new numpy
+    from cypresskit.today.cuda_kernels import cuda  # patches numba for a new numpy
 
     launches: list[tuple] = []
     stand_ins: dict[str, Any] = dict.fromkeys(ARRAYS_ON_THE_CARD, _on_host)
@@ -205,8 +205,8 @@ def launched(product: Callable, n: int = 64) -> tuple:
 
 def simulate_cuda(product: Callable, n: int = 4096) -> Any:
     """Simulate ``product``'s kernel, as it is launched for N = ``n``, on an H200
-    (``ck.today.simulate``). While it computes nothing, simulate the reference kernel instead, and
-    print that.
+    (``ck.today.simulate``). If it computes nothing yet, simulate the reference kernel instead,
+    and print so.
     """
     from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
 
@@ -222,7 +222,7 @@ def simulate_cuda(product: Callable, n: int = 4096) -> Any:
 
 def clock_table(*experiments: str) -> str:
     """Tabulate modeled and measured Gflop/s of the record's products, or of some experiments, from
-    the worst miss to the smallest.
+    the largest error to the smallest.
     """
     rows = []
     for name, speed, found in clock_errors():
@@ -236,15 +236,15 @@ def time_kernel(product: Callable, n: int = 4096) -> str:
     """Time the kernel of exercise 1 at N = ``n`` on this computer's GPU; without one, return the
     record's figure.
 
-    Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` where a GPU is there
-    and can't be used, or numba's simulator is in its place, and ``ValueError`` for a
+    Raises ``ArithmeticError`` if its result isn't numpy's, ``RuntimeError`` if there is a GPU that
+    can't be used, or numba's simulator is on, and ``ValueError`` for a
     ``product`` that compiles no kernel.
     """
     speed = figures("exercise")["8 x 8"]
     known = f"{record()['device']}, from the record: {speed:,.0f} Gflop/s at N = {record()['n']}"
     if not has_gpu():
         return f"No CUDA GPU and numba-cuda here. {known}"
-    # First: it mends numba for a new numpy.
+    # First: this patches numba for a new numpy.
     from cypresskit.teach.l13_what_is_left.own_gpu import Bench
 
     from numba import config, cuda  # isort: skip
@@ -260,11 +260,11 @@ def time_kernel(product: Callable, n: int = 4096) -> str:
 
 
 def nvidia_code(product: Callable) -> str:
-    """Return the machine code of the loop in ``product``'s kernel for an H200, by NVIDIA's
-    compiler, which needs no GPU; or what is missing here.
+    """Return the loop of ``product``'s kernel as machine code of an H200, or which tool is missing.
+    It is compiled by NVIDIA's compiler, which needs no GPU.
     """
     if not find_spec("numba_cuda"):
-        return "numba-cuda isn't installed here, which compiles without a GPU: cypresskit[gpu]"
+        return "numba-cuda isn't installed: get cypresskit[gpu]. It needs no GPU to compile."
     kernel = launched(product)[0]
     from numba import cuda, float32
 

@@ -10,8 +10,8 @@ from cypresskit.timing.units.sequencer import stream_entry
 
 @part
 def run_store_clause(jobs, stores, memory, e, s, now):
-    """Accept the stores of slot ``s``. Return when this begins, when the store path is done, and
-    when the stores are accepted.
+    """Accept the stores of wavefront slot ``s``. Return the clocks at which the store path begins
+    and ends this, and all stores are accepted.
     """
     work = jobs.work
     clause = work.clauses[jobs.clause[e, s]]
