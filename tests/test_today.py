@@ -448,4 +448,4 @@ def test_the_exercises_kernel_was_measured_as_the_lesson_has_it():
 
 def test_without_numbas_cuda_target_the_lesson_says_what_is_missing():
     if not own.find_spec("numba_cuda"):
-        assert "numba-cuda isn't installed here" in own.nvidia_code(lambda a, b: None)
+        assert "numba-cuda isn't installed" in own.nvidia_code(lambda a, b: None)
