@@ -325,6 +325,7 @@ def test_what_is_shared_is_what_the_editor_shows(bench, page):
     """Also when the text came from the history, and not from the keyboard."""
     open_bench(page, bench, "prices")
     type_at_end(page, "\n; typed")
+    page.get_by_role("button", name="Views").click()
     page.get_by_role("button", name="Load reference kernel").click()
     page.wait_for_function("!document.querySelector('#bench textarea').value.includes('typed')")
     page.get_by_role("button", name="Share this").click()
