@@ -247,7 +247,8 @@ class Check(Observer):
         caret shows.
         """
         program = self.program
-        line, calls = program.body[at].line, program.called(program.body[at])
+        line = program.body[at].line
+        calls = program.called(program.body[at])
         name = (kind, line, *(program.as_written(str(part)) for part in key))
         if old := self.found.get(name):
             self.found[name] = replace(
