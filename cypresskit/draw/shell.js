@@ -74,18 +74,23 @@ function isTaken(keys, event) {
 
 // JupyterLab handles its shortcuts at the document, before elements get a key. It ignores keys from
 // elements with this attribute. The window's listeners run first.
-export const SUPPRESS = "data-lm-suppress-shortcuts"
-const listeners = new WeakMap()
+const SUPPRESS = "data-lm-suppress-shortcuts"
+const takers = new WeakMap()
 window.addEventListener(
   "keydown",
   (event) => {
     for (const node of /** @type {Element[]} */ (event.composedPath())) {
-      const keys = listeners.get(node)
-      if (keys) node.toggleAttribute(SUPPRESS, isTaken(keys, event))
+      const takes = takers.get(node)
+      if (takes) node.toggleAttribute(SUPPRESS, takes(event))
     }
   },
   true,
 )
+
+/** Keep keys from the notebook: those for which `takes(event)` is true.
+ * @param {HTMLElement} host
+ * @param {(event: KeyboardEvent) => boolean} takes */
+export const keepKeys = (host, takes) => takers.set(host, takes)
 
 /** Let an element handle keys: `keys` maps names to actions. On its own page a picture handles them
  * wherever the focus is. Returns a function that stops it. */
@@ -98,7 +103,7 @@ export function listenKeys(host, keys) {
     event.stopPropagation()
     act()
   }
-  listeners.set(host, keys)
+  keepKeys(host, (event) => isTaken(keys, event))
   const targets = host.closest(".cypresskit-page") ? [host, document.body] : [host]
   for (const target of targets) target.addEventListener("keydown", handle)
   return () => {
@@ -138,18 +143,22 @@ export function write(box, html) {
 }
 
 const SVG = "http://www.w3.org/2000/svg"
-/** Append an element. It is an SVG element if its parent is one. */
+/** Append an element. It is an SVG element if its parent is one. A function among the attributes, such
+ * as `onclick`, listens to an event. */
 export function make(parent, tag, attributes = {}, text = "") {
   const drawn = tag === "svg" || parent.namespaceURI === SVG
   const made = drawn ? document.createElementNS(SVG, tag) : document.createElement(tag)
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value)
+  if (tag === "button") made.setAttribute("type", "button")
+  for (const [name, value] of Object.entries(attributes))
+    if (typeof value === "function") made.addEventListener(name.slice(2), value)
+    else made.setAttribute(name, value)
   made.textContent = text
   return parent.appendChild(made)
 }
 
 /** Append a button. After a mouse click, `host` gets the focus. */
 export function makeButton(parent, host, text, act, title = "") {
-  const made = make(parent, "button", {type: "button", title}, text)
+  const made = make(parent, "button", {title}, text)
   made.addEventListener("click", ({detail}) => {
     act()
     if (detail) takeFocus(host)

@@ -4,7 +4,7 @@
 // The text area brings the caret, selection, undo, input methods and accessibility. The painted lines
 // are colored by the CSS Custom Highlight API (without it they are plain). A text from elsewhere
 // replaces the value and ends undo; the history has the old text. Lines are not wrapped.
-import {make, SUPPRESS} from "../draw/shell.js"
+import {keepKeys, make} from "../draw/shell.js"
 import {wordAt} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 
@@ -32,7 +32,6 @@ export class Editor {
    *   what to paint beside a line; `picked` is called when its number is clicked */
   constructor(parent, owner) {
     this.owner = owner
-    this.faults = []
     this.frame = make(parent, "div", {class: "ckw-frame"})
     const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
     for (const [name, text, title] of COLUMNS)
@@ -42,61 +41,36 @@ export class Editor {
       owner.picked(line)
     }
     this.lines = new PaintedLines(this.frame, picked, owner.beside)
-    this.area = /** @type {HTMLTextAreaElement} */ (
-      make(this.lines.code, "textarea", {
-        class: "ckw-area",
-        "aria-label": owner.label,
-        "aria-description": HOW_TO_LEAVE,
-        autocapitalize: "off",
-        autocomplete: "off",
-        autocorrect: "off",
-        spellcheck: "false",
-        wrap: "off",
-      })
-    )
+    /** @type {HTMLTextAreaElement} */
+    this.area = make(this.lines.code, "textarea", {
+      class: "ckw-area",
+      "aria-label": owner.label,
+      "aria-description": HOW_TO_LEAVE,
+      autocapitalize: "off",
+      autocomplete: "off",
+      autocorrect: "off",
+      spellcheck: "false",
+      wrap: "off",
+      oninput: () => {
+        this.lines.write(this.text)
+        owner.changed()
+      },
+      // JupyterLab listens here, too, and would keep undo and Enter from the editor.
+      onbeforeinput: (event) => event.stopImmediatePropagation(),
+      onkeydown: (event) => this.press(event),
+      onselectionchange: () => this.move(),
+      onmousemove: (event) => this.rest(event),
+      onmouseleave: () => this.hideTip(),
+      onscroll: () => this.area.scrollTo(0, 0), // the frame scrolls, with the gutters
+    })
+    keepKeys(this.area, keeps)
     this.tip = make(this.frame, "div", {class: "ckw-tip", role: "tooltip", hidden: ""})
-    this.listen()
-    this.refresh()
-  }
-
-  listen() {
-    const {area} = this
-    area.addEventListener("input", () => {
-      this.refresh()
-      this.owner.changed()
-    })
-    // JupyterLab listens here, too, and would keep undo and Enter from the editor.
-    area.addEventListener("beforeinput", (event) => event.stopImmediatePropagation())
-    area.addEventListener("keydown", (event) => this.press(event))
-    area.addEventListener("mousemove", (event) => this.rest(event))
-    area.addEventListener("mouseleave", () => this.hideTip())
-    area.addEventListener("scroll", () => {
-      area.scrollTop = 0 // the frame scrolls, with the gutters
-      area.scrollLeft = 0
-    })
-    this.onSelection = () => {
-      if (this.focused) this.move()
-    }
-    document.addEventListener("selectionchange", this.onSelection)
-    this.onKey = (event) => area.toggleAttribute(SUPPRESS, this.keeps(event))
-    window.addEventListener("keydown", this.onKey, true)
-    area.addEventListener("keyup", () => this.move())
-    area.addEventListener("click", () => this.move())
+    this.lines.write("")
   }
 
   end() {
-    document.removeEventListener("selectionchange", this.onSelection)
-    window.removeEventListener("keydown", this.onKey, true)
     clearTimeout(this.resting)
     this.lines.end()
-  }
-
-  /** Return whether a key is for the editor, not a shortcut of the notebook, which sees it first. */
-  keeps(event) {
-    if (event.composedPath()[0] !== this.area) return false
-    if (!event.ctrlKey && !event.metaKey)
-      return !event.altKey && !/^F\d/.test(event.key) && !(event.shiftKey && event.key === "Enter")
-    return OWN.has(event.key.toLowerCase())
   }
 
   get text() {
@@ -104,7 +78,7 @@ export class Editor {
   }
 
   get focused() {
-    return focusIn(this.area) === this.area
+    return this.area.matches(":focus")
   }
 
   /** The caret's line, from 1, and column, from 0. */
@@ -131,7 +105,7 @@ export class Editor {
     const {line, column} = this.caret
     this.area.value = text
     this.placeCaret(line, column + 1)
-    this.refresh()
+    this.lines.write(text)
     this.move()
   }
 
@@ -144,21 +118,11 @@ export class Editor {
     this.area.setSelectionRange(at, at)
   }
 
-  refresh() {
-    this.lines.write(this.text)
-  }
-
-  /** The text has changed: show its old faults as stale. */
-  markFaultsStale() {
-    this.faults = []
-    this.lines.markFaultsStale()
-    this.hideTip()
-  }
-
   /** Underline faults: [{line, column, length, message}], columns from 1. */
   paintFaults(faults) {
-    this.faults = faults
-    this.lines.setFaults(faults)
+    const byLine = new Map()
+    for (const fault of faults) byLine.set(fault.line, [...(byLine.get(fault.line) ?? []), fault])
+    this.lines.know("faults", byLine)
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
   }
 
@@ -182,18 +146,10 @@ export class Editor {
   move() {
     const {line, column} = this.caret
     this.lines.showColumn(column)
-    if (line === this.lastLine && column === this.lastColumn) return
-    this.lastLine = line
+    if (line === this.lines.here && column === this.lastColumn) return
     this.lastColumn = column
-    this.lines.light(new Set([line]), "here")
+    this.lines.here = line
     this.owner.moved(line)
-  }
-
-  /** Return the place of a line and column in the frame, from its lower edge. */
-  place(line, column) {
-    const {left, top} = this.lines.placeOf(line, column)
-    const frame = this.frame.getBoundingClientRect()
-    return {left: left - frame.left, top: top - frame.top}
   }
 
   press(event) {
@@ -217,7 +173,7 @@ export class Editor {
     const first = this.text.lastIndexOf("\n", start - 1) + 1
     const selected = this.text.slice(start, end).includes("\n")
     if (!back && !selected) {
-      document.execCommand("insertText", false, INDENT.slice((start - first) % INDENT.length))
+      insert(INDENT.slice((start - first) % INDENT.length))
       return
     }
     const rest = this.text.indexOf("\n", end)
@@ -226,7 +182,7 @@ export class Editor {
     const changed = lines.map((line) => (back ? line.replace(/^(\t| {1,4})/, "") : INDENT + line))
     if (changed.join() === lines.join()) return
     this.area.setSelectionRange(first, last)
-    document.execCommand("insertText", false, changed.join("\n"))
+    insert(changed.join("\n"))
     const move = changed[0].length - lines[0].length
     const all = changed.join("\n").length - (last - first)
     this.area.setSelectionRange(Math.max(first, start + move), end + all)
@@ -246,33 +202,30 @@ export class Editor {
   breakLine() {
     const before = this.text.slice(0, this.area.selectionStart)
     const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
-    document.execCommand("insertText", false, `\n${indent}`)
+    insert(`\n${indent}`)
   }
 
+  /** The mouse rests at a point: say there what it is on. */
   rest(event) {
-    clearTimeout(this.resting)
-    const {clientX, clientY} = event
-    this.resting = setTimeout(() => this.showTip(clientX, clientY), HOVER_MS)
-    if (!this.tip.hidden) this.hideTip()
+    this.hideTip()
+    this.resting = setTimeout(() => this.showTip(this.lines.at(event)), HOVER_MS)
   }
 
-  showTip(x, y) {
-    const {line, column} = this.lines.at(x, y)
-    const fault = this.faults.find(
-      (one) =>
-        one.line === line && column >= one.column - 1 && column < one.column - 1 + one.length,
+  showTip({line, column}) {
+    const fault = this.lines.all[line - 1]?.faults?.find(
+      ({column: first, length, old}) => !old && column >= first - 1 && column < first - 1 + length,
     )
     const word = wordAt(this.line(line), column)
     const known = word && column < this.line(line).length && this.owner.meaning(word, line)
-    const meaning = fault ? ["", fault.message] : known || ["", this.cutRemark(line)]
-    if (!meaning[1]) return
-    const place = this.place(line, column)
+    const [name, meaning] = fault ? ["", fault.message] : known || ["", this.cutRemark(line)]
+    if (!meaning) return
     this.tip.replaceChildren()
-    if (meaning[0]) make(this.tip, "b", {}, meaning[0])
-    make(this.tip, "span", {}, ` ${meaning[1]}`)
+    if (name) make(this.tip, "b", {}, name)
+    make(this.tip, "span", {}, ` ${meaning}`)
     this.tip.hidden = false
-    this.tip.style.left = `${Math.max(4, Math.min(place.left, this.frame.clientWidth - 330))}px`
-    this.tip.style.top = `${place.top + 4}px`
+    const {left, top} = this.lines.placeOf(line, column)
+    this.tip.style.left = `${Math.max(4, Math.min(left, this.frame.clientWidth - 330))}px`
+    this.tip.style.top = `${top + 4}px`
   }
 
   hideTip() {
@@ -281,9 +234,14 @@ export class Editor {
   }
 }
 
-/** Return the element with the focus, on the page or in the shadow tree of an element.
- * @returns {HTMLElement | null} */
-function focusIn(element) {
-  const root = /** @type {Document | ShadowRoot} */ (element.getRootNode())
-  return /** @type {HTMLElement | null} */ (root.activeElement ?? null)
+/** Return whether a key is for the editor, not a shortcut of the notebook, which sees it first.
+ * @param {KeyboardEvent} event */
+function keeps({key, ctrlKey, metaKey, altKey, shiftKey}) {
+  if (ctrlKey || metaKey) return OWN.has(key.toLowerCase())
+  return !altKey && !/^F\d/.test(key) && !(shiftKey && key === "Enter")
+}
+
+/** Insert a text, so that the browser can undo it. */
+function insert(text) {
+  document.execCommand("insertText", false, text)
 }

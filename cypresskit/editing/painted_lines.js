@@ -1,20 +1,23 @@
 // The lines of the editor as they are painted, with the gutters beside them.
 //
-// All lines are known, but only the visible ones have elements, so a text may be long.
+// A text may be long: only the lines in sight have elements, and each change paints all of these.
 import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below the visible ones
 const UNSEEN = 700 // pixels, the height before the layout
 const TAB = 4
-const FAULTS = ["fault", "was-fault"] // the kinds of ranges that underline
 const LINE_HIGH = 16 // pixels, of a line
+const LETTERS = 100 // whose width is measured
+const COLORS = 8
 
-/** A highlight, which all editors of a page share: each adds and removes its own ranges. */
-function highlight(name) {
-  if (!window.CSS?.highlights) return undefined
-  if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
-  return CSS.highlights.get(name)
+// The gutter's columns, and what they are statements about.
+const GUTTER = ["number", "live ckw-of-live", "price ckw-of-prices", "chip ckw-of-code"]
+
+/** Return how many letters wide a line is, at most. */
+function lettersOf(line) {
+  const tabs = line.split("\t").length
+  return tabs > 1 ? line.length + (TAB - 1) * tabs : line.length
 }
 
 /** Write a text into an element without replacing its node. */
@@ -23,11 +26,12 @@ function writeInto(element, text) {
   else element.textContent = text
 }
 
-/** A line, and what is known about it.
- * @returns {Record<string, any>} */
-function newLine(text) {
-  const wide = text.includes("\t") ? text.length + (TAB - 1) * text.split("\t").length : text.length
-  return {text, wide, live: null, price: null, color: undefined, faults: [], row: null}
+/** Fill a cell of a gutter: its text, its title, and the length of its bar. */
+function fillCell(cell, {text = "", title = "", part = 0, most = false} = {}) {
+  writeInto(cell, text)
+  cell.title = title
+  cell.style.setProperty("--part", String(part))
+  cell.toggleAttribute("data-most", most)
 }
 
 export class PaintedLines {
@@ -36,26 +40,26 @@ export class PaintedLines {
    * @param {(text: string) => string} beside returns what to paint beside a line, or "" */
   constructor(parent, goTo, beside) {
     this.beside = beside
-    this.goTo = goTo
-    this.all = [newLine("")]
-    this.painted = []
-    this.lit = {lit: new Set(), here: new Set()}
+    this.all = [] // each line's text, and what is known about it
+    this.rows = [] // the elements of the visible lines
+    this.ranges = [] // their colored parts
+    this.lit = new Set() // the lines of a slot or finding
+    this.here = 0 // the caret's line
     this.widest = 0 // of the lines, in letters
     this.sight = 0 // the height of the visible lines
-    this.wide = 0 // a letter's width, once it is known
-    this.high = LINE_HIGH
-    parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
     this.frame = parent
-    this.scroll = make(parent, "div", {class: "ckw-scroll"})
-    this.gutter = make(this.scroll, "div", {class: "ckw-gutter", "aria-hidden": "true"})
+    parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
+    this.scroll = make(parent, "div", {class: "ckw-scroll", onscroll: () => this.draw()})
+    this.gutter = make(this.scroll, "div", {
+      class: "ckw-gutter",
+      "aria-hidden": "true",
+      onmousedown: (event) => {
+        event.preventDefault()
+        goTo(Math.min(this.all.length, this.at(event).line))
+      },
+    })
     this.code = make(this.scroll, "div", {class: "ckw-code"})
     this.paint = make(this.code, "div", {class: "ckw-paint", "aria-hidden": "true"})
-    this.scroll.addEventListener("scroll", () => this.draw())
-    this.gutter.addEventListener("mousedown", (event) => {
-      event.preventDefault()
-      const top = this.gutter.getBoundingClientRect().top
-      this.goTo(Math.min(this.all.length, Math.floor((event.clientY - top) / this.high) + 1))
-    })
     this.sized = new ResizeObserver(() => this.resized())
     this.sized.observe(this.scroll)
   }
@@ -63,7 +67,7 @@ export class PaintedLines {
   /** Keep the caret's line visible when the editor shrinks. */
   resized() {
     const {scroll} = this
-    const below = Math.max(0, ...this.lit.here) * this.high - scroll.scrollTop
+    const below = this.here * LINE_HIGH - scroll.scrollTop
     const high = scroll.clientHeight
     if (below <= this.sight && below > high) scroll.scrollTop += below - high
     this.sight = high
@@ -72,268 +76,148 @@ export class PaintedLines {
 
   end() {
     this.sized.disconnect()
-    for (const line of this.painted) this.remove(line)
-    this.painted = []
+    this.uncolor()
   }
 
-  /** Show a text. What is known about a line moves with it. */
+  /** Show a text. What is known about a line moves with it; a changed line loses its cost. */
   write(text) {
     const lines = text.split("\n")
     const {all} = this
     let start = 0
-    while (start < all.length && start < lines.length && all[start].text === lines[start]) start++
+    while (start < all.length && all[start].text === lines[start]) start++
     let tail = 0
     const most = Math.min(all.length, lines.length) - start
-    while (tail < most && all[all.length - 1 - tail].text === lines[lines.length - 1 - tail]) tail++
+    while (tail < most && all.at(-1 - tail).text === lines.at(-1 - tail)) tail++
     const old = all.slice(start, all.length - tail)
-    const fresh = lines.slice(start, lines.length - tail).map((line, n) => {
-      const {live = null, color, row = null} = old[n] ?? {}
-      if (row) this.letter(row, line)
-      return {...newLine(line), live, color, row} // without the old text's cost
+    const changed = lines.slice(start, lines.length - tail).map((line, n) => {
+      const {live, color} = old[n] ?? {}
+      return {text: line, live, color}
     })
-    for (const line of old.slice(fresh.length)) this.remove(line)
-    this.painted = this.painted.map((line) => fresh[old.indexOf(line)] ?? line)
-    this.all = all.slice(0, start).concat(fresh, all.slice(all.length - tail))
-    this.widest = this.all.reduce((most, {wide}) => Math.max(most, wide), 0)
+    this.all = [...all.slice(0, start), ...changed, ...all.slice(all.length - tail)]
+    this.widest = lines.reduce((most, line) => Math.max(most, lettersOf(line)), 0)
     this.paint.style.minWidth = `max(100%, calc(${this.widest}ch + 40px))`
-    const high = `${this.all.length * this.high + 24}px`
-    this.gutter.style.height = high
-    this.paint.style.height = high
+    for (const column of [this.gutter, this.paint])
+      column.style.height = `${lines.length * LINE_HIGH + 24}px`
     this.draw()
   }
 
-  // -- what is known about lines
-
-  /** Faults: [{line, column, length, message}], columns from 1. */
-  setFaults(faults) {
-    for (const line of this.all) if (line.faults.length) line.faults = []
-    for (const fault of faults) {
-      const line = this.all[fault.line - 1]
-      if (line) line.faults = [...line.faults, fault]
-    }
-    this.redraw()
+  /** Set what is known about lines: a Map from a line's number to its
+   * - live, price: {text, title, part, most} of its cell in the gutter
+   * - color: a number
+   * - dropped: true if it compiles to nothing
+   * - faults: [{column, length, message, old}] */
+  know(kind, about) {
+    this.all.forEach((line, n) => {
+      line[kind] = about.get(n + 1)
+    })
+    this.draw()
   }
 
   /** The text has changed: show its old faults as stale. */
   markFaultsStale() {
-    for (const line of this.all)
-      if (line.faults.length) line.faults = line.faults.map((fault) => ({...fault, old: true}))
-    this.redraw()
+    for (const line of this.all) line.faults = line.faults?.map((fault) => ({...fault, old: true}))
+    this.draw()
   }
 
-  /** Live registers: [line, count, names]; the highest count fills the bar. */
-  setLive(live) {
-    this.most = Math.max(1, ...live.map(([, count]) => count))
-    for (const line of this.all) line.live = null
-    for (const [line, ...rest] of live) if (this.all[line - 1]) this.all[line - 1].live = rest
-    this.redraw()
-  }
-
-  /** Costs, as shares of the time: [{line, work, price, shown, text}]. */
-  setPrices(prices) {
-    this.dearest = Math.max(0.01, ...prices.map(({price}) => price))
-    for (const line of this.all) line.price = null
-    for (const row of prices) if (this.all[row.line - 1]) this.all[row.line - 1].price = row
-    this.redraw()
-  }
-
-  /** Colors: a Map from a line to the number of its color. */
-  setColors(colors) {
-    this.all.forEach((line, n) => {
-      line.color = colors.get(n + 1)
-    })
-    this.redraw()
-  }
-
-  /** Mark the lines that compile to nothing. */
-  setDropped(lines) {
-    this.all.forEach((line, n) => {
-      line.dropped = lines.has(n + 1)
-    })
-    this.redraw()
-  }
-
-  /** Return a line's cost, or null. */
-  priceAt(number) {
-    return this.all[number - 1]?.price ?? null
-  }
-
-  /** Highlight lines: those of a slot or finding ("lit"), or the caret's ("here"). */
-  light(lines, kind = "lit") {
-    this.lit[kind] = lines
-    this.redraw()
+  light(lines) {
+    this.lit = lines
+    this.draw()
   }
 
   // -- painting
 
   /** Paint the visible lines. */
   draw() {
-    const top = Math.floor(this.scroll.scrollTop / this.high)
-    const count = Math.ceil((this.scroll.clientHeight || UNSEEN) / this.high)
+    const {scrollTop, clientHeight} = this.scroll
+    const top = Math.floor(scrollTop / LINE_HIGH)
+    const count = Math.ceil((clientHeight || UNSEEN) / LINE_HIGH)
     const first = Math.max(0, Math.min(top, this.all.length - count) - BEYOND)
     const inSight = this.all.slice(first, top + count + BEYOND)
-    const stays = new Set(inSight)
-    for (const line of this.painted) if (!stays.has(line)) this.remove(line)
-    this.gutter.style.paddingTop = `${first * this.high}px`
-    this.paint.style.paddingTop = `${first * this.high}px`
-    let {firstElementChild: number} = this.gutter
-    let {firstElementChild: letters} = this.paint
+    for (const column of [this.gutter, this.paint])
+      column.style.paddingTop = `${first * LINE_HIGH}px`
+    while (this.rows.length < inSight.length) this.rows.push(this.makeRow())
+    for (const {gutter, paint} of this.rows.splice(inSight.length)) {
+      gutter.remove()
+      paint.remove()
+    }
+    this.uncolor()
     inSight.forEach((line, n) => {
-      line.row ??= this.makeRow(line)
-      const {gutter, paint} = line.row
-      if (gutter === number) {
-        number = number.nextElementSibling
-        letters = letters.nextElementSibling
-      } else {
-        this.gutter.insertBefore(gutter, number)
-        this.paint.insertBefore(paint, letters)
-      }
-      this.fill(line, first + n + 1)
+      this.fill(this.rows[n], line, first + n + 1)
     })
-    this.painted = inSight
-    this.first = first + 1
     this.frame.toggleAttribute("data-more", this.outOfSight(this.widest))
   }
 
-  /** Return whether a column is beyond the right edge. */
-  outOfSight(column) {
-    const {scrollLeft, clientWidth} = this.scroll
-    const width = clientWidth - this.gutter.offsetWidth
-    return clientWidth > 0 && column * this.letterWidth() > scrollLeft + width
+  makeRow() {
+    const gutter = make(this.gutter, "div")
+    const [number, live, price, chip] = GUTTER.map((name) =>
+      make(gutter, "span", {class: `ckw-${name}`}),
+    )
+    const paint = make(this.paint, "div", {}, " ")
+    return {gutter, number, live, price, chip, paint, beside: make(paint, "i")}
   }
 
-  /** Update what is shown about the visible lines. */
-  redraw() {
-    this.painted.forEach((line, n) => {
-      if (line.row) this.fill(line, this.first + n)
-    })
-  }
-
-  makeRow(line) {
-    const gutter = document.createElement("div")
-    gutter.className = "ckw-row"
-    const column = (name) => make(gutter, "span", {class: `ckw-${name}`})
-    const row = {
-      gutter,
-      number: column("number"),
-      live: column("live ckw-of-live"),
-      price: column("price ckw-of-prices"),
-      chip: column("chip ckw-of-code"),
-      paint: document.createElement("div"),
-      beside: document.createElement("i"),
-      ranges: [],
-      shown: [],
-    }
-    this.letter(row, line.text)
-    row.paint.append(row.beside)
-    return row
-  }
-
-  /** Write a line's text into its row. It removes no element: that would end the browser's undo
-   * while the reader types. */
-  letter(row, text) {
-    for (const [kind, range] of row.ranges) highlight(`ckw-${kind}`)?.delete(range)
-    row.ranges = []
+  /** Write a line into a row. It removes no element: that would end the browser's undo while the
+   * reader types. */
+  fill(row, line, number) {
+    const {text, live, price, color, dropped = false, faults = []} = line
+    const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
+    const lit = kinds.flatMap((kind) => (kind ? [`ckw-${kind}`] : [])).join(" ")
+    const fault = faults.length ? (faults[0].old ? "ckw-wasbad" : "ckw-bad") : ""
+    row.gutter.className = `ckw-row ${lit} ${fault}`
+    row.gutter.title = fault === "ckw-bad" ? faults[0].message : ""
+    row.paint.className = lit
+    writeInto(row.number, String(number))
+    fillCell(row.live, live)
+    fillCell(row.price, price)
+    row.chip.classList.toggle("ckw-dropped", dropped)
+    row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
     writeInto(row.paint, text || "\n")
     writeInto(row.beside, this.beside(text))
-    if (window.CSS?.highlights)
-      for (const {kind, start, end} of parts(text)) this.color(row, kind, start, end)
+    for (const {kind, start, end} of parts(text)) this.color(row, kind, start, end)
+    for (const {column, length, old} of faults) {
+      const start = Math.min(column - 1, Math.max(0, text.length - 1))
+      this.color(row, old ? "was-fault" : "fault", start, start + length)
+    }
   }
 
-  color(row, kind, start, end) {
-    const node = row.paint.firstChild
+  /** Color a part of a row, by a highlight that all editors of the page share. */
+  color({paint: {firstChild: node}}, kind, startOffset, end) {
+    if (!window.CSS?.highlights) return
+    const endOffset = Math.min(end, node.length)
     const range = new StaticRange({
       startContainer: node,
-      startOffset: start,
+      startOffset,
       endContainer: node,
-      endOffset: end,
+      endOffset,
     })
-    row.ranges.push([kind, range])
-    highlight(`ckw-${kind}`)?.add(range)
+    const name = `ckw-${kind}`
+    if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
+    CSS.highlights.get(name).add(range)
+    this.ranges.push([name, range])
   }
 
-  remove(line) {
-    if (!line.row) return
-    for (const [kind, range] of line.row.ranges) highlight(`ckw-${kind}`)?.delete(range)
-    line.row.gutter.remove()
-    line.row.paint.remove()
-    line.row = null
-  }
-
-  /** Write what is known about a line into its row, unless it is there already. */
-  fill(line, number) {
-    const {row, live, price, color, faults} = line
-    const lit = Object.keys(this.lit).filter((kind) => this.lit[kind].has(number))
-    const shown = [number, live, live && this.most, price, price && this.dearest, color, faults]
-    shown.push(lit.join(), line.dropped)
-    if (row.shown.length && shown.every((value, n) => value === row.shown[n])) return
-    row.shown = shown
-    writeInto(row.number, String(number))
-    this.fillLive(row.live, live)
-    this.fillPrice(row.price, price)
-    row.chip.classList.toggle("ckw-dropped", Boolean(line.dropped))
-    row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % 8})`
-    for (const kind of Object.keys(this.lit)) {
-      row.paint.classList.toggle(`ckw-${kind}`, lit.includes(kind))
-      row.gutter.classList.toggle(`ckw-${kind}`, lit.includes(kind))
-    }
-    this.fillFaults(row, faults)
-  }
-
-  fillLive(cell, live) {
-    const [count, names] = live ?? [0, ""]
-    cell.style.setProperty("--part", String(count / this.most || 0))
-    cell.toggleAttribute("data-most", count === this.most && count > 1)
-    writeInto(cell, count ? String(count) : "")
-    cell.title = count ? `${count} registers in use: ${names}` : ""
-  }
-
-  fillPrice(cell, price) {
-    cell.style.setProperty("--part", String(price ? Math.max(0, price.price / this.dearest) : 0))
-    writeInto(cell, price?.shown ?? "")
-    cell.title = price?.text ?? ""
-  }
-
-  fillFaults(row, faults) {
-    row.ranges = row.ranges.filter(([kind, range]) => {
-      const isFault = FAULTS.includes(kind)
-      if (isFault) highlight(`ckw-${kind}`)?.delete(range)
-      return !isFault
-    })
-    const fresh = faults.filter(({old}) => !old)
-    row.gutter.classList.toggle("ckw-bad", fresh.length > 0)
-    row.gutter.classList.toggle("ckw-wasbad", faults.length > fresh.length)
-    row.gutter.title = fresh[0]?.message ?? ""
-    const length = row.paint.firstChild.length
-    for (const {column, length: letters, old} of faults) {
-      const start = Math.min(column - 1, Math.max(0, length - 1))
-      this.color(row, old ? "was-fault" : "fault", start, Math.min(length, start + letters))
-    }
+  uncolor() {
+    for (const [name, range] of this.ranges) CSS.highlights.get(name).delete(range)
+    this.ranges = []
   }
 
   // -- places
 
-  /** Scroll so that a line is the first visible one. */
+  /** Scroll so that a line is the first visible one, unless all are visible. */
   toTop(line) {
-    this.scroll.scrollTop = (line - 1) * this.high
-    this.draw()
-  }
-
-  /** Whether all lines are visible, except an empty last one. */
-  get allInSight() {
-    const {length} = this.all
-    return (this.all.at(-1)?.text ? length : length - 1) * this.high <= this.scroll.clientHeight
+    const count = this.all.length - (this.all.at(-1).text ? 0 : 1)
+    if (count > this.inSight) this.scroll.scrollTop = (line - 1) * LINE_HIGH
   }
 
   /** How many lines are visible. */
   get inSight() {
-    return Math.floor(this.scroll.clientHeight / this.high)
+    return Math.floor(this.scroll.clientHeight / LINE_HIGH)
   }
 
-  /** Scroll so that a line is visible. */
+  /** Scroll so that a line is visible in the editor. */
   show(line) {
     const {scrollTop, clientHeight} = this.scroll
-    const top = (line - 1) * this.high
+    const top = (line - 1) * LINE_HIGH
     if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
       this.scroll.scrollTop = top - clientHeight / 2
     this.draw()
@@ -341,39 +225,48 @@ export class PaintedLines {
 
   /** Scroll the page so that a line is in the window. */
   showOnPage(line) {
-    this.all[line - 1]?.row?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
+    const row = this.rows.find(({number}) => number.textContent === String(line))
+    row?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
+  }
+
+  /** Return whether a column is beyond the right edge. */
+  outOfSight(column) {
+    const {scrollLeft, clientWidth} = this.scroll
+    const width = clientWidth - this.gutter.offsetWidth
+    return clientWidth > 0 && column * this.letter > scrollLeft + width
   }
 
   /** Scroll sideways so that a column is visible, if possible from the beginning of the line. */
   showColumn(column) {
     const {scroll} = this
     const width = scroll.clientWidth - this.gutter.offsetWidth
-    const left = column * this.letterWidth()
-    const right = left + 3 * this.letterWidth()
+    const left = column * this.letter
+    const right = left + 3 * this.letter
     if (right <= width) scroll.scrollLeft = 0
     else if (left < scroll.scrollLeft) scroll.scrollLeft = left
     else if (right > scroll.scrollLeft + width) scroll.scrollLeft = right - width
   }
 
-  /** Return the line, from 1, and the column, from 0, at a point of the window. */
-  at(x, y) {
-    const box = this.paint.getBoundingClientRect()
-    const line = Math.floor((y - box.top) / this.high) + 1
-    return {line, column: Math.floor((x - box.left) / this.letterWidth())}
+  /** Return the line, from 1, and the column, from 0, at the mouse. */
+  at({clientX, clientY}) {
+    const {left, top} = this.paint.getBoundingClientRect()
+    const line = Math.floor((clientY - top) / LINE_HIGH) + 1
+    return {line, column: Math.floor((clientX - left) / this.letter)}
   }
 
-  /** Return the place of a line and column in the window, at the line's lower edge. */
+  /** Return the place of a line and column in the frame, at the line's lower edge. */
   placeOf(line, column) {
-    const box = this.paint.getBoundingClientRect()
-    return {left: box.left + column * this.letterWidth(), top: box.top + line * this.high}
+    const [paint, frame] = [this.paint, this.frame].map((one) => one.getBoundingClientRect())
+    const left = paint.left - frame.left + column * this.letter
+    return {left, top: paint.top - frame.top + line * LINE_HIGH}
   }
 
-  letterWidth() {
+  /** A letter's width, in pixels, once there is a layout. */
+  get letter() {
     if (this.wide) return this.wide
-    const probe = make(this.paint, "span", {}, "x".repeat(100))
-    const wide = probe.getBoundingClientRect().width / 100
+    const probe = make(this.paint, "span", {}, "x".repeat(LETTERS))
+    this.wide = probe.getBoundingClientRect().width / LETTERS
     probe.remove()
-    this.wide = wide
-    return wide || 7.5
+    return this.wide || 7.5
   }
 }

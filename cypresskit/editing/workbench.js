@@ -76,7 +76,6 @@ class Workbench {
     this.count = 0
     this.live = []
     this.faults = []
-    this.priced = new Map() // the cost of each line, in words
     this.dropped = new Set() // lines that compile to nothing
     this.touched = false
     this.fresh = new Freshness(host)
@@ -249,7 +248,8 @@ class Workbench {
     this.faults = []
     this.live = []
     this.dropped = new Set()
-    this.editor.markFaultsStale()
+    this.editor.hideTip()
+    this.editor.lines.markFaultsStale()
     this.figures.works("")
     this.step?.forget()
     if (this.guessed) this.prompt.hidden = true
@@ -357,7 +357,7 @@ class Workbench {
     this.editor.paintFaults(faults)
     if (!faults.length) {
       this.live = live
-      this.editor.lines.setLive(live)
+      this.editor.lines.know("live", liveCells(live))
       this.fresh.markFresh("live")
       this.moved(this.editor.caret.line)
       return
@@ -382,9 +382,9 @@ class Workbench {
     this.list([])
     this.dropped = new Set(answer.dropped)
     this.explain(this.editor.caret.line)
-    this.editor.lines.setDropped(this.dropped)
+    this.editor.lines.know("dropped", new Map(answer.dropped?.map((line) => [line, true])))
     this.bundles.show(answer)
-    this.editor.lines.setColors(this.bundles.colors)
+    this.editor.lines.know("color", this.bundles.colors)
     this.figures.card(answer.card)
     this.fresh.markFresh("code")
     if (!this.opened) this.open(answer.rows)
@@ -404,7 +404,7 @@ class Workbench {
     const first = Math.min(...lines)
     this.editor.placeCaret(first)
     this.editor.move()
-    if (!this.editor.lines.allInSight) this.editor.lines.toTop(first - 2)
+    this.editor.lines.toTop(first - 2)
   }
 
   showVerdict(answer) {
@@ -483,8 +483,7 @@ class Workbench {
   }
 
   showPrices(answer) {
-    this.priced = new Map(answer.lines.map((row) => [row.line, row.text]))
-    this.editor.lines.setPrices(answer.lines)
+    this.editor.lines.know("price", priceCells(answer.lines))
     this.figures.prices(answer)
     this.fresh.markFresh("prices")
     this.explain(this.editor.caret.line)
@@ -625,9 +624,9 @@ class Workbench {
       make(this.help, "b", {}, meaning[0])
       make(this.help, "span", {}, ` ${meaning[1]}. `)
       if (this.dropped.has(line)) make(this.help, "span", {}, DROPPED)
-      const price = this.editor.lines.priceAt(line)?.shown && this.priced.get(line)
-      if (price && !this.panels.all.get("costs").box.hidden)
-        make(this.help, "span", {class: "ckw-of-prices"}, price)
+      const {price} = this.editor.lines.all[line - 1]
+      if (price?.text && !this.panels.all.get("costs").box.hidden)
+        make(this.help, "span", {class: "ckw-of-prices"}, price.title)
     } else
       make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
   }
@@ -675,6 +674,25 @@ function inDigits(gflops) {
   return gflops < 1000
     ? gflops.toLocaleString("en", DIGITS)
     : Math.round(gflops).toLocaleString("en")
+}
+
+/** The cells of live registers, [line, count, names]; the highest count fills the bar. */
+function liveCells(live) {
+  const highest = Math.max(1, ...live.map(([, count]) => count))
+  const cell = ([line, count, names]) => {
+    const title = `${count} registers in use: ${names}`
+    return [line, {text: count, title, part: count / highest, most: count === highest && count > 1}]
+  }
+  return new Map(live.map(cell))
+}
+
+/** The cells of costs, {line, price, shown, text}; the highest cost fills the bar. */
+function priceCells(rows) {
+  const highest = Math.max(0.01, ...rows.map(({price}) => price))
+  const cell = ({line, price, shown, text}) => {
+    return [line, {text: shown, title: text, part: Math.max(0, price / highest)}]
+  }
+  return new Map(rows.map(cell))
 }
 
 /** "line 31", "lines 31 and 32", "lines 45 to 52" or "lines 3, 6". */
