@@ -59,6 +59,8 @@ export class Editor {
       onbeforeinput: (event) => event.stopImmediatePropagation(),
       onkeydown: (event) => this.press(event),
       onselectionchange: () => this.move(),
+      onkeyup: () => this.move(), // in a shadow tree nothing says that the selection has changed
+      onclick: () => this.move(),
       onmousemove: (event) => this.rest(event),
       onmouseleave: () => this.hideTip(),
       onscroll: () => this.area.scrollTo(0, 0), // the frame scrolls, with the gutters
