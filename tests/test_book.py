@@ -247,7 +247,9 @@ def test_a_lesson_has_eight_slides(path):
 @each_lesson
 def test_folds_stand_apart_from_text_and_code_is_not_cut_off(path):
     stuck = re.findall(r"</details>\n\n([^\n<#`].*)", path.read_text())
-    assert not stuck, "two empty lines stand between a fold and the text behind it"
+    assert not stuck, "two blank lines separate a fold from the text after it"
+    inside = re.findall(r"(?s)<details>(.*?)</details>", path.read_text())
+    assert not [text for text in inside if "\n\n\n" in text], "two blank lines cut a fold in half"
     lists = re.findall(r"(?m)^(?![-#*]|\d+\. |  |```).+\n((?:\d+[.)]|[-+*]) .*)", path.read_text())
     assert not [line for line in lists if not re.match(r"- |1\. ", line)], (
         "a line in a paragraph begins like a list"
