@@ -13,7 +13,6 @@ const SHORT = [
   ["MULADD", "MAD"],
 ]
 const MOST_ROWS = 400 // that are drawn
-const NAMES = {fetch: "fetch", store: "store", flow: ""}
 
 /** Shorten an operation's name to about six characters. */
 function short(name) {
@@ -27,44 +26,47 @@ export class BundleTable {
    * @param {HTMLElement} parent
    * @param {{picked: (line: number) => void, goTo: (line: number) => void}} owner */
   constructor(parent, owner) {
-    this.owner = owner
+    this.rows = [] // of an answer
     this.cells = new Map() // each cell's line; 0 of an empty slot
+    this.lit = new Set()
     this.whole = false
     const head = make(parent, "div", {class: "ckw-panelhead"})
     this.title = make(head, "h3", {}, "Bundles")
-    this.more = make(head, "button", {type: "button", "aria-pressed": "false"}, "all")
-    this.more.title = "Show the whole kernel, not only its main loop"
-    this.more.addEventListener("click", () => {
+    const onclick = () => {
       this.whole = !this.whole
       this.more.setAttribute("aria-pressed", String(this.whole))
       this.draw()
-    })
+    }
+    const title = "Show the whole kernel, not only its main loop"
+    this.more = make(head, "button", {"aria-pressed": "false", title, onclick}, "all")
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
-    this.box = make(parent, "div", {
+    const pick = (event) => {
+      const line = this.cells.get(event.target)
+      if (!line) return
+      event.preventDefault()
+      this.list.choose(event.target)
+      owner.goTo(line)
+    }
+    const attributes = {
       class: "ckw-bundles",
       role: "grid",
       "aria-label": "Bundles. Arrow keys move, Enter goes to the line.",
-    })
-    this.list = new KeyList(this.box, {
-      chosen: (cell) => {
-        const line = this.cells.get(cell)
-        if (line) owner.picked(line)
-      },
-      used: (cell) => {
-        const line = this.cells.get(cell)
-        if (line) owner.goTo(line)
-      },
-    })
+      // Before the list is redrawn or gets the focus. Screen readers send a click alone.
+      onmousedown: (event) => event.button || pick(event),
+      onclick: (event) => event.detail || pick(event),
+    }
+    const withLine = (act) => (cell) => this.cells.get(cell) && act(this.cells.get(cell))
+    const [chosen, used] = [owner.picked, owner.goTo].map(withLine)
+    this.list = new KeyList(parent, attributes, {chosen, used})
   }
 
   /** The number of a color for each line of the main loop.
    * @returns {Map<number, number>} */
   get colors() {
-    const rows = this.rows ?? []
-    const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
-    const all = lines.length ? lines : rows.flatMap(({parts}) => parts.map((part) => part[2]))
-    const sorted = [...new Set(all)].sort((a, b) => a - b)
+    const linesOf = (rows) => rows.flatMap(({parts}) => parts.map((part) => part[2]))
+    const lines = linesOf(this.rows.filter(({loop}) => loop))
+    const sorted = [...new Set(lines.length ? lines : linesOf(this.rows))].sort((a, b) => a - b)
     return new Map(sorted.map((line, n) => [line, n]))
   }
 
@@ -75,90 +77,68 @@ export class BundleTable {
   }
 
   draw() {
-    if (!this.rows) return
-    const loops = this.rows.some(({loop}) => loop) && this.rows.some(({loop}) => !loop)
-    this.more.hidden = !loops
-    const shown = this.rows.filter(({loop}) => this.whole || !loops || loop)
+    const {box} = this.list
+    const loop = this.rows.filter((row) => row.loop)
+    const part = loop.length > 0 && loop.length < this.rows.length
+    const shown = part && !this.whole ? loop : this.rows
     const bundles = shown.filter(({kind}) => kind === "alu").length
-    const what = this.whole || !loops ? "bundles" : "bundles in the loop"
-    this.title.textContent = `${bundles} ${what}`
-    const {scrollTop} = this.box
-    this.box.replaceChildren()
-    this.cells = new Map()
-    const rows = []
+    this.more.hidden = !part
+    this.title.textContent = `${bundles} bundles${shown === this.rows ? "" : " in the loop"}`
+    const {scrollTop} = box
+    box.replaceChildren()
+    this.cells.clear()
     const colors = this.colors
     let number = 0
     let clause = -1
-    for (const row of shown.slice(0, MOST_ROWS)) {
-      const line = make(this.box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
+    const rows = shown.slice(0, MOST_ROWS).map((row) => {
+      const line = make(box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-new", row.new)
       line.classList.toggle("ckw-first", row.clause !== clause)
       clause = row.clause
-      if (row.kind === "alu") number++
-      const label = row.kind === "alu" ? String(number) : NAMES[row.kind]
+      const label = {alu: number + 1, flow: ""}[row.kind] ?? row.kind
       make(line, "span", {role: "rowheader", class: "ckw-label"}, label)
-      const cells = []
       if (row.kind === "alu") {
-        const slots = new Map(row.parts.map((part) => [part[0], part]))
-        SLOTS.forEach((_, slot) => {
-          cells.push(this.cell(line, slots.get(slot), colors))
-        })
-      } else if (row.parts.length) cells.push(this.cell(line, row.parts[0], colors))
-      else make(line, "span", {class: "ckw-jump"}, row.text)
-      if (cells.length) rows.push(cells)
-    }
+        number++
+        const slots = SLOTS.map((_, slot) => row.parts.find((part) => part[0] === slot))
+        return slots.map((part, slot) => this.cell(line, part, colors, `${SLOTS[slot]}: `))
+      }
+      if (row.parts.length) return [this.cell(line, row.parts[0], colors)]
+      make(line, "span", {class: "ckw-jump"}, row.text)
+      return []
+    })
     const more = shown.length - MOST_ROWS
-    if (more > 0)
-      make(this.box, "p", {class: "ckw-soft"}, `… and ${more.toLocaleString("en")} more`)
-    this.list.show(rows)
-    this.box.scrollTop = scrollTop
-    this.light(this.lit ?? new Set())
+    if (more > 0) make(box, "p", {class: "ckw-soft"}, `… and ${more.toLocaleString("en")} more`)
+    this.list.show(rows.filter((cells) => cells.length))
+    box.scrollTop = scrollTop
+    this.light(this.lit)
   }
 
-  cell(parent, part, colors) {
+  cell(parent, part, colors, place = "") {
     const cell = make(parent, "span", {role: "gridcell", class: "ckw-slot"})
+    const [, name, line, text] = part ?? [0, "", 0, ""]
+    this.cells.set(cell, line)
     if (!part) {
       cell.classList.add("ckw-empty")
       cell.setAttribute("aria-label", "empty")
-      this.cells.set(cell, 0)
       return cell
     }
-    const [slot, name, line, text] = part
     const color = colors.get(line)
     if (color !== undefined) cell.style.setProperty("--line", `var(--ckw-${color % 8})`)
     cell.textContent = short(name)
-    const place = parent.classList.contains("ckw-alu") ? `${SLOTS[slot]}: ` : ""
     cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
     cell.setAttribute("aria-label", `${place}${name}, line ${line}`)
-    const pick = () => {
-      this.list.choose(cell)
-      this.owner.goTo(line)
-    }
-    // On mousedown, before the list is redrawn or gets the focus. Screen readers send a click alone.
-    cell.addEventListener("mousedown", (event) => {
-      if (event.button) return
-      event.preventDefault()
-      pick()
-    })
-    cell.addEventListener("click", ({detail}) => {
-      if (!detail) pick()
-    })
-    this.cells.set(cell, line)
     return cell
   }
 
   /** Highlight the slots of lines, and scroll to the first. */
   light(lines, scroll = false) {
     this.lit = lines
-    let first
-    for (const [cell, line] of this.cells) {
-      const lit = lines.has(line)
-      cell.classList.toggle("ckw-lit", lit)
-      if (lit) first ??= cell
-    }
+    for (const [cell, line] of this.cells) cell.classList.toggle("ckw-lit", lines.has(line))
+    const {box} = this.list
+    const first = box.querySelector(".ckw-lit")
     if (!first || !scroll) return
-    const top = first.offsetTop - this.box.offsetTop
-    if (top < this.box.scrollTop || top > this.box.scrollTop + this.box.clientHeight - 20)
-      this.box.scrollTop = top - this.box.clientHeight / 3
+    const top = first.offsetTop - box.offsetTop
+    if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - 20)
+      box.scrollTop = top - box.clientHeight / 3
   }
 }

@@ -8,111 +8,103 @@ const HINT = "Hover over an edit to see its change. Click to bring its text back
 const STEP = 16
 const NONE = "None yet."
 
+/** @typedef {{number: number, gflops: number, right: boolean | null, bundles: number,
+ *   registers: number, wavefronts: number, bound: string, n: number, note: string,
+ *   change?: string}} Entry `right` is null for a text that was never checked */
+
 export class History {
   /**
    * @param {HTMLElement} parent
-   * @param {{recall: (entry: number) => void}} owner */
-  constructor(parent, owner) {
-    this.owner = owner
-    this.entries = []
+   * @param {(entry: number) => void} recall brings a text back */
+  constructor(parent, recall) {
+    this.recall = recall
+    /** @type {Map<any, Entry>} */
+    this.entries = new Map() // by their dots
     const head = make(parent, "div", {class: "ckw-panelhead"})
     make(head, "h3", {}, "Your edits")
     this.words = make(head, "span", {class: "ckw-soft"}, HINT)
-    this.box = make(parent, "div", {
+    const attributes = {
       class: "ckw-dots",
       role: "listbox",
       "aria-label": "Your edits. Arrow keys move, Enter brings a text back.",
-    })
-    this.list = new KeyList(this.box, {
-      chosen: (dot) => this.choose(dot),
-      used: (dot) => this.use(dot),
-    })
-    this.box.addEventListener("mouseleave", () => this.tell(this.list.option))
-  }
-
-  /** `right` is null for a text that was never checked.
-   * @param {{number: number, gflops: number, right: boolean | null, bundles: number, registers: number,
-   *   wavefronts: number, bound: string, n: number, note: string, change?: string}[]} entries */
-  show(entries) {
-    const grown = entries.length !== this.entries.length
-    this.entries = entries
-    this.draw()
-    if (grown) this.box.scrollLeft = this.box.scrollWidth
-  }
-
-  draw() {
-    const at = this.dots?.indexOf(this.list.option) ?? -1
-    const wide = Math.max(STEP * (this.entries.length + 1), 60)
-    this.box.replaceChildren()
-    const svg = make(this.box, "svg", {width: wide, height: HIGH, role: "presentation"})
-    const good = this.entries.map((_, n) => n).filter((n) => this.entries[n].right)
-    const fastest = Math.max(1, ...good.map((n) => this.entries[n].gflops))
-    const most = good.length ? fastest : Math.max(1, ...this.entries.map(({gflops}) => gflops))
-    const place = (n) => {
-      const {right, gflops} = this.entries[n]
-      const share = right === false ? 0 : Math.min(1, gflops / most) // an incorrect one has no speed
-      return [STEP * (n + 1), HIGH - 10 - share * (HIGH - 22)]
+      onmouseleave: () => this.tell(this.list.option),
     }
-    make(svg, "polyline", {class: "ckw-way", points: good.map((n) => place(n).join()).join(" ")})
-    const best = good.reduce(
-      (top, n) => (top < 0 || this.entries[n].gflops > this.entries[top].gflops ? n : top),
-      -1,
-    )
-    this.dots = this.entries.map((entry, n) => {
-      const [x, y] = place(n)
-      const kind = n === best ? "best" : judgement(entry)
-      const group = make(svg, "g", {
-        class: `ckw-dot ckw-${kind}`,
-        role: "option",
-        "aria-selected": "false",
-        "aria-label": this.sentence(entry),
-        transform: `translate(${x} ${y})`,
-      })
-      make(group, "title", {}, this.sentence(entry))
-      make(group, "circle", {r: 9, class: "ckw-hit"})
-      if (kind === "wrong") make(group, "path", {d: "M-4-4 4 4M4-4-4 4"})
-      else make(group, "circle", {r: kind === "best" ? 5.5 : 4.5})
-      group.addEventListener("mouseenter", () => this.tell(group))
-      group.addEventListener("click", () => this.use(group))
-      return group
-    })
-    this.list.show(this.dots.length ? [this.dots] : [], this.dots.at(-1))
-    this.choose(this.dots[at])
+    const used = (dot) => this.use(dot)
+    this.list = new KeyList(parent, attributes, {chosen: (dot) => this.choose(dot), used})
   }
 
-  /** Describe an edit: what it changed, and what was found about it. */
-  sentence(entry) {
-    const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
-    const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
-    const speed = gflops
-      ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, limited by ${bound}`
-      : "not timed"
-    const code = `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
-    const origin = [note, change].filter(Boolean).join(", ")
-    const verdict = {right: speed, wrong: "C is incorrect", unjudged: "not checked"}
-    return [origin, verdict[judgement(entry)], bundles ? code : ""].filter(Boolean).join("; ")
+  /** @param {Entry[]} entries */
+  show(entries) {
+    const {box, option} = this.list
+    const at = [...this.entries.keys()].indexOf(option)
+    const grown = entries.length !== this.entries.size
+    const good = entries.filter(({right}) => right)
+    const fastest = Math.max(1, ...(good.length ? good : entries).map(({gflops}) => gflops))
+    const best = good.find(({gflops}) => gflops === Math.max(...good.map((one) => one.gflops)))
+    const place = (entry) => {
+      const share = entry.right === false ? 0 : Math.min(1, entry.gflops / fastest)
+      return [STEP * (entries.indexOf(entry) + 1), HIGH - 10 - share * (HIGH - 22)]
+    }
+    box.replaceChildren()
+    const width = Math.max(STEP * (entries.length + 1), 60)
+    const svg = make(box, "svg", {width, height: HIGH, role: "presentation"})
+    make(svg, "polyline", {class: "ckw-way", points: good.map(place).join(" ")})
+    const dots = entries.map((entry) => this.dot(svg, entry, entry === best, place(entry)))
+    this.entries = new Map(dots.map((dot, n) => [dot, entries[n]]))
+    this.list.show(dots.length ? [dots] : [], dots.at(-1))
+    this.list.mark(dots[at])
+    this.choose(dots[at])
+    if (grown) box.scrollLeft = box.scrollWidth
+  }
+
+  dot(svg, entry, best, at) {
+    const kind = best ? "best" : judgement(entry)
+    const words = sentence(entry)
+    const dot = make(svg, "g", {
+      class: `ckw-dot ckw-${kind}`,
+      role: "option",
+      "aria-label": words,
+      transform: `translate(${at})`,
+      onmouseenter: () => this.tell(dot),
+      onclick: () => this.use(dot),
+    })
+    make(dot, "title", {}, words)
+    make(dot, "circle", {r: 9, class: "ckw-hit"})
+    if (kind === "wrong") make(dot, "path", {d: "M-4-4 4 4M4-4-4 4"})
+    else make(dot, "circle", {r: best ? 5.5 : 4.5})
+    return dot
   }
 
   /** Describe a dot above the picture. */
   tell(dot) {
-    const none = this.entries.length ? HINT : NONE
-    this.words.textContent = dot ? this.sentence(this.entries[this.dots.indexOf(dot)]) : none
+    const none = this.entries.size ? HINT : NONE
+    this.words.textContent = dot ? sentence(this.entries.get(dot)) : none
     this.words.title = this.words.textContent
   }
 
   choose(dot) {
-    this.list.mark(dot)
-    for (const each of this.dots) {
-      each.setAttribute("aria-selected", String(each === dot))
-      each.classList.toggle("ckw-at", each === dot)
-    }
+    for (const each of this.entries.keys()) each.setAttribute("aria-selected", String(each === dot))
     this.tell(dot)
   }
 
   use(dot) {
+    this.list.mark(dot)
     this.choose(dot)
-    this.owner.recall(this.entries[this.dots.indexOf(dot)].number)
+    this.recall(this.entries.get(dot).number)
   }
+}
+
+/** Describe an edit: what it changed, and what was found about it. */
+function sentence(entry) {
+  const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
+  const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
+  const speed = gflops
+    ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, limited by ${bound}`
+    : "not timed"
+  const verdict = {right: speed, wrong: "C is incorrect", unjudged: "not checked"}
+  const code = bundles && `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
+  const origin = [note, change].filter(Boolean).join(", ")
+  return [origin, verdict[judgement(entry)], code].filter(Boolean).join("; ")
 }
 
 /** "right", "wrong" or "unjudged". */

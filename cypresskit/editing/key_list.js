@@ -1,22 +1,24 @@
 // Rows of options, one of which is chosen by arrow keys. Page Up and Page Down move by ten rows, Home to
 // the first option, End to the last row, or in a single row to its end. Enter uses the option.
+import {make} from "../draw/shell.js"
+
 const PAGE_ROWS = 10
 
 /** The box keeps the focus; `aria-activedescendant` names the chosen option. */
 export class KeyList {
   /**
-   * @param {HTMLElement} box
+   * @param {HTMLElement} parent
+   * @param {object} attributes of the box
    * @param {{chosen: (option: HTMLElement) => void, used: (option: HTMLElement) => void}} owner */
-  constructor(box, owner) {
-    this.box = box
+  constructor(parent, attributes, owner) {
     this.owner = owner
     this.rows = []
     this.id = `ckw-chosen-${Math.random().toString(36).slice(2)}`
-    box.tabIndex = 0
-    box.addEventListener("keydown", (event) => this.press(event))
-    box.addEventListener("focus", () => {
-      if (box.matches(":focus-visible") && !this.option) this.choose(this.first)
-    })
+    const onfocus = () => {
+      if (this.box.matches(":focus-visible") && !this.option) this.choose(this.first)
+    }
+    const onkeydown = (event) => this.press(event)
+    this.box = make(parent, "div", {...attributes, tabindex: "0", onfocus, onkeydown})
   }
 
   /** Show other options, row by row. `first` is the one that is chosen at first. */
@@ -30,10 +32,10 @@ export class KeyList {
   mark(option) {
     this.option?.removeAttribute("id")
     this.option = option
-    if (option) {
-      option.id = this.id
-      this.box.setAttribute("aria-activedescendant", this.id)
-    } else this.box.removeAttribute("aria-activedescendant")
+    this.box.removeAttribute("aria-activedescendant")
+    if (!option) return
+    option.id = this.id
+    this.box.setAttribute("aria-activedescendant", this.id)
   }
 
   choose(option) {

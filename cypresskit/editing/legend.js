@@ -1,5 +1,5 @@
 // The legend and the keyboard shortcuts.
-import {MEANINGS} from "./figures.js"
+import {STATISTICS} from "./figures.js"
 import {makeTerms} from "./il_text.js"
 
 const KEYS = [
@@ -33,5 +33,6 @@ const MEASURED = [
  * @param {string[]} parts of an answer that can come */
 export function showLegend(parent, parts) {
   const measured = parts.includes("prices") ? MEASURED : []
-  makeTerms(parent, [...PURE, ...measured, ...Object.entries(MEANINGS), ...KEYS])
+  const statistics = STATISTICS.map(([name, , meaning]) => [name, meaning])
+  makeTerms(parent, [...PURE, ...measured, ...statistics, ...KEYS])
 }

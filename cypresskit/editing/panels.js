@@ -19,13 +19,8 @@ export class Panels {
   add(name, label, title) {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)
-    const button = make(
-      this.row,
-      "button",
-      {type: "button", "aria-expanded": "false", title},
-      label,
-    )
-    button.addEventListener("click", () => this.open(name, box.hidden))
+    const onclick = () => this.open(name, box.hidden)
+    const button = make(this.row, "button", {"aria-expanded": "false", title, onclick}, label)
     this.all.set(name, {box, button})
     return box
   }

@@ -5,6 +5,8 @@ import {make} from "../draw/shell.js"
 import {KeyList} from "./key_list.js"
 
 const APART = "A small product that you can check by hand. Other products are tested, too."
+const LABEL =
+  "C, the product of A at the left and B above. Arrow keys move, Enter shows the terms of an element."
 
 export class SmallProduct {
   /**
@@ -14,81 +16,70 @@ export class SmallProduct {
     this.picked = picked
     this.box = make(parent, "section", {class: "ckw-small ckw-of-product", hidden: ""})
     make(this.box, "p", {class: "ckw-soft"}, APART)
-    this.grid = make(this.box, "div", {class: "ckw-matrices", role: "listbox"})
-    this.sum = make(this.box, "p", {class: "ckw-sum"})
-    this.list = new KeyList(this.grid, {
+    const attributes = {
+      class: "ckw-matrices",
+      role: "listbox",
+      "aria-label": LABEL,
+      onmouseover: ({target}) => target.matches("button") && this.light(target),
+    }
+    this.list = new KeyList(this.box, attributes, {
       chosen: (element) => this.light(element),
       used: (element) => element.click(),
     })
-    this.grid.addEventListener("mouseover", ({target}) => {
-      if (target.tagName === "BUTTON") this.light(target)
-    })
+    this.sum = make(this.box, "p", {class: "ckw-sum"})
   }
 
   /** Show a product, or none. */
   show(product) {
     this.box.hidden = !product
-    this.grid.replaceChildren()
+    const {box: grid} = this.list
+    grid.replaceChildren()
     if (!product) return
     this.product = product
     const {a, b, c, right} = product
-    this.grid.style.gridTemplateColumns = `repeat(${a[0].length}, auto) 6px repeat(${b[0].length}, auto)`
-    this.grid.setAttribute(
-      "aria-label",
-      "C, the product of A at the left and B above. Arrow keys move, Enter shows the terms of an element.",
-    )
-    const gap = (columns) => make(this.grid, "i", {style: `grid-column: span ${columns}`})
+    const gap = (columns, text = "") =>
+      make(grid, "i", {style: `grid-column: span ${columns}`}, text)
+    const cells = (matrix, values, row) =>
+      values.forEach((value, column) => {
+        make(grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, value)
+      })
+    const [deep, wide] = [a[0].length, b[0].length]
+    grid.style.gridTemplateColumns = `repeat(${deep}, auto) 6px repeat(${wide}, auto)`
     b.forEach((row, k) => {
-      const name = gap(a[0].length + 1)
-      if (!k) name.textContent = "B →"
-      row.forEach((value, n) => {
-        this.cell("b", k, n, value)
-      })
+      gap(deep + 1, k ? "" : "B →")
+      cells("b", row, k)
     })
-    gap(a[0].length + 1 + b[0].length).className = "ckw-apart"
+    gap(deep + 1 + wide).className = "ckw-apart"
     const elements = c.map((row, m) => {
-      a[m].forEach((value, k) => {
-        this.cell("a", m, k, value)
-      })
+      cells("a", a[m], m)
       gap(1)
       return row.map((value, n) => this.element(m, n, value, right[m][n]))
     })
-    const wrong = elements.flat().find((one) => one.classList.contains("ckw-wrong"))
-    const first = wrong ?? elements[0][0]
+    const first = grid.querySelector(".ckw-wrong") ?? elements[0][0]
     this.list.show(elements, first)
     this.light(first)
-  }
-
-  cell(matrix, row, column, value) {
-    make(this.grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, String(value))
   }
 
   element(row, column, value, right) {
     const wrong = value !== right
     const state = wrong ? `incorrect: it should be ${right}` : "correct"
-    const button = make(
-      this.grid,
-      "button",
-      {
-        type: "button",
-        role: "option",
-        tabindex: "-1",
-        class: wrong ? "ckw-wrong" : "",
-        "data-at": `${row},${column}`,
-        "aria-label": `C[${row}, ${column}] is ${value}, ${state}`,
-      },
-      String(value),
-    )
-    button.addEventListener("click", () => this.picked(row, column))
-    return button
+    const attributes = {
+      role: "option",
+      tabindex: "-1",
+      class: wrong ? "ckw-wrong" : "",
+      "data-at": `${row},${column}`,
+      "aria-label": `C[${row}, ${column}] is ${value}, ${state}`,
+      onclick: () => this.picked(row, column),
+    }
+    return make(this.list.box, "button", attributes, value)
   }
 
   /** Highlight an element, its row of A and its column of B, and write its sum. */
   light(element) {
     const [row, column] = element.dataset.at.split(",")
-    for (const each of this.grid.children) {
-      const [y, x] = (each.dataset.at ?? "").split(",")
-      const {m} = each.dataset
+    for (const each of this.list.box.children) {
+      const {m, at = ""} = each.dataset
+      const [y, x] = at.split(",")
       const lit = each === element || (m === "a" && y === row) || (m === "b" && x === column)
       each.classList.toggle("ckw-lit", lit)
     }
@@ -97,9 +88,7 @@ export class SmallProduct {
     const more = k > terms.length ? " + …" : ""
     const wanted = right[row][column]
     const got = c[row][column]
-    const end = got === wanted ? "" : `. It is ${got}.`
-    const should = got === wanted ? "=" : "should be"
-    const sum = `${terms.join(" + ")}${more} = ${wanted}`
-    this.sum.textContent = `C[${row}, ${column}] ${should} ${sum}${end}`
+    const [should, end] = got === wanted ? ["=", ""] : ["should be", `. It is ${got}.`]
+    this.sum.textContent = `C[${row}, ${column}] ${should} ${terms.join(" + ")}${more} = ${wanted}${end}`
   }
 }

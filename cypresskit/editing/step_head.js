@@ -19,7 +19,8 @@ export class StepHead {
     this.hint = make(this.box, "details", {class: "ckw-hint", hidden: ""})
     this.buttons = make(below, "p", {class: "ckw-play"})
     this.played = make(below, "div", {class: "ckw-played"})
-    this.fastest = Number.POSITIVE_INFINITY // no target is passed before the reader types
+    /** @type {number | undefined} */
+    this.fastest = undefined // no target is passed before the reader types
   }
 
   /** @param {Record<string, any>} step */
@@ -30,24 +31,21 @@ export class StepHead {
     make(this.idea, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
     makeSentence(this.idea, "span", {}, idea)
     this.buttons.replaceChildren()
-    for (const [view, words] of views) {
-      const button = make(this.buttons, "button", {type: "button"}, words)
-      button.addEventListener("click", () => {
+    const button = (words, onclick, attributes = {}) =>
+      make(this.buttons, "button", {...attributes, onclick}, words)
+    const ask = (view) => this.post({type: "ask", part: "view", view})
+    for (const [view, words] of views)
+      button(words, () => {
         this.played.textContent = "Drawing …"
-        this.post({type: "ask", part: "view", view})
+        ask(view)
       })
-    }
-    const climb = make(this.buttons, "button", {type: "button"}, "Share your climb")
-    climb.title = "One picture of your saved steps, which you can save as a file"
-    climb.addEventListener("click", () => this.post({type: "ask", part: "view", view: "climb"}))
-    const book = make(
-      this.buttons,
-      "button",
-      {type: "button", class: "ckw-book"},
-      "Load reference kernel",
-    )
-    book.title = "Your text stays in the history"
-    book.addEventListener("click", () => this.post({type: "reference"}))
+    button("Share your climb", () => ask("climb"), {
+      title: "One picture of your saved steps, which you can save as a file",
+    })
+    button("Load reference kernel", () => this.post({type: "reference"}), {
+      class: "ckw-book",
+      title: "Your text stays in the history",
+    })
     this.showTargets()
   }
 
@@ -70,19 +68,16 @@ export class StepHead {
     this.right = right
     this.showTargets()
     if (!right) return ""
-    const before = this.fastest
-    this.fastest = Math.max(gflops, Number.isFinite(before) ? before : 0)
-    const passed = this.targets.filter(
-      ([, target]) => !reaches(before, target) && reaches(gflops, target),
-    )
-    if (!passed.length) return ""
-    return `${inWhole(gflops)}: ${passed.at(-1)[2]}`
+    const before = this.fastest ?? Number.POSITIVE_INFINITY
+    this.fastest = Math.max(gflops, this.fastest ?? 0)
+    const passes = ([, target]) => !reaches(before, target) && reaches(gflops, target)
+    const passed = this.targets.findLast(passes)
+    return passed ? `${inWhole(gflops)}: ${passed[2]}` : ""
   }
 
   /** The reader begins to type: from now on, a new record may pass a target. */
   begin() {
-    if (!Number.isFinite(this.fastest))
-      this.fastest = Math.max(this.step.kept?.gflops ?? 0, this.right ? (this.gflops ?? 0) : 0)
+    this.fastest ??= this.step.kept?.gflops ?? 0
     for (const check of this.checks()) check.dataset.cypresskitCheck = "old"
   }
 
@@ -113,8 +108,8 @@ export class StepHead {
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const speed = this.right ? (this.gflops ?? 0) : 0
     for (const [words, target] of this.targets) {
-      const reached = this.right && reaches(speed, target)
-      const near = this.right && !reached && speed >= target * (1 - within)
+      const reached = reaches(speed, target)
+      const near = !reached && speed >= target * (1 - within)
       const distance = near ? `, less than ${100 * within} % away` : ""
       const kind = reached || near ? "ckw-reached" : ""
       const text = `${reached ? "✓ " : ""}${words} ${inWhole(target)}${distance}`
@@ -123,12 +118,8 @@ export class StepHead {
     if (kept) {
       const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
       const from = brought ? `, ${brought}` : ""
-      make(
-        this.targetsLine,
-        "b",
-        {class: "ckw-kept"},
-        `Saved as your step ${this.step.name}${own}${from}`,
-      )
+      const words = `Saved as your step ${this.step.name}${own}${from}`
+      make(this.targetsLine, "b", {class: "ckw-kept"}, words)
     }
     if (begun) make(this.targetsLine, "span", {}, begun)
     this.hint.replaceChildren()
@@ -136,43 +127,38 @@ export class StepHead {
     makeSentence(this.hint, "p", {}, hint)
     const growth = make(this.hint, "div", {class: "ckw-growth"})
     for (const block of blocks) drawBlock(growth, block)
-    const fast = this.right && this.gflops >= targets.reference * (1 - within)
+    const fast = this.right && speed >= targets.reference * (1 - within)
     // A block that grows is incorrect until it is whole.
     this.hint.hidden = !hint || fast || !(this.right || blocks.length)
   }
 
   /** Show a picture, or a view in a frame, which gets this page's theme with its HTML. */
-  view({page, problem, picture}) {
+  view({page, problem = "", picture = ""}) {
     this.stopTheme?.()
-    this.played.replaceChildren()
-    if (picture) {
-      this.played.innerHTML = picture
-      this.played.scrollIntoView({block: "nearest"})
-      return
-    }
-    if (problem) {
-      make(this.played, "p", {class: "ckw-bad"}, problem)
-      return
-    }
-    const place = make(this.played, "div")
-    let shown
-    this.stopTheme = followTheme(place, () => {
-      if (place.dataset.look === shown) return
-      shown = place.dataset.look
-      place.replaceChildren() // a frame that is given another page while out of sight may stay blank
-      const frame = /** @type {HTMLIFrameElement} */ (
-        make(place, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts"})
-      )
-      frame.srcdoc = page
-        .replace("<html ", `<html style="color-scheme: ${shown}" `)
-        .replace("<body ", `<body data-theme="${shown}" data-look="${shown}" `)
-    })
-    place.scrollIntoView({block: "nearest"})
+    this.played.innerHTML = picture
+    if (problem) make(this.played, "p", {class: "ckw-bad"}, problem)
+    if (page) this.stopTheme = showPage(make(this.played, "div"), page)
+    this.played.scrollIntoView({block: "nearest"})
   }
 
   end() {
     this.stopTheme?.()
   }
+}
+
+/** Show a page in a frame that follows the theme. Returns a function that stops it. */
+function showPage(place, page) {
+  let shown
+  return followTheme(place, () => {
+    const {look} = place.dataset
+    if (look === shown) return
+    shown = look
+    place.replaceChildren() // a frame that is given another page while out of sight may stay blank
+    const srcdoc = page
+      .replace("<html ", `<html style="color-scheme: ${look}" `)
+      .replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
+    make(place, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts", srcdoc})
+  })
 }
 
 /** Draw the block of C that a work-item computes, with the texels of A to its left and of B above it,

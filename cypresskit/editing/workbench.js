@@ -206,9 +206,8 @@ class Workbench {
       },
       goTo: (line) => this.editor.goTo(line),
     })
-    this.history = new History(make(history, "div", {class: "ckw-history"}), {
-      recall: (entry) => this.post({type: "recall", entry}),
-    })
+    const recall = (entry) => this.post({type: "recall", entry})
+    this.history = new History(make(history, "div", {class: "ckw-history"}), recall)
   }
 
   /** The history has changed, and perhaps what the step saves. */
