@@ -28,14 +28,14 @@ AREA = "#bench textarea"
 ENDLESS = """
 from page_python import answering
 
-whole = answering.answer_job
+whole = answering.AnswerHere.ask
 
-def endless(job, *rest):
+def endless(answerer, job):
     while "; endless" in job["text"]:
         pass
-    return whole(job, *rest)
+    return whole(answerer, job)
 
-answering.answer_job = endless
+answering.AnswerHere.ask = endless
 """
 
 

@@ -16,7 +16,7 @@ from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined
 from cypresskit.editing import dynamic_answers, page_files, static_answers
-from cypresskit.editing.answering import FORGET, AnswerHere, JobMemory, OtherJobs, answer_job
+from cypresskit.editing.answering import FORGET, AnswerHere, OtherJobs
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -52,8 +52,7 @@ class Talk:
     def __init__(self, path, text=TEXT, **settings):
         path.write_text(text)
         self.path, self.said, self.processes = path, [], []
-        edits = Edits(history_path(path))
-        self.talk = Conversation(KernelFile(path), edits, SETTINGS | settings, self.start)
+        self.talk = Conversation(KernelFile(path), SETTINGS | settings, self.start)
         self.talk.pages.append(self.said.append)  # without a thread that looks at the file
 
     def start(self, *arguments):
@@ -108,7 +107,8 @@ def test_live_registers_are_those_of_the_dataflow(name):
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn_stream"])
 def test_rows_are_the_compiled_code(name):
-    answer, code, _ = static_answers.code_answer(ck.kernels[name].program)
+    code = compiler.compile(ck.kernels[name].program)
+    answer, _ = static_answers.code_answer(ck.kernels[name].program)
     bundles = [bundle for control in code.controls for bundle in control.bundles]
     rows = [row for row in answer["rows"] if row["kind"] == "alu"]
     assert [[part[:3] for part in row["parts"]] for row in rows] == [
@@ -122,13 +122,13 @@ def test_rows_are_the_compiled_code(name):
 
 
 def test_only_what_an_edit_changed_is_marked_as_new():
-    first, _, signatures = static_answers.code_answer(ck.assemble(TEXT))
+    first, signatures = static_answers.code_answer(ck.assemble(TEXT))
     assert not any(row["new"] for row in first["rows"])
     moved = TEXT.replace("whileloop", "; a line more\n\nwhileloop")
-    same, _, _ = static_answers.code_answer(ck.assemble(moved), signatures)
+    same, _ = static_answers.code_answer(ck.assemble(moved), signatures)
     assert not any(row["new"] for row in same["rows"])
     less = ck.assemble(TEXT.replace("mad r25, r7.w, r9, r25\n", ""))
-    answer, _, _ = static_answers.code_answer(less, signatures)
+    answer, _ = static_answers.code_answer(less, signatures)
     assert 0 < sum(row["new"] for row in answer["rows"]) < 12
 
 
@@ -136,8 +136,8 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
     lines = [f"mov r{n}, g[{n}]" for n in range(130)]
     stores = [f"mov g[{n}], r{n}" for n in range(130)]
     program = ck.assemble("\n".join(["il_ps_2_0", *lines, *stores, "end"]), "my.il")
-    answer, code, _ = static_answers.code_answer(program)
-    assert code is None
+    answer, _ = static_answers.code_answer(program)
+    assert "card" not in answer
     assert "registers" in answer["refusal"]["message"]
 
 
@@ -145,9 +145,8 @@ def test_a_program_that_the_chip_cant_run_names_its_line():
 def test_a_known_kernel_has_its_card_on_the_workbench(name):
     said = []
     job = {"edit": "1", "text": ck.kernels[name].text, "name": "my.il", "like": name}
-    answer_job(job | {"parts": ["code"]}, JobMemory(), said.append)
+    AnswerHere(said.append).ask(job | {"parts": ["code"]})
     (code,) = (message for message in said if message.get("card"))
-    del code["card"]["nominal_gflops"]  # which pages without a clock show
     assert code["card"].items() <= vars(ck.kernel_stats(name)).items()
 
 
@@ -155,8 +154,8 @@ def test_a_known_kernel_has_its_card_on_the_workbench(name):
 
 
 def verdict(text, like="sgemm_tn"):
-    mine, seen = dynamic_answers.judged_kernel(text, "my.il", like)
-    return mine, dynamic_answers.verdict_answer(seen)
+    seen = dynamic_answers.judged_kernel(text, "my.il", like)
+    return seen.kernel, dynamic_answers.verdict_answer(seen)
 
 
 def test_a_right_kernel_is_right_and_timed_as_by_simulate():
@@ -206,7 +205,7 @@ def replayed(text, like="sgemm_naive", **job):
     said = []
     parts = ["code", "verdict", "clocks", "replay", "prices"]
     job = {"edit": "a", "text": text, "name": "my.il", "like": like, "n": 64, "parts": parts} | job
-    answer_job(job, JobMemory(), said.append)
+    AnswerHere(said.append).ask(job)
     return {m["part"]: m for m in said if m["type"] == "answer"}
 
 
@@ -250,7 +249,7 @@ def test_a_block_that_grows_is_told_what_is_missing(rows, columns, kind):
         lines.insert(1, "dcl_literal l9, 1.0, 1.0, 1.0, 1.0")
     like = f"block_{rows // 2 if kind == 'rows' else rows}x{columns}"
     verdict = replayed("\n".join(lines), like)["verdict"]
-    advice = " ".join(row["advice"] for row in verdict["findings"])
+    advice = " ".join(row.get("advice", "") for row in verdict["findings"])
     wanted = {"rows": "rows of the block that aren't stored yet", "k": "k counted by less than"}
     assert wanted[kind] in advice, verdict
     assert wanted["k" if kind == "rows" else "rows"] not in advice, verdict
@@ -307,8 +306,8 @@ def unrolled_gemv(turns=4):
 
 
 def test_a_turn_that_takes_more_steps_of_k_is_launched_with_these():
-    mine, seen = dynamic_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
-    assert (seen.right, mine.k_step) == (True, 16)
+    seen = dynamic_answers.judged_kernel(unrolled_gemv(), "mine.il", "sgemv_n")
+    assert (seen.right, seen.kernel.k_step) == (True, 16)
     assert ck.load_kernel(unrolled_gemv(), like="sgemv_n").k_step == 16
     assert not ck.verify(ck.load_kernel(unrolled_gemv(), like="sgemv_n", k_step=8)), (
         "it reads beyond"
@@ -332,9 +331,10 @@ def test_the_launch_of_a_wrong_text_doesnt_depend_on_what_came_before(name, befo
     lines[at] = re.sub(r"(r\d+)\.y,", r"\1.x,", lines[at], count=1)
     wrong = "\n".join(lines)
     earlier = {"right": ck.load_kernel(right.text), "other": block_kernel(4, 4, 2, scaled=True)}
-    mine, seen = dynamic_answers.judged_kernel(
+    seen = dynamic_answers.judged_kernel(
         wrong, "mine.il", "sgemm_naive", before=earlier.get(before)
     )
+    mine = seen.kernel
     assert (mine.block, mine.convention.streams) == (right.block, right.convention.streams)
     assert seen.wrong is not None
     assert not seen.error
@@ -367,19 +367,21 @@ def test_a_line_whose_result_is_read_where_it_was_takes_no_operation():
 
 def test_components_that_no_texel_holds_are_named():
     text = ck.kernels["sgemm_naive"].text.replace("mov o0.x, r10.x", "mov o0.xyz, r10.xyz")
-    mine, _ = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    mine = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive").kernel
     words = dynamic_answers.launch_in_words(mine)
     assert "one element of C" in words and words.endswith("has fewer components: o0.y, o0.z.")
-    mine, _ = dynamic_answers.judged_kernel(text.replace("xyz", "xyzw"), "mine.il", "sgemm_naive")
+    text = text.replace("xyz", "xyzw")
+    mine = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive").kernel
     assert dynamic_answers.dropped_components(mine) == ["o0.y", "o0.z", "o0.w"]
 
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
-    mine, _ = dynamic_answers.judged_kernel(TEXT, "my.il", "sgemm_naive")
+    mine = dynamic_answers.judged_kernel(TEXT, "my.il", "sgemm_naive").kernel
     monkeypatch.setattr(own, "try_conventions", None)  # finding out would fail
     monkeypatch.setattr(own, "conventions", None)
     wrong = TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1)
-    again, seen = dynamic_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
+    seen = dynamic_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
+    again = seen.kernel
     assert not seen.right
     assert (again.block, again.k_step, again.trans_a) == ((8, 8), 2, True)
 
@@ -412,10 +414,14 @@ def test_costs_give_way_to_any_other_job():
     for comes in ([True], [False] * 2 + [True] * 9):
         others = OtherJobs()
         others.comes = partial(next, iter(comes))
-        left = answer_job(job, JobMemory(), said.append, others)
-        assert left == ["prices"] and "done" not in [message["type"] for message in said]
-    left = answer_job(job | {"parts": left}, JobMemory(), said.append)
-    assert not left and [m.get("part", m["type"]) for m in said[-2:]] == ["prices", "done"]
+        answerer = AnswerHere(said.append, others=others)
+        answerer.ask(job)
+        assert answerer.left["parts"] == ["prices"]
+        assert "done" not in [message["type"] for message in said]
+    answerer.others = OtherJobs()
+    answerer.resume()
+    assert not answerer.left
+    assert [m.get("part", m["type"]) for m in said[-2:]] == ["prices", "done"]
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn"])
@@ -433,7 +439,7 @@ def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, 
     monkeypatch.setattr("subprocess.Popen.__init__", refuse)
     monkeypatch.setattr("cypresskit.threads.processors", lambda: 1)
     settings = {"like": None, "n": 128}
-    talk = Conversation(KernelFile(path), Edits(), settings, AnswerHere, lambda *_: NoTimer())
+    talk = Conversation(KernelFile(path), settings, AnswerHere)
     said = []
     talk.pages.append(said.append)
     talk.hear({"type": "shown", "edit": talk.edit})
@@ -441,11 +447,6 @@ def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, 
     parts = {message["part"] for message in said if message["type"] == "answer"}
     assert parts >= {"text", "code", "verdict", "clocks", "prices"}
     talk.close()
-
-
-class NoTimer:
-    def cancel(self):
-        pass
 
 
 @pytest.mark.parametrize("parts", [[], ["code"], ["code", "verdict"]])
@@ -516,7 +517,7 @@ def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path
 def test_a_right_kernel_isnt_said_to_be_replayed(text, replays):
     said = []
     job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict", "replay"]}
-    answer_job(job | SETTINGS, JobMemory(), said.append)
+    AnswerHere(said.append).ask(job | SETTINGS)
     assert ("replay" in [message.get("part") for message in said]) == replays
 
 
@@ -525,7 +526,7 @@ def test_a_job_that_is_overtaken_stops_between_two_parts():
     job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}
     others = OtherJobs()
     others.overtaken = lambda _: any(m["type"] == "answer" for m in said)
-    answer_job(job, JobMemory(), said.append, others)
+    AnswerHere(said.append, others=others).ask(job)
     assert [m["part"] for m in said if m["type"] == "answer"] == ["code"]
 
 
@@ -534,7 +535,7 @@ def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
     path = tmp_path / "my.il"
     path.write_text(NAIVE)
     settings = SETTINGS | {"like": "sgemm_naive"}
-    talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+    talk = Conversation(KernelFile(path), settings)
     heard, ready = [], threading.Event()
 
     def hear(message):
@@ -565,20 +566,21 @@ def test_a_text_with_an_endless_loop_is_not_timed(monkeypatch):
     text = NAIVE.replace("add r0.z, r0.z, l0.x", "")
     job = {"edit": "1", "text": text, "name": "my.il", "like": "sgemm_naive", "n": 512}
     said = []
-    answer_job(job | {"parts": ["code", "verdict", "clocks"]}, JobMemory(), said.append)
+    AnswerHere(said.append).ask(job | {"parts": ["code", "verdict", "clocks"]})
     assert "has not ended" in said[-2]["problem"] and said[-2]["part"] == "clocks"
 
 
 @pytest.mark.slow
 def test_random_edits_are_all_answered_and_none_raises():
     """Whatever is typed, every part that can come comes, and is plain data."""
-    memory = JobMemory()
+    said = []
+    answerer = AnswerHere(said.append)
     for number, (name, text) in enumerate(random_edits(7, 24)):
-        said = []
+        said.clear()
         static_answers.text_answer(text, name)
         job = {"edit": str(number), "text": text, "name": "my.il", "n": 128, "like": name}
         job |= {"parts": ["code", "verdict", "clocks", "replay"]}
-        answer_job(job, memory, said.append)
+        answerer.ask(job)
         json.dumps(said, allow_nan=False)
         assert said[-1]["type"] == "done"
         assert not [message for message in said if message["type"] == "trouble"], text
@@ -599,14 +601,14 @@ def test_a_text_is_judged_once_wherever_it_is_shown(monkeypatch, tmp_path):
 
 def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
     """Else a process grows by half a megabyte with each edit."""
-    memory, kept = JobMemory(), []
+    answerer, kept = AnswerHere(lambda message: None), []
     caches = compiler._compiled, compiler._shared, own._with_convention, own.assembled
     for cache in caches:
         cache.cache_clear()  # what other tests have filled doesn't grow
     for number in range(FORGET + 1):
         text = NAIVE + f"; {number}\n"
         job = {"edit": str(number), "text": text, "name": "my.il", "parts": ["code", "verdict"]}
-        answer_job(job | SETTINGS, memory, lambda message: None)
+        answerer.ask(job | SETTINGS)
         kept.append(sum(cache.cache_info().currsize for cache in caches))
     assert kept[-3] > kept[0]
     assert kept[FORGET - 1] == 0 < kept[-1]
@@ -851,7 +853,7 @@ def test_a_text_that_multiplies_nothing_is_told_what_runs_it():
     said = []
     text = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\nmov o0, l0\nend\n"
     job = {"edit": "a", "text": text, "name": "my.il", "parts": ["code", "verdict"]}
-    answer_job(job | SETTINGS | {"like": None}, JobMemory(), said.append)
+    AnswerHere(said.append).ask(job | SETTINGS | {"like": None})
     (finding,) = said[-2]["findings"]
     assert "ck.workbench(..., like=)" in finding["message"]
     assert "ck.launch" in finding["advice"]

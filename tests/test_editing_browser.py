@@ -69,7 +69,7 @@ class Bench:
         self.page, self.path = page, path
         self.queue = SimpleQueue()
         settings = {"like": like, "n": 1024}
-        self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings)
+        self.talk = Conversation(KernelFile(path), settings)
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
         page.expose_function("poll", self.poll)
@@ -376,7 +376,7 @@ class Reader(Bench):
         self.page, self.path = page, path
         self.queue, self.typed = SimpleQueue(), 0
         settings = {"like": "sgemm_naive", "n": 64}
-        self.talk = Conversation(KernelFile(path), Edits(history_path(path)), settings, Nobody)
+        self.talk = Conversation(KernelFile(path), settings, Nobody)
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.hear(json.loads(message)))
         page.expose_function("poll", self.poll)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import os
 import random
 import threading
@@ -12,8 +13,8 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing import conversation, supervisor
-from cypresskit.editing.answer_process import Jobs
-from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.answer_process import Jobs, work
+from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import CLOSED, Conversation
 from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -40,41 +41,10 @@ def cache(tmp_path, monkeypatch):
 def test_the_words_of_a_product_say_what_its_constants_hold(tmp_path):
     path = tmp_path / "my.il"
     path.write_text(NAIVE)
-    talk = Conversation(KernelFile(path), Edits(history_path(path)), SETTINGS)
+    talk = Conversation(KernelFile(path), SETTINGS)
     names = [name for name, _, text in talk._words()["others"] if "row stride of C" in text]
     talk.close()
     assert names == ["cb0[0] of this launch"]
-
-
-class Schedule:
-    """What will be done later, in its order: the clock goes on when a test says so."""
-
-    def __init__(self):
-        self.now, self.entries = 0.0, []
-
-    def later(self, seconds, act):
-        entry = Entry(self, self.now + seconds, act)
-        self.entries.append(entry)
-        return entry
-
-    def next(self):
-        """Do what is due next. Returns whether there was anything."""
-        if not self.entries:
-            return False
-        entry = min(self.entries, key=lambda each: each.due)
-        self.entries.remove(entry)
-        self.now = max(self.now, entry.due)
-        entry.act()
-        return True
-
-
-class Entry:
-    def __init__(self, schedule, due, act):
-        self.schedule, self.due, self.act = schedule, due, act
-
-    def cancel(self):
-        if self in self.schedule.entries:
-            self.schedule.entries.remove(self)
 
 
 class Actor:
@@ -140,11 +110,9 @@ class Talk:
     def __init__(self, path, text=NAIVE):
         if not path.exists():
             path.write_text(text)
-        self.path, self.said, self.actors, self.schedule = path, [], [], Schedule()
-        edits = Edits(history_path(path))
-        self.talk = Conversation(
-            KernelFile(path), edits, dict(SETTINGS), self.start, self.schedule.later
-        )
+        self.path, self.said, self.actors, self.now = path, [], [], 0.0
+        settings = dict(SETTINGS)
+        self.talk = Conversation(KernelFile(path), settings, self.start, lambda: self.now)
         self.talk.pages.append(self.said.append)  # without a thread that looks at the file
 
     def start(self, *arguments):
@@ -153,6 +121,15 @@ class Talk:
 
     def type(self, edit, text):
         self.talk.hear({"type": "text", "edit": edit, "text": text})
+
+    def wait(self):
+        """Look again once the deadline has come. Returns whether there was one."""
+        due = self.talk.supervisor.deadline
+        if due == math.inf:
+            return False
+        self.now = due
+        self.talk.look()
+        return True
 
     def speakers(self):
         return [actor for actor in self.actors if actor.can_speak]
@@ -171,7 +148,7 @@ class Talk:
                 return step
             if speakers := self.speakers():
                 speakers[0].speak()
-            elif not self.schedule.next():
+            elif not self.wait():
                 break
         raise AssertionError(f"{edit} has no end: {self.said[-3:]}")
 
@@ -263,7 +240,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
 
     acts = [type_text] * 4 + [answer] * 8
     acts += [late_answer, late_end, die, hang, broken_page, outside, protect, replay, hello]
-    acts += [talk.schedule.next, talk.talk.look]
+    acts += [talk.wait, talk.talk.look]
     type_text()
     for _ in range(80):
         before = len(talk.said)
@@ -278,7 +255,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         act()
     talk.settle(last)
 
-    assert not talk.talk.supervisor.jobs and talk.talk.supervisor.timer is None
+    assert not talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == math.inf
     assert talk.talk.edit == last and talk.talk.text == texts[last]
     process = talk.talk.supervisor.answerer
     assert process is None or process.alive
@@ -339,7 +316,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
         if speakers:
             fate(speakers[0])
         else:
-            talk.schedule.next()
+            talk.wait()
     assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_PROCESSES
     assert talk.troubles() == [trouble]
 
@@ -373,7 +350,7 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
     """With the process itself, killed while it begins, while it works and while it waits."""
     path = tmp_path / "my.il"
     path.write_text(NAIVE)
-    talk = Conversation(KernelFile(path), Edits(history_path(path)), dict(SETTINGS))
+    talk = Conversation(KernelFile(path), dict(SETTINGS))
     heard, done = [], threading.Event()
 
     def hear(message):
@@ -407,6 +384,7 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
     monkeypatch.setattr(Jobs, "_read", lambda *_: None)
     jobs = Jobs(io.BytesIO())
     said, sent, edit = [], [], 0
+    answerer = AnswerHere(said.append, others=jobs)
 
     def send():
         """Another job arrives: of a new text, or of what a reader asks for besides."""
@@ -420,11 +398,9 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
     for step in range(200):
         for _ in range(rng.randint(0, 2) if step < 40 else 0):
             send()
-        if jobs.waiting:
-            job = jobs.next()
-            if left := answer_job(job, JobMemory(), said.append, jobs):
-                jobs.put_back(job | {"parts": left})
-    assert not jobs.waiting, "a job is interrupted for ever"
+        if jobs.waiting or answerer.left:
+            work(answerer, jobs)
+    assert not jobs.waiting and not answerer.left, "a job is interrupted for ever"
     ended = [
         message["parts"][-1]
         for message in said
@@ -436,9 +412,9 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
 class Brief:
     """In the place of a case: each part is made at once."""
 
-    unpriced = False
+    unpriced = ended = False
 
-    def __init__(self, job, memory, others):
+    def __init__(self, job, answerer):
         pass
 
     def code(self):
@@ -595,8 +571,7 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
         path = tmp_path / STEPS[step].file
         path.write_text(NAIVE)
         settings = SETTINGS | {"n": STEPS[step].n, "step": step}
-        file, edits = KernelFile(path), Edits(history_path(path))
-        benches.append(Conversation(file, edits, settings, lambda *_: SilentAnswerer()))
+        benches.append(Conversation(KernelFile(path), settings, lambda *_: SilentAnswerer()))
         held[step] = NAIVE
     left = {step: set() for step in held}
     made = {step: {} for step in held}
@@ -734,7 +709,9 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         talk = bench._conversation
         talk.supervisor.start = Actor
         talk.begin(f"a-{number}", text)
-        talk.note_edit(CARD, right, {"gflops": gflops, "size": size, "bound": "ALU"})
+        talk.answers = {"code": {"card": CARD}, "verdict": {"right": right}}
+        talk.answers["clocks"] = {"gflops": gflops, "size": size, "bound": "ALU"}
+        talk._note_edit()
         talk.close()
         if right:
             best[step] = gflops, text, step
@@ -1032,7 +1009,7 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
         if talk not in talks:
             talks.add(talk)
             own = talk.supervisor
-            own.start, own.later = start_for(talk), Schedule().later
+            own.start, own.clock = start_for(talk), lambda: 0.0
             monkeypatch.setattr(talk, "_watch", lambda: None)
         cell = rng.choice("ab")
         if cell in cells:

@@ -153,7 +153,7 @@ def test_of_components_that_have_no_room_it_says_what_they_must_be(kept):
     """And not once more that all of the texel is to be stored."""
     text = ck.kernels["sgemm_naive"].text
     text = text.replace("mov o0.x, r10.x", f"mov o0.{kept}, r10.{kept}")
-    mine, _ = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive")
+    mine = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive").kernel
     steps = suggest(ck.simulate(mine, N), mine)
     (step,) = (step for step in steps if "must be a sum of its own" in step.text)
     lost = ", ".join(f"o0.{component}" for component in kept[1:])

@@ -43,7 +43,6 @@ function answersTo(text) {
     wavefronts: stamp,
     fetches: stamp,
     slots5_pct: stamp,
-    nominal_gflops: stamp,
   }
   const right = fate === "right"
   const verdict = {part: "verdict", right, message: `verdict ${stamp}`, findings: []}
@@ -57,10 +56,7 @@ function answersTo(text) {
     [2, 2],
   ]
   verdict.small = {k: 2, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
-  if (!right) {
-    verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
-    verdict.product = {size: [2, 2, 2], count: stamp, row: 0, column: 1}
-  }
+  if (!right) verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
   const replay = {part: "replay", message: `replay ${stamp}`, notes, terms: [term], more: 0}

@@ -33,7 +33,7 @@ from unittest.mock import patch
 import numpy as np
 
 import cypresskit as ck
-from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.files.disk_cache import cache_folder
 from cypresskit.timing.costs import line_costs
@@ -394,10 +394,10 @@ def edit_times(count: int, seed: int, most: float = float("inf")) -> list[dict[s
             "like": name,
         }
         job |= {"n": EDITED, "parts": ["code", "verdict", "clocks"]}
-        memory, clock = JobMemory(), PartClock(str(number))
+        clock = PartClock(str(number))
         text_answer(text, name)
         clock.note({"type": "answer", "part": "text"})
-        answer_job(job, memory, clock.note)
+        AnswerHere(clock.note).ask(job)
         taken.append(clock.times)
     return taken
 

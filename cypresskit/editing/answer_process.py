@@ -14,7 +14,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import BinaryIO
 
-from cypresskit.editing.answering import JobMemory, Message, OtherJobs, answer_job
+from cypresskit.editing.answering import AnswerHere, Message, OtherJobs
 from cypresskit.subprocesses import begin, end, python, read, write
 
 
@@ -42,12 +42,6 @@ class Jobs(OtherJobs):
         with self.arrived:
             return self.arrived.wait_for(lambda: bool(self.waiting), seconds)
 
-    def put_back(self, job: Message) -> None:
-        """Put a job that was interrupted after the others; drop it if a newer text has come."""
-        with self.arrived:
-            if not self.waiting or self.waiting[-1]["edit"] == job["edit"]:
-                self.waiting.append(job)
-
     def next(self) -> Message:
         """Wait for a job, drop those of older texts, and return the next one of the newest text."""
         with self.arrived:
@@ -57,17 +51,22 @@ class Jobs(OtherJobs):
             return self.waiting.pop(0)
 
 
+def work(answerer: AnswerHere, jobs: Jobs) -> None:
+    """Answer a job: the interrupted one if no other waits."""
+    if answerer.left and not jobs.comes():
+        answerer.resume()
+    else:
+        answerer.ask(jobs.next())
+
+
 def main() -> None:
     """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
-    say = partial(write, channel.makefile("wb"))
     jobs = Jobs(channel.makefile("rb"))
-    memory = JobMemory()
-    say({"type": "ready"})
+    answerer = AnswerHere(partial(write, channel.makefile("wb")), others=jobs)
+    answerer.hear({"type": "ready"})
     while True:
-        job = jobs.next()
-        if left := answer_job(job, memory, say, jobs):
-            jobs.put_back(job | {"parts": left})
+        work(answerer, jobs)
 
 
 class AnswerProcess:

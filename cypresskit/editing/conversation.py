@@ -7,30 +7,29 @@ own answers it (``supervisor``), so the notebook's kernel stays free, whatever a
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from functools import partial
+from time import monotonic
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import Message, fault_in_words
-from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits
+from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
+from cypresskit.editing.edit_history import UNWRITTEN, Edit
 from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letters
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer, words
 from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
-from cypresskit.editing.steps import STEPS, WITHIN
-from cypresskit.editing.supervisor import Later, Start, Supervisor, Timer
+from cypresskit.editing.steps import STEPS, WITHIN, Step
+from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
 from cypresskit.kernels.convention import ELEMENTS
 
-ASKED = ("code", "verdict", "clocks", "replay", "prices")  # "text" is answered here
 LONG_TEXT = 50_000  # characters: of a longer text, "text" is also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 CLIMB = "climb"  # the view that shows all steps
-LOOK_SECONDS = 0.4  # between two looks at the file
+LOOK_SECONDS = 0.4  # between two looks at the file, and at the process
 
 #: What the launch of a pixel kernel passes in its only input.
 PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
@@ -43,42 +42,32 @@ CLOSED = (
 Send = Callable[[Message], None]
 
 
-def run_later(seconds: float, act: Callable[[], None]) -> Timer:
-    """Call a function after some seconds, in another thread."""
-    timer = threading.Timer(seconds, act)
-    timer.daemon = True
-    timer.start()
-    return timer
-
-
 class Conversation:
     """The conversation about one file.
 
     Parameters
     ----------
     file
-        The kernel's file. Other conversations about it follow it as any editor does.
-    edits
-        Its history.
+        The kernel's file, with its history. Other conversations about it follow it as any editor
+        does.
     settings
         ``like``, ``n`` and ``step`` of every job.
-    start, later
+    start, clock
         As of ``Supervisor``.
     """
 
     def __init__(
         self,
         file: KernelFile,
-        edits: Edits,
         settings: dict[str, Any],
         start: Start = AnswerProcess,
-        later: Later = run_later,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.file, self.edits, self.settings = file, edits, settings
+        self.file, self.edits, self.settings = file, file.edits, settings
         self.name = file.path.name
-        self.step = STEPS[settings["step"]] if settings.get("step") else None
+        self.step = STEPS.get(settings.get("step") or "")
         self.lock = threading.RLock()
-        self.supervisor = Supervisor(self._take_answer, self._give_up, self.lock, start, later)
+        self.supervisor = Supervisor(self._take_answer, self._give_up, self.lock, start, clock)
         self.pages: list[Send] = []
         self.noted: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.text
@@ -104,8 +93,9 @@ class Conversation:
 
     def prepare(self) -> None:
         """Start the process that answers before it is needed."""
-        if not self.closed.is_set():
-            self.supervisor.prepare()
+        with self.lock:
+            if not self.closed.is_set():
+                self.supervisor.prepare()
 
     def close(self) -> None:
         """End the conversation, and its process."""
@@ -114,39 +104,32 @@ class Conversation:
             self.pages.clear()
             self.supervisor.stop()
 
-    def say(self, message: Message) -> None:
-        """Send a message to all pages. A page that fails is removed."""
-        for send in tuple(self.pages):
-            self._say_to(send, message)
-
-    def _say_to(self, send: Send, message: Message) -> None:
-        try:
-            send(message)
-        except Exception:  # whatever a closed page raises
-            self.pages = [page for page in self.pages if page != send]
+    def say(self, message: Message, page: Send | None = None) -> None:
+        """Send a message to a page, or to all. A page that fails is removed."""
+        for send in tuple(self.pages) if page is None else (page,):
+            try:
+                send(message)
+            except Exception:  # whatever a closed page raises
+                self.pages = [other for other in self.pages if other != send]
 
     def hear(self, message: Message, page: Send | None = None) -> None:
-        """Take a message of a page; unknown ones are ignored. ``page`` is connected, if needed."""
+        """Take a message of a page; unknown ones are ignored. ``page`` is connected, if needed.
+
+        ``_hear_text`` takes messages of the type "text", and so on.
+        """
         kind = message.get("type") if isinstance(message, dict) else None
         with self.lock:
             if page is not None and page not in self.pages:
                 self.connect(page)
-            answers: dict[str, Callable[[Message], None]] = {
-                "hello": partial(self._hello, page),
-                "text": self._take_text,
-                "shown": partial(self._shown, page),
-                "ask": self._ask_more,
-                "reference": self._load_reference,
-                "recall": self._recall,
-            }
-            if str(kind) not in answers:
+            hear = getattr(self, f"_hear_{kind}", None)
+            if hear is None:
                 return
             try:
-                answers[str(kind)](message)
+                hear(message, page)
             except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
                 self.say({"type": "trouble", "message": "The page sent an unknown message."})
 
-    def _hello(self, page: Send | None, message: Message) -> None:
+    def _hear_hello(self, message: Message, page: Send | None) -> None:
         """Send a page all that it needs to begin. A text that it couldn't send before counts if the
         file hasn't changed since; otherwise it goes into the history.
         """
@@ -156,7 +139,7 @@ class Conversation:
         if unsent is not None and (text := whole_letters(str(unsent["text"]))) != self.text:
             if unsent.get("base") == self.text:
                 self.put(text, "was on the page when the kernel ended")
-            elif self.edits.known(text) is None:
+            else:
                 self._keep(text, UNWRITTEN)
         state = {
             "type": "state",
@@ -170,30 +153,21 @@ class Conversation:
             "problem": self._problem(),
             "step": self._step_state(),
         }
-        if page is None:
-            self.say(state)
-        else:
-            self._say_to(page, state)
+        self.say(state, page)
 
     def _step_state(self) -> Message | None:
         """What a page shows of the step, or None."""
-        if self.step is None:
+        step = self.step
+        if step is None:
             return None
-        state = {
-            "name": self.step.name,
-            "title": self.step.title,
-            "idea": self.step.idea,
-            "targets": asdict(self.step.targets),
+        more = {
+            "targets": asdict(step.targets),
+            "record": step.record,
             "within": WITHIN,
-            "record": self.step.record,
-            "hint": self.step.hint,
-            "opens": self.step.opens,
-            "guess": self.step.guess,
-            "blocks": self.step.blocks,
-            "begun": self._begun_with(),
-            "views": [[view, VIEWS[view]] for view in self.step.views],
+            "begun": self._begun_with(step),
+            "views": [[view, VIEWS[view]] for view in step.views],
         }
-        return state | self._saved_state()
+        return vars(step) | more | self._saved_state()
 
     def _saved_state(self) -> Message:
         """What the step saves: ``kept``, as an entry of the history or None; and ``brought``, from
@@ -205,41 +179,36 @@ class Conversation:
             "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
         }
 
-    def _begun_with(self) -> str:
+    def _begun_with(self, step: Step) -> str:
         """A sentence on the reader's kernel that the step began with; if it began with another
         kernel, on where the reader's fastest one is; or "".
         """
-        assert self.step is not None
         first = next(iter(self.edits), None)
         if first is not None and first.note.startswith(BEGUN):
             return f"Begun with {first.note}."
-        found = None if self.step.previous else fastest_step(self.file.path.parent)
-        if found is None:
+        found = None if step.previous else fastest_step(self.file.path.parent)
+        if found is None or found[0] == step or found[0].published != step.published:
             return ""
-        step, edit = found
-        if step == self.step or step.published != self.step.published:
-            return ""
-        return f"Your fastest kernel so far is in {step.file}: {edit.gflops:,.0f} Gflop/s."
+        return f"Your fastest kernel so far is in {found[0].file}: {found[1].gflops:,.0f} Gflop/s."
 
     def _words(self) -> Message:
         """The meanings of the language's words, and what a product's launch passes."""
         known = words()
-        constants = [
-            [f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)
-        ]
-        beside = [[rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)]
-        return known | {"others": constants + known["others"], "beside": [PLACE, *beside]}
+        constants = [(f"cb0[{n}]", rf"cb0\[{n}\]", text) for n, text in enumerate(ELEMENTS)]
+        here = [[f"{name} of this launch", pattern, text] for name, pattern, text in constants]
+        beside = [PLACE, *([pattern, text] for _, pattern, text in constants)]
+        return known | {"others": here + known["others"], "beside": beside}
 
     # -- texts
 
-    def _take_text(self, message: Message) -> None:
+    def _hear_text(self, message: Message, _: Send | None) -> None:
         """Take a text that was typed."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
         base, typed = message.get("base"), float(message.get("typed", math.inf)) / 1000
         if self.closed.is_set():
             self._acknowledge(edit)
         elif self._has_later_text(base, typed):
-            self._keep_unknown(text, "before the file was changed outside")
+            self._keep(text, "before the file was changed outside")
             self._acknowledge(edit)
             self.say({"type": "text", "text": self.text, "edit": self.edit})
         else:
@@ -264,7 +233,7 @@ class Conversation:
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
-                self._keep_unknown(self.text, self.note or "changed at the same time")
+                self._keep(self.text, self.note or "changed at the same time")
             overwritten = self._write(text)
             self._take(edit, text)
             if overwritten is not None and overwritten.written > typed:
@@ -280,7 +249,7 @@ class Conversation:
         with self.lock:
             if self.closed.is_set() or text == self.text:
                 return
-            self._keep_unknown(self.text, "before another text came")
+            self._keep(self.text, "before another text came")
             self._write(text)
             self._load("put", text, note)
 
@@ -297,16 +266,11 @@ class Conversation:
         self.is_asked = False
         self.supervisor.drop()
 
-    def _keep_unknown(self, text: str, note: str) -> None:
-        """Keep a text that is replaced in the history, unless it is there."""
-        if text.strip() and self.edits.known(text) is None:
-            self._keep(text, note)
-
-    def _load_reference(self, message: Message) -> None:
+    def _hear_reference(self, *_: object) -> None:
         if self.step is not None:
             self.put(self.step.starter, f"reference kernel of step {self.step.name}")
 
-    def _recall(self, message: Message) -> None:
+    def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))
         if edit is not None:
             self.put(edit.text, f"edit {edit.number} again")
@@ -337,51 +301,56 @@ class Conversation:
 
     # -- answers
 
-    def _shown(self, page: Send | None, message: Message) -> None:
+    def _hear_shown(self, message: Message, page: Send | None) -> None:
         """Answer a text that a page shows."""
         if message["edit"] != self.edit or self.closed.is_set():
             return
         if not self.is_asked:
             self._answer_text()
-        elif page is not None:
-            for answer in tuple(self.answers.values()):
-                self._say_to(page, answer)
-            if not self.supervisor.jobs:
-                self._say_to(page, {"type": "done", "edit": self.edit})
+            return
+        for answer in tuple(self.answers.values()):
+            self.say(answer, page)
+        if not self.supervisor.jobs:
+            self.say({"type": "done", "edit": self.edit}, page)
 
     def _answer_text(self) -> None:
         """Answer the newest text."""
         self.is_asked = True
         self._acknowledge(self.edit)
         if len(self.text) > LONG_TEXT:
-            self.supervisor.ask(self._job(("text", *ASKED)))
+            self.supervisor.ask(self.job(PARTS))
             return
         try:
             answer, program = text_answer(self.text, self.name)
         except Exception as error:  # a fault of the package
             self._give_up(fault_in_words(error))
             return
-        self._take_answer({"type": "answer", "edit": self.edit, "part": "text", **answer})
+        self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
         if program is not None:
-            self.supervisor.ask(self._job(ASKED))
+            self.supervisor.ask(self.job(PARTS[1:]))
 
-    def _ask_more(self, message: Message) -> None:
+    def _hear_ask(self, message: Message, _: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, or a view."""
-        part = {"replay": "replay", "view": "view"}[message["part"]]
         if message.get("edit", self.edit) != self.edit or self.closed.is_set():
             return
-        if message.get("view") == CLIMB:
+        if message["part"] == "replay":
+            element = [int(place) for place in message["element"]]
+            self.supervisor.ask(self.job(["replay"]) | {"element": element})
+        elif message["view"] == CLIMB:
             picture = own_climb(histories(self.file.path.parent)).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": part, "view": CLIMB}
+            answer = {"type": "answer", "edit": self.edit, "part": "view", "view": CLIMB}
             self.say(answer | {"picture": picture})
-            return
-        more: Message = {"view": str(message.get("view"))}
-        if part == "replay":
-            more = {"element": [int(place) for place in message["element"]]}
-        self.supervisor.ask(self._job((part,)) | more)
+        else:
+            self.supervisor.ask(self.job(["view"]) | {"view": str(message["view"])})
 
-    def _job(self, parts: tuple[str, ...]) -> Message:
-        job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": list(parts)}
+    def answer_here(self) -> None:
+        """Check and time the newest text in the calling process, for its history."""
+        with self.lock:
+            AnswerHere(self._take_answer).ask(self.job(("code", "verdict", "clocks")))
+
+    def job(self, parts: Sequence[str]) -> Message:
+        """Return the job to make these parts of the answer to the newest text."""
+        job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": [*parts]}
         return job | self.settings
 
     def _take_answer(self, message: Message) -> None:
@@ -401,20 +370,16 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the answered text in the history."""
-        code, verdict = self.answers.get("code"), self.answers.get("verdict")
-        if code is not None and verdict is not None and "card" in code:
-            self.note_edit(code["card"], verdict["right"], self.answers["clocks"])
-
-    def note_edit(self, card: Message, right: bool, clocks: Message) -> None:
-        """Keep the newest text in the history with these parts of its answer, unless its figures
-        equal those of the last edit.
-        """
+        """Keep the answered text in the history, unless its figures are those of the last edit."""
+        card = self.answers.get("code", {}).get("card")
+        verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
+        if card is None or verdict is None:
+            return
         gflops = clocks.get("gflops", 0.0)
         made = Edit(
             number=0,
             text=self.text,
-            right=right,
+            right=verdict["right"],
             gflops=gflops,
             n=clocks["size"][0] if gflops else 0,
             bound=clocks.get("bound", ""),
@@ -429,8 +394,9 @@ class Conversation:
             self._add(made)
 
     def _keep(self, text: str, note: str) -> None:
-        """Keep a text of which only the origin is known."""
-        self._add(Edit(0, text, note=note))
+        """Keep a text in the history, unless it is there. Only its origin is known."""
+        if text.strip() and self.edits.known(text) is None:
+            self._add(Edit(0, text, note=note))
 
     def _add(self, edit: Edit) -> None:
         with self._history_errors():
@@ -471,10 +437,11 @@ class Conversation:
                 self.look()
 
     def look(self) -> None:
-        """Take what another editor has written into the file, and write a text that couldn't be
-        written before.
+        """Take what another editor has written into the file, write a text that couldn't be
+        written before, and let the supervisor look at its deadline.
         """
         with self.lock:
+            self.supervisor.look()
             self._read_history()
             text = self.file.news()
             if text is None and self.file.problem:
@@ -482,5 +449,5 @@ class Conversation:
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
-                self._keep_unknown(self.text, "before the file was changed outside")
+                self._keep(self.text, "before the file was changed outside")
                 self._load("file", text, "changed outside")

@@ -7,16 +7,18 @@ why.
 import math
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Answer, accesses, word_length
+from cypresskit.editing.static_answers import Answer, word_length, written_line
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.editing.suggestions import bottleneck, dropped_components, suggest
-from cypresskit.il import Program, assemble
+from cypresskit.il import Program
 from cypresskit.kernels import Kernel
+from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.own import LaunchConventionError, likeliest_launch, load_kernel
@@ -55,20 +57,16 @@ def judged_kernel(
     like: str | None = None,
     before: Kernel | None = None,
     old_c: bool = False,
-) -> tuple[Kernel, Verification]:
-    """Return a text's kernel, and whether it is correct; with ``old_c``, also with beta times the
-    old C. The other arguments are those of ``_launched_kernel``, which also says what is raised.
+) -> Verification:
+    """Return whether a text is correct, with its kernel; with ``old_c``, also with beta times the
+    old C. The other arguments are those of ``_launched``, which also says what is raised.
     """
-    mine, seen = _launched_kernel(text, name, like, before)
-    if old_c and seen.right:
-        seen = verify(mine, alpha=2.0, beta=-1.0)
-    return mine, seen
+    seen = _launched(text, name, like, before)
+    return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 
 
 @lru_cache(maxsize=8)
-def _launched_kernel(
-    text: str, name: str, like: str | None, before: Kernel | None
-) -> tuple[Kernel, Verification]:
+def _launched(text: str, name: str, like: str | None, before: Kernel | None) -> Verification:
     """Find the launch of a text, and verify the kernel.
 
     1. A text with the accesses of ``before``, the last correct kernel, or else of ``like``, is
@@ -80,74 +78,74 @@ def _launched_kernel(
 
     Raises what ``ck.load_kernel`` raises.
     """
-    program = assemble(text, name)
-    bare = name.removesuffix(".il")
+    program = assembled(text, name)
+    load = partial(load_kernel, text, name=name.removesuffix(".il"))
     book = None if like is None else reference_kernel(like)
     near = before or book
-    if near is not None and accesses(near.program) == accesses(program):
-        mine = load_kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
-        return mine, verify(mine)
+    as_near = partial(load, like=near, block=near.block, k_step=near.k_step) if near else load
+    if near is not None and _accesses(near.program) == _accesses(program):
+        return verify(as_near())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an incorrect product is reported below
-        as_like: Verification | None = None
-        if book is not None and _stores(book.program) == _stores(program):
-            as_like = verify(load_kernel(text, like=book, name=bare))
-            if as_like.right:
-                return as_like.kernel, as_like
-        likeliest, share = likeliest_launch(text, bare)
+        as_book: Verification | None = None
+        if book is not None and {*_stores(book.program)} == {*_stores(program)}:
+            as_book = verify(load(like=book))
+            if as_book.right:
+                return as_book
+        likeliest, share = likeliest_launch(text, name.removesuffix(".il"))
         if likeliest is not None:
             as_it_asks = verify(likeliest)
-            if as_like is None or as_it_asks.right or share > share_correct(as_like.kernel):
-                return likeliest, as_it_asks
-        if as_like is not None:
-            return as_like.kernel, as_like
+            if as_book is None or as_it_asks.right or share > share_correct(as_book.kernel):
+                return as_it_asks
+        if as_book is not None:
+            return as_book
         try:
-            mine = load_kernel(text, name=bare)
+            return verify(load())
         except LaunchConventionError:
             if near is None or _registers(near.program) != _registers(program):
                 raise
-            mine = load_kernel(text, like=near, block=near.block, k_step=near.k_step, name=bare)
-    return mine, verify(mine)
+            return verify(as_near())
 
 
-def _stores(program: Program) -> tuple[str, frozenset[str]]:
-    """Return a program's mode, and what it stores to: "g", or outputs with their components."""
-    destinations = {i.dest for i in program.body if i.dest}
-    return program.mode, frozenset(
-        "g" if dest.register.kind == "g" else f"{dest.register}.{dest.written}"
-        for dest in destinations
-        if dest.register.kind in ("g", "o")
-    )
+def _stores(program: Program) -> list[str]:
+    """Return a program's mode, and what it stores to, in the order of its text: "g", or outputs
+    with their components.
+    """
+    places = [i.dest for i in program.body if i.dest and i.dest.register.kind in ("g", "o")]
+    stores = ["g" if to.register.kind == "g" else f"{to.register}.{to.written}" for to in places]
+    return [program.mode, *stores]
 
 
-def _registers(program: Program) -> tuple[str, set[str]]:
+def _registers(program: Program) -> set[str]:
     """Return a program's mode, and the registers that it stores to."""
-    mode, stores = _stores(program)
-    return mode, {name.partition(".")[0] for name in stores}
+    return {name.partition(".")[0] for name in _stores(program)}
+
+
+def _accesses(program: Program) -> tuple[list[str], list[int], int]:
+    """Return what a program stores to and fetches from, and how often it reads from "g"."""
+    fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
+    reads = sum(s.register.kind == "g" for i in program.body for s in i.sources)
+    return _stores(program), fetches, reads
 
 
 def verdict_answer(seen: Verification) -> Answer:
     """Return the part "verdict".
 
     It holds whether C is correct (``right``); a ``message``; how the kernel is ``launched``, in
-    words; ``findings``, each with kind, line (0 for none), column, length, message and advice; and
-    of an incorrect product ``product``: its ``size``, the number of incorrect elements, and the
-    first one's row, column, value (``got``) and correct value (``wanted``).
+    words; and ``findings``, each with kind, message, and perhaps line, column, length and advice.
+    Of the kind "answer" is the first incorrect element of C, if all of C was computed.
     """
-    findings = [row_of(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
+    findings = [_finding_row(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append(_launch_row(seen))
     if seen.wrong is not None:
-        findings.append(finding_row("answer", 0, 1, 1, f"{seen.wrong}.", ""))
-    answer: Answer = {
+        findings.append({"kind": "answer", "message": f"{seen.wrong}."})
+    return {
         "right": seen.right,
         "message": _sentence(seen),
         "launched": launch_in_words(seen.kernel),
         "findings": findings,
     }
-    if product := _wrong_product(seen):
-        answer["product"] = product
-    return answer
 
 
 def _launch_row(seen: Verification) -> Answer:
@@ -155,13 +153,18 @@ def _launch_row(seen: Verification) -> Answer:
     program = seen.kernel.program
     place = re.match(rf"{re.escape(program.name)}:(\d+): .*\n +(.*): pass .*$", seen.error)
     if place is None:
-        return finding_row("launch", 0, 1, 1, seen.error, "")
+        return {"kind": "launch", "message": seen.error}
     line = int(place[1])
     text = program.lines[line - 1]
-    column = len(text) - len(text.lstrip()) + 1
-    message = f"it {place[2]}, which this launch doesn't pass."
-    advice = "No launch makes any element of C correct. Check what is stored, and at which address."
-    return finding_row("launch", line, column, len(text.strip()), message, advice)
+    return {
+        "kind": "launch",
+        "line": line,
+        "column": len(text) - len(text.lstrip()) + 1,
+        "length": len(text.strip()),
+        "message": f"it {place[2]}, which this launch doesn't pass.",
+        "advice": "No launch makes any element of C correct. Check what is stored, and at which"
+        " address.",
+    }
 
 
 def launch_in_words(mine: Kernel) -> str:
@@ -194,22 +197,23 @@ def _sentence(seen: Verification) -> str:
     if seen.wrong is not None:
         return f"{result} is incorrect: {seen.wrong}."
     if seen.findings:
-        return finding_sentence(seen.findings[0])
-    if seen.error and (row := _launch_row(seen))["line"]:
+        first = seen.findings[0]
+        return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
+    if seen.error and "line" in (row := _launch_row(seen)):
         return f"Line {row['line']}: {row['message']}"
     return seen.error or f"{result} is incorrect."
 
 
-def finding_sentence(first: Finding) -> str:
-    """Return a finding in one sentence."""
-    return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
-
-
-def row_of(finding: Finding, mine: Kernel) -> Answer:
+def _finding_row(finding: Finding, mine: Kernel) -> Answer:
     """Return a finding as a row of the list."""
-    length = word_length(finding.text, finding.column)
-    advice = _growing_advice(finding, mine) or finding.advice
-    return finding_row(finding.kind, finding.line, finding.column, length, finding.message, advice)
+    return {
+        "kind": finding.kind,
+        "line": finding.line,
+        "column": finding.column,
+        "length": word_length(finding.text, finding.column),
+        "message": finding.message,
+        "advice": _growing_advice(finding, mine) or finding.advice,
+    }
 
 
 def _growing_advice(finding: Finding, mine: Kernel) -> str:
@@ -235,33 +239,6 @@ def _growing_advice(finding: Finding, mine: Kernel) -> str:
             " fetches."
         )
     return " ".join(advice)
-
-
-def finding_row(
-    kind: str, line: int, column: int, length: int, message: str, advice: str
-) -> Answer:
-    return {
-        "kind": kind,
-        "line": line,
-        "column": column,
-        "length": length,
-        "message": message,
-        "advice": advice,
-    }
-
-
-def _wrong_product(seen: Verification) -> Answer | None:
-    """Return the first incorrect element of C, if all of C was computed."""
-    if seen.wrong is None or seen.result is None or seen.expected is None or seen.size is None:
-        return None
-    return {
-        "size": list(seen.size),
-        "count": seen.wrong_count,
-        "row": seen.wrong.row,
-        "column": seen.wrong.column,
-        "got": json_number(seen.wrong.got),
-        "wanted": json_number(seen.wrong.expected),
-    }
 
 
 def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
@@ -299,25 +276,16 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
 
 
 def _term_row(term: Term, trace: ElementTrace) -> Answer:
-    names = {trace.beta: " (beta)"} if _is_old(term) else {trace.alpha: " (alpha)"}
-    times = "" if term.times == 1 else f"{term.times:g}{names.get(term.times, '')} · "
+    is_old_c = [factor.element.matrix for factor in term.factors] == ["C"]
+    scalar, name = (trace.beta, " (beta)") if is_old_c else (trace.alpha, " (alpha)")
+    times = f"{term.times:g}{name if term.times == scalar else ''} · "
     return {
-        "text": times + " · ".join(map(str, term.factors)),
+        "text": ("" if term.times == 1 else times) + " · ".join(map(str, term.factors)),
         "right": term.right,
         "note": term.note,
         "line": term.blame or term.line,
         "lines": list(term.lines),
     }
-
-
-def _is_old(term: Term) -> bool:
-    """Return whether a term is an element of the old C."""
-    return [factor.element.matrix for factor in term.factors] == ["C"]
-
-
-def json_number(value: float) -> float | str:
-    """Return a number for JSON: "nan", "inf" and "-inf" as strings."""
-    return value if math.isfinite(value) else str(value)
 
 
 def clocks_answer(mine: Kernel, n: int) -> Answer:
@@ -326,17 +294,29 @@ def clocks_answer(mine: Kernel, n: int) -> Answer:
     It holds ``size`` [m, n, k], and ``at``, the size in words; ``gflops``, ``percent`` of peak,
     ``clocks``; what it is ``bound`` by, and what would ``help``; ``busy`` (shares of the time, by
     unit), ``hits`` (shares, by cache), ``launch`` (the overhead's share of the time), ``error`` (a
-    share), ``wavefronts`` per SIMD engine; ``steps``, suggestions with ``text`` and ``lines``; or a
-    ``problem``, why it can't be timed.
+    share); ``steps``, suggestions with ``text`` and ``lines``; or a ``problem``, why it can't be
+    timed.
     """
     try:
         report = report_at(mine, n)
     except UNTIMED as error:
         return untimed(error)
-    sides = report.size or (n, n, n)
-    square = len({*sides}) == 1
-    at = f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in sides)
-    return report_answer(report, mine) | {"at": at}
+    size = report.size or (n, n, n)
+    square = len({*size}) == 1
+    return {
+        "size": list(size),
+        "at": f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in size),
+        "gflops": float(f"{report.gflops:.4g}"),
+        "percent": float(f"{report.percent:.3g}"),
+        "clocks": round(report.clocks),
+        "bound": report.bound,
+        "help": bottleneck(report.bound).help,
+        "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
+        "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
+        "launch": round(1 - report.chip_time_share, 4),
+        "error": round(report.error, 4),
+        "steps": [{"text": step.text, "lines": list(step.lines)} for step in suggest(report, mine)],
+    }
 
 
 def report_at(mine: Kernel, n: int) -> Report:
@@ -347,25 +327,6 @@ def report_at(mine: Kernel, n: int) -> Report:
 def untimed(error: Exception) -> Answer:
     """Return the part "clocks" of a kernel that can't be timed."""
     return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
-
-
-def report_answer(report: Report, mine: Kernel) -> Answer:
-    """Return the part "clocks" of a report on the kernel ``mine``, without ``at``."""
-    steps = suggest(report, mine)
-    return {
-        "size": list(report.size or (0, 0, 0)),
-        "gflops": float(f"{report.gflops:.4g}"),
-        "percent": float(f"{report.percent:.3g}"),
-        "clocks": round(report.clocks),
-        "bound": report.bound,
-        "help": bottleneck(report.bound).help,
-        "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
-        "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
-        "launch": round(1 - report.chip_time_share, 4),
-        "error": round(report.error, 4),
-        "wavefronts": report.active_wavefronts,
-        "steps": [{"text": step.text, "lines": list(step.lines)} for step in steps],
-    }
 
 
 def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> Answer:
@@ -381,29 +342,29 @@ def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> A
 
 def priced_answer(prices: LineCosts) -> Answer:
     """Return the part "prices" for computed costs."""
-    written: dict[int, list[LineCost]] = {}
+    written: dict[int, list[LineCost]] = defaultdict(list)
     for row in prices.lines:
-        written.setdefault(_line_of(row), []).append(row)
-    costs = {line: _cost(parts) for line, parts in written.items()}
+        written[written_line(row.work)].append(row)
+    costs = {line: _sum_of(parts) for line, parts in written.items()}
     lived = prices.report.resident_clocks
     rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
     first = max(costs, key=lambda line: costs[line].cost, default=0)
     if not first or costs[first].cost < WORTH:
         return {"lines": rows, "dearest": 0, "message": "No single line costs much."}
-    dear = [line for line, cost in costs.items() if cost.is_close_to(costs[first])]
+    alike = sum(cost.is_close_to(costs[first]) for cost in costs.values())
     message = f"Line {first} costs the most: {costs[first]} of the time."
-    if len(dear) > 1:
-        message = f"{len(dear)} lines cost the most, such as line {first}: {costs[first]} each."
+    if alike > 1:
+        message = f"{alike} lines cost the most, such as line {first}: {costs[first]} each."
     answer = {"lines": rows, "dearest": first, "message": message}
-    return answer | ({"why": why} if (why := _why_cheap(prices, costs)) else {})
+    return answer | ({"why": why} if (why := _why_cheap(prices)) else {})
 
 
-def _why_cheap(prices: LineCosts, costs: dict[int, CostEstimate]) -> str:
+def _why_cheap(prices: LineCosts) -> str:
     """Return why the lines of the unit that limits the kernel cost little, or "" if they don't."""
     report = prices.report
     unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
-    lines = {_line_of(row) for row in prices.lines if row.unit == unit}
-    if not lines or math.fsum(costs[line].cost for line in lines) > report.busy[unit] / 2:
+    costs = [row.cost for row in prices.lines if row.unit == unit]
+    if not costs or math.fsum(costs) > report.busy[unit] / 2:
         return ""
     return (
         f"{unit} limits this kernel, but each of its lines costs little: a line's cost depends on"
@@ -411,12 +372,7 @@ def _why_cheap(prices: LineCosts, costs: dict[int, CostEstimate]) -> str:
     )
 
 
-def _line_of(row: LineCost) -> int:
-    """Return the line of the source: for a macro's instruction, the line of the call."""
-    return row.work.calls[0] if row.work.calls else row.line
-
-
-def _cost(parts: Sequence[LineCost]) -> CostEstimate:
+def _sum_of(parts: Sequence[LineCost]) -> CostEstimate:
     """Return the cost of a line: the sum over its instructions."""
     names = "cost", "low", "high"
     return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
@@ -426,22 +382,21 @@ def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: 
     """Return a line's cost, the unit that works for it, and the share of the wavefronts' lifetime
     (``lived`` clocks in all) that they wait at it.
     """
-    works = dict.fromkeys((part.unit for part in parts), 0.0)
+    work: dict[str, float] = defaultdict(float)
     for part in parts:
-        works[part.unit] += part.share
-    unit = max(works, key=works.__getitem__)
+        work[part.unit] += part.share
+    unit, share = max(work.items(), key=lambda each: each[1])
     text = (
         f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(works[unit])} of the time"
+        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(share)} of the time"
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
         clocks = math.fsum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
-    waited = math.fsum(part.work.waiting_clocks for part in parts)
-    if lived and waited / lived >= PRICED_WAIT:
-        text += f"; wavefronts spend {percent(waited / lived)} of their lifetime waiting here"
-    text += "."
+    waited = math.fsum(part.work.waiting_clocks for part in parts) / max(lived, 1.0)
+    if waited >= PRICED_WAIT:
+        text += f"; wavefronts spend {percent(waited)} of their lifetime waiting here"
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
-    shares = {"work": round(works[unit], 5), "price": round(cost.cost, 5)}
-    return {"line": line, **shares, "shown": shown, "text": text}
+    numbers = {"work": round(share, 5), "price": round(cost.cost, 5)}
+    return {"line": line, **numbers, "shown": shown, "text": f"{text}."}

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -123,17 +124,15 @@ class Edits(Sequence[Edit]):
             return self._append(edit)
 
     def _append(self, edit: Edit) -> Edit:
-        last = self.rows[-1] if self.rows else None
-        now = edit.time or time.time()
-        number = last.number + 1 if last else 1
-        edit = replace(edit, number=number, time=round(now, 1))
-        if last is not None and not last.right and last.text == edit.text:
+        last = self.rows[-1] if self.rows else Edit(0, "", right=True)
+        edit = replace(edit, number=last.number + 1, time=round(edit.time or time.time(), 1))
+        if not last.right and last.text == edit.text:
             note = edit.note if last.note == UNWRITTEN else last.note or edit.note
             self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
             return self.rows[-1]
-        attempt = last is not None and not (last.right or edit.right or last.note or edit.note)
-        if last is not None and attempt and now - last.time < BURST:
-            self.rows.remove(last)
+        is_attempt = not (last.right or edit.right or last.note or edit.note)
+        if is_attempt and edit.time - last.time < BURST:
+            self.rows.pop()
         if self.rows:
             edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
         self.rows.append(edit)
@@ -160,7 +159,9 @@ class Edits(Sequence[Edit]):
         with locked(self.path.parent):
             self.news()
             yield
-            self.save()
+            rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
+            save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
+            self._stamp = file_stamp(self.path)
 
     def news(self) -> bool:
         """Read the file if another workbench has written it. Returns whether it has."""
@@ -169,14 +170,6 @@ class Edits(Sequence[Edit]):
         self._stamp = stamp
         self.rows = _read(self.path)
         return True
-
-    def save(self) -> None:
-        """Write the file. Raises ``OSError``."""
-        if self.path is None:
-            return
-        rows = ",\n".join(json.dumps(asdict(edit)) for edit in self.rows)
-        save_file(self.path, f'{{"edits": [\n{rows}\n]}}\n')
-        self._stamp = file_stamp(self.path)
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} edits"]
@@ -192,26 +185,28 @@ class Edits(Sequence[Edit]):
 def change_between(before: str, after: str) -> str:
     """Describe the change of a text in a few words; "" for none."""
     old, new = before.splitlines(), after.splitlines()
-    shorter = min(len(old), len(new))
-    first = 0
-    while first < shorter and old[first] == new[first]:
-        first += 1
-    same = 0
-    while same < shorter - first and old[-1 - same] == new[-1 - same]:
-        same += 1
-    removed, added = old[first : len(old) - same], new[first : len(new) - same]
-    if (len(removed), len(added)) == (0, 0):
-        return ""
-    if (len(removed), len(added)) == (1, 1):
-        return f"line {first + 1} is now {_quoted(added[0])}"
-    if (len(removed), len(added)) == (0, 1):
-        return f"line {first + 1} is new: {_quoted(added[0])}"
-    if (len(removed), len(added)) == (1, 0):
-        return f"line {first + 1} is gone: {_quoted(removed[0])}"
+    first = _equal_lines(old, new)
+    removed, added = old[first:], new[first:]
+    same = _equal_lines(removed[::-1], added[::-1])
+    removed, added = removed[: len(removed) - same], added[: len(added) - same]
+    match removed, added:
+        case [], []:
+            return ""
+        case [_], [line]:
+            return f"line {first + 1} is now {_quoted(line)}"
+        case [], [line]:
+            return f"line {first + 1} is new: {_quoted(line)}"
+        case [line], []:
+            return f"line {first + 1} is gone: {_quoted(line)}"
     if len(removed) == len(added):
         count = sum(one != other for one, other in zip(removed, added))
         return f"{count} lines are changed, the first is line {first + 1}"
     return f"from line {first + 1}, {quantity(len(added), 'line')} in place of {len(removed)}"
+
+
+def _equal_lines(old: list[str], new: list[str]) -> int:
+    """Return how many lines are the same, before the first different one."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new)))
 
 
 def _quoted(line: str) -> str:
@@ -243,37 +238,24 @@ def _read(path: Path) -> list[Edit]:
     """Return the edits in a file. One that can't be read is renamed, and so isn't lost."""
     if not os.path.lexists(path):
         return []
-    names = {field.name for field in fields(Edit)}
     try:
         held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
-        edits = [Edit(**{name: row[name] for name in names & row.keys()}) for row in held["edits"]]
-        if all(map(_is_sound, edits)):
-            return edits
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ):
-        pass
-    with suppress(OSError):
-        path.replace(path.with_name(path.name + ".unreadable"))
-    return []
+        return [_edit(row) for row in held["edits"]]
+    except Exception:  # whatever a damaged file raises
+        with suppress(OSError):
+            path.replace(path.with_name(path.name + ".unreadable"))
+        return []
 
 
-def _is_sound(edit: Edit) -> bool:
-    """Return whether all fields have the right types."""
-    texts = (edit.text, edit.bound, edit.note, edit.change)
-    wholes = (edit.number, edit.n, edit.bundles, edit.registers, edit.wavefronts)
-    return (
-        all(isinstance(value, str) for value in texts)
-        and all(type(value) is int for value in wholes)
-        and isinstance(edit.right, bool | None)
-        and all(
-            isinstance(value, int | float) and math.isfinite(value)
-            for value in (edit.gflops, edit.time)
-        )
-    )
+def _edit(row: dict[str, Any]) -> Edit:
+    """Return the edit that a row of the file describes. Raises an error for values of other types,
+    and for numbers that aren't finite.
+    """
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(Edit)}
+    values = {name: row[name] for name in kinds.keys() & row.keys()}
+    if not all(isinstance(value, kinds[name]) for name, value in values.items()):
+        raise TypeError
+    edit = Edit(**values)
+    if not math.isfinite(edit.gflops + edit.time):
+        raise ValueError
+    return edit

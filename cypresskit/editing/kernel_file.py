@@ -1,7 +1,4 @@
-"""A kernel's file, which other editors may change at any time.
-
-A text that can't be written is kept in its history meanwhile (``edit_history``).
-"""
+"""A kernel's file with its history. Other editors may change the file at any time."""
 
 import errno
 import os
@@ -10,7 +7,8 @@ import time
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from cypresskit.files.atomic import file_stamp, replace_file, save_file
+from cypresskit.editing.edit_history import Edits, history_path
+from cypresskit.files.atomic import file_stamp, replace_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
 
@@ -28,7 +26,8 @@ class Overwritten(NamedTuple):
 
 
 class KernelFile:
-    """The file at ``path``, and the text that it held when it was last read or written (``text``).
+    """The file at ``path``; the text that it held when it was last read or written (``text``); and
+    its history (``edits``).
 
     ``problem`` says why the last text couldn't be written, or is "".
 
@@ -39,6 +38,7 @@ class KernelFile:
         self.path = Path(path).absolute()
         self.stamp = file_stamp(self.path)
         self.text = read_text(self.path)
+        self.edits = Edits(history_path(self.path))
         self.problem = ""
 
     def news(self) -> str | None:
@@ -65,20 +65,30 @@ class KernelFile:
         except OSError:
             return 0.0
 
-    def write(self, text: str) -> Overwritten | None:
+    def save(self, text: str) -> Overwritten | None:
         """Replace the file's text in one operation. Returns the text of another editor that this
-        overwrites, or None. Raises ``OSError`` if the file can't be written, or couldn't be read
-        again.
+        overwrites, or None. If the file can't be written, ``problem`` says why; it then still holds
+        the other editor's text.
         """
+        self.problem = ""
+        try:
+            return self._write(text)
+        except OSError as error:
+            self.problem = (
+                f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
+                " this page and in the history, and is written as soon as that is possible."
+            )
+            return None
+
+    def _write(self, text: str) -> Overwritten | None:
         if len(text.encode()) > MAX_TEXT:
-            raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes", str(self.path))
+            raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
         others = self.news()
-        if others == text:
+        if text == self.text and (others is not None or self.path.is_file()):
             return None
         overwritten = None if others is None else Overwritten(others, self.written())
-        if text == self.text and others is None and self.path.is_file():
-            return None
-        self._check_writable()
+        if obstacle := self._obstacle():
+            raise OSError(errno.EACCES, obstacle)
         replaced = replace_file(self.path, text)
         if replaced is not None:
             with replaced:
@@ -89,41 +99,25 @@ class KernelFile:
         self.stamp = file_stamp(self.path)
         return overwritten
 
-    def _check_writable(self) -> None:
-        """Raise ``OSError`` for a read-only file, which could still be replaced; for anything that
-        is not a plain file; and for a file that holds no text, which would be lost.
+    def _obstacle(self) -> str:
+        """Why the file must not be replaced, or "": it is read-only, no plain file, or holds no
+        text, which would be lost.
         """
         try:
             mode = self.path.stat().st_mode
-        except FileNotFoundError:
-            return
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, "there is a folder of this name", str(self.path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a pipe or a device", str(self.path))
-        if not mode & WRITABLE:
-            raise PermissionError(errno.EACCES, "it is read-only", str(self.path))
-        if file_stamp(self.path) != self.stamp:  # changed, but not to a text
-            try:
+            if stat.S_ISDIR(mode):
+                return "there is a folder of this name"
+            if not stat.S_ISREG(mode):
+                return "it is a pipe or a device"
+            if not mode & WRITABLE:
+                return "it is read-only"
+            if file_stamp(self.path) != self.stamp:  # changed, but not to a text
                 read_text(self.path)
-            except ValueError:
-                why = "what it holds now is no text, or too long, and would be lost. Move it away"
-                raise OSError(errno.EEXIST, why, str(self.path)) from None
-
-    def save(self, text: str) -> Overwritten | None:
-        """Write as ``write`` does; but if that fails, set ``problem`` instead of raising. The file
-        then still holds the other editor's text.
-        """
-        try:
-            overwritten = self.write(text)
-        except OSError as error:
-            self.problem = (
-                f"{self.path} can't be written: {error.strerror or error}. Your text is kept on"
-                " this page and in the history, and is written as soon as that is possible."
-            )
-            return None
-        self.problem = ""
-        return overwritten
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            return "what it holds now is no text, or too long, and would be lost. Move it away"
+        return ""
 
 
 def _settled(replaced: BinaryIO, known: str) -> str:
@@ -141,15 +135,6 @@ def _settled(replaced: BinaryIO, known: str) -> str:
             return data.decode(errors="replace")
         before = data
         time.sleep(SETTLES / 10)
-
-
-def begin_file(path: str | Path, text: str) -> bool:
-    """Make a file with a text, if there is none. Returns whether it was made."""
-    path = Path(path)
-    if path.exists():
-        return False
-    save_file(path, text)
-    return True
 
 
 def whole_letters(text: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.step_files import saved_edit
-from cypresskit.editing.steps import CLOSE, STEPS
+from cypresskit.editing.steps import CLOSE, STEPS, Step
 from cypresskit.il.cursor import without_remark
 from cypresskit.tables import quantity
 
@@ -28,7 +28,7 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
     judged = [
         edit.number <= kept.number
         for step, kept in steps[1:]
-        for edit in histories[step]
+        for edit in histories[step.name]
         if edit.right is not None
     ]
     speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(sum(judged), 'edit')}"
@@ -37,21 +37,20 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
     sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the record of 2010, {PAPER:,}"
     bars = []
     before, text = 0.0, ""
-    for name, edit in steps:
-        step = STEPS[name]
+    for step, edit in steps:
         made = _made(edit.text, text if step.previous and text else step.starter)
         bars.append(Bar(step.title, made, edit.gflops, before))
         before, text = edit.gflops, edit.text
     return Climb(sentence, bars)
 
 
-def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[str, Edit]]:
+def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     """Yield the saved steps of the climb that are faster than all before."""
     before = 0.0
     for step in STEPS.values():
         edit = saved_edit(histories[step.name], step) if step.name in histories else None
         if step.climbs and edit is not None and edit.gflops > CLOSE * before:
-            yield step.name, edit
+            yield step, edit
             before = edit.gflops
 
 

@@ -7,8 +7,7 @@ import numpy as np
 from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
-from cypresskit.kernels.probes import MatrixElement
-from cypresskit.kernels.products import LONGEST
+from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, launch
 
 SIDE = 8  # rows and columns of C that are shown
@@ -22,29 +21,23 @@ class SmallProduct:
     """A kernel's result on a small product, with alpha = 1 and beta = 0.
 
     ``a`` (m x k) and ``b`` (k x n) are the factors, ``c`` (m x n) is the kernel's result, and
-    ``expected`` the correct one; ``c`` is float64.
+    ``given`` the product as the kernel takes it; ``c`` is float64.
     """
 
-    kernel: Kernel
+    given: Product
     a: np.ndarray
     b: np.ndarray
     c: np.ndarray
-    expected: np.ndarray
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        """m, n and k."""
-        return len(self.a), self.b.shape[1], len(self.b)
 
     @property
     def wrong(self) -> tuple[int, int] | None:
         """The row and column of the first incorrect element among those shown, or None."""
-        places = np.argwhere((self.c != self.expected)[:SIDE, :SIDE])
+        places = np.argwhere((self.c != self.given.expected)[:SIDE, :SIDE])
         return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
     def has(self, row: int, column: int) -> bool:
         """Return whether an element of C is shown."""
-        return 0 <= row < min(SIDE, len(self.a)) and 0 <= column < min(SIDE, self.b.shape[1])
+        return (row, column) in np.ndindex(self.c[:SIDE, :SIDE].shape)
 
     def answer(self) -> Answer:
         """Return the shown rows of A, B, C and the expected C (``right``), and ``k``."""
@@ -53,18 +46,20 @@ class SmallProduct:
             "a": _rows(self.a[:SIDE, :SHOWN_TERMS]),
             "b": _rows(self.b[:SHOWN_TERMS, :SIDE]),
             "c": _rows(self.c[:SIDE, :SIDE]),
-            "right": _rows(self.expected[:SIDE, :SIDE]),
+            "right": _rows(self.given.expected[:SIDE, :SIDE]),
         }
 
     def trace(self, row: int, column: int) -> ElementTrace:
         """Return the terms of an element. Raises what ``trace_element`` does."""
-        return trace_element(self.kernel, row, column, size=self.size, alpha=1.0, beta=0.0)
+        return trace_element(
+            self.given.kernel, row, column, size=self.given.size, alpha=1.0, beta=0.0
+        )
 
     def sums(self, trace: ElementTrace) -> str:
         """Return the value of an element and the correct one, each as a sum of products."""
         place = trace.row, trace.column
         wanted = [f"{a:g}·{b:g}" for a, b in zip(self.a[place[0]], self.b[:, place[1]])]
-        right = f"{_sum(wanted)} = {self.expected[place]:g}"
+        right = f"{_sum(wanted)} = {self.given.expected[place]:g}"
         if trace.right:
             return right
         got = [self._product(term) for term in trace.terms if term.kind != "missing"]
@@ -73,37 +68,32 @@ class SmallProduct:
 
     def _product(self, term: Term) -> str:
         """Return a term in numbers."""
-        numbers = [f"{self._value(factor.element):g}" for factor in term.factors]
-        return "·".join(numbers if term.times == 1 else [f"{term.times:g}", *numbers])
-
-    def _value(self, element: MatrixElement) -> float:
-        """Return the value of an element, given its place in memory."""
-        transposed = {"A": self.kernel.trans_a, "B": self.kernel.trans_b}
-        place = element.row, element.column
-        if transposed.get(element.matrix):
-            place = place[::-1]
-        matrix = {"A": self.a, "B": self.b}.get(element.matrix)
-        return 0.0 if matrix is None else float(matrix[place])
+        matrices = {"A": self.given.a, "B": self.given.b, "C": self.given.c}
+        elements = [factor.element for factor in term.factors]
+        numbers = [matrices[each.matrix][each.row, each.column] for each in elements]
+        return "·".join(f"{number:g}" for number in [term.times, *numbers][term.times == 1 :])
 
 
 def small_product(mine: Kernel) -> SmallProduct | None:
     """Run a kernel on a small product. Returns None if its block is too large, or if it fails."""
-    if mine.vector or max(mine.convention.multiple) > LARGEST:
+    how = mine.convention
+    if mine.vector or how.packed or mine.precision == "double-double":
         return None
-    m, n = (-(-SIDE // side) * side for side in mine.convention.multiple)
+    if max(how.multiple) > LARGEST:
+        return None
+    m, n = (-(-SIDE // side) * side for side in how.multiple)
     k = -(-TERMS // mine.k_step) * mine.k_step
     chance = np.random.default_rng([m, n, k])
-    a, b = (chance.integers(1, 5, shape).astype(mine.dtype) for shape in ((m, k), (k, n)))
+    a, b = (chance.integers(1, 5, shape).astype(float) for shape in ((m, k), (k, n)))
+    stored = how.operands(a, b)
+    given = Product(mine, (m, n, k), *stored, np.zeros((m, n)), 1.0, 0.0, a @ b)
     try:
-        factors = (a.T.copy() if mine.trans_a else a, b.T.copy() if mine.trans_b else b)
-        given = mine.arguments(*factors, None, 1.0, 0.0)
-        launch(mine.program, **given, engine="explain", max_instructions=LONGEST)
-        got = np.asarray(mine.result(given, m, n), float)
+        arguments = given.arguments()
+        launch(mine.program, **arguments, engine="explain", max_instructions=given.longest)
+        c = np.asarray(given.result(arguments), float)
     except (KernelError, ValueError, TypeError):
         return None
-    if got.shape != (m, n):
-        return None
-    return SmallProduct(mine, a, b, got, a @ b)
+    return SmallProduct(given, a, b, c)
 
 
 def _sum(terms: list[str]) -> str:

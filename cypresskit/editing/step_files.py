@@ -5,12 +5,13 @@ marked nowhere.
 """
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from cypresskit.editing.edit_history import LARGEST, Edit, Edits, history_path, locked
-from cypresskit.editing.kernel_file import begin_file, whole_letters
+from cypresskit.editing.kernel_file import whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
 from cypresskit.files.received import read_plain
@@ -42,12 +43,7 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
 
 def fastest_step(folder: Path) -> tuple[Step, Edit] | None:
     """Return the step of the climb with the fastest saved edit, and this edit, or None."""
-    kept = [
-        (STEPS[name], edit)
-        for name, edits in histories(folder).items()
-        if STEPS[name].climbs and (edit := saved_edit(edits, STEPS[name])) is not None
-    ]
-    return max(kept, key=lambda each: each[1].gflops, default=None)
+    return _fastest(folder, (step for step in STEPS.values() if step.climbs), saved_edit)
 
 
 def begin_step(path: Path, step: Step) -> None:
@@ -61,40 +57,38 @@ def begin_step(path: Path, step: Step) -> None:
     if path.exists():
         return
     edits = Edits(history_path(path))
+    before = [*_steps_before(step)]
     known = submitted_edit(edits, step)
+    fastest = _fastest(path.parent, before, lambda edits, step: edits.fastest(step.n))
     if known is not None:
-        begin_file(path, known.text)
-        return
-    found = _fastest_before(path.parent, step)
-    if found is None:
-        begin_file(path, _text_before(path.parent, step))
-        return
-    before, edit = found
-    begin_file(path, edit.text)
-    with suppress(OSError):
-        note = f"{BEGUN}kernel from step {before.name}, {edit.gflops:,.0f} Gflop/s"
-        edits.add(Edit(0, edit.text, note=note))
+        save_file(path, known.text)
+    elif fastest is not None:
+        of, edit = fastest
+        save_file(path, edit.text)
+        with suppress(OSError):
+            note = f"{BEGUN}kernel from step {of.name}, {edit.gflops:,.0f} Gflop/s"
+            edits.add(Edit(0, edit.text, note=note))
+    else:
+        files = (path.with_name(each.file) for each in before)
+        save_file(path, next((read_text(file) for file in files if file.is_file()), step.starter))
 
 
-def _fastest_before(folder: Path, step: Step) -> tuple[Step, Edit] | None:
-    """Return the fastest correct edit of the steps before a step, and its step, or None."""
-    found = []
+def _steps_before(step: Step) -> Iterator[Step]:
+    """Yield the steps before a step, the nearest first."""
     while step.previous:
         step = STEPS[step.previous]
-        edit = Edits(history_path(folder / step.file)).fastest(step.n)
-        if edit is not None:
-            found.append((step, edit))
+        yield step
+
+
+def _fastest(
+    folder: Path, steps: Iterable[Step], pick: Callable[[Edits, Step], Edit | None]
+) -> tuple[Step, Edit] | None:
+    """Return the fastest of the edits that are picked from the histories of steps, with its step,
+    or None.
+    """
+    picked = ((step, pick(Edits(history_path(folder / step.file)), step)) for step in steps)
+    found = [(step, edit) for step, edit in picked if edit is not None]
     return max(found, key=lambda each: each[1].gflops, default=None)
-
-
-def _text_before(folder: Path, step: Step) -> str:
-    """Return the text of the nearest step before a step that has a file, or the starter."""
-    before = step
-    while before.previous:
-        before = STEPS[before.previous]
-        if (folder / before.file).is_file():
-            return read_text(folder / before.file)
-    return step.starter
 
 
 def bring_back(path: Path, step: Step) -> None:
@@ -151,7 +145,9 @@ def _move(old: Path, folder: Path) -> None:
         path = folder / STEPS[name].file
         history = Edits(history_path(path))
         history.take_in(own)
-        if not begin_file(path, texts[name]) and history.known(texts[name]) is None:
+        if not path.exists():
+            save_file(path, texts[name])
+        elif history.known(texts[name]) is None:
             history.add(Edit(0, texts[name], note=f"of {ONE_FILE}"))
     for name in (ONE_FILE, history_path(old).name):
         with suppress(FileNotFoundError):

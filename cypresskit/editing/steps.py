@@ -8,6 +8,7 @@ same table.
 import json
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -97,13 +98,11 @@ def step_texts(outputs: object) -> dict[str, StepText]:
     """
     texts = {}
     for output in outputs if isinstance(outputs, list) else []:
-        data = output.get("data") if isinstance(output, dict) else None
-        held = data.get(MIME) if isinstance(data, dict) else None
-        if not isinstance(held, dict):
-            continue
-        step, text = held.get("step"), held.get("text")
-        if isinstance(step, str) and step in STEPS and isinstance(text, str):
-            texts[step] = StepText(text, held.get("kept") is not False)
+        with suppress(KeyError, TypeError, AttributeError):
+            held = output["data"][MIME]
+            step, text = held["step"], held["text"]
+            if step in STEPS and isinstance(text, str):
+                texts[step] = StepText(text, held.get("kept") is not False)
     return texts
 
 

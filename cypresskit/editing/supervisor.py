@@ -1,5 +1,6 @@
 """Jobs for a process that may hang or end: each job is answered or given up."""
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -27,14 +28,7 @@ class Answerer(Protocol):
     def stop(self) -> None: ...
 
 
-class Timer(Protocol):
-    """A call that is due later, unless it is cancelled."""
-
-    def cancel(self) -> None: ...
-
-
 Start = Callable[[Callable[[Message], None], Callable[[], None]], Answerer]
-Later = Callable[[float, Callable[[], None]], Timer]
 
 
 class Supervisor:
@@ -50,11 +44,11 @@ class Supervisor:
     give_up
         Called with the reason when the jobs are given up.
     lock
-        Held during each call, in whatever thread.
+        Held by each caller, and while an answerer's thread calls.
     start
         Starts an answerer, given two functions: for its messages, and for its unexpected end.
-    later
-        Calls a function after some seconds.
+    clock
+        Returns the time in seconds.
     """
 
     def __init__(
@@ -63,10 +57,10 @@ class Supervisor:
         give_up: Callable[[str], None],
         lock: AbstractContextManager,
         start: Start,
-        later: Later,
+        clock: Callable[[], float],
     ) -> None:
         self.hear, self.give_up, self.lock = hear, give_up, lock
-        self.start, self.later = start, later
+        self.start, self.clock = start, clock
         self.answerer: Answerer | None = None
         self.number = 0  # of answerers that were started: an older one is not heard
         self.early_ends = 0  # of answerers that sent no message, in a row
@@ -74,49 +68,57 @@ class Supervisor:
         self.jobs: list[Message] = []
         self.tries = 0  # answerers that were given these jobs
         self.part = ""  # that the answerer works on; "" until it begins
-        self.timer: Timer | None = None
-        self.deadline = 0  # number of the last deadline: older ones don't count
+        self.deadline = math.inf  # by the clock, for the answerer's next message
 
     def prepare(self) -> Answerer:
         """Start an answerer, if there is none: it takes a second or two."""
-        with self.lock:
-            if self.answerer is None:
-                self.has_timed = False
-                self.number += 1
-                self.answerer = self.start(
-                    partial(self._hear, self.number), partial(self._ended, self.number)
-                )
-            return self.answerer
+        if self.answerer is None:
+            self.has_timed = False
+            self.number += 1
+            self.answerer = self.start(
+                partial(self._hear, self.number), partial(self._ended, self.number)
+            )
+        return self.answerer
 
     def ask(self, job: Message) -> None:
         """Take a job."""
-        with self.lock:
-            self.jobs.append(job)
-            if len(self.jobs) == 1:
-                self.tries = 0
-                self._hand_over()
-            else:
-                self.prepare().ask(job)
+        self.jobs.append(job)
+        if len(self.jobs) == 1:
+            self.tries = 0
+            self._hand_over()
+        else:
+            self.prepare().ask(job)
 
     def drop(self) -> None:
         """Drop all jobs: their text is no longer the newest."""
         self.jobs = []
-        self._set_deadline()
+        self.deadline = math.inf
 
     def stop(self) -> None:
         """Drop all jobs, and end the answerer."""
-        with self.lock:
-            self.drop()
-            if self.answerer is not None:
-                self.answerer.stop()
-            self.answerer = None
+        self.drop()
+        if self.answerer is not None:
+            self.answerer.stop()
+        self.answerer = None
+
+    def look(self) -> None:
+        """Replace an answerer that has missed its deadline."""
+        if self.clock() < self.deadline:
+            return
+        jobs = self.jobs
+        self.stop()
+        self.jobs = jobs
+        if self.part or self.tries >= MAX_PROCESSES:
+            self._end_jobs(SLOW_COSTS if self.part == "prices" else SLOW)
+        else:
+            self._hand_over()
 
     def _hand_over(self) -> None:
         """Give all jobs to the answerer."""
         self.tries += 1
         self.part = ""
         answerer = self.prepare()
-        self._set_deadline(HANDOVER if self.has_timed else LONGEST_FIRST)
+        self.deadline = self.clock() + (HANDOVER if self.has_timed else LONGEST_FIRST)
         for job in tuple(self.jobs):
             answerer.ask(job)
 
@@ -127,27 +129,20 @@ class Supervisor:
             self.early_ends = 0
             if not self.jobs or message.get("edit") != self.jobs[0]["edit"]:
                 return
-            if message["type"] == "done":
-                self._finish(message)
-                return
-            if message["type"] == "working":
-                self._begin(message["part"])
-            elif message.get("part") == "clocks":
+            kind, part = message["type"], message.get("part", "")
+            if kind == "done":
+                self.jobs = [job for job in self.jobs if job["parts"][-1] != message["parts"][-1]]
+                if self.jobs:
+                    return
+                self.deadline = math.inf
+                message = {"type": "done", "edit": message["edit"]}
+            elif kind == "working":
+                self.part = part
+                longest = LONGEST if self.has_timed else LONGEST_FIRST
+                self.deadline = self.clock() + (LONGEST_COSTS if part == "prices" else longest)
+            elif part == "clocks":
                 self.has_timed = True
             self.hear(message)
-
-    def _begin(self, part: str) -> None:
-        self.part = part
-        if part == "prices":
-            self._set_deadline(LONGEST_COSTS)
-        else:
-            self._set_deadline(LONGEST if self.has_timed else LONGEST_FIRST)
-
-    def _finish(self, message: Message) -> None:
-        self.jobs = [job for job in self.jobs if job["parts"][-1] != message["parts"][-1]]
-        if not self.jobs:
-            self._set_deadline()
-            self.hear({"type": "done", "edit": message["edit"]})
 
     def _ended(self, number: int) -> None:
         """An answerer ended by itself, perhaps because of its jobs."""
@@ -162,27 +157,6 @@ class Supervisor:
                 self._hand_over()
             else:
                 self._end_jobs(OVER)
-
-    def _set_deadline(self, seconds: float = 0.0) -> None:
-        """Set the deadline for the answerer's next message; 0: none."""
-        if self.timer is not None:
-            self.timer.cancel()
-        self.timer = None
-        self.deadline += 1
-        if seconds:
-            self.timer = self.later(seconds, partial(self._miss_deadline, self.deadline))
-
-    def _miss_deadline(self, deadline: int) -> None:
-        with self.lock:
-            if deadline != self.deadline:
-                return
-            if self.answerer is not None:
-                self.answerer.stop()
-            self.answerer = None
-            if self.part or self.tries >= MAX_PROCESSES:
-                self._end_jobs(SLOW_COSTS if self.part == "prices" else SLOW)
-            else:
-                self._hand_over()
 
     def _end_jobs(self, reason: str) -> None:
         self.drop()

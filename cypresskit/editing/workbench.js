@@ -514,7 +514,7 @@ class Workbench {
     const {notes = [], terms = []} = answer
     const first = terms.find(({right, note}) => !right && notes[0]?.startsWith(note))
     this.lightTerms(terms)
-    if (notes.length && this.judged?.product) {
+    if (notes.length && this.judged?.findings.some(({kind}) => kind === "answer")) {
       const sentence = notes[0].split(/(?<=\.) /)[0]
       this.headline("wrong", sentence)
       if (first?.line) {

@@ -3,18 +3,18 @@
 This is its Python side. The page is in ``workbench.js``; ``conversation`` answers it.
 """
 
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from cypresskit.compiler import CompileError, compile
 from cypresskit.draw.climb_picture import REFERENCE, Climb
-from cypresskit.editing import dynamic_answers, page_files, static_answers
+from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edit, Edits, history_path
-from cypresskit.editing.kernel_file import KernelFile, begin_file
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.edit_history import Edit, Edits
+from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.static_answers import Answer
 from cypresskit.editing.step_files import (
     BROUGHT,
     CLIMB,
@@ -26,10 +26,11 @@ from cypresskit.editing.step_files import (
     submitted_edit,
 )
 from cypresskit.editing.steps import MIME, reference_kernel, starter_text, step_named
+from cypresskit.files.atomic import save_file
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
 from cypresskit.kernels import KERNELS, Kernel
-from cypresskit.kernels.compiled import kernel_stats
+from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import resolve
 from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns, quantity
@@ -128,13 +129,13 @@ def workbench(
         bring_back(path, chosen)
         if text is None:
             begin_step(path, chosen)
-    if start is not None:
-        begin_file(path, start)
-    elif not path.exists():
-        raise FileNotFoundError(
-            f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
-            f' ck.workbench("{path}", like="sgemm_naive")'
-        )
+    if not path.exists():
+        if start is None:
+            raise FileNotFoundError(
+                f"there is no file {path}. To begin one with a kernel's text, name the kernel:"
+                f' ck.workbench("{path}", like="sgemm_naive")'
+            )
+        save_file(path, start)
     settings = {
         "like": known.name if known is not None else None,
         "n": n or REFERENCE,
@@ -143,9 +144,9 @@ def workbench(
     bench = Workbench(path.absolute(), settings)
     if text is not None:
         bench._conversation.put(text, "given")
-    last = bench.history.known(bench.text)
-    if text is not None or (last is not None and last.note == BROUGHT):
-        bench._judge()
+    edit = bench.history.known(bench.text) or Edit(0, "")
+    if chosen is not None and edit.right is None and (text is not None or edit.note == BROUGHT):
+        bench._conversation.answer_here()
     return bench
 
 
@@ -185,7 +186,6 @@ class Workbench:
         self.path = path
         self._settings = settings
         self._conversation = _conversation(path, settings)
-        self._edits = self._conversation.edits
         self._widget: Any = None
 
     @property
@@ -199,18 +199,13 @@ class Workbench:
         """The kernel and its launch convention, for use like one of the catalog. Raises what
         ``ck.load_kernel`` does.
         """
-        return dynamic_answers.judged_kernel(self.text, self.path.name, **self._convention)[0]
-
-    @property
-    def _convention(self) -> dict[str, Any]:
-        step = self._conversation.step
-        return {"like": self._settings["like"], "old_c": step is not None and step.old_c}
+        return judged_kernel(self.text, self.path.name, self._settings["like"]).kernel
 
     @property
     def history(self) -> Edits:
         """The edits so far, each with ``text``, ``right`` and ``gflops``."""
         self._conversation.look()
-        return self._edits
+        return self._conversation.edits
 
     @property
     def kept(self) -> Edit | None:
@@ -227,9 +222,7 @@ class Workbench:
         return own_climb(histories(folder if self._settings["step"] else folder / CLIMB))
 
     def __repr__(self) -> str:
-        return (
-            f"Workbench: {self.path.name}, {_summary(_static_answers(self.text, self.path.name))}"
-        )
+        return f"Workbench: {self.path.name}, {_summary(self.text, self.path.name)}"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
         self._hand_in()
@@ -246,19 +239,18 @@ class Workbench:
         """Display the step's submitted text in an invisible output, for the saved notebook, and
         update it whenever it changes.
         """
-        if self._conversation.step is None:
+        step, edits = self._conversation.step, self._conversation.edits
+        if step is None:
             return
         from IPython.display import display
 
-        step = self._conversation.step
-
         def bundle() -> dict[str, Any]:
-            edit = submitted_edit(self._edits, step)
+            edit, kept = submitted_edit(edits, step), saved_edit(edits, step)
             if edit is None:
                 return {HTML: "", PLAIN: ""}
-            kept = edit == saved_edit(self._edits, step)
-            held = {"step": step.name, "text": edit.text, "kept": kept}
-            return {MIME: held, HTML: "", PLAIN: f"Saved as your step {step.name}." if kept else ""}
+            held = {"step": step.name, "text": edit.text, "kept": edit == kept}
+            saved = f"Saved as your step {step.name}." if edit == kept else ""
+            return {MIME: held, HTML: "", PLAIN: saved}
 
         last = bundle()
         shown = display(last, raw=True, display_id=True)
@@ -273,22 +265,6 @@ class Workbench:
         noted.append(update)
         del noted[:-MAX_OUTPUTS]
 
-    def _judge(self) -> None:
-        """Check and time a step's text now, for its history, unless that was done before."""
-        step = self._conversation.step
-        known = self.history.known(self.text)
-        if step is None or (known is not None and known.right is not None):
-            return
-        try:
-            mine, seen = dynamic_answers.judged_kernel(
-                self.text, self.path.name, **self._convention
-            )
-        except (ILError, ValueError, TypeError):
-            return
-        if seen.right:
-            clocks = dynamic_answers.clocks_answer(mine, step.n)
-            self._conversation.note_edit(vars(kernel_stats(mine)), True, clocks)
-
     def _begin(self) -> Any:
         """Return the widget; it is made when it is first shown."""
         if self._widget is None:
@@ -300,25 +276,21 @@ class Workbench:
         return self._widget
 
 
-@lru_cache(maxsize=4)
-def _static_answers(text: str, name: str) -> dict[str, Answer]:
-    return dict(static_answers.static_answers(text, name))
-
-
 def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     """Return the conversation about a file with these settings. A cell that runs again continues
     the old one; those with other settings continue beside it.
     """
     known = _conversations.setdefault(path.resolve(), [])
-    for conversation in known:
-        if conversation.settings == settings:
-            known.append(known.pop(known.index(conversation)))
-            conversation.look()
-            return conversation
-    known.append(Conversation(KernelFile(path), Edits(history_path(path)), settings))
+    found = next((each for each in known if each.settings == settings), None)
+    if found is None:
+        found = Conversation(KernelFile(path), settings)
+    else:
+        known.remove(found)
+        found.look()
+    known.append(found)
     while len(known) > MAX_BENCHES:
         known.pop(0).close()
-    return known[-1]
+    return found
 
 
 def _widget_class() -> type:
@@ -335,15 +307,15 @@ def _widget_class() -> type:
     return WorkbenchWidget
 
 
-def _summary(answers: dict[str, Answer]) -> str:
+def _summary(text: str, name: str) -> str:
     """Describe a text in a few words: its first fault, or its statistics."""
-    faults, code = answers["text"]["faults"], answers.get("code", {})
-    if faults:
-        return f"line {faults[0]['line']}: {faults[0]['message']}"
-    if "refusal" in code:
-        return code["refusal"]["message"].splitlines()[-1].strip()
-    card = code["card"]
-    bundles = quantity(card["bundles_per_iteration"], "bundle")
-    registers = quantity(card["gprs"], "register")
-    wavefronts = quantity(card["wavefronts"], "wavefront")
+    try:
+        card = compile(assembled(text, name)).stats()
+    except ILError as error:
+        return f"line {error.faults[0].line}: {error.faults[0].message}"
+    except CompileError as error:
+        return str(error).splitlines()[-1].strip()
+    bundles = quantity(card.bundles_per_iteration, "bundle")
+    registers = quantity(card.gprs, "register")
+    wavefronts = quantity(card.wavefronts, "wavefront")
     return f"{bundles} in the loop, {registers}, {wavefronts}"

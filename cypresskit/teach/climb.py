@@ -79,11 +79,12 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
 def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
     """Return the verdict on a step's text that assembles."""
     try:
-        mine, seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
+        seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
     except LaunchConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
-        return wrong_product(mine, seen)
+        return wrong_product(seen.kernel, seen)
+    mine = seen.kernel
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
     if gflops < step.targets.minimum:

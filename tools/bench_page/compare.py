@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from playwright.sync_api import Page
 
 import cypresskit as ck
-from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS, starter_text
 from tools import bench_page
 from tools.bench_page.browser import chromium, open_bench, run_python, served
@@ -31,10 +31,10 @@ EDITS = 0, 1, 1, 1, 2, 3  # per text, at random
 REPORT = """
 import json
 import _host
-from cypresskit.editing.answering import JobMemory, answer_job
+from cypresskit.editing.answering import AnswerHere
 
 messages = []
-answer_job(json.loads({job!r}), JobMemory(), messages.append)
+AnswerHere(messages.append).ask(json.loads({job!r}))
 _host.call(b"report " + json.dumps(messages).encode())
 """
 Job = dict[str, Any]
@@ -87,7 +87,7 @@ def job(edit: str, text: str, n: int = SIZES[1], **more: Any) -> Job:
 def answers(job: Job) -> Answers:
     """Answer a job here. Return the answers after a round trip through JSON."""
     messages: Answers = []
-    answer_job(job, JobMemory(), messages.append)
+    AnswerHere(messages.append).ask(job)
     return json.loads(json.dumps(messages))
 
 

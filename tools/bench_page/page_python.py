@@ -65,40 +65,27 @@ class Waiting(answering.OtherJobs):
 
 
 class AnswerInPage(answering.AnswerHere):
-    """Answers jobs here, except for the text at which the last worker was stopped. The parts that a
-    job still needs when another job comes are made by ``resume``.
-    """
+    """Answers jobs here, except for the text at which the last worker was stopped."""
 
     now: "AnswerInPage"
     endless = ""
 
     def __init__(self, hear: Any, ended: Any) -> None:
-        super().__init__(hear, ended)
-        self.left: dict[str, Any] | None = None
+        super().__init__(hear, ended, Waiting())
         AnswerInPage.now = self
 
     def ask(self, job: dict[str, Any]) -> None:
         """Answer a job."""
-        if job["text"] == self.endless:
-            message = "Checking this kernel took too long, or failed. Edit it to try again."
-            self.hear({"type": "trouble", "edit": job["edit"], "message": message})
-            self.hear({"type": "done", "edit": job["edit"], "parts": job["parts"]})
+        if job["text"] != self.endless:
+            super().ask(job)
             return
-        left = answering.answer_job(job, self.memory, self.hear, Waiting())
-        if left:
-            self.left = job | {"parts": left}
-        elif self.left and self.left["edit"] != job["edit"]:
-            self.left = None
-
-    def resume(self) -> None:
-        """Make the parts that an interrupted job still needs."""
-        job, self.left = self.left, None
-        if job:
-            self.ask(job)
+        message = "Checking this kernel took too long, or failed. Edit it to try again."
+        self.hear({"type": "trouble", "edit": job["edit"], "message": message})
+        self.hear({"type": "done", "edit": job["edit"], "parts": job["parts"]})
 
 
 answer_process.AnswerProcess = AnswerInPage  # type: ignore[misc,assignment]
-kernel_file.KernelFile._check_writable = lambda self: None  # type: ignore[method-assign]
+kernel_file.KernelFile._obstacle = lambda self: ""  # type: ignore[method-assign]
 
 from cypresskit.editing.steps import FIRST, STEPS  # noqa: E402
 from cypresskit.editing.workbench import workbench  # noqa: E402
@@ -115,8 +102,7 @@ def open_bench(message: dict[str, Any]) -> None:
     file = FOLDER / STEPS[step].file
     bench = workbench(file, step=step)
     for text in message["texts"]:
-        if text != bench.text:
-            bench = workbench(file, step=step, text=text)
+        bench._conversation.put(text, "given")
     state.widget = bench._begin()
     ask_host(b"opened " + step.encode())
 

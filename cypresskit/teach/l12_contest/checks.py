@@ -440,7 +440,7 @@ def _entered(text: str, _: Program) -> Verdict:
     and its values of k per iteration are determined.
     """
     step = STEPS["contest"]
-    mine = judged_kernel(text, step.file, step.like)[0]
+    mine = judged_kernel(text, step.file, step.like).kernel
     kernel = entry(text, mine.block, mine.k_step)
     for exact in (False, True):
         score = judge(kernel, exact=exact)
