@@ -219,7 +219,8 @@ def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin
             break
     small = small_product(mine)
     shows = small is not None and small.wrong is not None
-    trace = small.trace(*small.wrong) if shows else ck.trace_element(mine)
+    how = {"size": small.given.size, "alpha": 1.0, "beta": 0.0}
+    trace = ck.trace_element(mine, *small.wrong, **how) if shows else ck.trace_element(mine)
     bench = begin(right, None)
     bench.verdict("right")
     bench.paste(wrong)

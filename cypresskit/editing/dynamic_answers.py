@@ -138,11 +138,12 @@ def verdict_answer(seen: Verification) -> Answer:
     findings = [_finding_row(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
     if seen.error:
         findings.append(_launch_row(seen))
+    message = _sentence(seen, findings)
     if seen.wrong is not None:
         findings.append({"kind": "answer", "message": f"{seen.wrong}."})
     return {
         "right": seen.right,
-        "message": _sentence(seen),
+        "message": message,
         "launched": launch_in_words(seen.kernel),
         "findings": findings,
     }
@@ -189,7 +190,7 @@ def launch_in_words(mine: Kernel) -> str:
     return f"{words}."
 
 
-def _sentence(seen: Verification) -> str:
+def _sentence(seen: Verification, findings: Sequence[Answer]) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.vector else "C"
     if seen.right:
@@ -199,8 +200,8 @@ def _sentence(seen: Verification) -> str:
     if seen.findings:
         first = seen.findings[0]
         return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
-    if seen.error and "line" in (row := _launch_row(seen)):
-        return f"Line {row['line']}: {row['message']}"
+    if findings and "line" in findings[0]:
+        return f"Line {findings[0]['line']}: {findings[0]['message']}"
     return seen.error or f"{result} is incorrect."
 
 
@@ -252,23 +253,20 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
     """
     if small is not None and (not small.has(row, column) or not (seen.right or small.wrong)):
         small = None
+    of = small.given if small else seen
     place = {"row": row, "column": column}
-    scalars = {"alpha": seen.alpha, "beta": seen.beta}
     try:
-        if small is not None:
-            trace = small.trace(row, column)
-        else:
-            trace = trace_element(seen.kernel, row, column, size=seen.size, **scalars)
+        trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
         return place | {"problem": str(error).splitlines()[-1].strip()}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
     if small is not None:
-        state = f"{small.sums(trace)}."
+        state = small.sums(trace)
     else:
         state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
-        state += f". The test uses alpha = {seen.alpha:g}, beta = {seen.beta:g}."
+        state += f". The test uses alpha = {of.alpha:g}, beta = {of.beta:g}"
     return place | {
-        "message": f"C[{row}, {column}]{writer}: {state}",
+        "message": f"C[{row}, {column}]{writer}: {state}.",
         "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),

@@ -6,7 +6,7 @@ import numpy as np
 
 from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
+from cypresskit.kernels.element_trace import ElementTrace, Term
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, launch
 
@@ -48,12 +48,6 @@ class SmallProduct:
             "c": _rows(self.c[:SIDE, :SIDE]),
             "right": _rows(self.given.expected[:SIDE, :SIDE]),
         }
-
-    def trace(self, row: int, column: int) -> ElementTrace:
-        """Return the terms of an element. Raises what ``trace_element`` does."""
-        return trace_element(
-            self.given.kernel, row, column, size=self.given.size, alpha=1.0, beta=0.0
-        )
 
     def sums(self, trace: ElementTrace) -> str:
         """Return the value of an element and the correct one, each as a sum of products."""
