@@ -82,7 +82,7 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(bench, page, seed):
         both = compare.compared(page, job)
         assert both.differences == [], job
         kinds |= {answer.get("part", answer["type"]) for answer in both.here}
-    assert kinds >= {"code", "verdict", "clocks", "replay", "prices", "done"}
+    assert kinds >= {"code", "verdict", "clocks", "replay", "costs", "done"}
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ _host.call(b"report " + multiply_add(*values)[0].tobytes().hex().encode())
 def test_answers_do_not_depend_on_how_python_adds(kernel, monkeypatch):
     """``sum`` of floats carries what it drops from Python 3.12 on, and doesn't before."""
     (job,) = [job for job in compare.catalog_jobs() if job["like"] == kernel]
-    job["parts"] = ["code", "verdict", "clocks", "prices"]
+    job["parts"] = ["code", "verdict", "clocks", "costs"]
     answers = []
     for total in (plain_sum, exact_sum):
         monkeypatch.setattr(builtins, "sum", total)
@@ -165,7 +165,7 @@ def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page):
 @pytest.mark.slow
 def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
     """A text that never ends isn't checked again until it is edited."""
-    open_bench(page, f"{bench}?step=00", "prices")
+    open_bench(page, f"{bench}?step=00", "costs")
     run_python(page, ENDLESS)
     page.evaluate("parts.length = 0")
     type_at_end(page, "\n; endless")
@@ -189,7 +189,7 @@ CRASH = ENDLESS.replace("while", "if").replace("pass", "raise SystemExit(3)")
 
 @pytest.mark.slow
 def test_a_text_at_which_python_ends_is_not_checked_again_and_stays(bench, page):
-    open_bench(page, f"{bench}?step=00", "prices")
+    open_bench(page, f"{bench}?step=00", "costs")
     run_python(page, CRASH)
     type_at_end(page, "\n; endless")
     page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
@@ -202,7 +202,7 @@ def test_a_text_at_which_python_ends_is_not_checked_again_and_stays(bench, page)
 @pytest.mark.slow
 def test_a_newer_text_does_not_wait_for_one_that_never_ends(bench, page):
     """A new worker answers it, and the editor keeps its focus."""
-    open_bench(page, f"{bench}?step=00", "prices")
+    open_bench(page, f"{bench}?step=00", "costs")
     run_python(page, ENDLESS)
     old = page.workers[0]
     ended = []
@@ -299,7 +299,7 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
 @pytest.mark.slow
 def test_a_text_of_a_megabyte_is_answered_and_there_after_a_reload(bench, page):
     """The answer is a sentence: a program has fewer instructions."""
-    open_bench(page, bench, "prices")
+    open_bench(page, bench, "costs")
     lines = [line for kernel in ck.kernels.values() for line in kernel.text.splitlines(True)]
     long = "".join(random.Random(1).choices(lines, k=1_000_000 // 30))
     assert len(long) > 1_000_000
@@ -323,7 +323,7 @@ TYPE = """text => {
 @pytest.mark.slow
 def test_what_is_shared_is_what_the_editor_shows(bench, page):
     """Also when the text came from the history, and not from the keyboard."""
-    open_bench(page, bench, "prices")
+    open_bench(page, bench, "costs")
     type_at_end(page, "\n; typed")
     page.get_by_role("button", name="Views").click()
     page.get_by_role("button", name="Load reference kernel").click()

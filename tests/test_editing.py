@@ -161,7 +161,7 @@ def verdict(text, like="sgemm_tn"):
 def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     mine, answer = verdict(TEXT)
     assert answer["right"] and not answer["findings"]
-    clocks = dynamic_answers.clocks_answer(mine, 256)
+    clocks = dynamic_answers.clocks_answer(ck.verify(mine), 256)
     plain = ck.simulate("sgemm_tn", 256)
     assert clocks["gflops"] == float(f"{plain.gflops:.4g}")
     assert (clocks["bound"], clocks["clocks"]) == (plain.bound, round(plain.clocks))
@@ -177,11 +177,11 @@ def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
 
 
 def test_a_macros_line_says_the_price_of_all_its_instructions():
-    answer = dynamic_answers.prices_answer(ck.kernels["ddgemm_tn_nofma"], 64)
+    answer = dynamic_answers.costs_answer(ck.line_costs(ck.simulate("ddgemm_tn_nofma", 64)))
     for row in answer["lines"]:
         price, work = re.findall(r"(?:Cost|on it) (-?[\d.]+) %", row["text"])[:2]
         assert abs(float(work) - 100 * row["work"]) < 0.06, row
-        assert abs(float(price) - 100 * row["price"]) < 0.06, row
+        assert abs(float(price) - 100 * row["cost"]) < 0.06, row
 
 
 def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
@@ -203,7 +203,7 @@ def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
 def replayed(text, like="sgemm_naive", **job):
     """What is said of the first wrong element of a text."""
     said = []
-    parts = ["code", "verdict", "clocks", "replay", "prices"]
+    parts = ["code", "verdict", "clocks", "replay", "costs"]
     job = {"edit": "a", "text": text, "name": "my.il", "like": like, "n": 64, "parts": parts} | job
     AnswerHere(said.append).ask(job)
     return {m["part"]: m for m in said if m["type"] == "answer"}
@@ -219,7 +219,7 @@ def test_both_sums_of_a_wrong_element_are_those_that_came_out_and_belong_there(n
         registers = re.findall(r"r\d+\.?\w*", lines[at])[1:3]
         line = lines[at].replace(registers[1], registers[0])
         answers = replayed("\n".join([*lines[:at], line, *lines[at + 1 :]]), name)
-        assert "prices" not in answers, "an incorrect kernel has no costs"
+        assert "costs" not in answers, "an incorrect kernel has no costs"
         small, replay = answers["verdict"].get("small"), answers.get("replay", {})
         if not small or small["c"] == small["right"]:
             continue
@@ -274,7 +274,7 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
         own = [line.cost for line in prices.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
-        assert ("why" in dynamic_answers.priced_answer(prices)) == cheap, name
+        assert bool(dynamic_answers.costs_answer(prices)["why"]) == cheap, name
 
 
 def test_an_endless_loop_ends_by_its_instructions():
@@ -410,18 +410,18 @@ def test_costs_give_way_to_any_other_job():
     """They wait for a pause, end between two experiments, and are asked for again."""
     said = []
     job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
-    job["parts"] = ["code", "verdict", "clocks", "prices"]
+    job["parts"] = ["code", "verdict", "clocks", "costs"]
     for comes in ([True], [False] * 2 + [True] * 9):
         others = OtherJobs()
         others.comes = partial(next, iter(comes))
         answerer = AnswerHere(said.append, others=others)
         answerer.ask(job)
-        assert answerer.left["parts"] == ["prices"]
+        assert answerer.left["parts"] == ["costs"]
         assert "done" not in [message["type"] for message in said]
     answerer.others = OtherJobs()
     answerer.resume()
     assert not answerer.left
-    assert [m.get("part", m["type"]) for m in said[-2:]] == ["prices", "done"]
+    assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn"])
@@ -445,7 +445,7 @@ def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, 
     talk.hear({"type": "shown", "edit": talk.edit})
     assert said[-1]["type"] == "done" and not [m for m in said if m["type"] == "trouble"]
     parts = {message["part"] for message in said if message["type"] == "answer"}
-    assert parts >= {"text", "code", "verdict", "clocks", "prices"}
+    assert parts >= {"text", "code", "verdict", "clocks", "costs"}
     talk.close()
 
 

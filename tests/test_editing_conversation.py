@@ -324,7 +324,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
 def test_prices_that_take_too_long_are_given_up(talk):
     talk.type("a-1", NAIVE)
     (actor,) = talk.actors
-    while actor.hears != "prices":
+    while actor.hears != "costs":
         actor.speak()
     actor.hangs = True
     talk.settle("a-1")
@@ -391,7 +391,7 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
         nonlocal edit
         is_new = not edit or rng.random() < 0.1
         edit += is_new
-        parts = ["code", "prices"] if is_new else rng.choice([["replay"], ["view"]])
+        parts = ["code", "costs"] if is_new else rng.choice([["replay"], ["view"]])
         sent.append({"edit": edit, "parts": parts, "element": [0, 0]})
         jobs.waiting.append(sent[-1])
 
@@ -412,7 +412,7 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
 class Brief:
     """In the place of a case: each part is made at once."""
 
-    unpriced = ended = False
+    no_costs = ended = False
 
     def __init__(self, job, answerer):
         pass
@@ -420,7 +420,7 @@ class Brief:
     def code(self):
         return {}
 
-    text = verdict = clocks = prices = replay = view = replay_place = code
+    text = verdict = clocks = costs = replay = view = replay_place = code
 
 
 # -- no text is lost

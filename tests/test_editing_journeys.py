@@ -26,7 +26,7 @@ class Unpriced(AnswerHere):
     """Answers here, without costs, which take longest."""
 
     def ask(self, job):
-        super().ask(job | {"parts": [part for part in job["parts"] if part != "prices"]})
+        super().ask(job | {"parts": [part for part in job["parts"] if part != "costs"]})
 
 
 class Journey:

@@ -9,7 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
-from cypresskit.editing.dynamic_answers import priced_answer
+from cypresskit.editing.dynamic_answers import costs_answer
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import costs as costs_module
 from cypresskit.timing.ablation import Ablation, ablate, ablation_targets
@@ -347,13 +347,13 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
     for row in rows:
         if (found := re.match(r"  *(\d+)  +[\d.]+ % \w+ +(.*? %( \(.*?\))?)  ", row)) is not None:
             assert found[2] == str(by_line[int(found[1])])
-    answer = priced_answer(prices)
+    answer = costs_answer(prices)
     for row in answer["lines"]:
         line = by_line[row["line"]]
         assert row["text"].startswith(f"Cost {line}: ")
         assert row["shown"] in ("", str(line).split()[0])
         assert bool(row["shown"]) == (line.cost >= costs_module.MIN_SHOWN)
-    if answer["dearest"]:
+    if answer["costliest"]:
         assert f"{shown} " in answer["message"]
         assert re.search(rf"\b[Ll]ine {dearest.line}\b", answer["message"])
 
@@ -362,12 +362,12 @@ def test_a_price_is_one_number_wherever_it_is_shown(seed):
 def test_lines_that_cost_as_much_are_equally_dear(seed):
     """The sentence on the dearest one counts them, and nobody else."""
     prices = price_law.random_prices(random.Random(seed))
-    answer = priced_answer(prices)
-    assert answer["dearest"] in (0, prices.most_expensive.line)
+    answer = costs_answer(prices)
+    assert answer["costliest"] in (0, prices.most_expensive.line)
     alike = 0
     for line in prices.lines:
         unsure = max(0.003, *(one.high - one.low for one in (line, prices.most_expensive)))
         alike += prices.most_expensive.cost - line.cost <= unsure
-    if answer["dearest"]:
+    if answer["costliest"]:
         said = re.match(r"(?:(\d+) lines cost the most, such as line|Line) ", answer["message"])
         assert int(said[1] or 1) == alike

@@ -2,7 +2,7 @@
 // does. All that it says of a text holds the text's stamp, a number of five digits, so that a test
 // can tell of which text each statement on the page is.
 
-const PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
+const PARTS = ["text", "code", "verdict", "clocks", "replay", "costs"]
 
 /** The stamp of a text: 20000 to 29999, so that no difference between two is one. */
 function stampOf(text) {
@@ -78,15 +78,15 @@ function answersTo(text) {
     },
     ...(right ? [] : [replay]),
     {
-      part: "prices",
+      part: "costs",
       lines: some.map((line) => ({
         line,
         work: stamp / 100,
-        price: stamp / 100,
+        cost: stamp / 100,
         shown: `${stamp}.0`,
         text: `${stamp}`,
       })),
-      dearest: 3,
+      costliest: 3,
       dear: [3],
       message: `Line 3 costs the most: ${stamp}`,
     },

@@ -20,7 +20,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import forget_kernels
 from cypresskit.kernels.verification import Verification
-from cypresskit.timing.costs import Interrupted
+from cypresskit.timing.costs import Interrupted, line_costs
 from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
@@ -53,7 +53,7 @@ class Case:
     def __init__(self, job: Message, answerer: "AnswerHere") -> None:
         self.job, self.answerer = job, answerer
         self.ended = False  # no more parts can be made
-        self.unpriced = False
+        self.no_costs = False
 
     @cached_property
     def seen(self) -> Verification:
@@ -91,15 +91,11 @@ class Case:
         except (ValueError, TypeError) as error:
             self.ended = True
             return unknown_launch(error, self.job.get("like"))
-        return answer | ({"small": self.small.answer()} if self.small else {})
+        return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Answer:
-        endless = [found for found in self.seen.findings if found.kind == "endless loop"]
-        if endless:  # to find it again takes a simulation long
-            answer = dynamic_answers.untimed(ValueError(endless[0].message))
-        else:
-            answer = dynamic_answers.clocks_answer(self.seen.kernel, self.job["n"])
-        self.unpriced = "problem" in answer or not self.seen.right
+        answer = dynamic_answers.clocks_answer(self.seen, self.job["n"])
+        self.no_costs = "problem" in answer or not self.seen.right
         return answer
 
     def replay_place(self) -> Sequence[int] | None:
@@ -124,13 +120,13 @@ class Case:
             last = (str(error).splitlines() or [type(error).__name__])[-1].strip()
             return {"view": view, "problem": f"It can't be played: {last}"}
 
-    def prices(self) -> Answer | None:
+    def costs(self) -> Answer | None:
         """Costs are computed for a correct kernel only."""
-        if self.unpriced or not self.seen.right:
+        if self.no_costs or not self.seen.right:
             return None
-        return dynamic_answers.prices_answer(
-            self.seen.kernel, self.job["n"], self.answerer.others.comes
-        )
+        report = dynamic_answers.report_at(self.seen.kernel, self.job["n"])
+        costs = line_costs(report, unless=self.answerer.others.comes)
+        return dynamic_answers.costs_answer(costs)
 
 
 def unknown_launch(error: Exception, like: str | None = None) -> Answer:
@@ -186,7 +182,7 @@ class AnswerHere:
             for part in job["parts"]:
                 if self.others.overtaken(edit):
                     return
-                if part == "prices" and not case.unpriced and self.others.comes(PAUSE):
+                if part == "costs" and not case.no_costs and self.others.comes(PAUSE):
                     raise Interrupted
                 if part == "replay" and not case.replay_place():
                     continue
@@ -197,7 +193,7 @@ class AnswerHere:
                 if answer is None or case.ended:
                     break
         except Interrupted:
-            self.left = job | {"parts": ["prices"]}
+            self.left = job | {"parts": ["costs"]}
             return
         except Exception as error:  # a fault of the package
             self.hear({"type": "trouble", "edit": edit, "message": fault_in_words(error)})

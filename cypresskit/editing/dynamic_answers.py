@@ -8,7 +8,7 @@ import math
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 
 from cypresskit.compiler import CompileError
@@ -34,8 +34,6 @@ from cypresskit.timing.costs import (
     CostEstimate,
     LineCost,
     LineCosts,
-    line_costs,
-    never,
     percent,
 )
 from cypresskit.timing.report import Report
@@ -46,8 +44,7 @@ OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
-UNIT_NAMES = {"texture": "texture unit"}  # in a sentence; of others, the name in the report
-PRICED_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not mentioned
+SHOWN_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -286,7 +283,7 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
     }
 
 
-def clocks_answer(mine: Kernel, n: int) -> Answer:
+def clocks_answer(seen: Verification, n: int) -> Answer:
     """Return the part "clocks".
 
     It holds ``size`` [m, n, k], and ``at``, the size in words; ``gflops``, ``percent`` of peak,
@@ -295,14 +292,17 @@ def clocks_answer(mine: Kernel, n: int) -> Answer:
     share); ``steps``, suggestions with ``text`` and ``lines``; or a ``problem``, why it can't be
     timed.
     """
+    endless = [found.message for found in seen.findings if found.kind == "endless loop"]
     try:
-        report = report_at(mine, n)
+        if endless:  # to find it again takes a simulation long
+            raise ValueError(endless[0])
+        report = report_at(seen.kernel, n)
     except UNTIMED as error:
-        return untimed(error)
+        return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
     size = report.size or (n, n, n)
     square = len({*size}) == 1
     return {
-        "size": list(size),
+        "size": size,
         "at": f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in size),
         "gflops": float(f"{report.gflops:.4g}"),
         "percent": float(f"{report.percent:.3g}"),
@@ -313,7 +313,7 @@ def clocks_answer(mine: Kernel, n: int) -> Answer:
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
         "launch": round(1 - report.chip_time_share, 4),
         "error": round(report.error, 4),
-        "steps": [{"text": step.text, "lines": list(step.lines)} for step in suggest(report, mine)],
+        "steps": [vars(step) for step in suggest(report, seen.kernel)],
     }
 
 
@@ -322,46 +322,35 @@ def report_at(mine: Kernel, n: int) -> Report:
     return simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
 
 
-def untimed(error: Exception) -> Answer:
-    """Return the part "clocks" of a kernel that can't be timed."""
-    return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
-
-
-def prices_answer(mine: Kernel, n: int, unless: Callable[[], bool] = never) -> Answer:
-    """Return the part "prices": what lines cost.
+def costs_answer(found: LineCosts) -> Answer:
+    """Return the part "costs": what lines cost.
 
     It holds ``lines``: line, ``work`` (the share of the time in which its busiest unit works for
-    it), ``price`` (its cost, as a share of the time), the cost as it is ``shown``, and a ``text``;
-    ``dearest``, the most expensive line, 0 if none costs much; a ``message``; and ``why`` the lines
-    of the unit that limits the kernel cost little, if they do.
+    it), ``cost`` (as a share of the time), the cost as it is ``shown``, and a ``text``;
+    ``costliest``, a line, 0 if none costs much; a ``message``; and ``why`` the lines of the unit
+    that limits the kernel cost little, or "".
     """
-    return priced_answer(line_costs(report_at(mine, n), unless=unless))
-
-
-def priced_answer(prices: LineCosts) -> Answer:
-    """Return the part "prices" for computed costs."""
     written: dict[int, list[LineCost]] = defaultdict(list)
-    for row in prices.lines:
+    for row in found.lines:
         written[written_line(row.work)].append(row)
     costs = {line: _sum_of(parts) for line, parts in written.items()}
-    lived = prices.report.resident_clocks
-    rows = [_price_row(line, costs[line], parts, lived) for line, parts in written.items()]
+    lived = found.report.resident_clocks
+    rows = [_cost_row(line, costs[line], parts, lived) for line, parts in written.items()]
     first = max(costs, key=lambda line: costs[line].cost, default=0)
     if not first or costs[first].cost < WORTH:
-        return {"lines": rows, "dearest": 0, "message": "No single line costs much."}
+        return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
     alike = sum(cost.is_close_to(costs[first]) for cost in costs.values())
     message = f"Line {first} costs the most: {costs[first]} of the time."
     if alike > 1:
         message = f"{alike} lines cost the most, such as line {first}: {costs[first]} each."
-    answer = {"lines": rows, "dearest": first, "message": message}
-    return answer | ({"why": why} if (why := _why_cheap(prices)) else {})
+    return {"lines": rows, "costliest": first, "message": message, "why": _why_cheap(found)}
 
 
-def _why_cheap(prices: LineCosts) -> str:
+def _why_cheap(found: LineCosts) -> str:
     """Return why the lines of the unit that limits the kernel cost little, or "" if they don't."""
-    report = prices.report
+    report = found.report
     unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
-    costs = [row.cost for row in prices.lines if row.unit == unit]
+    costs = [row.cost for row in found.lines if row.unit == unit]
     if not costs or math.fsum(costs) > report.busy[unit] / 2:
         return ""
     return (
@@ -376,7 +365,7 @@ def _sum_of(parts: Sequence[LineCost]) -> CostEstimate:
     return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
 
 
-def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: float) -> Answer:
+def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: float) -> Answer:
     """Return a line's cost, the unit that works for it, and the share of the wavefronts' lifetime
     (``lived`` clocks in all) that they wait at it.
     """
@@ -386,15 +375,15 @@ def _price_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: 
     unit, share = max(work.items(), key=lambda each: each[1])
     text = (
         f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(share)} of the time"
+        f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time"
     )
     runs = max(part.work.runs for part in parts)
     if unit != "ALU" and runs:
         clocks = math.fsum(part.work.clocks[unit] for part in parts) / runs
         text += f", {clocks:.3g} clocks each time"
     waited = math.fsum(part.work.waiting_clocks for part in parts) / max(lived, 1.0)
-    if waited >= PRICED_WAIT:
+    if waited >= SHOWN_WAIT:
         text += f"; wavefronts spend {percent(waited)} of their lifetime waiting here"
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
-    numbers = {"work": round(share, 5), "price": round(cost.cost, 5)}
+    numbers = {"work": round(share, 5), "cost": round(cost.cost, 5)}
     return {"line": line, **numbers, "shown": shown, "text": f"{text}."}

@@ -8,7 +8,7 @@ const WORKING = {
   code: "compiling",
   verdict: "checking C",
   clocks: "timing",
-  prices: "finding what each line costs",
+  costs: "finding what each line costs",
   replay: "tracing an incorrect element",
 }
 // The rows of the statistics: name, field, and meaning.
@@ -131,11 +131,11 @@ export class Figures {
   }
 
   /** Show the most expensive line, with a button to it. */
-  prices({message = "", dearest, why = ""}) {
+  prices({message = "", costliest, why = ""}) {
     this.dear.hidden = !message
-    this.dear.textContent = dearest ? "" : message
-    if (!dearest) return
-    const onclick = () => this.owner.goTo(dearest)
+    this.dear.textContent = costliest ? "" : message
+    if (!costliest) return
+    const onclick = () => this.owner.goTo(costliest)
     make(this.dear, "button", {title: WHY_DEAR, onclick}, message)
     if (why) make(this.dear, "p", {class: "ckw-soft"}, why)
   }

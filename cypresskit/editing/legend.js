@@ -32,7 +32,7 @@ const MEASURED = [
 /** @param {HTMLElement} parent
  * @param {string[]} parts of an answer that can come */
 export function showLegend(parent, parts) {
-  const measured = parts.includes("prices") ? MEASURED : []
+  const measured = parts.includes("costs") ? MEASURED : []
   const statistics = STATISTICS.map(([name, , meaning]) => [name, meaning])
   makeTerms(parent, [...PURE, ...measured, ...statistics, ...KEYS])
 }

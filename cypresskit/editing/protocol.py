@@ -49,7 +49,7 @@ Messages of Python
     - "clocks" (``dynamic_answers.clocks_answer``): the speed, and what limits it.
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
-    - "prices" (``dynamic_answers.prices_answer``): the cost of each line, once typing pauses.
+    - "costs" (``dynamic_answers.costs_answer``): the cost of each line, once typing pauses.
     - "view": a ``view`` as a ``page`` to play, or the ``problem``; for "climb", a ``picture``
       in HTML.
 ``done``: edit
@@ -66,4 +66,4 @@ Messages of Python
 """
 
 #: The parts of an answer, in their order.
-PARTS = ("text", "code", "verdict", "clocks", "replay", "prices")
+PARTS = ("text", "code", "verdict", "clocks", "replay", "costs")

@@ -109,7 +109,7 @@ class Supervisor:
         self.stop()
         self.jobs = jobs
         if self.part or self.tries >= MAX_PROCESSES:
-            self._end_jobs(SLOW_COSTS if self.part == "prices" else SLOW)
+            self._end_jobs(SLOW_COSTS if self.part == "costs" else SLOW)
         else:
             self._hand_over()
 
@@ -139,7 +139,7 @@ class Supervisor:
             elif kind == "working":
                 self.part = part
                 longest = LONGEST if self.has_timed else LONGEST_FIRST
-                self.deadline = self.clock() + (LONGEST_COSTS if part == "prices" else longest)
+                self.deadline = self.clock() + (LONGEST_COSTS if part == "costs" else longest)
             elif part == "clocks":
                 self.has_timed = True
             self.hear(message)

@@ -128,7 +128,7 @@ class Workbench {
     const {host} = this
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
-    host.toggleAttribute("data-unpriced", !state.parts.includes("prices"))
+    host.toggleAttribute("data-unpriced", !state.parts.includes("costs"))
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
@@ -336,7 +336,7 @@ class Workbench {
       code: () => this.showCode(answer),
       verdict: () => this.showVerdict(answer),
       clocks: () => this.showClocks(answer),
-      prices: () => this.showPrices(answer),
+      costs: () => this.showPrices(answer),
       replay: () => this.showReplay(answer),
       view: () => this.step?.view(answer),
     }[answer.part]
@@ -487,7 +487,7 @@ class Workbench {
     this.fresh.markFresh("prices")
     this.explain(this.editor.caret.line)
     this.costs = answer
-    if (!this.state.step?.guess || this.guessed || !answer.dearest) return
+    if (!this.state.step?.guess || this.guessed || !answer.costliest) return
     this.prompt.hidden = false
     this.prompt.textContent = GUESS
     const button = make(this.prompt, "button", {type: "button"}, "This line")
@@ -496,7 +496,7 @@ class Workbench {
 
   /** Take a line as the reader's guess, if the page asks for one. */
   guess(line) {
-    const {lines = [], dearest} = this.costs ?? {}
+    const {lines = [], costliest} = this.costs ?? {}
     if (this.prompt.hidden || this.guessed || this.fresh.stale.has("prices")) return
     if (!lines.some((row) => row.line === line)) {
       this.warn(`Line ${line} takes no time by itself.`)
@@ -504,7 +504,7 @@ class Workbench {
     }
     this.guessed = true
     const guess = `Your guess, line ${line}, is`
-    this.prompt.textContent = `${guess} ${line === dearest ? "correct" : "incorrect"}.`
+    this.prompt.textContent = `${guess} ${line === costliest ? "correct" : "incorrect"}.`
     this.panels.open("costs")
   }
 
@@ -685,11 +685,11 @@ function liveCells(live) {
   return new Map(live.map(cell))
 }
 
-/** The cells of costs, {line, price, shown, text}; the highest cost fills the bar. */
+/** The cells of costs, {line, cost, shown, text}; the highest cost fills the bar. */
 function priceCells(rows) {
-  const highest = Math.max(0.01, ...rows.map(({price}) => price))
-  const cell = ({line, price, shown, text}) => {
-    return [line, {text: shown, title: text, part: Math.max(0, price / highest)}]
+  const highest = Math.max(0.01, ...rows.map(({cost}) => cost))
+  const cell = ({line, cost, shown, text}) => {
+    return [line, {text: shown, title: text, part: Math.max(0, cost / highest)}]
   }
   return new Map(rows.map(cell))
 }

@@ -24,7 +24,7 @@ from tools import bench_page
 from tools.bench_page.browser import chromium, open_bench, run_python, served
 from tools.random_edits import edited
 
-PARTS = ["text", "code", "verdict", "clocks", "replay", "prices"]
+PARTS = ["text", "code", "verdict", "clocks", "replay", "costs"]
 SIZES = 64, 200, 512  # n, at which kernels are timed
 EDITS = 0, 1, 1, 1, 2, 3  # per text, at random
 #: A program with which the page's Python answers a job.
