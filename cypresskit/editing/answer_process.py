@@ -77,12 +77,11 @@ class AnswerProcess:
     hear
         Called with each message, in another thread.
     ended
-        Called when the process ends before ``stop``.
+        Called when the process has ended, in another thread.
     """
 
     def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
         self.hear, self.ended = hear, ended
-        self.stopped = False
         self.process, self.channel = begin(python(sys.path, __name__))
         self.jobs: SimpleQueue[Message | None] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -96,8 +95,7 @@ class AnswerProcess:
         self.process.wait()
         self.channel.close()
         self.jobs.put(None)
-        if not self.stopped:
-            self.ended()
+        self.ended()
 
     def _write(self) -> None:
         """Send the jobs, in another thread: a busy process may not read for a long time."""
@@ -111,6 +109,5 @@ class AnswerProcess:
 
     def stop(self) -> None:
         """End the process at once."""
-        self.stopped = True
         end(self.process)
         self.jobs.put(None)

@@ -46,7 +46,7 @@ class Supervisor:
     lock
         Held by each caller, and while an answerer's thread calls.
     start
-        Starts an answerer, given two functions: for its messages, and for its unexpected end.
+        Starts an answerer, given two functions: for its messages, and for its end.
     clock
         Returns the time in seconds.
     """
