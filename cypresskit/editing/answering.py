@@ -166,7 +166,8 @@ class AnswerHere:
         ended: Callable[[], None] | None = None,
         others: OtherJobs | None = None,
     ) -> None:
-        self.hear, self.others = hear, others or OtherJobs()
+        self.hear = hear
+        self.others = others or OtherJobs()
         self.signatures: list[Signature] = []  # of the last code
         self.right: Kernel | None = None  # the last correct kernel
         self.left: Message | None = None  # a job that was interrupted
