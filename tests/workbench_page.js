@@ -2,8 +2,6 @@
 // does. All that it says of a text holds the text's stamp, a number of five digits, so that a test
 // can tell of which text each statement on the page is.
 
-const PARTS = ["text", "code", "verdict", "clocks", "replay", "costs"]
-
 /** The stamp of a text: 20000 to 29999, so that no difference between two is one. */
 function stampOf(text) {
   let stamp = 7
@@ -150,7 +148,6 @@ class Answerer {
         name,
         text,
         words,
-        parts: PARTS,
         history,
         step: this.step,
       })

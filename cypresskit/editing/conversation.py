@@ -148,7 +148,6 @@ class Conversation:
             "text": self.text,
             "edit": self.edit,
             "words": self._words(),
-            "parts": list(PARTS),
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),

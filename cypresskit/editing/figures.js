@@ -27,22 +27,19 @@ export const STATISTICS = [
     "accesses to the local data share in one iteration of the main loop",
   ],
   ["full bundles", "full", "share of the loop's bundles in which all five slots are filled"],
-  ["nominal", "nominal", "the speed if only the loop's bundles took time"],
 ]
 const NO_SPEED = "Speed and costs are shown once C is correct."
 const WHY_DEAR = "How much sooner the kernel would finish if the line took no time. Go to the line."
 
 export class Figures {
   /**
-   * @param {{parts: string[], goTo: (line: number, column?: number) => void,
+   * @param {{goTo: (line: number, column?: number) => void,
    *   light: (lines: Set<number>) => void}} owner
    * @param {Record<"terms" | "limits" | "card" | "costs" | "working", HTMLElement>} places */
   constructor(owner, {terms, limits, card, costs, working}) {
     this.owner = owner
-    this.measured = owner.parts.includes("clocks")
     this.terms = make(terms, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
     this.units = make(limits, "section", {class: "ckw-units ckw-of-clocks"})
-    this.units.hidden = !this.measured
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
     this.dear = make(costs, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
     this.working = make(working, "p", {class: "ckw-working"})
@@ -57,10 +54,7 @@ export class Figures {
     const before = this.correctCard ?? card
     this.lastCard = card
     this.cardBox.replaceChildren()
-    const speed = Math.round(card.nominal_gflops)
-    const nominal = speed ? `${speed} Gflop/s` : card.no_speed
     const values = {...card, full: percent(card.slots5_pct / 100)}
-    if (!this.measured) values.nominal = nominal
     for (const [name, field, meaning] of STATISTICS) {
       const value = values[field]
       if (!value) continue

@@ -29,10 +29,8 @@ const MEASURED = [
   ],
 ]
 
-/** @param {HTMLElement} parent
- * @param {string[]} parts of an answer that can come */
-export function showLegend(parent, parts) {
-  const measured = parts.includes("costs") ? MEASURED : []
+/** @param {HTMLElement} parent */
+export function showLegend(parent) {
   const statistics = STATISTICS.map(([name, , meaning]) => [name, meaning])
-  makeTerms(parent, [...PURE, ...measured, ...statistics, ...KEYS])
+  makeTerms(parent, [...PURE, ...MEASURED, ...statistics, ...KEYS])
 }

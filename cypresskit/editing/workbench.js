@@ -128,7 +128,6 @@ class Workbench {
     const {host} = this
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
-    host.toggleAttribute("data-unpriced", !state.parts.includes("costs"))
     const above = make(host, "div")
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
@@ -157,7 +156,7 @@ class Workbench {
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     this.panels = new Panels(host, row, make(page, "div", {class: "ckw-panels"}))
-    this.addPanels(row, below, state)
+    this.addPanels(row, below)
     if (state.step) {
       const post = (message) => this.post({...message, edit: this.edit})
       const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
@@ -166,7 +165,7 @@ class Workbench {
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
     showIlMinute(this.panels.add("il", "IL in a minute", "What the text of a kernel consists of"))
-    showLegend(this.panels.add("legend", "Legend", "The marks, and the keys"), state.parts)
+    showLegend(this.panels.add("legend", "Legend", "The marks, and the keys"))
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
@@ -176,26 +175,22 @@ class Workbench {
   }
 
   /** The panels that buttons open. */
-  addPanels(row, below, {parts}) {
+  addPanels(row, below) {
     const {panels} = this
-    const measured = parts.includes("clocks")
     const costs = panels.add("costs", "Costs", "What each line costs")
     const limits = panels.add("limits", "Limits", "What limits the kernel, and what could help")
     const bundles = panels.add("bundles", "Bundles", "What the compiler made of each line")
     const card = panels.add("registers", "Registers", "Registers, wavefronts, and the launch")
     const history = panels.add("history", "History", "Your edits, and how fast they are")
-    for (const name of ["costs", "limits"]) panels.all.get(name).button.hidden = !measured
     const place = {terms: below, limits, card, costs, working: row}
     this.figures = new Figures(
       {
-        parts,
         goTo: (line, column) => this.editor.goTo(line, column),
         light: (lines) => this.light(lines),
       },
       place,
     )
     this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
-    this.launched.hidden = !parts.includes("verdict")
     this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
       picked: (line) => {
@@ -341,8 +336,7 @@ class Workbench {
       view: () => this.step?.view(answer),
     }[answer.part]
     show?.()
-    const last = this.state.parts.at(-1)
-    if (answer.part === last || answer.refusal) this.rest()
+    if (answer.part === "costs" || answer.refusal) this.rest()
   }
 
   /** No more answers come for this text. */
@@ -387,12 +381,6 @@ class Workbench {
     this.figures.card(answer.card)
     this.fresh.markFresh("code")
     if (!this.opened) this.open(answer.rows)
-    if (!this.state.parts.includes("verdict")) {
-      const {bundles_per_iteration: bundles, gprs} = answer.card
-      const text = `It assembles: ${bundles} bundles in the loop, ${gprs} registers.`
-      this.headline("plain", text)
-      this.speak(text)
-    }
   }
 
   /** Scroll to the main loop at first, unless the whole text is visible. */
