@@ -86,8 +86,7 @@ def talk(tmp_path):
 
 
 def test_each_fault_is_reported_under_its_letters():
-    answer, program = static_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
-    assert program is None
+    answer = static_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
     assert [(f["line"], f["column"], f["length"]) for f in answer["faults"]] == [
         (2, 1, 4),
         (3, 9, 3),
@@ -97,7 +96,7 @@ def test_each_fault_is_reported_under_its_letters():
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "sgemm_64x64_lds", "ddgemm_tn_nofma"])
 def test_live_registers_are_those_of_the_dataflow(name):
     program = ck.kernels[name].program
-    answer, _ = static_answers.text_answer(ck.kernels[name].text, program.name)
+    answer = static_answers.text_answer(ck.kernels[name].text, program.name)
     numbering = dataflow.Numbering(program)
     before = dataflow.liveness(program, numbering)
     most = max(len({number for number, _ in numbering.keys(bits)}) for bits in before)

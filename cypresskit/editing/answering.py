@@ -73,7 +73,7 @@ class Case:
 
     def text(self) -> Answer:
         """The conversation makes this part itself, except for a long text."""
-        return static_answers.text_answer(self.job["text"], self.job["name"])[0]
+        return static_answers.text_answer(self.job["text"], self.job["name"])
 
     def code(self) -> Answer | None:
         try:

@@ -73,7 +73,6 @@ class Conversation:
         self.text = file.text
         self.edit = "file-0"
         self.note = ""  # where the text comes from, unless it was typed
-        self.is_asked = False  # a page needs the answers to this text
         self.answers: dict[str, Message] = {}
         self.loaded = 0  # texts that did not come from a page
         self.history_fails = False
@@ -262,7 +261,6 @@ class Conversation:
         self.note = ""
         self.edit, self.text = edit, text
         self.answers = {}
-        self.is_asked = False
         self.supervisor.drop()
 
     def _hear_reference(self, *_: object) -> None:
@@ -304,7 +302,7 @@ class Conversation:
         """Answer a text that a page shows."""
         if message["edit"] != self.edit or self.closed.is_set():
             return
-        if not self.is_asked:
+        if PARTS[0] not in self.answers and not self.supervisor.jobs:
             self._answer_text()
             return
         for answer in tuple(self.answers.values()):
@@ -314,18 +312,17 @@ class Conversation:
 
     def _answer_text(self) -> None:
         """Answer the newest text."""
-        self.is_asked = True
         self._acknowledge(self.edit)
         if len(self.text) > LONG_TEXT:
             self.supervisor.ask(self.job(PARTS))
             return
         try:
-            answer, program = text_answer(self.text, self.name)
+            answer = text_answer(self.text, self.name)
         except Exception as error:  # a fault of the package
             self._give_up(fault_in_words(error))
             return
         self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
-        if program is not None:
+        if not answer["faults"]:
             self.supervisor.ask(self.job(PARTS[1:]))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:

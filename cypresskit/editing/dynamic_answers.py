@@ -48,6 +48,7 @@ SHOWN_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not me
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
+@lru_cache(maxsize=8)
 def judged_kernel(
     text: str,
     name: str,
@@ -62,7 +63,6 @@ def judged_kernel(
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 
 
-@lru_cache(maxsize=8)
 def _launched(text: str, name: str, like: str | None, before: Kernel | None) -> Verification:
     """Find the launch of a text, and verify the kernel.
 

@@ -36,10 +36,10 @@ def words() -> Answer:
     return {"opcodes": [reference.entry(op)[:4] for op in OPCODES.values()], "others": others}
 
 
-def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | None]:
-    """Return the part "text", and the program if the text has no fault.
+def text_answer(text: str, name: str = "kernel.il") -> Answer:
+    """Return the part "text".
 
-    The answer holds ``faults``, each with line and column (from 1), length and message; and without
+    It holds ``faults``, each with line and column (from 1), length and message; and without
     faults ``live``: [line, count, names] of the registers that are live before or after each line.
     """
     try:
@@ -54,8 +54,8 @@ def text_answer(text: str, name: str = "kernel.il") -> tuple[Answer, Program | N
             }
             for fault in error.faults
         ]
-        return {"faults": faults, "live": []}, None
-    return {"faults": [], "live": _live(program)}, program
+        return {"faults": faults, "live": []}
+    return {"faults": [], "live": _live(program)}
 
 
 def word_length(text: str, column: int) -> int:

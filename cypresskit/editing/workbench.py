@@ -184,7 +184,6 @@ class Workbench:
 
     def __init__(self, path: Path, settings: dict[str, Any]) -> None:
         self.path = path
-        self._settings = settings
         self._conversation = _conversation(path, settings)
         self._widget: Any = None
 
@@ -199,7 +198,7 @@ class Workbench:
         """The kernel and its launch convention, for use like one of the catalog. Raises what
         ``ck.load_kernel`` does.
         """
-        return judged_kernel(self.text, self.path.name, self._settings["like"]).kernel
+        return judged_kernel(self.text, self.path.name, self._conversation.settings["like"]).kernel
 
     @property
     def history(self) -> Edits:
@@ -219,7 +218,7 @@ class Workbench:
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
-        return own_climb(histories(folder if self._settings["step"] else folder / CLIMB))
+        return own_climb(histories(folder if self._conversation.step else folder / CLIMB))
 
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}, {_summary(self.text, self.path.name)}"
