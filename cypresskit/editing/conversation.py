@@ -82,19 +82,18 @@ class Conversation:
     # -- pages
 
     def connect(self, send: Send) -> None:
-        """Send all messages to this page, too."""
+        """Send all messages to this page, too. Start the process that answers, and look at the file
+        from now on.
+        """
         with self.lock:
             others = [page for page in self.pages if page != send]
             self.pages = [*others, send][-MAX_PAGES:]
-            if self.watching is None and not self.closed.is_set():
+            if self.closed.is_set():
+                return
+            self.supervisor.prepare()
+            if self.watching is None:
                 self.watching = threading.Thread(target=self._watch, daemon=True)
                 self.watching.start()
-
-    def prepare(self) -> None:
-        """Start the process that answers before it is needed."""
-        with self.lock:
-            if not self.closed.is_set():
-                self.supervisor.prepare()
 
     def close(self) -> None:
         """End the conversation, and its process."""

@@ -270,7 +270,6 @@ class Workbench:
             self._widget = _widget_class()()
             conversation, widget = self._conversation, self._widget
             conversation.connect(widget.send)
-            conversation.prepare()
             widget.on_msg(lambda _, message, __: conversation.hear(message, widget.send))
         return self._widget
 
