@@ -15,6 +15,7 @@ from conftest import SIX, TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile
+from cypresskit.il.opcodes import OPCODES
 from cypresskit.machine.launch import prepare
 from tools.legality import check
 from tools.run_code import execute
@@ -66,14 +67,14 @@ def same_bits(program, arguments) -> bool:
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_bundles_and_registers_match_the_published_figures(name):
-    """Bundles within 6 %, slots within 4 points: the texts of the paper's kernels aren't printed.
-    Registers may be fewer, since those kernels held more besides the loop.
+    """Bundles within 6 %, at most 2 % more; slots within 4 points: the texts of the paper's kernels
+    aren't printed. Registers may be fewer, since those kernels held more besides the loop.
     """
     card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
     registers, bundles, filled = PUBLISHED[name]
     assert card.gprs <= registers
     assert card.gprs == registers or not name.startswith(("sgemm_tn", "dgemm"))
-    assert card.bundles_per_iteration == pytest.approx(bundles, rel=0.06)
+    assert 0.94 * bundles <= card.bundles_per_iteration <= 1.02 * bundles
     if filled is not None:
         assert card.slots4_pct + card.slots5_pct == pytest.approx(filled, abs=4)
 
@@ -136,6 +137,27 @@ def test_copies_and_dead_declarations_cost_nothing(name):
     copied = compile(ck.assemble(with_copies(ck.kernels[name].text)))
     assert copied.gprs == plain.gprs
     assert copied.stats().bundles_per_iteration == plain.stats().bundles_per_iteration
+
+
+FLOAT = [
+    op
+    for op in OPCODES.values()
+    if op.kind == "alu" and op.slots != "-" and set(op.sources) == {"f"}
+]
+
+
+@pytest.mark.parametrize("modifiers", ["_neg(xyzw)", "_abs", "_abs_neg(xyzw)"])
+def test_modifiers_on_a_copy_cost_no_more_than_on_the_operand(modifiers):
+    def bundles(*lines: str) -> int:
+        sources = (f"mov r{n}, vWinCoord0.xyxy" for n in (1, 2, 3))
+        return sum(len(c.bundles) for c in compile(pixel(*sources, *lines, "mov o0, r4")).controls)
+
+    for op in FLOAT:
+        *others, last = (f"r{n + 1}" for n in range(len(op.sources)))
+        plain, copied = (
+            f"{op.name} r4, {', '.join([*others, end])}" for end in (last + modifiers, "r5")
+        )
+        assert bundles(f"mov r5, {last}{modifiers}", copied) <= bundles(plain), op.name
 
 
 LOOP = """il_ps_2_0
@@ -306,6 +328,18 @@ def test_listing_shows_where_everything_comes_from():
         source[int(line) - 1].strip().startswith("mad ") for line in mads
     )
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_listing_shows_where_each_store_goes(seed):
+    draw = random.Random(seed)
+    places = [(draw.choice(["", "r1.x+"]), draw.randrange(50)) for _ in range(8)]
+    stores = [f"mov g[{register}{at}], r2" for register, at in places]
+    text = compile(pixel("ftoi r1, vWinCoord0", "mov r2, vWinCoord0.xyxy", *stores)).listing()
+    shown = re.findall(r"MEM_WRITE: DWORD_PTR\[(\d+)(\+R\d+\.x)?\]", text)
+    assert [(int(at), bool(index)) for at, index in shown] == [
+        (4 * at, bool(register)) for register, at in places
+    ]
 
 
 def test_a_card_counts_the_boards_own_quads_a_clock():

@@ -199,6 +199,21 @@ def test_the_work_asked_for_is_what_the_engine_does(seed):
         assert counts[what] == amount
 
 
+COUNTS = ("alu", "texture", "lds", "dram", "dram_rows", "l2_requests", "l2_bypasses")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_more_work_never_takes_less_than_the_least_time(seed):
+    """Whichever unit is the busiest; and twice as much of all takes twice as long."""
+    draw = np.random.default_rng(seed)
+    counts = dict(zip(COUNTS, 10 ** draw.uniform(0, 8, len(COUNTS))))
+    least = sampling.min_clocks(counts, SMALL)
+    for name in COUNTS:
+        assert sampling.min_clocks(counts | {name: 1.5 * counts[name]}, SMALL) >= least, name
+    twice = {name: 2 * count for name, count in counts.items()}
+    assert sampling.min_clocks(twice, SMALL) == pytest.approx(2 * least)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_launch_may_fall_back_to_the_pace_of_any_round(seed):
     """As wavefronts do that begin in step, drift apart, and later fall into step again."""
