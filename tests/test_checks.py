@@ -6,6 +6,7 @@ miss that must stay silent.
 """
 
 import pickle
+import random
 import re
 import tomllib
 from pathlib import Path
@@ -100,6 +101,68 @@ def test_a_negation_of_a_component_that_is_read_elsewhere_too_is_found(line):
     found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.float32)}})
     assert [f.kind for f in found] == ["negation"], str(found)
     assert "negates only" in found[0].message
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_instruction_in_front_changes_no_finding(seed):
+    """Of random copies of registers that nothing has set, or something later, and of their sum."""
+    draw = random.Random(seed)
+    names = ["r0", "r1", "r2"]
+    copies = [f"mov {draw.choice(names)}, {draw.choice([*names, 'l0'])}" for _ in range(5)]
+    found = []
+    for first in ("; a remark", "mov r9, l0"):
+        program = pixel(
+            "dcl_literal l0, 1.0, 0.0, 0.0, 0.0", first, *copies, "add r3, r0, r1", "add o0, r3, r2"
+        )
+        found.append(check(program, (2, 2), outputs={0: np.zeros((2, 2, 4), np.float32)}))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_word_of_the_lds_that_no_store_has_written_is_named(seed):
+    """Whichever it is, and whichever work-item loads it, among others."""
+    draw = random.Random(seed)
+    unset, turn = draw.randrange(256), draw.randrange(64)
+    store = "imul r0.z, r0.x, l0.x\nlds_store_id(0) r0.z, l0.w"
+    program = compute(
+        "dcl_num_thread_per_group 64",
+        "dcl_lds_id(0) 1024",
+        f"dcl_literal l0, 4, 64, {unset}, {turn}",
+        "dcl_literal l1, 16, 0, 0, 0",
+        "mov r0.x, vTidInGrpFlat.x",
+        *[f"ine r0.y, r0.x, l0.z\nif_logicalnz r0.y\n{store}\nendif\niadd r0.x, r0.x, l0.y"] * 4,
+        "fence_threads_lds",
+        "ixor r1.x, vTidInGrpFlat.x, l0.w",
+        "imul r1.x, r1.x, l1.x",
+        "lds_load_vec_id(0) r2, r1.x, r1.x",
+        "mov g[vAbsTidFlat.x], r2",
+    )
+    (finding,) = check(program, 64, global_memory=np.zeros((64, 4), np.uint32))
+    shown = finding.kind, finding.element, finding.work_item, finding.more
+    assert shown == ("uninitialised", f"lds[{unset}]", unset // 4 ^ turn, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fault_of_every_iteration_is_counted_in_each(seed):
+    draw = random.Random(seed)
+    turns, wide = draw.randint(1, 5), draw.randint(3, 7)
+    program = pixel(
+        TEXTURE.format(0, "2d,unnorm"),
+        f"dcl_literal l0, 0, 1, {turns}, 0",
+        "mov r0, l0.x",
+        "mov r1, l0.x",
+        "whileloop",
+        "ige r0.y, r0.x, l0.z",
+        "break_logicalnz r0.y",
+        f"{FETCH} r2, vWinCoord0.xy00",
+        "add r1, r1, r2",
+        "iadd r0.x, r0.x, l0.y",
+        "endloop",
+        "mov o0, r1",
+    )
+    texture, output = (np.ones((2, width, 4), np.float32) for width in (wide, 8))
+    (finding,) = check(program, (8, 2), inputs={0: texture}, outputs={0: output})
+    assert (finding.kind, 1 + finding.more) == ("fetch outside", turns * 2 * (8 - wide))
 
 
 def test_the_caret_is_below_the_operand():
