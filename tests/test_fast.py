@@ -152,6 +152,33 @@ def test_wavefronts_run_in_step(seed):
     assert_equal(ck.assemble(text, "exchange.il"), arguments)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_every_iterations_store_is_carried_out(seed):
+    """In loops that only store, to places that other work-items store to in other iterations."""
+    draw = random.Random(seed)
+    store = ["mov g[r2.x], r3", "lds_store_vec_id(0) mem, r2.y, r2.y, r3"][seed % 2]
+    steps = [f"imad r2.x, r1.x, l1.{draw.choice('xyz')}, r0.x" for _ in range(1 + seed // 2)]
+    program = compute(
+        "dcl_num_thread_per_group 64",
+        "dcl_lds_id(0) 4096",
+        "dcl_literal l0, 0, 1, 5, 4",
+        "dcl_literal l1, 1, 2, 3, 0",
+        "mov r0, l0.x",
+        "mov r1, vTidInGrpFlat",
+        "whileloop",
+        "ige r2.x, r0.x, l0.z",
+        "break_logicalnz r2.x",
+        "imad r3, r1, l0.z, r0.x",
+        *(f"{step}\nishl r2.y, r2.x, l0.w\n{store}" for step in steps),
+        "iadd r0.x, r0.x, l0.y",
+        "endloop",
+        "ishl r2.y, r1.x, l0.w",
+        "lds_load_vec_id(0) r3, r2.y, r2.y",
+        "mov g[r1.x+256], r3",
+    )
+    assert_equal(program, {"domain": 64, "global_memory": np.zeros((320, 4), np.uint32)})
+
+
 @pytest.mark.parametrize("name", ["sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
 @pytest.mark.parametrize("shape", [(40, 56, 12), (8, 40, 264)])
 def test_gemm_kernels_on_odd_domains(name, shape):
