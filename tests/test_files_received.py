@@ -2,6 +2,7 @@
 
 import pytest
 
+from cypresskit.files import received
 from cypresskit.files.received import DEEPEST, files_in
 
 
@@ -15,3 +16,14 @@ def test_files_are_found_in_so_many_folders_and_no_more(depth, tmp_path):
         assert (path, fault) == (folder / "work", "")
     else:
         assert path == tmp_path.joinpath(*"d" * (DEEPEST + 1)) and "more than" in fault
+
+
+@pytest.mark.parametrize("count", range(7))
+def test_files_beyond_the_most_that_are_read_are_counted(count, tmp_path, monkeypatch):
+    monkeypatch.setattr(received, "MOST", 5)
+    for n in range(count):
+        (tmp_path / str(n)).write_text("")
+    found = [fault for _, fault in files_in(tmp_path)]
+    faults = list(filter(None, found))
+    assert found.count("") == min(count, 5)
+    assert faults == ["only the first 5 of its 6 files are read"] * (count == 6)

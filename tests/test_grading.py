@@ -1075,6 +1075,27 @@ def test_grading_writes_over_nothing_of_the_teachers(seed, tmp_path, capsys):
     assert all((out / name).read_text().endswith("mine") for name in others)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_listed_as_written_is_what_is_there(seed, tmp_path):
+    """Whoever joins or leaves the course: nothing else may be written over later."""
+    chance = random.Random(seed)
+    (tmp_path / "feedback").mkdir()
+    for _ in range(4):
+        names = chance.sample(["ada", "bob", "eve", "joe"], chance.randrange(1, 5))
+        notes = [chance.choice(["late", ""]) for _ in names]
+        works = [
+            (submissions.Student(name, name, notes=[note] if note else []), {})
+            for name, note in zip(names, notes)
+        ]
+        assert not gradebook.write_all(gradebook.CourseRecords({}, works), tmp_path, [])
+        there = [tmp_path / gradebook.GRADES, *(tmp_path / "feedback").iterdir()]
+        assert gradebook.earlier(tmp_path) == {
+            (gradebook.digest_of(path.read_bytes()), path.relative_to(tmp_path).as_posix())
+            for path in there
+        }
+        assert {path.stem for path in there[1:]} == set(names)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandbox")
 def test_what_the_teacher_adds_to_the_questions_is_kept(submitted, tmp_path):

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.isolated import Answer, NoResult, Raised, call, plain, runner, seccomp
+from cypresskit.isolated import Answer, NoResult, Raised, call, plain, process, runner, seccomp
 from cypresskit.isolated.process import CallLimits, ForkServer
 from cypresskit.subprocesses import read, write
 
@@ -93,6 +94,30 @@ def test_a_message_of_any_kind_is_only_so_deep(kind):
         message = NESTED[kind](message)
     with pytest.raises(ValueError, match="too deep"):
         plain.decode(message)
+
+
+ENCLOSED = {
+    "tuple": lambda inner: (inner,),
+    "list": lambda inner: [inner],
+    "value": lambda inner: {1: inner},
+    "items": lambda inner: deque([inner]),
+    "described": lambda inner: plain.Described("Device", {"name": inner}),
+}
+
+
+def described(value):
+    return value if isinstance(value, plain.Described) else None
+
+
+@pytest.mark.parametrize("kind", ENCLOSED)
+def test_a_value_of_any_kind_is_told_only_so_deep(kind):
+    """And no deeper than its message may be."""
+    value = None
+    for _ in range(3 * plain.MAX_DEPTH):
+        value = ENCLOSED[kind](value)
+    message = plain.encode(value, described)
+    assert "nested too deep" in str(message)
+    plain.decode(message)
 
 
 @given(st.binary(max_size=60))
@@ -327,6 +352,35 @@ def test_a_function_of_the_package_runs_in_its_own_process():
     with pytest.raises(Raised, match="ValueError"):
         call("math", "sqrt", -1, limits=limits, server=server)
     server.end()
+
+
+def test_what_an_answer_writes_appears_nowhere(capfd):
+    def writes():
+        for stream in (1, 2):
+            os.write(stream, b"written")
+        return len(os.read(0, 1))
+
+    server = ForkServer()
+    with Answer(writes, server=server) as answer:
+        assert answer() == 0
+    server.end()
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_machine_code_of_other_versions_is_kept_until_it_is_stale(seed, tmp_path, monkeypatch):
+    chance = random.Random(seed)
+    monkeypatch.setattr(process, "home_cache", lambda: tmp_path)
+    monkeypatch.setattr(process, "sandboxed", lambda: None)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    ages = [chance.uniform(0, 2) * process.STALE_SECONDS for _ in range(6)]
+    others = [tmp_path / "cypresskit/isolated" / str(n) for n in range(6)]
+    for folder, age in zip(others, ages):
+        folder.mkdir(parents=True)
+        os.utime(folder, (time.time() - age,) * 2)
+    made = process.warmed.__wrapped__()
+    kept = [folder for folder, age in zip(others, ages) if age < process.STALE_SECONDS]
+    assert sorted(made.parent.iterdir()) == sorted([made, *kept])
 
 
 def test_a_call_leaves_no_thread_behind(monkeypatch):

@@ -1,8 +1,11 @@
 """Exercises on formulas: when two numbers count as the same."""
 
 import random
+from math import gcd
 
-from cypresskit.teach.formula import _same
+import pytest
+
+from cypresskit.teach.formula import _same, drawn
 
 
 def test_numbers_match_if_they_agree_to_six_digits():
@@ -17,3 +20,16 @@ def test_numbers_match_if_they_agree_to_six_digits():
 def test_a_whole_number_matches_only_itself():
     assert _same(2_000_000.4, 2_000_000)
     assert not _same(2_000_001, 2_000_000)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_random_case_is_like_those_that_are_shown(seed):
+    rng = random.Random(seed)
+    step = rng.choice([1, 7, 64])
+    whole = [step * rng.randrange(1, 100) for _ in range(3)]
+    real = [rng.uniform(-5, 5) for _ in range(3)]
+    cases = [drawn(list(zip(whole, real, [12] * 3))) for _ in range(20)]
+    for number, share, same in cases:
+        assert min(whole) <= number <= max(whole) and number % gcd(*whole) == 0
+        assert min(real) <= share <= max(real) and same == 12
+    assert all(len(set(column)) > 1 for column in list(zip(*cases))[:2])

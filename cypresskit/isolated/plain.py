@@ -83,8 +83,7 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
         return {"described": [described.kind, fields]}
     if isinstance(value, dict):
         pairs = [
-            [encode(k, describe, depth + 1), encode(v, describe, depth + 1)]
-            for k, v in value.items()
+            [encode(k, describe, depth), encode(v, describe, depth + 1)] for k, v in value.items()
         ]
         return {"dict": pairs}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):

@@ -361,7 +361,6 @@ def main() -> None:
 
 def serve_forks(control: socket.socket) -> None:
     """For each socket received, fork a process for an answer, and send its status."""
-    silence()
     control.send(b"\0\0")
     for module in LAUNCHING:
         importlib.import_module(module)
@@ -402,11 +401,3 @@ def status_of(child: int, control: socket.socket) -> int:
         if control.fileno() in readable:
             os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
-
-
-def silence() -> None:
-    """Discard what is written to the standard streams."""
-    empty = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(empty, stream)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
