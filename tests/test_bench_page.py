@@ -59,13 +59,49 @@ def site(tmp_path_factory, once):
         yield address
 
 
+@pytest.fixture(scope="module")
+def bare(browser):
+    """Windows without a service worker, which would bring a worker's own script. All tests share
+    the memory of a Python that has begun, which they keep.
+    """
+    context = browser.new_context(service_workers="block")
+    yield context
+    context.close()
+
+
+def forget(site: str, page) -> None:
+    """Have the page's browser keep no reader's texts."""
+    session = page.context.new_cdp_session(page)
+    kinds = "indexeddb,local_storage,service_workers"
+    session.send("Storage.clearDataForOrigin", {"origin": site, "storageTypes": kinds})
+
+
 @pytest.fixture
 def bench(site, page):
     """The address of the page, of which the browser keeps no reader's texts yet."""
-    session = page.context.new_cdp_session(page)
-    forget = {"origin": site, "storageTypes": "indexeddb,local_storage,service_workers"}
-    session.send("Storage.clearDataForOrigin", forget)
+    forget(site, page)
     return f"{site}/bench/"
+
+
+@pytest.fixture
+def tab(site, bare):
+    """A function that opens a page whose workers begin with a script, in a browser that keeps no
+    reader's texts yet.
+    """
+    forget(site, bare.new_page())
+
+    def open_tab(script: str):
+        def prefixed(route) -> None:
+            reply = route.fetch()
+            route.fulfill(response=reply, body=f"{script}\n{reply.text()}")
+
+        new = bare.new_page()
+        new.route("**/worker.js", prefixed)
+        return new
+
+    yield open_tab
+    for one in bare.pages:
+        one.close()
 
 
 def text_of(page) -> str:
@@ -86,17 +122,16 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(bench, page, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_the_pages_python_rounds_fused_multiply_adds_as_llvm_does(kind, bench, page):
+def test_the_pages_python_rounds_fused_multiply_adds_as_llvm_does(bench, page):
     open_bench(page, bench)
-    values = operands(np.random.default_rng(1), kind, 10_000)
-    run_python(
-        page, FUSED.format(packed=np.concatenate(values).tobytes().hex(), kind=kind.__name__)
-    )
-    page.wait_for_function("reports.length")
-    reported = np.frombuffer(bytes.fromhex(page.evaluate("reports.pop()")), kind)
-    expected, _ = fused.multiply_add(*values)
-    assert differences(values, expected, reported.reshape(expected.shape)) == []
+    for kind in (np.float32, np.float64):
+        values = operands(np.random.default_rng(1), kind, 10_000)
+        packed = np.concatenate(values).tobytes().hex()
+        run_python(page, FUSED.format(packed=packed, kind=kind.__name__))
+        page.wait_for_function("reports.length")
+        reported = np.frombuffer(bytes.fromhex(page.evaluate("reports.pop()")), kind)
+        expected, _ = fused.multiply_add(*values)
+        assert differences(values, expected, reported.reshape(expected.shape)) == [], kind
 
 
 #: Reports the results of multiply-adds.
@@ -135,7 +170,7 @@ def exact_sum(values, start=0):
 
 
 @pytest.mark.slow
-def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page):
+def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page, tab):
     open_bench(page, f"{bench}?step=01a")
     type_at_end(page, "\n; a remark")
     page.reload()  # in the middle of a word
@@ -143,13 +178,9 @@ def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page):
     assert text_of(page).endswith("; a remark")
     page.get_by_role("button", name="Share this").click()
     page.wait_for_function("location.hash.includes('text=')")
-    other = page.context.browser.new_context()
-    try:
-        elsewhere = other.new_page()
-        open_bench(elsewhere, page.url)
-        assert text_of(elsewhere) == text_of(page)
-    finally:
-        other.close()
+    elsewhere = tab("")  # another browser
+    open_bench(elsewhere, page.url)
+    assert text_of(elsewhere) == text_of(page)
 
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.wait_for_function("async () => Boolean(await caches.match('memory'))")
@@ -218,34 +249,15 @@ def test_a_newer_text_does_not_wait_for_one_that_never_ends(bench, page):
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
 
 
+REFUSE = "indexedDB.open = () => { throw new Error('refused') };"
+NO_CACHES = "Object.defineProperty(self, 'caches', {value: undefined});"
 #: What a worker's browser may lack, or refuse.
 BROKEN = {
     "a store that never opens": "indexedDB.open = () => ({})",
-    "a store that refuses": "indexedDB.open = () => { throw new Error('refused') }",
+    "a store, and caches": REFUSE + NO_CACHES,
     "a full store": "IDBObjectStore.prototype.put = () => { throw new Error('full') }",
-    "no caches": "Object.defineProperty(self, 'caches', {value: undefined})",
     "no waiting for promises": "delete WebAssembly.Suspending; delete WebAssembly.promising",
 }
-
-
-@pytest.fixture
-def tab(bench, page):
-    """A function that opens a page in a browser whose workers begin with a script; it has no
-    service worker, which would bring the worker's own script.
-    """
-    bare = page.context.browser.new_context(service_workers="block")
-
-    def open_tab(script: str):
-        def prefixed(route) -> None:
-            reply = route.fetch()
-            route.fulfill(response=reply, body=f"{script}\n{reply.text()}")
-
-        new = bare.new_page()
-        new.route("**/worker.js", prefixed)
-        return new
-
-    yield open_tab
-    bare.close()
 
 
 @pytest.mark.slow
@@ -351,7 +363,7 @@ def test_a_second_tab_and_a_page_without_storage_answer(bench, page, tab):
     open_bench(second, bench)
     assert "another tab" in second.locator("#status").inner_text()
     second.close()
-    bare = tab(BROKEN["a store that refuses"])
+    bare = tab(REFUSE)
     bare.add_init_script(NO_STORAGE)
     open_bench(bare, bench)
     type_at_end(bare, "\n; typed")
@@ -388,12 +400,11 @@ _host.call(b"report " + "\\n".join(texts).encode())
 
 #: As in a browser that may save nothing.
 NO_STORAGE = "Object.defineProperty(window, 'localStorage', {get() { throw Error() }})"
-HOSTILE = ("?step=__proto__", "?step=99#text=%00", "#text=AAAA", "#%", "#text=" + "A" * 5000)
 
 
 @pytest.mark.slow
 def test_an_address_that_holds_no_kernel_opens_the_first_step(bench, page):
-    for hostile in HOSTILE:
+    for hostile in ("?step=__proto__#text=%00", "?step=99#text=" + "A" * 5000, "#%"):
         page.goto("about:blank")
         open_bench(page, f"{bench}{hostile}")
         assert text_of(page) == STEPS["00"].starter, hostile
