@@ -46,18 +46,20 @@ each_lesson = pytest.mark.parametrize(
 BEGIN = "get_ipython().reset(); import os; os.chdir({!r}); del os"
 
 
+#: Variables of the tests, which no reader has.
+OURS = "TQDM_DISABLE", "CYPRESSKIT_KEEP"
 #: Makes every simulation one that takes long: it may show its progress at once.
 SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
 
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory) -> dict[str, str]:
-    """The environment of a slow machine: none of our tests' variables, so that what it shows of a
-    simulation's progress would be an output.
+    """The environment of a reader's slow machine: none of our tests' variables, so that what it
+    shows of a simulation's progress would be an output.
     """
     folder = tmp_path_factory.mktemp("slow")
     (folder / "sitecustomize.py").write_text(SLOW)
-    ours = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    ours = {name: value for name, value in os.environ.items() if name not in OURS}
     return ours | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
@@ -84,7 +86,7 @@ def run(tmp_path_factory):
     its code cells.
     """
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel()
+    manager.start_kernel(env={name: os.environ[name] for name in os.environ if name != OURS[1]})
 
     def cells(path: Path) -> list:
         notebook = nbformat.read(path, as_version=4)
