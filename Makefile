@@ -13,6 +13,7 @@ tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to 
 quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
 three   := -n 3 --dist worksteal
+four    := -n 4 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
@@ -33,7 +34,7 @@ else
 endif
 
 rest: $(VENV)/installed-tests  ## run what `make test` leaves out: all cases, lessons and pages
-	$(tests) -q --part rest $(three) $(ARGS)
+	$(tests) -q --part rest $(four) $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test
 	$(tests) -q --failed-first $(three) $(ARGS)
