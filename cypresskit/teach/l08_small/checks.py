@@ -20,7 +20,7 @@ from cypresskit.timing.simulate import simulate
 
 REDUCE = "sgemv_n_reduce2"
 # The text before the student's part of that kernel
-BEFORE = KERNELS[REDUCE].text.partition("; everybody leaves its sums")[0]
+BEFORE = KERNELS[REDUCE].text.partition("; each work-item stores its sums")[0]
 
 
 def first_quad(name: str) -> list[tuple[int, int]]:
