@@ -79,7 +79,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
             where = f"fetch {fetch + 1}, of {'AB'[access.resource]} (line {line}), quad {quad + 1}"
             banks = f"bank{'s' * (len(given) > 1)} {' and '.join(map(str, sorted(given)))}"
             more = f"; {waiting} more wait" if waiting else ""
-            text += f" **{one.name}**: {where}: a word from {banks}{more}."
+            text += f" **{one.name}**: {where}: a texel from {banks}{more}."
         return say.text == text
 
     def tick(say: Said, _):
@@ -169,7 +169,7 @@ def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
             queued(say, _) if "queue" in say.where else word(say, _)
         ),
         r"bank #": lambda say, _: [say.index],
-        r"# words waited": waited,
+        r"# texels waited": waited,
         r"@: [AB], row #, texels? #( to #)?: bank #(, first delivered in clock #)?\.": about,
         r"work-item # of the wavefront, in quad #": lambda say, _: [say.index, say.index // 4 + 1],
         r"# work-items, in quads": lambda *_: [64],

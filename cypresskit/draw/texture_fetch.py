@@ -31,6 +31,7 @@ BANKS_Y = 313  # the row of banks
 MATRIX = 166  # left edge of the matrices
 ROOM = (172, 174)  # space for each matrix
 
+WORD_NAME = f"{WORD}-byte word"
 MAX_QUEUE = 4  # words that a quad can request from a bank
 MATRIX_COLORS = "a", "b"
 # Words of A and B: unused, line used before, delivered now.
@@ -84,17 +85,20 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
     sheet = Sheet("Texture fetches of a wavefront: " + " | ".join(panel.name for panel in panels))
     most = max(len(panel.served) for panel in panels)
     for panel in panels:
-        label = f"{panel.name}: work-items in quads, the matrices in words, clocks of each fetch"
+        matrices = f"the matrices in {panel.unit}s"
+        label = f"{panel.name}: work-items in quads, {matrices}, clocks of each fetch"
         sheet.stage(label, WIDE + 2 * MARGIN, HIGH)
         panel.draw(sheet, MARGIN, most)
     captions = [
         f"Clock {t}. " + " ".join(panel.say(t) for panel in panels) for t in range(1, most + 1)
     ]
+    units = {panel.unit for panel in panels}
+    unit = units.pop() if len(units) == 1 else WORD_NAME
     legend = sheet.legend(
-        ("word of A", MATRIX_COLORS[0], "box"),
-        ("word of B", MATRIX_COLORS[1], "box"),
+        (f"{unit} of A", MATRIX_COLORS[0], "box"),
+        (f"{unit} of B", MATRIX_COLORS[1], "box"),
         ("L1 miss: fetched from L2", "ink", "ring"),
-        ("waits: its bank delivers another word", "wait", "ring"),
+        ("waits: its bank delivers another", "wait", "ring"),
     )
     captions = ["Clock 0. No fetch has started.", *captions]
     return sheet.player(captions, step="Clock", below=[legend], seconds=14, still_frame=most // 12)
@@ -125,6 +129,9 @@ class _Replay:
         self.textures = {
             n: run.launch.textures[n] for n in sorted({a.resource for a in self.accesses})
         }
+        # 16 bytes: a texel, or several narrower ones
+        is_texel = all(texture.words.shape[2] == WORD // 4 for texture in self.textures.values())
+        self.unit = "texel" if is_texel else WORD_NAME
         self.banks = device.texture_banks
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
@@ -185,7 +192,7 @@ class _Replay:
             f"fetch {now.fetch + 1}, of {_matrix(access.resource)} (line {line}), quad"
             f" {now.quad + 1}"
         )
-        return f"**{self.name}**: {where}: a word from {banks}{waits}."
+        return f"**{self.name}**: {where}: a {self.unit} from {banks}{waits}."
 
     def draw(self, sheet: Sheet, left: float, most: int) -> None:
         clocks = np.minimum(np.arange(most + 1), len(self.served))
@@ -313,7 +320,7 @@ class _Replay:
         label = 44 if lane > 120 else 12
         step = (lane - label) / MAX_QUEUE
         head = left + lane * np.arange(self.banks) + label + step / 2
-        sheet.words(left, BANKS_Y - 24, "Each bank delivers one word per clock", size=12)
+        sheet.words(left, BANKS_Y - 24, f"Each bank delivers one {self.unit} per clock", size=12)
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
         sheet.words(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
@@ -355,7 +362,7 @@ class _Replay:
         )
         sheet.ring(source, step - 5, 17, "wait")
         waited_so_far = np.cumsum(by_frame(waited).sum(axis=1))
-        waits = [f"{count} words waited" for count in range(waited_so_far[-1] + 1)]
+        waits = [f"{count} {self.unit}s waited" for count in range(waited_so_far[-1] + 1)]
         sheet.numbers(
             f"waited {self.name}",
             left + WIDE,

@@ -163,7 +163,9 @@ class ChipReport(ChipTime):
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
         sampled = ""
         if self.simulated < 1:
-            sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extended)"
+            sampled = (
+                f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
+            )
         megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
         return "\n".join(
             [

@@ -228,7 +228,7 @@ class _Timing:
             for part, own in zip(parts, codes, strict=True)
         )
         is_similar = codes[main].unroll == 0
-        assumed = "that of the most similar product known, " if is_similar else "assumed: "
+        assumed = "for the most similar product on record: " if is_similar else "assumed: "
         return self._report(runs, runs[main], "" if code else assumed, rounds[0][1])
 
     def _refuse_rows(self, parts: list[CodePart]) -> None:

@@ -12,7 +12,7 @@ from cypresskit.today.cuda_code import Loop
 from cypresskit.today.cuda_part_clock import PartRun
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
-WAITS = {ALU: "its turn", BARRIER: "other warps"}
+WAITS = {ALU: "a scheduler", BARRIER: "other warps"}
 #: How far modeled times are off those measured on an H200 or H100, by class (docs/model.md).
 ACCURACY = {
     "own code": "blocks in registers, own machine code: all 29 products of the record within 15 %;"
@@ -80,7 +80,7 @@ class CudaReport(ChipReport):
     @cached_property
     def waits(self) -> dict[str, float]:
         """The shares of a warp's lifetime in which it waits: for the loads of a line, for other
-        warps of its workgroup, and for its turn on a scheduler.
+        warps of its workgroup, and for a scheduler.
         """
         found: dict[str, float] = defaultdict(float)
         lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
@@ -88,7 +88,7 @@ class CudaReport(ChipReport):
             clauses, _ = run.timed.clauses(run.timed.part.of_blocks(1, run.timed.group))
             for clause, waited in zip(clauses, run.out.ledger.waited.tolist()):
                 lines = " and ".join(map(str, sorted(set(clause.sources))))
-                name = f"loads of line {lines}" if lines else WAITS[clause.kind]
+                name = f"the loads of line {lines}" if lines else WAITS[clause.kind]
                 found[name] += waited * run.repeats / lifetime
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
@@ -113,7 +113,7 @@ class CudaReport(ChipReport):
     @property
     def listing(self) -> str:
         """A table of what each line costs, the sectors that it requests, and its source."""
-        rows = [f"{'cost':>7} {'sectors':>8}   (without what indices cost)"]
+        rows = [f"{'cost':>7} {'sectors':>8}   (index arithmetic not included)"]
         for (line, what), cost in self.costs.items():
             requested = self.sectors.get((line, what), 0)
             text = getline(self.source, line).strip()
@@ -123,8 +123,9 @@ class CudaReport(ChipReport):
 
     def __repr__(self) -> str:
         waits = ", ".join(
-            f"{name} {100 * share:.0f} %" for name, share in self.waits.items() if share > 0.01
+            f"{100 * share:.0f} % for {name}" for name, share in self.waits.items() if share > 0.01
         )
         code = f"numba's, {self.assumed}{self.loop.name}"
-        lines = f"a warp waits for {waits}", f"code: {code}", self.accuracy
+        waits = waits.replace("%", "% of its time", 1)
+        lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
         return "\n  ".join([super().__repr__(), *lines])
