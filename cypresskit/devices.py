@@ -329,8 +329,12 @@ class Device:
             size, ways = getattr(self, f"{level}_bytes"), getattr(self, f"{level}_ways")
             sets, remainder = divmod(size, ways * line)
             good = size == 0 or (remainder == 0 and sets.bit_count() == 1)
-            set_bytes = f"a set of {ways} ways x {line} bytes"
-            message = f"has to be 0, or {set_bytes} times a power of two"
+            set_bytes = ways * line
+            nearest = set_bytes << max(sets.bit_length() - 1, 0)
+            message = (
+                f"has to be 0, or {set_bytes} ({ways} ways x {line} bytes) times a power of two,"
+                f" such as {nearest} or {2 * nearest}"
+            )
             _check(self, f"{level}_bytes", good, message)
         _check(
             self,

@@ -85,7 +85,7 @@ def test_a_race_in_global_memory_happens_to_run_in_step_within_a_wavefront(share
                 continue
             wavefronts = set(re.findall(r"wavefront (\d+)", f"{race.message} {race.other}"))
             seen.add(len(wavefronts))
-            assert ("this chip happens to run them in step" in race.advice) == (
+            assert ("this chip happens to run them in lockstep" in race.advice) == (
                 len(wavefronts) == 1
             ), race
     assert seen == ({1, 2} if shared_by_all else {1})

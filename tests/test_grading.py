@@ -156,6 +156,14 @@ def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, server)
 
 
 @pytest.mark.parametrize(
+    ("cell", "hint"),
+    [("\npeak = 1 / 0", "line 2 of that cell"), ("peak = other", "only the cells")],
+)
+def test_only_a_missing_name_is_looked_for_in_other_cells(cell, hint, server):
+    assert judging.judge([SETUP, cell], CHECK, server=server).hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
     ("name", "said"),
     [("right", "C is correct at three shapes"), ("numpy", "no kernel was launched")],
 )

@@ -289,8 +289,8 @@ STEPS = {
             like="block_8x8",
             share=0.998,
             reference="sgemm_tn",
-            hint="is k counted once per iteration, by a literal of 2.0? And do all fetches of the "
-            "iteration come before its first product?",
+            hint="does an iteration handle two values of k, with their eight fetches? Is k counted "
+            "once for both, by a literal of 2.0?",
             views=("bundles",),
             previous="03",
         ),

@@ -119,13 +119,13 @@ class CourseRecords:
             "explanations": (given, FULL * len(answers)),
         }
         parts = {name: count for name, count in counts.items() if count[1]}
-        points = sum(SHARES[name] * earned / most for name, (earned, most) in parts.items())
+        points = {name: SHARES[name] * earned / most for name, (earned, most) in parts.items()}
         words = "; ".join(
-            f"{name}: {earned:g} of {most} ({SHARES[name]} %)"
+            f"{name}: {earned:g} of {most} ({points[name]:.3g} of {SHARES[name]} points)"
             for name, (earned, most) in parts.items()
         )
         whole = sum(SHARES[name] for name in parts) or 1
-        return round(100 * points / whole, 1), words
+        return round(100 * sum(points.values()) / whole, 1), words
 
     def status(self, student: Student) -> str:
         """Return which of a student's files and lessons were judged, and why others weren't."""

@@ -113,8 +113,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -
         message = str(refused)
         if refused.sets is None:
             return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-        is_syntax_error = "valid Python" in message
-        hint = f"line {refused.line} of that cell." if is_syntax_error else NEEDED_CELLS_HINT
+        hint = NEEDED_CELLS_HINT if "NameError" in message else f"line {refused.line} of that cell."
         return Verdict(False, f"{where} {message}.", hint)
     except Raised as error:
         return Verdict(False, f"The answer could not be judged: {error}.", NEEDED_CELLS_HINT)

@@ -140,11 +140,14 @@ class LaunchShape:
         return (item % self.domain[0], item // self.domain[0]) if self.pixels else item
 
     def item_name(self, item: int) -> str:
-        """Return ``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``."""
+        """Return ``work-item (3, 5)``, or ``work-item 70 (number 6 of group 1)``; in group 0
+        ``work-item 6``, since both numbers are equal.
+        """
         if self.pixels:
             return f"work-item {self.place(item)}"
         group, within = divmod(item, self.group_items)
-        return f"work-item {item} (number {within} of group {group})"
+        in_group = f" (number {within} of group {group})" if group else ""
+        return f"work-item {item}{in_group}"
 
 
 def coordinates(shape: LaunchShape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

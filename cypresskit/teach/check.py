@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cypresskit.devices import HD5870, Device
+from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated import Answer, NoResult, Other, Raised
 from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.function_pickle import PACKAGE
@@ -85,9 +86,17 @@ class Verdict:
         head = "Right." if self.right else "Not yet."
         if self.broken:
             head = "Not judged."
-        return f"{head} {self.message}" + (f"\nWhere to look: {self.hint}" if self.hint else "")
+        hint = f"\nWhere to look: {capitalized(self.hint)}" if self.hint else ""
+        return f"{head} {self.message}{hint}"
 
     __repr__ = __str__
+
+
+def capitalized(text: str) -> str:
+    """Begin a text with a capital letter, unless an instruction or a name of one letter does."""
+    word, *_ = text.replace("-", "").split(maxsplit=1)
+    is_name = not word.isalpha() or word in OPCODES or (len(word) == 1 and word != "a")
+    return text if is_name else text[0].upper() + text[1:]
 
 
 def a_type(value) -> str:
@@ -123,10 +132,16 @@ def require(fine: object, message: str, hint: str) -> None:
         raise CheckStopped(message, hint)
 
 
-def call_answer(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
+def call_answer(
+    call: str,
+    work: Callable[..., T],
+    *arguments,
+    hint: str,
+    unusable: str = "something that the check can't use",
+) -> T:
     """Return ``work(*arguments)``. ``work`` is an answer, or a function of the check that reads an
     answer's result; ``call`` is the call as a student would write it. An error in the answer, and a
-    result that can't be used, stop the check with ``hint``.
+    result that can't be used (``unusable`` says what), stop the check with ``hint``.
 
     Raises ``CardMemoryError`` if the answer raised it.
     """
@@ -147,7 +162,7 @@ def call_answer(call: str, work: Callable[..., T], *arguments, hint: str) -> T:
         raise CheckStopped(STOPPED.format(call), LOOP) from None
     except UNUSABLE as error:
         nothing = "NoneType" in error_text(error)
-        what = "nothing" if nothing else "something that the check can't use"
+        what = "nothing" if nothing else unusable
         raise CheckStopped(f"{name} returns {what}.", hint) from None
 
 

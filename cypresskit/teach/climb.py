@@ -49,12 +49,11 @@ def answer_text(answer: object, step: str) -> object:
 def unless_empty(text: object, step: str) -> None:
     """Stop the check of an empty text: the step's workbench saved none."""
     minimum = STEPS[step].targets.minimum
-    message = f"Nothing was saved for step {step}"
-    message += f": no correct kernel there has reached {minimum:,.0f} Gflop/s." if minimum else "."
-    hint = (
-        f'type on its workbench until it says "Saved as your step {step}"; then save the notebook.'
-    )
-    require(not isinstance(text, str) or bool(text.strip()), message, hint)
+    message = f'Nothing was saved for the step "{STEPS[step].title}"'
+    if minimum:
+        message += f": its workbench saves correct kernels of at least {minimum:,.0f} Gflop/s"
+    hint = 'type in its workbench until it says "Saved". Then save the notebook.'
+    require(not isinstance(text, str) or bool(text.strip()), f"{message}.", hint)
 
 
 def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:

@@ -18,6 +18,7 @@ from cypresskit.teach.check import (
     Verdict,
     a_type,
     call_answer,
+    capitalized,
     chance,
     exercise,
     require,
@@ -86,8 +87,10 @@ class Formula:
             return self.refused(results, want)
 
         self.try_others(answer)
-        message = f"{len(self.cases)} calls give what they should; {self.call(self.cases[0])} is"
-        return Verdict(True, f"{message} {_text(want[0])}{self.unit}.")
+        message = (
+            f"All {len(self.cases)} calls return the expected number: {self.call(self.cases[0])}"
+        )
+        return Verdict(True, f"{message} is {_text(want[0])}{self.unit}.")
 
     def try_others(self, answer: Callable) -> None:
         """Stop the check if the answer is wrong for numbers that aren't shown."""
@@ -120,12 +123,14 @@ class Formula:
         if not whether and all(map(_rounded, results, want)):
             hint = ROUNDED
         if not any(results) and not whether:
-            hint = f"it returns 0 in every call (printing isn't returning); {hint}"
+            hint = f"it returns 0 in every call (printing isn't returning). {capitalized(hint)}"
         if any(fine):
             # A number in every call, but not the 0 with which one begins.
             if results[0] and len(set(results)) == 1 and not whether:
-                hint = f"it returns that in every call, as if it did not use its arguments; {hint}"
-            hint += f" ({sum(fine)} of {len(self.cases)} calls are right.)"
+                ignored = "it returns that in every call, as if it did not use its arguments."
+                hint = f"{ignored} {capitalized(hint)}"
+            are = "is" if sum(fine) == 1 else "are"
+            hint += f" ({sum(fine)} of {len(self.cases)} calls {are} right.)"
         return Verdict(False, message, hint)
 
     def result(self, answer: Callable, case: tuple) -> float:
@@ -170,7 +175,7 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
     require(
         value is not None,
         f"{call} returns nothing.",
-        f"its `return` is missing, or has nothing to return; {hint}",
+        f"its `return` is missing, or has nothing to return. {capitalized(hint)}",
     )
     figure = call_answer(call, number, value, hint=was)
     if figure is None:

@@ -9,12 +9,11 @@ from functools import wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
-from cypresskit.il.opcodes import OPCODES
 from cypresskit.isolated.runner import error_text
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
-from cypresskit.teach.check import LOOP, Verdict, a_type, exercise, refused
+from cypresskit.teach.check import LOOP, Verdict, a_type, capitalized, exercise, refused
 
 
 def judge_kernel(
@@ -34,12 +33,14 @@ def judge_kernel(
     ``assemble``.
     """
     if type(text) is not str:
-        return Verdict(False, f"The {what} is {a_type(text)}, not text.", quotes)
+        kind = a_type(text)
+        hints = {"None": "run the cell above first.", "a Kernel": "pass its `.text`."}
+        return Verdict(False, f"The {what} is {kind}, not text.", hints.get(kind, quotes))
     try:
         return judge(assembled(text, name, before=before))
     except ILError as error:
         hint = (
-            "the line above the caret." if str(error).endswith("^") else "the place that it names."
+            "the line above the caret." if str(error).endswith("^") else "the line that it names."
         )
         return Verdict(False, f"The kernel does not assemble.\n{error}", hint)
     except CompileError as error:
@@ -73,18 +74,14 @@ def kernel_exercise(
     return made
 
 
-def capitalized(message: str) -> str:
-    """Begin a finding's message with a capital letter, unless an instruction or a register does."""
-    word = message.split()[0].replace("-", "")
-    return message[0].upper() + message[1:] if word.isalpha() and word not in OPCODES else message
-
-
 def fault(findings: Findings) -> Verdict | None:
     """Return the verdict on the first finding, or None if there is none."""
     if not findings:
         return None
     first = findings[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
+    if first.other:
+        line += f" The other side: {first.other}."
     others = len(findings) - 1
     more = (
         f" ({others} more"

@@ -86,7 +86,7 @@ def raises(*_):
 TEXTS = [("", [""]), ("hello", [""]), (None, ["None, not text"]), (4, ["an int, not text"])]
 FUNCTIONS = [
     *(
-        (it, [f"is of type {type(it).__name__}, not a function", "keep the line"])
+        (it, [f"is of type {type(it).__name__}, not a function", "Keep the line"])
         for it in (None, 42, "f")
     ),
     (raises, ["ZeroDivisionError: of course"]),
@@ -95,8 +95,8 @@ FUNCTIONS = [
 NUMBERS = [
     (lambda *_: None, ["returns nothing", "`return` is missing, or has nothing to return"]),
     (lambda *_: "x", ["returns a text, not a number"]),
-    (lambda: 1.0, ["TypeError", "the call was"]),
-    (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "the call was"]),
+    (lambda: 1.0, ["TypeError", "The call was"]),
+    (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "The call was"]),
     *((lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)),
 ]
 ALWAYS_WRONG = {"value": [], "text": TEXTS, "function": FUNCTIONS, "number": NUMBERS + FUNCTIONS}

@@ -14,7 +14,7 @@ Four are enough to find a race in every word that has one:
   group and epoch, and a reader of any other group, which no fence makes harmless. Reads before the
   last write need no stamp: whatever is unordered with them is unordered with that write.
 
-A wavefront's 64 work-items run in step on this chip. A kernel that depends on that is still
+A wavefront's 64 work-items run in lockstep on this chip. A kernel that depends on that is still
 reported, because the next chip may have other wavefronts. Accesses whose address is known to be
 wrong are ignored.
 """
@@ -212,8 +212,8 @@ class RaceCheck(Check):
         shape = self.launch.shape
         if wavefront(shape, race.item) == wavefront(shape, race.other):
             tail = (
-                " (They share a wavefront, so this chip happens to run them in step; another may"
-                " not.)"
+                " (They share a wavefront, so this chip happens to run them in lockstep; another"
+                " may not.)"
             )
         if event.space == "global":
             cure = "Put `fence_threads_memory` between the two, where the whole group passes."

@@ -24,22 +24,23 @@ from cypresskit.timing.simulate import simulate
     + [(1, 1, 1, 0.85)],
     {
         "a multiply-add is two operations.": lambda e, p, u, g: e * p * u * g,
-        "a thread processor has several lanes, and each of them works.": lambda e, p, u, g: (
+        "a thread processor has several units, and each of them works.": lambda e, p, u, g: (
             2 * e * p * g
         ),
         "10^9 is in GHz and in Gflop/s already.": lambda e, p, u, g: 2e9 * e * p * u * g,
         "10^9 is in GHz and in Gflop/s already, and a multiply-add is two operations.": (
             lambda e, p, u, g: 1e9 * e * p * u * g
         ),
+        "this is in Tflop/s. Return Gflop/s.": lambda e, p, u, g: 2 * e * p * u * g / 1000,
         "that counts the units: how many times a second does each of them work?": (
             lambda e, p, u, g: 2 * e * p * u
         ),
     },
-    "multiply: engines, processors in each, lanes in each, flops a clock, clocks.",
+    "how many units has the chip in all, and how many flops does each do per second?",
     " Gflop/s",
 )
 def check_peak(e, p, u, g):
-    """Exercise 1: ``peak(engines, processors, lanes, clock_ghz)`` in Gflop/s."""
+    """Exercise 1: ``peak(engines, processors, units, clock_ghz)`` in Gflop/s."""
     return 2 * e * p * u * g
 
 
@@ -137,7 +138,7 @@ def _is_difference(result: np.ndarray, c: np.ndarray, product: np.ndarray, case:
     if np.array_equal(result, c - product):
         return
     unread = "with beta = 0, which it is unless you say so, c is not read."
-    places = "alpha belongs to the product, beta to c."
+    places = "multiply the product by alpha, and c by beta."
     for values, returned, hint in (
         (c, "c as it was", "nothing was subtracted yet."),
         (product, "a b", unread),
@@ -165,11 +166,10 @@ def check_half(half: float, step: int = 128) -> Verdict:
     multiple = whole and half >= step and half % step == 0
     if whole and half >= step:
         message = f"{half} is no multiple of {step}"
-    require(
-        multiple,
-        f"{message}.",
-        f"it should be a whole number: {step}, {2 * step} or another multiple.",
-    )
+    hint = f"it should be a whole number, a positive multiple of {step}."
+    if isinstance(half, float):
+        hint = "write a whole number without a point: `int(half)`."
+    require(multiple, f"{message}.", hint)
     require(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
 
     def percent(n: int) -> float:
@@ -184,7 +184,7 @@ def check_half(half: float, step: int = 128) -> Verdict:
         f"N = {half} reaches {share:.1f} %, but N = {half - step} reaches {before:.1f} % already."
     )
     require(before < 50, message, "go down in steps of 128.")
-    message = f"N = {half} reaches {share:.1f} %, but a smaller N does it too."
+    message = f"N = {half} reaches {share:.1f} %, but a smaller N also reaches half."
     # Whether a smaller N reaches half, too
     smaller = any(percent(n) >= 50 for n in range(step, int(half) - step, step))
     require(not smaller, message, "not every smaller N is slower: try those further down, too.")

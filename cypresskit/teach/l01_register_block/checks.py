@@ -103,7 +103,7 @@ def check_four_by_four(mine: Kernel) -> str:
 
 @exercise
 def check_texels(texels: Callable) -> Verdict:
-    """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches at step
+    """Exercise 3: ``texels(x, y, k)`` lists what work-item (x, y) of ``sgemm_tn`` fetches for
     k, as (matrix, column, row), the matrix "A" or "B"; compared with a recording of the
     work-item.
     """
@@ -124,7 +124,11 @@ def check_texels(texels: Callable) -> Verdict:
                 " numbers."
             )
             listed = call_answer(
-                f"texels({x}, {y}, {k})", lambda *place: _sorted(texels(*place)), x, y, k, hint=hint
+                f"texels({x}, {y}, {k})",
+                lambda *place: _sorted(texels(*place)),
+                *(x, y, k),
+                hint=hint,
+                unusable="something other than a list of triples",
             )
             gives = ", ".join(map(str, listed[:8])) + f", ... and {len(listed) - 8:,} more" * (
                 len(listed) > 8
@@ -134,9 +138,7 @@ def check_texels(texels: Callable) -> Verdict:
                 f"For {where} it gives {gives or 'nothing'}.",
                 _texel_hint(listed, did),
             )
-    return Verdict(
-        True, "Just what four work-items fetched at three steps of k, as a recorder saw it."
-    )
+    return Verdict(True, "The list matches what four work-items fetched at three values of k.")
 
 
 def _sorted(texels) -> list[tuple]:
@@ -146,6 +148,10 @@ def _sorted(texels) -> list[tuple]:
 
 def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
     """Return the hint on a wrong list of texels; both lists are sorted."""
+    if not {matrix for matrix, *_ in listed} <= {"A", "B"}:
+        return 'the matrices are "A" and "B", in capitals.'
+    if set(listed) == set(fetched):
+        return "a texel is listed more than once."
     if len(listed) != len(fetched):
         return (
             f"the device fetched {len(fetched)} texels: 8 numbers of A and 8 of B, four to a texel."
@@ -160,5 +166,5 @@ def _texel_hint(listed: list[tuple], fetched: list[tuple]) -> str:
             " from A."
         )
     if {row for *_, row in listed} != {fetched[0][2]}:
-        return f"step k reads row {fetched[0][2]} of both matrices as they are stored."
+        return f"k = {fetched[0][2]} reads row {fetched[0][2]} of both matrices as they are stored."
     return "the columns: a texel holds four numbers, so a block of 8 begins at every second texel."

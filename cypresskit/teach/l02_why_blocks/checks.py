@@ -135,8 +135,7 @@ def measured_table() -> str:
         "brackets: divide the whole sum.": lambda r, c: r + c / (2 * r * c),
         "brackets: divide by all of 2 * rows * columns.": lambda r, c: (r + c) / 2 * r * c,
     },
-    "how many numbers of A and of B does a step of k need, and how many operations does it do with"
-    " them?",
+    "how many numbers of A and of B does a value of k need, and how many operations use them?",
 )
 def check_words(r, c):
     """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
@@ -158,6 +157,7 @@ def check_words(r, c):
         ),
         "solve B = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(p, r * b * s),
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
+        "bandwidth is in bytes, not bits.": lambda b, p, r, s: min(p, r * b / s / 8),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
             p, r / b / s
         ),

@@ -208,7 +208,7 @@ def check_product(program: Program) -> Verdict:
         "The products are right, but high and low part overlap: high isn't the sum rounded to a"
         " double."
     )
-    require(not overlap, message, "renormalise: high' = high + low, low' = low - (high' - high).")
+    require(not overlap, message, "renormalize: high' = high + low, low' = low - (high' - high).")
     count = sum(i.op.double for i in program.body)
     message = (
         f"All 64 products have {digits:.1f} digits, with {count} double instructions; {BUDGET} are"

@@ -195,8 +195,8 @@ def check_place(place: Callable) -> Verdict:
         )
         if clocks[0] > 8 and sum(clocks[1:]) == 64:
             hint = (
-                "the loads are fine. A store takes two words of 16 rows together: where do rows 8"
-                " to 15 fit in?"
+                "the loads are fine. A store serves 16 rows at once, two words of each: where do"
+                " rows 8 to 15 fit in?"
             )
         if np.array_equal(first, items * 4 + items // 8 * 8):
             hint = "places are counted in words, not in bytes: two words more for each 8 rows."

@@ -54,7 +54,7 @@ def measured_table(device: Device = HD5870) -> str:
     rows += [
         f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
         f"SGEMV at N = 2048, modeled: {best:.1f} Gflop/s with the launch, {bare:.1f} without it",
-        f"  roof of memory, of whose peak bursts reach {bursts:.0f} %: {roof:.1f} Gflop/s",
+        f"  the roof, at the {bursts:.0f} % of it that bursts reach: {roof:.1f} Gflop/s",
     ]
     return "\n".join(rows)
 
@@ -69,6 +69,10 @@ def measured_table(device: Device = HD5870) -> str:
             lambda r, s: r / s
         ),
         "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
+        "that is with the 84 % that bursts reach; here memory delivers all of `memory_gb_s`.": (
+            lambda r, s: 2 * HD5870.dram_efficiency * r / s
+        ),
+        "this is in flop/s. Return Gflop/s.": lambda r, s: 2e9 * r / s,
         "more bytes in a number mean fewer numbers a second, not more.": lambda r, s: 2 * r * s,
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
@@ -82,9 +86,7 @@ def check_ceiling(r, s):
     return 2 * r / s
 
 
-@kernel_exercise(
-    "reduction.il", what="IL", quotes="keep the three quotes on either side.", before=BEFORE
-)
+@kernel_exercise("tail", what="IL", quotes="keep the three quotes on either side.", before=BEFORE)
 def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
     kernel = KERNELS[REDUCE]
@@ -97,12 +99,12 @@ def check_reduction(program: Program) -> Verdict:
             hint = "the line it names."
             if finding.kind == "race":
                 hint = "what that work-item read, and which one had to write it before."
-            return Verdict(False, f"For {m} x {k}:\n{finding}", hint)
+            return Verdict(False, f"With m = {m} and k = {k}:\n{finding}", hint)
         y = given.result(arguments)
         if (wrong := given.wrong(y)).any():
             row = int(wrong.argmax())
             what = f"y[{row}] is {y[row, 0]:.9g} in place of {given.expected[row, 0]:g}"
-            message = f"For {m} x {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
+            message = f"With m = {m} and k = {k}:\n{what}; {wrong.sum()} of {m} elements are wrong."
             return Verdict(False, message, _reduction_mistake(program, given, y))
     return Verdict(True, "y is correct at two sizes, and the LDS is read only after each write.")
 
@@ -114,6 +116,7 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
     odd = np.arange(x.size) // 4 % 2  # 1 where a helper reads
     leaders = a @ (x[0] * (1 - odd))
     helpers = a @ (x[0] * odd)
+    shifted = np.column_stack((leaders.reshape(-1, 4)[:, 1:], helpers[::4]))
     sums = {
         "y has the leaders' sums alone. The helpers' sums are 16 bytes further in the LDS.": (
             leaders
@@ -121,9 +124,12 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
         "y has the helpers' sums alone: load them into another register, and add it to r14.": (
             helpers
         ),
-        "y has the leaders' sums twice: at r3.x is a leader's own; "
-        "its helper's are 16 bytes further.": (2 * leaders),
+        "y has the leaders' sums twice: at r3.x is a leader's own. "
+        "Its helper's are 16 bytes further.": (2 * leaders),
         "y has the helpers' sums twice.": leaders + 2 * helpers,
+        "4 bytes further is the leader's own second sum. Its helper's sums are 16 bytes further.": (
+            leaders + shifted.ravel()
+        ),
     }
     hint = (
         "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
@@ -162,7 +168,7 @@ def useful(m: int, n: int, t: int) -> float:
 @formula_exercise(
     [(100, 100, 64), (64, 128, 64), (500, 40, 8), (65, 1000, 64), (1, 1, 8)],
     {
-        "a share is between 0 and 1; this is in per cent.": lambda m, n, t: (
+        "a share is between 0 and 1. This is in percent.": lambda m, n, t: (
             100 * (1 - useful(m, n, t))
         ),
         "this is the share of useful arithmetic. Return the wasted share.": useful,
@@ -170,7 +176,16 @@ def useful(m: int, n: int, t: int) -> float:
         "a multiple already stays as it is.": lambda m, n, t: (
             1 - m * n / ((m // t + 1) * (n // t + 1) * t * t)
         ),
-        "n is padded too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
+        "pad n too, not m alone.": lambda m, n, t: 1 - useful(m, t, t),
+        "the two wastes overlap in a corner: don't add them.": lambda m, n, t: (
+            2 - useful(m, t, t) - useful(t, n, t)
+        ),
+        "pad m and n to whole tiles, not their product.": lambda m, n, t: (
+            1 - m * n / (-(-m * n // t**2) * t**2)
+        ),
+        "`%` gives what is beyond the last whole tile, not the zeros that fill one up.": (
+            lambda m, n, t: (m % t) * (n % t) / (m * n)
+        ),
     },
     '"What padding costs": how many rows and columns are computed, and how many of them are'
     " useful?",

@@ -390,9 +390,12 @@ def share_filled(n: int, k: int) -> float:
         "`%` gives the wavefronts of the last round, which is 0 if it is full; all rounds count.": (
             lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
-        "a share is between 0 and 1; this is in per cent.": lambda n, k: 100 * share_filled(n, k),
+        "a share is between 0 and 1. This is in percent.": lambda n, k: 100 * share_filled(n, k),
         "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
             share_filled(8 * n, k)
+        ),
+        "there are n / 64 wavefronts along each side of C, so multiply.": lambda n, k: (
+            n // 64 / (-(-(n // 64) // (20 * k)) * 20 * k)
         ),
     },
     "how many wavefronts are there, how many slots has a round, and how many rounds are begun?",
@@ -419,6 +422,8 @@ def check_chip(chip) -> Verdict:
     )
     message += f" has {stock.gflops:.0f} with {stock.report.active_wavefronts}"
     hint = "which of its memories does this kernel not use at all? What would it like more of?"
+    if chip.l2_bytes < HD5870.l2_bytes:
+        hint = "this kernel needs its L2. Which memory does it not use at all?"
     require(score.gflops >= 1.03 * stock.gflops, f"{message}.", hint)
     return Verdict(
         True, f"{message}. The chip's memory: {die_bytes(chip):,} bytes, no more than before."
@@ -449,13 +454,13 @@ def _entered(text: str, _: Program) -> Verdict:
             break
     if not score.report:
         return score.verdict
-    message = f"C is correct, at {score.gflops:.0f} Gflop/s; the bar, {BAR.name}, does {bar:.0f}"
+    message = f"C is correct, at {score.gflops:.0f} Gflop/s; the target is {bar:.0f} ({BAR.name})"
     bound = f"is bound by {score.report.bound}"
     require(
         score.gflops > bar,
         f"{message}.",
-        f"it {bound}, with {score.report.active_wavefronts} wavefronts.",
+        f"it {bound}, with {score.report.active_wavefronts} wavefronts on an engine.",
     )
-    close = "speeds less than half a per cent apart share a place: look for a larger gain."
+    close = "speeds less than half a percent apart share a place: look for a larger gain."
     require(score.gflops > CLOSE * bar, f"{message}.", close)
     return Verdict(True, f"{message}. It takes {score.report.registers} registers, and {bound}.")

@@ -151,12 +151,12 @@ def check_warps(r, t, s):
     {
         "the clock moves bytes, not numbers: how many has a number?": lambda f, w, s: f / w,
         "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
-        "a step of k fetches a column *and* a row.": lambda f, w, s: f * s / w / 2,
+        "a value of k takes a column *and* a row.": lambda f, w, s: f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": lambda f, w, s: (
             2 * f * s / w
         ),
     },
-    "in a step of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
+    "for a value of k, how many clocks do 2b numbers take to arrive, and how many do the operations"
     " take?",
 )
 def check_smallest(f, w, s):
