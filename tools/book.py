@@ -55,7 +55,7 @@ APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will
 POINTS = {"check": 3, "sentence": 2}  # of an exercise, for nbgrader
 GLOSSARY = "<!-- glossary -->"
 IL_MINUTE = "<!-- il in a minute -->"
-IL_ROWS = re.compile(r"(?ms)^const IL_MINUTE = (\[$.*?^\])")  # of the workbench's card
+IL_ROWS = re.compile(r"(?ms)^export const IL_MINUTE = (\[$.*?^\])")  # of the workbench's card
 GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
@@ -115,7 +115,7 @@ def _glossary() -> str:
 
 def il_minute() -> str:
     """Return the table of the workbench's card "IL in a minute"."""
-    card = Path(__file__).parents[1] / "cypresskit/editing/il_minute.js"
+    card = Path(__file__).parents[1] / "cypresskit/editing/legend.js"
     rows = IL_ROWS.search(card.read_text(encoding="utf-8"))
     assert rows, f"{card} has lost its table"
     lines = [f"| {code} | {meaning} |" for code, meaning in ast.literal_eval(rows[1])]

@@ -1,6 +1,7 @@
 // The bundles of a kernel: a row for each bundle, fetch and store, and a cell for each slot, in the
 // color of its line.
 import {make} from "../draw/shell.js"
+import {inWhole} from "./figures.js"
 import {KeyList} from "./key_list.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
@@ -107,7 +108,7 @@ export class BundleTable {
       return []
     })
     const more = shown.length - MOST_ROWS
-    if (more > 0) make(box, "p", {class: "ckw-soft"}, `… and ${more.toLocaleString("en")} more`)
+    if (more > 0) make(box, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
     this.list.show(rows.filter((cells) => cells.length))
     box.scrollTop = scrollTop
     this.light(this.lit)

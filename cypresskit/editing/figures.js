@@ -139,6 +139,10 @@ function percent(share) {
   return `${Math.round(100 * share)} %`
 }
 
+export function inWhole(number) {
+  return Math.round(number).toLocaleString("en")
+}
+
 /** Return clocks in three digits: the model is no more precise. */
 function inClocks(clocks) {
   const digits = {maximumSignificantDigits: 3}

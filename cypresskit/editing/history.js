@@ -1,6 +1,7 @@
 // The history of edits: a dot for each, higher if it is faster. Hovering shows what it changed, and a
 // click brings its text back.
 import {make} from "../draw/shell.js"
+import {inWhole} from "./figures.js"
 import {KeyList} from "./key_list.js"
 
 const HIGH = 68
@@ -97,10 +98,8 @@ export class History {
 /** Describe an edit: what it changed, and what was found about it. */
 function sentence(entry) {
   const {gflops, bundles, registers, wavefronts, bound, n, note, change} = entry
-  const where = n ? ` at N = ${n.toLocaleString("en")}` : ""
-  const speed = gflops
-    ? `${Math.round(gflops).toLocaleString("en")} Gflop/s${where}, limited by ${bound}`
-    : "not timed"
+  const where = n ? ` at N = ${inWhole(n)}` : ""
+  const speed = gflops ? `${inWhole(gflops)} Gflop/s${where}, limited by ${bound}` : "not timed"
   const verdict = {right: speed, wrong: "C is incorrect", unjudged: "not checked"}
   const code = bundles && `${bundles} bundles, ${registers} registers, ${wavefronts} wavefronts`
   const origin = [note, change].filter(Boolean).join(", ")

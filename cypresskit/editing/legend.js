@@ -1,13 +1,45 @@
-// The legend and the keyboard shortcuts.
+// What stands in the panels "IL in a minute" and "Legend".
 import {STATISTICS} from "./figures.js"
-import {makeTerms} from "./il_text.js"
 
-const KEYS = [
-  ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
-  ["arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"],
-  ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"],
+// What a reader sees, and what it means. Python reads this array, too.
+export const IL_MINUTE = [
+  ["`r3`", "a register: four components, `x y z w`, each a number of 32 bits"],
+  [
+    "`r3.x`, `r3.xyxy`",
+    "components that a line reads, in any order (a swizzle); `r3` alone is `r3.xyzw`",
+  ],
+  ["`mad r10.xy__, ...`", "components that a line writes (a mask); `_` leaves one as it is"],
+  [
+    "`mad d, a, b, c`",
+    "`d` = `a` times `b` plus `c`, in each component; `mul`, `add` and `mov` are similar",
+  ],
+  [
+    "`sample_resource(0) ... r2, r0.xz00`",
+    "fetch from texture 0 at column `r0.x`, row `r0.z`; texture 0 is A, texture 1 is B",
+  ],
+  ["`_aoffimmi(1,0,0)`", "fetch one column further to the right; `(0,1,0)`: one row further down"],
+  ["`l0`", "constants that the kernel declares: `dcl_literal l0, 0.0, 1.0, ...`"],
+  [
+    "`cb0[0]`",
+    "numbers from the launch: `x` alpha, `y` beta, `z` the length k of a sum, `w` the length of a row of C",
+  ],
+  ["`o0`", "an output: what the work-item computed"],
+  [
+    "`g[r1.x]`",
+    "element `r1.x` of global memory, four numbers; larger kernels read and write C there",
+  ],
+  [
+    "`whileloop`, `break_logicalnz r1.x`, `endloop`",
+    "a loop; it ends when `r1.x` is not 0. `ge r1.x, a, b` sets it when `a` is at least `b`",
+  ],
+  [
+    "alpha, beta",
+    "a kernel computes alpha times A B, plus beta times the C that was in memory before",
+  ],
+  ["A", "from the 2 x 2 step on, A is stored transposed: its columns are rows in memory"],
 ]
-const PURE = [
+
+export const LEGEND = [
   ["live", "registers in use at a line; the compiler may need more: see `registers`"],
   ["colors", "a line and its operations in the bundles have the same color"],
   ["bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"],
@@ -15,8 +47,6 @@ const PURE = [
   ["orange edge", "a bundle that is new in this text"],
   ["gray", "belongs to the previous text"],
   ["hollow mark", "a line that compiles to nothing"],
-]
-const MEASURED = [
   [
     "cost",
     "percent of the time that is saved if the line takes no time; it depends on what is left to wait for",
@@ -27,10 +57,8 @@ const MEASURED = [
     "dots",
     "your edits, faster ones higher; crosses are incorrect, hollow dots are not checked, the ringed one is the fastest",
   ],
+  ...STATISTICS.map(([name, , meaning]) => [name, meaning]),
+  ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
+  ["arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"],
+  ["Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"],
 ]
-
-/** @param {HTMLElement} parent */
-export function showLegend(parent) {
-  const statistics = STATISTICS.map(([name, , meaning]) => [name, meaning])
-  makeTerms(parent, [...PURE, ...MEASURED, ...statistics, ...KEYS])
-}

@@ -12,14 +12,13 @@ MODULES = (
     "editing/painted_lines.js",
     "editing/editor.js",
     "editing/key_list.js",
-    "editing/bundle_table.js",
     "editing/figures.js",
+    "editing/bundle_table.js",
     "editing/history.js",
     "editing/small_product.js",
     "editing/step_head.js",
     "editing/panels.js",
     "editing/legend.js",
-    "editing/il_minute.js",
     "editing/workbench.js",
 )
 STYLES = ("draw/look.css", "editing/workbench.css")

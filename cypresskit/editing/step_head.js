@@ -1,5 +1,6 @@
 // A step of the climb: its idea and its targets, above the workbench; and its views, below.
 import {followTheme, make} from "../draw/shell.js"
+import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
 
 const TEXEL = 4 // numbers
@@ -10,9 +11,9 @@ export class StepHead {
   /**
    * @param {HTMLElement} parent
    * @param {HTMLElement} below where views are shown
-   * @param {(message: object) => void} post */
-  constructor(parent, below, post) {
-    this.post = post
+   * @param {{ask: (view: string) => void, loadReference: () => void}} owner */
+  constructor(parent, below, owner) {
+    this.owner = owner
     this.box = make(parent, "section", {class: "ckw-step"})
     this.idea = make(this.box, "p", {class: "ckw-idea"})
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
@@ -33,7 +34,7 @@ export class StepHead {
     this.buttons.replaceChildren()
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
-    const ask = (view) => this.post({type: "ask", part: "view", view})
+    const {ask, loadReference} = this.owner
     for (const [view, words] of views)
       button(words, () => {
         this.played.textContent = "Drawing …"
@@ -42,7 +43,7 @@ export class StepHead {
     button("Share your climb", () => ask("climb"), {
       title: "One picture of your saved steps, which you can save as a file",
     })
-    button("Load reference kernel", () => this.post({type: "reference"}), {
+    button("Load reference kernel", loadReference, {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
@@ -181,10 +182,6 @@ function drawBlock(parent, [rows, columns]) {
   for (let row = 0; row < rows; row++)
     for (let n = 0; n < across; n++) box(left + n * texel, top + row * NUMBER, texel, NUMBER, "c")
   make(figure, "figcaption", {}, words)
-}
-
-function inWhole(gflops) {
-  return Math.round(gflops).toLocaleString("en")
 }
 
 /** Return whether a speed reaches a target, as both are shown. */

@@ -3,11 +3,10 @@
 import {followTheme, listenKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
-import {Figures} from "./figures.js"
+import {Figures, inWhole} from "./figures.js"
 import {History} from "./history.js"
-import {showIlMinute} from "./il_minute.js"
-import {makeSentence, Words, wordAt} from "./il_text.js"
-import {showLegend} from "./legend.js"
+import {makeSentence, makeTerms, Words, wordAt} from "./il_text.js"
+import {IL_MINUTE, LEGEND} from "./legend.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
@@ -23,6 +22,7 @@ const UNOPENED =
   "cell again. Your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
+const LAST = "costs" // of the parts of an answer
 const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_SET = 8 // lines that set a register that are listed
@@ -43,63 +43,35 @@ export function beginWorkbench(host, channel) {
   return () => bench.end()
 }
 
-/** The statements that belong to a previous text. A statement's element has the class `ckw-of-NAME`;
- * the host's attribute `data-stale` lists the stale ones. */
-class Freshness {
-  constructor(host) {
-    this.host = host
-    this.stale = new Set()
-  }
-
-  /** The text has changed. */
-  markStale() {
-    this.stale = new Set(STATEMENTS)
-    this.show()
-  }
-
-  /** These statements belong to this text. */
-  markFresh(...names) {
-    for (const name of names) this.stale.delete(name)
-    this.show()
-  }
-
-  show() {
-    this.host.dataset.stale = [...this.stale].join(" ")
-  }
-}
-
 class Workbench {
   constructor(host, channel) {
     this.host = host
     this.channel = channel
     this.view = Math.random().toString(36).slice(2, 8)
     this.count = 0
-    this.live = []
-    this.faults = []
-    this.dropped = new Set() // lines that compile to nothing
-    this.touched = false
-    this.fresh = new Freshness(host)
+    this.timers = {}
+    this.answers = {} // to this text, by part
     host.classList.add("cypresskit", "ckw")
-    this.stopTheme = followTheme(host)
-    this.stopKeys = listenKeys(host, {})
+    this.ends = [followTheme(host), listenKeys(host, {})]
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
-    this.stopChannel = channel.listen((message) => this.hear(message))
-    this.silence = setTimeout(() => {
+    this.ends.push(channel.listen((message) => this.hear(message)))
+    this.after("silence", ACK_TIMEOUT, () => {
       this.waiting.textContent = UNOPENED
-    }, ACK_TIMEOUT)
+    })
     channel.send({type: "hello", unsent: allUnsent()})
   }
 
   end() {
-    clearTimeout(this.soon)
-    clearTimeout(this.silence)
-    clearTimeout(this.speaking)
-    clearTimeout(this.soonExplained)
-    this.stopChannel()
-    this.stopTheme()
-    this.stopKeys()
+    for (const timer of Object.values(this.timers)) clearTimeout(timer)
+    for (const end of this.ends) end()
     this.editor?.end()
     this.step?.end()
+  }
+
+  /** Do something after a while, unless it is put off again. */
+  after(name, milliseconds, act) {
+    clearTimeout(this.timers[name])
+    this.timers[name] = setTimeout(act, milliseconds)
   }
 
   hear(message) {
@@ -120,7 +92,7 @@ class Workbench {
   // -- the parts of the page
 
   begin(state) {
-    clearTimeout(this.silence)
+    clearTimeout(this.timers.silence)
     if (this.editor) return this.resume(state)
     this.waiting.remove()
     this.state = state
@@ -146,10 +118,9 @@ class Workbench {
       picked: (line) => this.guess(line),
     })
     this.help = make(left, "p", {class: "ckw-help"})
-    const right = make(main, "div", {class: "ckw-right"})
-    this.small = new SmallProduct(right, (row, column) => {
+    this.small = new SmallProduct(make(main, "div", {class: "ckw-right"}), (row, column) => {
       this.asked = true
-      this.post({type: "ask", part: "replay", element: [row, column], edit: this.edit})
+      this.ask({part: "replay", element: [row, column]})
     })
     const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
     this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-prices", role: "status", hidden: ""})
@@ -158,14 +129,17 @@ class Workbench {
     this.panels = new Panels(host, row, make(page, "div", {class: "ckw-panels"}))
     this.addPanels(row, below)
     if (state.step) {
-      const post = (message) => this.post({...message, edit: this.edit})
       const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
-      this.step = new StepHead(above, views, post)
+      this.step = new StepHead(above, views, {
+        ask: (view) => this.ask({part: "view", view}),
+        loadReference: () => this.post({type: "reference"}),
+      })
       this.step.show(state.step)
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
-    showIlMinute(this.panels.add("il", "IL in a minute", "What the text of a kernel consists of"))
-    showLegend(this.panels.add("legend", "Legend", "The marks, and the keys"))
+    const il = this.panels.add("il", "IL in a minute", "What the text of a kernel consists of")
+    makeTerms(il, IL_MINUTE)
+    makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), LEGEND)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
@@ -182,24 +156,17 @@ class Workbench {
     const bundles = panels.add("bundles", "Bundles", "What the compiler made of each line")
     const card = panels.add("registers", "Registers", "Registers, wavefronts, and the launch")
     const history = panels.add("history", "History", "Your edits, and how fast they are")
-    const place = {terms: below, limits, card, costs, working: row}
-    this.figures = new Figures(
-      {
-        goTo: (line, column) => this.editor.goTo(line, column),
-        light: (lines) => this.light(lines),
-      },
-      place,
-    )
+    const goTo = (line, column) => this.editor.goTo(line, column)
+    const owner = {goTo, light: (lines) => this.light(lines)}
+    this.figures = new Figures(owner, {terms: below, limits, card, costs, working: row})
     this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
     this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
+      goTo,
       picked: (line) => {
-        const lines = new Set([line])
-        this.editor.lines.light(lines)
         this.editor.lines.show(line)
-        this.bundles.light(lines)
+        this.light(new Set([line]), false)
       },
-      goTo: (line) => this.editor.goTo(line),
     })
     const recall = (entry) => this.post({type: "recall", entry})
     this.history = new History(make(history, "div", {class: "ckw-history"}), recall)
@@ -226,46 +193,49 @@ class Workbench {
   // -- texts
 
   changed() {
-    if (this.opened) this.touched = true
     this.typed = true
     this.typedAt = Date.now()
     this.step?.begin()
     keepUnsent(this.place, {base: this.known, text: this.editor.text})
     this.markStale()
-    clearTimeout(this.soon)
-    this.soon = setTimeout(() => this.send(), DEBOUNCE_MS)
+    this.after("sending", DEBOUNCE_MS, () => this.send())
   }
 
-  /** The text has changed: all statements are about the previous one. */
+  /** The text has changed: all statements are about the previous one. The statement's elements have
+   * the class `ckw-of-NAME`; the host's attribute `data-stale` lists the stale ones. */
   markStale() {
-    this.fresh.markStale()
-    this.faults = []
-    this.live = []
-    this.dropped = new Set()
+    this.host.dataset.stale = STATEMENTS.join(" ")
+    this.answers = {}
     this.editor.hideTip()
     this.editor.lines.markFaultsStale()
     this.figures.works("")
     this.step?.forget()
     if (this.guessed) this.prompt.hidden = true
     if (this.help.querySelector(".ckw-bad")) this.help.replaceChildren()
-    clearTimeout(this.speaking)
+    clearTimeout(this.timers.speaking)
     this.spoken.textContent = ""
     this.note("")
   }
 
+  /** These statements are about this text. */
+  markFresh(...names) {
+    const stale = this.host.dataset.stale.split(" ").filter((name) => !names.includes(name))
+    this.host.dataset.stale = stale.join(" ")
+  }
+
   send() {
-    clearTimeout(this.soon)
-    clearTimeout(this.silence)
+    clearTimeout(this.timers.sending)
     const {text} = this.editor
     const base = this.edit
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
-    const typed = this.typedAt
-    if (!this.post({type: "text", edit: this.edit, text, base, typed})) return
-    this.host.setAttribute("aria-busy", "true")
-    this.silence = setTimeout(() => {
-      this.note(UNHEARD)
-    }, ACK_TIMEOUT)
+    this.after("silence", ACK_TIMEOUT, () => this.note(UNHEARD))
+    if (this.post({type: "text", edit: this.edit, text, base, typed: this.typedAt}))
+      this.host.setAttribute("aria-busy", "true")
+  }
+
+  ask(message) {
+    this.post({type: "ask", edit: this.edit, ...message})
   }
 
   /** Send a message. Returns whether the kernel is still there. */
@@ -281,25 +251,28 @@ class Workbench {
 
   /** The kernel has ended. */
   lose() {
-    clearTimeout(this.silence)
     if (!this.editor) {
+      clearTimeout(this.timers.silence)
       this.waiting.textContent = UNOPENED
       return
     }
-    this.host.removeAttribute("aria-busy")
-    this.figures.works("")
-    if (this.help.textContent === UNHEARD) this.note("")
+    this.rest()
+    this.endSilence()
     this.showUnsaved(RESTARTED)
   }
 
   heard(problem = "") {
-    clearTimeout(this.silence)
-    if (this.help.textContent === UNHEARD) this.note("")
+    this.endSilence()
     this.showUnsaved(problem)
     if (problem || this.editor.text !== this.sent) return
     this.known = this.sent
     this.typed = false
     keepUnsent(this.place, null)
+  }
+
+  endSilence() {
+    clearTimeout(this.timers.silence)
+    if (this.help.textContent === UNHEARD) this.note("")
   }
 
   /** Show why the text isn't in the file; "" if it is. */
@@ -326,6 +299,9 @@ class Workbench {
   // -- answers
 
   answer(answer) {
+    const {part} = answer
+    this.answers[part] = answer
+    this.figures.works("")
     const show = {
       text: () => this.showText(answer),
       code: () => this.showCode(answer),
@@ -334,9 +310,9 @@ class Workbench {
       costs: () => this.showPrices(answer),
       replay: () => this.showReplay(answer),
       view: () => this.step?.view(answer),
-    }[answer.part]
-    show?.()
-    if (answer.part === "costs" || answer.refusal) this.rest()
+    }
+    show[part]?.()
+    if (part === LAST || answer.refusal) this.rest()
   }
 
   /** No more answers come for this text. */
@@ -346,40 +322,35 @@ class Workbench {
   }
 
   showText({faults, live}) {
-    this.faults = faults
     this.editor.paintFaults(faults)
-    if (!faults.length) {
-      this.live = live
+    if (faults.length) {
+      const [{line, column, message}] = faults
+      this.suggestions.hidden = true
+      this.headline("fault", `Line ${line}: ${message}`, faults)
+      this.rest()
+      this.speak(`Line ${line}, column ${column}: ${message}`)
+    } else {
       this.editor.lines.know("live", liveCells(live))
-      this.fresh.markFresh("live")
-      this.moved(this.editor.caret.line)
-      return
+      this.markFresh("live")
     }
-    const [first] = faults
-    this.hideSuggestions()
-    this.headline("fault", `Line ${first.line}: ${first.message}`)
-    this.list(faults)
     this.moved(this.editor.caret.line)
-    this.rest()
-    this.speak(`Line ${first.line}, column ${first.column}: ${first.message}`)
   }
 
   showCode(answer) {
     if (answer.refusal) {
       const {line, message} = answer.refusal
-      this.headline("fault", message.split("\n").at(-1).trim())
-      this.list([{line, column: 1, length: 1, message}])
+      const fault = {line, column: 1, length: 1, message}
+      this.headline("fault", message.split("\n").at(-1).trim(), [fault])
       this.speak(message)
       return
     }
     this.list([])
-    this.dropped = new Set(answer.dropped)
-    this.explain(this.editor.caret.line)
+    this.explain()
     this.editor.lines.know("dropped", new Map(answer.dropped?.map((line) => [line, true])))
     this.bundles.show(answer)
     this.editor.lines.know("color", this.bundles.colors)
     this.figures.card(answer.card)
-    this.fresh.markFresh("code")
+    this.markFresh("code")
     if (!this.opened) this.open(answer.rows)
   }
 
@@ -387,54 +358,45 @@ class Workbench {
   open(rows) {
     this.opened = true
     const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
-    if (!lines.length || this.touched || this.editor.focused) return
+    if (!lines.length || this.editor.focused) return
     const first = Math.min(...lines)
     this.editor.placeCaret(first)
     this.editor.move()
     this.editor.lines.toTop(first - 2)
   }
 
-  showVerdict(answer) {
-    this.judged = answer
-    this.launched.textContent = answer.launched ?? ""
-    if (answer.right) this.figures.correct()
-    this.hideSuggestions()
-    this.editor.paintFaults(answer.findings.filter(({line}) => line))
-    this.headline(answer.right ? "right" : "wrong", answer.message)
-    this.list(answer.findings)
-    this.figures.works("")
+  showVerdict({right, message, findings, launched = "", small}) {
+    this.launched.textContent = launched
+    if (right) this.figures.correct()
+    this.suggestions.hidden = true
+    this.editor.paintFaults(findings.filter(({line}) => line))
+    this.headline(right ? "right" : "wrong", message, findings)
     this.figures.terms.hidden = true
-    this.small.show(answer.small)
-    this.fresh.markFresh("product", "terms")
-    this.speak(answer.message)
+    this.small.show(small)
+    this.markFresh("product", "terms")
+    this.speak(message)
   }
 
   /** Show the speed of a correct kernel. */
   showClocks(answer) {
+    const {right, message} = this.answers.verdict ?? {}
+    const {gflops, size, bound, problem} = answer
     this.speed.replaceChildren()
-    const right = Boolean(this.judged?.right)
     this.figures.clocks(answer, right)
-    this.fresh.markFresh("clocks")
-    this.passed.hidden = true
-    if (answer.problem) return
-    const {gflops, size, bound} = answer
-    this.celebrate(this.step?.clocks(gflops, right))
-    if (!right) return
+    this.markFresh("clocks")
+    this.celebrate(!problem && this.step?.clocks(gflops, Boolean(right)))
+    if (problem || !right) return
     const shown = inDigits(gflops)
+    const where = answer.at ?? `N = ${inWhole(size[0])}`
     make(this.speed, "b", {}, shown)
-    const where = answer.at ?? `N = ${size[0].toLocaleString("en")}`
     make(this.speed, "span", {}, ` Gflop/s at ${where}`)
     const change = gflops - (this.gflops ?? gflops)
-    if (inDigits(this.gflops ?? gflops) !== shown)
-      make(
-        this.speed,
-        "span",
-        {class: change > 0 ? "ckw-more" : "ckw-less"},
-        ` ${change > 0 ? "+" : "−"}${inDigits(Math.abs(change))}`,
-      )
+    const [kind, sign] = change > 0 ? ["ckw-more", "+"] : ["ckw-less", "−"]
+    if (inDigits(gflops - change) !== shown)
+      make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
     this.showSuggestions(answer)
-    this.speak(`${this.judged?.message ?? ""} ${shown} gigaflops at ${where}, limited by ${bound}.`)
+    this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
   }
 
   /** Announce that a target was passed, and show the reader's climb. */
@@ -443,12 +405,7 @@ class Workbench {
     if (!passed) return
     this.passed.textContent = passed
     this.panels.open("views")
-    this.post({type: "ask", part: "view", view: "climb", edit: this.edit})
-  }
-
-  hideSuggestions() {
-    this.suggestions.hidden = true
-    this.suggestions.replaceChildren()
+    this.ask({part: "view", view: "climb"})
   }
 
   /** Show what would help, with buttons to the lines. */
@@ -458,13 +415,11 @@ class Workbench {
     if (help) makeSentence(this.suggestions, "p", {}, help)
     for (const {text, lines} of steps) {
       const item = make(this.suggestions, "p")
-      if (lines.length) {
-        const button = make(item, "button", {type: "button"}, linesInWords(lines))
-        button.addEventListener("click", () => {
-          this.editor.goTo(lines[0])
-          this.light(new Set(lines))
-        })
+      const onclick = () => {
+        this.editor.goTo(lines[0])
+        this.light(new Set(lines))
       }
+      if (lines.length) make(item, "button", {onclick}, linesInWords(lines))
       makeSentence(item, "span", {}, ` ${text}`)
     }
   }
@@ -472,96 +427,87 @@ class Workbench {
   showPrices(answer) {
     this.editor.lines.know("price", priceCells(answer.lines))
     this.figures.prices(answer)
-    this.fresh.markFresh("prices")
-    this.explain(this.editor.caret.line)
-    this.costs = answer
+    this.markFresh("prices")
+    this.explain()
     if (!this.state.step?.guess || this.guessed || !answer.costliest) return
     this.prompt.hidden = false
     this.prompt.textContent = GUESS
-    const button = make(this.prompt, "button", {type: "button"}, "This line")
-    button.addEventListener("click", () => this.guess(this.editor.caret.line))
+    make(this.prompt, "button", {onclick: () => this.guess(this.editor.caret.line)}, "This line")
   }
 
   /** Take a line as the reader's guess, if the page asks for one. */
   guess(line) {
-    const {lines = [], costliest} = this.costs ?? {}
-    if (this.prompt.hidden || this.guessed || this.fresh.stale.has("prices")) return
-    if (!lines.some((row) => row.line === line)) {
+    const {costs} = this.answers
+    if (this.prompt.hidden || this.guessed || !costs) return
+    if (!costs.lines.some((row) => row.line === line)) {
       this.warn(`Line ${line} takes no time by itself.`)
       return
     }
     this.guessed = true
-    const guess = `Your guess, line ${line}, is`
-    this.prompt.textContent = `${guess} ${line === costliest ? "correct" : "incorrect"}.`
+    const verdict = line === costs.costliest ? "correct" : "incorrect"
+    this.prompt.textContent = `Your guess, line ${line}, is ${verdict}.`
     this.panels.open("costs")
   }
 
   /** Show the terms of an element. A note on the first incorrect one becomes the headline. */
   showReplay(answer) {
     this.figures.replay(answer)
-    const {notes = [], terms = []} = answer
-    const first = terms.find(({right, note}) => !right && notes[0]?.startsWith(note))
-    this.lightTerms(terms)
-    if (notes.length && this.judged?.findings.some(({kind}) => kind === "answer")) {
-      const sentence = notes[0].split(/(?<=\.) /)[0]
+    const {notes = [], terms = [], problem, message} = answer
+    const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
+    if (lines.length) this.light(new Set(lines))
+    if (lines.length && this.asked) this.editor.lines.show(Math.min(...lines))
+    this.asked = false
+    this.speak([problem ?? message, ...notes].join(" "))
+    const findings = this.answers.verdict?.findings ?? []
+    if (!notes.length || !findings.some(({kind}) => kind === "answer")) return
+    const sentence = notes[0].split(/(?<=\.) /)[0]
+    const {line} = terms.find(({right, note}) => !right && notes[0].startsWith(note)) ?? {}
+    if (!line) {
       this.headline("wrong", sentence)
-      if (first?.line) {
-        const text = this.editor.line(first.line)
-        const column = text.length - text.trimStart().length + 1
-        const fault = {line: first.line, column, length: text.trim().length, message: sentence}
-        const others = this.judged.findings.filter(({kind}) => kind !== "answer")
-        this.editor.paintFaults([fault])
-        this.list([{...fault, message: notes[0]}, ...others])
-      }
+      return
     }
-    this.speak([answer.problem ?? answer.message, ...notes].join(" "))
+    const text = this.editor.line(line)
+    const column = text.length - text.trimStart().length + 1
+    const fault = {line, column, length: text.trim().length, message: notes[0]}
+    this.editor.paintFaults([{...fault, message: sentence}])
+    this.headline("wrong", sentence, [fault, ...findings.filter(({kind}) => kind !== "answer")])
   }
 
   /** Highlight lines, and their operations. */
-  light(lines) {
+  light(lines, scroll = true) {
     this.editor.lines.light(lines)
-    this.bundles.light(lines, true)
+    this.bundles.light(lines, scroll)
   }
 
-  /** Highlight the lines of the wrong terms. */
-  lightTerms(terms) {
-    const lines = new Set(terms.flatMap(({right, line}) => (right || !line ? [] : [line])))
-    if (!lines.size) return
-    this.light(lines)
-    if (this.asked) this.editor.lines.show(Math.min(...lines))
-    this.asked = false
-  }
-
-  /** Set the headline: what was found about the text, in a sentence. */
-  headline(kind, text) {
+  /** Set the headline: what was found about the text, in a sentence; and the list of the faults. */
+  headline(kind, text, faults = undefined) {
     this.verdictLine.dataset.kind = kind
     this.verdictLine.textContent = text
     this.verdictLine.title = text
     this.verdictLine.classList.toggle("ckw-long", text.length > HEADLINE)
-    this.fresh.markFresh("headline")
+    this.markFresh("headline")
+    if (faults) this.list(faults)
   }
 
   /** List faults or findings, with buttons to their lines. The headline isn't repeated. */
   list(faults) {
     this.findings.replaceChildren()
-    this.fresh.markFresh("findings")
+    this.markFresh("findings")
     const headline = this.verdictLine.textContent
-    for (const fault of faults.slice(0, MAX_FAULTS)) {
-      const known = headline.length <= SEEN && headline.includes(fault.message.replace(/\.$/, ""))
-      if (known && !fault.line && !fault.advice) continue
+    const read = headline.length <= SEEN ? headline : undefined
+    for (const {line, column, message, advice} of faults.slice(0, MAX_FAULTS)) {
+      const known = read?.includes(message.replace(/\.$/, ""))
+      if (known && !line && !advice) continue
       const item = make(this.findings, "p")
-      if (fault.line) {
-        const button = make(item, "button", {type: "button"}, `line ${fault.line}`)
-        button.addEventListener("click", () => this.editor.goTo(fault.line, fault.column))
-      }
-      const goesOn = headline.length <= SEEN && fault.message.startsWith(headline)
-      const words = goesOn ? fault.message.slice(headline.length) : ` ${fault.message}`
-      const ends = /[.?!]$/.test(words) || !fault.advice
-      if (!known) make(item, "span", {}, ends ? words : `${words}.`)
-      if (fault.advice) make(item, "span", {class: "ckw-advice"}, ` ${fault.advice}`)
+      const onclick = () => this.editor.goTo(line, column)
+      if (line) make(item, "button", {onclick}, `line ${line}`)
+      const words = read && message.startsWith(read) ? message.slice(read.length) : ` ${message}`
+      const stop = advice && !/[.?!]$/.test(words) ? "." : ""
+      if (!known) make(item, "span", {}, words + stop)
+      if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
     }
     const more = faults.length - MAX_FAULTS
-    if (more > 0) make(this.findings, "p", {}, `And ${more.toLocaleString("en")} more.`)
+    if (more > 0) make(this.findings, "p", {}, `And ${inWhole(more)} more.`)
   }
 
   note(text) {
@@ -572,10 +518,9 @@ class Workbench {
 
   /** Let a screen reader hear a message once typing pauses. */
   speak(text) {
-    clearTimeout(this.speaking)
-    this.speaking = setTimeout(() => {
+    this.after("speaking", SPEAK_MS, () => {
       if (this.spoken.textContent !== text) this.spoken.textContent = text
-    }, SPEAK_MS)
+    })
   }
 
   /** Show a message until the text changes. */
@@ -587,35 +532,32 @@ class Workbench {
   // -- the caret
 
   moved(line) {
-    const lines = new Set([line])
-    this.bundles.light(lines, true)
-    this.editor.lines.light(lines)
-    clearTimeout(this.soonExplained)
-    this.soonExplained = setTimeout(() => this.explain(this.editor.caret.line), EXPLAIN_MS)
+    this.light(new Set([line]))
+    this.after("explaining", EXPLAIN_MS, () => this.explain())
   }
 
-  /** Show below the editor what a line means, and what it costs. */
-  explain(line) {
+  /** Show below the editor what the caret's line means, and what it costs. */
+  explain() {
     if (this.help.classList.contains("ckw-note")) return
+    const {line, column} = this.editor.caret
     const text = this.editor.line(line)
-    const at = wordAt(text, this.editor.caret.column)
+    const at = wordAt(text, column)
     const word = /^cb\d/.test(at) ? at : text.trim().split(/[\s,]/)[0]
     const meaning = word && this.meaning(word, line)
     this.help.replaceChildren()
-    const fault = this.faults?.find((one) => one.line === line)
+    const say = (words, kind = "", tag = "span") => make(this.help, tag, {class: kind}, words)
+    const fault = this.answers.text?.faults.find((one) => one.line === line)
     const remark = this.editor.cutRemark(line)
-    if (remark && remark !== text.trim() && !fault) make(this.help, "span", {}, `${remark} `)
-    if (fault) make(this.help, "span", {class: "ckw-bad"}, fault.message)
-    else if (/^\s*(;|\/\/)/.test(text)) make(this.help, "span", {}, text.trim())
+    if (remark && remark !== text.trim() && !fault) say(`${remark} `)
+    if (fault) say(fault.message, "ckw-bad")
+    else if (/^\s*(;|\/\/)/.test(text)) say(text.trim())
     else if (meaning) {
-      make(this.help, "b", {}, meaning[0])
-      make(this.help, "span", {}, ` ${meaning[1]}. `)
-      if (this.dropped.has(line)) make(this.help, "span", {}, DROPPED)
+      say(meaning[0], "", "b")
+      say(` ${meaning[1]}. `)
+      if (this.answers.code?.dropped?.includes(line)) say(DROPPED)
       const {price} = this.editor.lines.all[line - 1]
-      if (price?.text && !this.panels.all.get("costs").box.hidden)
-        make(this.help, "span", {class: "ckw-of-prices"}, price.title)
-    } else
-      make(this.help, "span", {class: "ckw-soft"}, "Put the caret on a word to see what it means.")
+      if (price?.text && !this.panels.all.get("costs").box.hidden) say(price.title, "ckw-of-prices")
+    } else say("Put the caret on a word to see what it means.", "ckw-soft")
   }
 
   /** Return what a word means in a line, as [name, meaning]. */
@@ -623,14 +565,14 @@ class Workbench {
     const register = word.match(/^r(\d+)\b/)
     if (!register) return this.words.meaning(word)
     const name = register[0]
-    const row = this.live.find(([at]) => at === line)
-    const [, , names = ""] = row ?? []
+    const live = this.answers.text?.live ?? []
+    const [, , names = ""] = live.find(([at]) => at === line) ?? []
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
     const some = set.length > MAX_SET ? `${set.slice(0, MAX_SET).join(", ")} …` : set.join(", ")
     const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
-    const state = held ? `${held} is in use here; ` : this.live.length ? "not in use here; " : ""
+    const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
     return [name, state + where]
   }
 }
@@ -658,9 +600,7 @@ function keepUnsent(file, text) {
 
 /** Return a speed in at least three digits. */
 function inDigits(gflops) {
-  return gflops < 1000
-    ? gflops.toLocaleString("en", DIGITS)
-    : Math.round(gflops).toLocaleString("en")
+  return gflops < 1000 ? gflops.toLocaleString("en", DIGITS) : inWhole(gflops)
 }
 
 /** The cells of live registers, [line, count, names]; the highest count fills the bar. */
