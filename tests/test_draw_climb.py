@@ -193,7 +193,7 @@ def edits():
 
 def test_a_readers_sentence_is_computed(edits):
     climb = own_climb(edits)
-    assert climb.sentence == "45 to 1,988 Gflop/s in 4 edits: 99% of the record of 2010, 2,014"
+    assert climb.sentence == "45 to 1,988 Gflop/s in 4 edits: 99 % of the record of 2010, 2,014"
     assert [bar.name for bar in climb.bars] == [STEPS[step].title for step in KEPT], "none beside"
     assert [bar.before for bar in climb.bars] == [0.0, 45.0, 271.0]
     rows = repr(climb).splitlines()[1:]

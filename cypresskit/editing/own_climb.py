@@ -34,7 +34,7 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
     speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(sum(judged), 'edit')}"
     if first == last:
         speeds = f"{end.gflops:,.0f} Gflop/s"
-    sentence = f"{speeds}: {end.gflops / PAPER:.0%} of the record of 2010, {PAPER:,}"
+    sentence = f"{speeds}: {100 * end.gflops / PAPER:.0f} % of the record of 2010, {PAPER:,}"
     bars = []
     before, text = 0.0, ""
     for step, edit in steps:

@@ -44,7 +44,7 @@ export class SmallProduct {
         make(grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, value)
       })
     const [deep, wide] = [a[0].length, b[0].length]
-    grid.style.gridTemplateColumns = `repeat(${deep}, auto) 6px repeat(${wide}, auto)`
+    grid.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px repeat(${wide}, max-content)`
     b.forEach((row, k) => {
       gap(deep + 1, k ? "" : "B →")
       cells("b", row, k)
