@@ -24,15 +24,11 @@ from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, historie
 from cypresskit.editing.steps import STEPS, WITHIN, Step
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
-from cypresskit.kernels.convention import ELEMENTS
 
 LONG_TEXT = 50_000  # characters: of a longer text, "text" is also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 CLIMB = "climb"  # the view that shows all steps
 LOOK_SECONDS = 0.4  # between two looks at the file, and at the process
-
-#: What the launch of a pixel kernel passes in its only input.
-PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 CLOSED = (
     "this workbench has ended, since others were opened on its file. Copy what you need, and run"
@@ -145,7 +141,7 @@ class Conversation:
             "file": str(self.file.path),
             "text": self.text,
             "edit": self.edit,
-            "words": self._words(),
+            "words": words(),
             "history": self._history(),
             "problem": self._problem(),
             "step": self._step_state(),
@@ -187,14 +183,6 @@ class Conversation:
         if found is None or found[0] == step or found[0].published != step.published:
             return ""
         return f"Your fastest kernel so far is in {found[0].file}: {found[1].gflops:,.0f} Gflop/s."
-
-    def _words(self) -> Message:
-        """The meanings of the language's words, and what a product's launch passes."""
-        known = words()
-        constants = [(f"cb0[{n}]", rf"cb0\[{n}\]", text) for n, text in enumerate(ELEMENTS)]
-        here = [[f"{name} of this launch", pattern, text] for name, pattern, text in constants]
-        beside = [PLACE, *([pattern, text] for _, pattern, text in constants)]
-        return known | {"others": here + known["others"], "beside": beside}
 
     # -- texts
 

@@ -313,7 +313,7 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
         "launch": round(1 - report.chip_time_share, 4),
         "error": round(report.error, 4),
-        "steps": [vars(step) for step in suggest(report, seen.kernel)],
+        "steps": [step._asdict() for step in suggest(report, seen.kernel)],
     }
 
 

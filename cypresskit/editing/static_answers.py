@@ -15,25 +15,32 @@ from cypresskit.il import OPCODES, ILError, Instruction, Program, assemble, refe
 from cypresskit.il.cursor import without_remark
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.il.program import LETTERS
+from cypresskit.kernels.convention import ELEMENTS
 from cypresskit.timing.line_work import LineWork
 
 Answer = dict[str, Any]
 #: What identifies a bundle, fetch or store in two compilations: its kind, and for each of its parts
 #: the slot, the operation and the text of its line.
 Signature = tuple[str, tuple[tuple[int, str, str], ...]]
-
-_WORD = re.compile(r"[^\s,;]+")
+#: What the launch of a pixel kernel passes in its only input.
+PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 
 def words() -> Answer:
     """Return the meanings of the language's words, for tooltips.
 
     ``opcodes`` lists name, operands, cost and meaning; ``others`` lists name, pattern (a regular
-    expression for all spellings) and meaning.
+    expression for all spellings) and meaning; ``beside`` lists pattern and meaning of what the
+    launch of a product passes.
     """
     tables = (reference.REGISTERS, reference.MODIFIERS, reference.SYNTAX)
     others = [[name, row["pattern"], row["text"]] for part in tables for name, row in part.items()]
-    return {"opcodes": [reference.entry(op)[:4] for op in OPCODES.values()], "others": others}
+    passed = [[f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)]
+    return {
+        "opcodes": [reference.entry(op)[:4] for op in OPCODES.values()],
+        "others": passed + others,
+        "beside": [PLACE, *(row[1:] for row in passed)],
+    }
 
 
 def text_answer(text: str, name: str = "kernel.il") -> Answer:
@@ -60,7 +67,7 @@ def text_answer(text: str, name: str = "kernel.il") -> Answer:
 
 def word_length(text: str, column: int) -> int:
     """Return the length of the word at a column; at least 1."""
-    word = _WORD.match(text, column - 1)
+    word = re.match(r"[^\s,;]+", text[column - 1 :])
     return len(word[0]) if word else 1
 
 

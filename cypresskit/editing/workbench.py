@@ -227,12 +227,11 @@ class Workbench:
         self._hand_in()
         shown = self._begin()._repr_mimebundle_()
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-        data |= {PLAIN: repr(self), HTML: self._still()}
+        words = repr(self)
+        # For places without a running kernel, such as a saved notebook on a page
+        still = f"<p><b>{escape(words)}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
+        data |= {PLAIN: words, HTML: still}
         return without_dead_widget(data), without_dead_widget(metadata)
-
-    def _still(self) -> str:
-        """Return HTML for places without a running kernel, such as a saved notebook on a page."""
-        return f"<p><b>{escape(repr(self))}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
 
     def _hand_in(self) -> None:
         """Display the step's submitted text in an invisible output, for the saved notebook, and
