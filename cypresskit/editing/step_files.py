@@ -5,7 +5,7 @@ marked nowhere.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +43,15 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
 
 def fastest_step(folder: Path) -> tuple[Step, Edit] | None:
     """Return the step of the climb with the fastest saved edit, and this edit, or None."""
-    return _fastest(folder, (step for step in STEPS.values() if step.climbs), saved_edit)
+    made = histories(folder)
+    climb = (step for step in STEPS.values() if step.climbs)
+    return _fastest((step, saved_edit(made[step.name], step)) for step in climb)
+
+
+def _fastest(edits: Iterable[tuple[Step, Edit | None]]) -> tuple[Step, Edit] | None:
+    """Return the fastest of the edits of steps, with its step, or None."""
+    found = [(step, edit) for step, edit in edits if edit is not None]
+    return max(found, key=lambda each: each[1].gflops, default=None)
 
 
 def begin_step(path: Path, step: Step) -> None:
@@ -56,10 +64,10 @@ def begin_step(path: Path, step: Step) -> None:
     """
     if path.exists():
         return
-    edits = Edits(history_path(path))
+    edits, made = Edits(history_path(path)), histories(path.parent)
     before = [*_steps_before(step)]
     known = submitted_edit(edits, step)
-    fastest = _fastest(path.parent, before, lambda edits, step: edits.fastest(step.n))
+    fastest = _fastest((each, made[each.name].fastest(each.n)) for each in before)
     if known is not None:
         save_file(path, known.text)
     elif fastest is not None:
@@ -78,17 +86,6 @@ def _steps_before(step: Step) -> Iterator[Step]:
     while step.previous:
         step = STEPS[step.previous]
         yield step
-
-
-def _fastest(
-    folder: Path, steps: Iterable[Step], pick: Callable[[Edits, Step], Edit | None]
-) -> tuple[Step, Edit] | None:
-    """Return the fastest of the edits that are picked from the histories of steps, with its step,
-    or None.
-    """
-    picked = ((step, pick(Edits(history_path(folder / step.file)), step)) for step in steps)
-    found = [(step, edit) for step, edit in picked if edit is not None]
-    return max(found, key=lambda each: each[1].gflops, default=None)
 
 
 def bring_back(path: Path, step: Step) -> None:
