@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from itertools import count
 from time import monotonic
 from typing import Any
 
@@ -70,7 +71,7 @@ class Conversation:
         self.edit = "file-0"
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
-        self.loaded = 0  # texts that did not come from a page
+        self.numbers = count(1)  # of texts that did not come from a page
         self.history_fails = False
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
@@ -236,17 +237,11 @@ class Conversation:
                 return
             self._keep(self.text, "before another text came")
             self._write(text)
-            self._load("put", text, note)
+            self._take(f"put-{next(self.numbers)}", text, note)
 
-    def _load(self, source: str, text: str, note: str) -> None:
-        self.loaded += 1
-        self._take(f"{source}-{self.loaded}", text)
-        self.note = note
-
-    def _take(self, edit: str, text: str) -> None:
+    def _take(self, edit: str, text: str, note: str = "") -> None:
         self.say({"type": "text", "text": text, "edit": edit})
-        self.note = ""
-        self.edit, self.text = edit, text
+        self.edit, self.text, self.note = edit, text, note
         self.answers = {}
         self.supervisor.drop()
 
@@ -433,4 +428,4 @@ class Conversation:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
                 self._keep(self.text, "before the file was changed outside")
-                self._load("file", text, "changed outside")
+                self._take(f"file-{next(self.numbers)}", text, "changed outside")

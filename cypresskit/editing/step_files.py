@@ -64,7 +64,8 @@ def begin_step(path: Path, step: Step) -> None:
     """
     if path.exists():
         return
-    edits, made = Edits(history_path(path)), histories(path.parent)
+    edits = Edits(history_path(path))
+    made = histories(path.parent)
     before = [*_steps_before(step)]
     known = submitted_edit(edits, step)
     fastest = _fastest((each, made[each.name].fastest(each.n)) for each in before)
