@@ -4,6 +4,10 @@ The page (``workbench.js``) holds the editor and the pictures; it contains no co
 *channel*, ``{send(message), listen(function)}``. Each message is a JSON object with a ``type``. In
 a notebook, the channel is a widget's comm (``conversation``); on the site, it is a worker.
 
+These are messages, not a widget's traits, since a text may lose against another editor's. So it
+says what it was made from, and when; and the reply says what became of it. The newest value of a
+trait would win, without a word.
+
 ``edit`` names a version of the text: each change by the reader gets a new name. Answers
 carry the name of their text, and those to older texts are dropped.
 
