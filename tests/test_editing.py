@@ -223,7 +223,8 @@ def test_both_sums_of_a_wrong_element_are_those_that_came_out_and_belong_there(n
         if not small or small["c"] == small["right"]:
             continue
         got, expected = re.findall(r"([\d+. \N{MIDDLE DOT}]+) = (\d+)", replay["message"])
-        row, column = replay["row"], replay["column"]
+        place = re.match(r"C\[(\d+), (\d+)\]", replay["message"])
+        row, column = map(int, place.groups())
         assert int(got[1]) == small["c"][row][column]
         assert int(expected[1]) == small["right"][row][column]
         for words, value in (got, expected):

@@ -244,25 +244,24 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
 
     It is an element of the ``small`` product, unless that doesn't show the fault or lacks it.
 
-    The answer holds ``row``, ``column``; a ``message`` with the element's value; ``notes``, what is
-    wrong; ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go
-    to, and the ``lines`` that changed it; or a ``problem``, why there are no terms.
+    The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong;
+    ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go to, and
+    the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
     if small is not None and (not small.has(row, column) or not (seen.right or small.wrong)):
         small = None
     of = small.given if small else seen
-    place = {"row": row, "column": column}
     try:
         trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
-        return place | {"problem": str(error).splitlines()[-1].strip()}
+        return {"problem": str(error).splitlines()[-1].strip()}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
     if small is not None:
         state = small.sums(trace)
     else:
         state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
         state += f". The test uses alpha = {of.alpha:g}, beta = {of.beta:g}"
-    return place | {
+    return {
         "message": f"C[{row}, {column}]{writer}: {state}.",
         "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
