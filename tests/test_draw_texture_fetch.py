@@ -195,7 +195,9 @@ def test_quads_take_their_fullest_banks_clocks_in_either_layout():
     assert frames(player, "clocks dgemm_nn", "value")[:, 0].tolist() == list(range(385))
     for name, of_a in (("dgemm_tn", 16), ("dgemm_nn", 32)):
         data = next(t.source.data for t in player.tracks if t.source.name == f"ticks {name}")
-        paid = np.isfinite(frames(player, f"ticks {name}", "x"))
+        across = frames(player, f"ticks {name}", "x")
+        assert len({*zip(across[-1], data["y"])}) == len(data["y"]), "each clock has a box"
+        paid = np.isfinite(across)
         assert paid.sum(axis=1).tolist() == [
             min(clock, finish(player, name)) for clock in range(385)
         ]

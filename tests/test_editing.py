@@ -745,11 +745,12 @@ def test_each_edit_says_what_it_changed_of_the_one_before():
     assert edits[1].shown()["change"] == "line 2 is now c"
 
 
-def test_wrong_attempts_in_a_burst_are_one():
+@pytest.mark.parametrize("start", [0, 1.7e9])
+def test_wrong_attempts_in_a_burst_are_one(start):
     edits = Edits()
     row = {"n": 8, "bound": "", "bundles": 1, "registers": 1, "wavefronts": 1}
     for n, (right, when) in enumerate([(True, 1), (False, 2), (False, 3), (False, 3 + 2 * BURST)]):
-        edits.add(Edit(0, str(n), right, 1.0, **row, time=when))
+        edits.add(Edit(0, str(n), right, 1.0, **row, time=start + when))
     assert [edit.text for edit in edits] == ["0", "2", "3"]
 
 

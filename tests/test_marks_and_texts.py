@@ -111,6 +111,12 @@ class Frame:
             return np.asarray(data[field])
         return spec.value if isinstance(spec, Value) else spec
 
+    def sources(self) -> Iterator[list]:
+        """The columns of each source: what they have for each of its marks."""
+        for renderer in self.figure.renderers:
+            data = renderer.data_source.data
+            yield [*(data | self.columns.get(renderer.data_source.id, {})).values()]
+
     def _renderers(self, standing: bool) -> Iterator[GlyphRenderer]:
         """What draws in the figure; or of that what stays in one place."""
         for renderer in self.figure.renderers:
@@ -249,6 +255,7 @@ def test_no_text_runs_into_a_box(name):
 @pytest.mark.parametrize("name", PLAYERS)
 def test_marks_lie_inside_their_figure_and_no_texts_overlap(name):
     for number, frame in looked_at(name):
+        assert all(len({*map(len, columns)}) <= 1 for columns in frame.sources()), f"frame {number}"
         for marks in frame.marks():
             assert not outside(frame, marks, MARGIN), f"frame {number}"
         texts = frame.texts()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -290,3 +291,14 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
     assert (session.WIDGET in data) == (user is not False)
     assert data["text/plain"].strip() and (user or user is None or session.WIDGET not in metadata)
+
+
+@pytest.mark.parametrize("disabled", ["0", "", "1"])
+@pytest.mark.parametrize("terminal", [True, False])
+@pytest.mark.parametrize("user", [True, False, None])
+def test_progress_is_shown_where_somebody_sees_it(user, terminal, disabled, monkeypatch):
+    """In a notebook with a user, or outside of one in a terminal; TQDM_DISABLE hides it."""
+    monkeypatch.setenv("TQDM_DISABLE", disabled)
+    monkeypatch.setattr(session, "has_user", lambda: user)
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
+    assert session.is_watched() == (disabled != "1" and (terminal if user is None else user))
