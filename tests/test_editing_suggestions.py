@@ -188,3 +188,13 @@ def test_rules_take_a_kernel_without_a_bundle(helps):
     for rule in helps.rules:
         step = rule(facts)
         assert step is None or step.text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("row", "added", "problem"), [(10**6, "", "no element"), (0, "mov g[0], r0\n", "global memory")]
+)
+def test_why_an_element_has_no_terms_is_said_in_a_line(row, added, problem):
+    text = ck.kernels["sgemm_naive"].text.replace("endmain", f"{added}endmain")
+    seen = ck.verify(ck.load_kernel(text, like="sgemm_naive"))
+    answer = dynamic_answers.replay_answer(seen, None, row, 0)
+    assert problem in answer["problem"] and len(answer["problem"].splitlines()) == 1

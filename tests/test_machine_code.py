@@ -66,6 +66,14 @@ def test_an_iteration_has_the_multiply_adds_of_the_source(name, chip):
     assert any(re.match("image_|global_load|buffer_load|flat_load|ds_", text) for _, text in loop)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_each_output_has_its_own_descriptor_beyond_those_of_128_textures(seed):
+    numbers = random.Random(seed).sample((0, 2, 5, 7), 3)
+    code = listed(pixel("mov r0, vWinCoord0.xyxy", *(f"mov o{n}, r0" for n in numbers)))
+    places = [re.fullmatch(r"s_load_b256 .*, 0x(\w+)", text) for _, text in code]
+    assert {int(place[1], 16) // 32 for place in places if place} == {128 + n for n in numbers}
+
+
 def operands(operation: str) -> tuple[int | None, list[int | None]]:
     """The vector registers that half of a pair writes and reads: its result, its sources in their
     order; None for a scalar register or a number.
