@@ -43,6 +43,8 @@ export class Figures {
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
     this.dear = make(costs, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
     this.working = make(working, "p", {class: "ckw-working"})
+    /** @type {Record<string, any> | undefined} */
+    this.correctCard = undefined // the statistics of the last correct kernel
   }
 
   works(part) {
@@ -52,7 +54,6 @@ export class Figures {
   /** Show the statistics, and their change since the last correct kernel. */
   card(card) {
     const before = this.correctCard ?? card
-    this.lastCard = card
     this.cardBox.replaceChildren()
     const values = {...card, full: percent(card.slots5_pct / 100)}
     for (const [name, field, meaning] of STATISTICS) {
@@ -65,11 +66,6 @@ export class Figures {
       const words = change && `${change > 0 ? "+" : "−"}${Math.abs(change)}`
       make(line, "span", {class: "ckw-change"}, words || "")
     }
-  }
-
-  /** Compare the next texts with this one: it is correct. */
-  correct() {
-    this.correctCard = this.lastCard
   }
 
   /** Show how busy each unit is, for a correct kernel. The unit that limits it has the full color. */

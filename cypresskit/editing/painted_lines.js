@@ -1,6 +1,7 @@
 // The lines of the editor as they are painted, with the gutters beside them.
 //
-// A text may be long: only the lines in sight have elements, and each change paints all of these.
+// A text may be long: only the lines in sight have elements. A change replaces what is known about a
+// line, and only lines for which something was replaced are painted again.
 import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
@@ -34,6 +35,22 @@ function fillCell(cell, {text = "", title = "", part = 0, most = false} = {}) {
   cell.toggleAttribute("data-most", most)
 }
 
+/** Color a part of a row, by the highlights that all editors of the page share. */
+function highlight(row, kind, startOffset, end) {
+  if (!window.CSS?.highlights) return
+  const node = row.paint.firstChild
+  const endOffset = Math.min(end, node.length)
+  const range = new StaticRange({startContainer: node, startOffset, endContainer: node, endOffset})
+  const name = `ckw-${kind}`
+  if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
+  CSS.highlights.get(name).add(range)
+  row.ranges.push([name, range])
+}
+
+function unhighlight(row) {
+  for (const [name, range] of row.ranges.splice(0)) CSS.highlights.get(name).delete(range)
+}
+
 export class PaintedLines {
   /** @param {HTMLElement} parent
    * @param {(line: number) => void} goTo called when a line's gutter is clicked
@@ -42,7 +59,6 @@ export class PaintedLines {
     this.beside = beside
     this.all = [] // each line's text, and what is known about it
     this.rows = [] // the elements of the visible lines
-    this.ranges = [] // their colored parts
     this.lit = new Set() // the lines of a slot or finding
     this.here = 0 // the caret's line
     this.widest = 0 // of the lines, in letters
@@ -76,7 +92,7 @@ export class PaintedLines {
 
   end() {
     this.sized.disconnect()
-    this.uncolor()
+    for (const row of this.rows) unhighlight(row)
   }
 
   /** Show a text. What is known about a line moves with it; a changed line loses its cost. */
@@ -107,15 +123,17 @@ export class PaintedLines {
    * - dropped: true if it compiles to nothing
    * - faults: [{column, length, message, old}] */
   know(kind, about) {
-    this.all.forEach((line, n) => {
-      line[kind] = about.get(n + 1)
+    this.all = this.all.map((line, n) => {
+      const known = about.get(n + 1)
+      return line[kind] === known ? line : {...line, [kind]: known}
     })
     this.draw()
   }
 
   /** The text has changed: show its old faults as stale. */
   markFaultsStale() {
-    for (const line of this.all) line.faults = line.faults?.map((fault) => ({...fault, old: true}))
+    const aged = ({faults}) => faults.map((fault) => ({...fault, old: true}))
+    this.all = this.all.map((line) => (line.faults ? {...line, faults: aged(line)} : line))
     this.draw()
   }
 
@@ -136,11 +154,11 @@ export class PaintedLines {
     for (const column of [this.gutter, this.paint])
       column.style.paddingTop = `${first * LINE_HIGH}px`
     while (this.rows.length < inSight.length) this.rows.push(this.makeRow())
-    for (const {gutter, paint} of this.rows.splice(inSight.length)) {
-      gutter.remove()
-      paint.remove()
+    for (const row of this.rows.splice(inSight.length)) {
+      unhighlight(row)
+      row.gutter.remove()
+      row.paint.remove()
     }
-    this.uncolor()
     inSight.forEach((line, n) => {
       this.fill(this.rows[n], line, first + n + 1)
     })
@@ -153,15 +171,17 @@ export class PaintedLines {
       make(gutter, "span", {class: `ckw-${name}`}),
     )
     const paint = make(this.paint, "div", {}, " ")
-    return {gutter, number, live, price, chip, paint, beside: make(paint, "i")}
+    return {gutter, number, live, price, chip, paint, beside: make(paint, "i"), ranges: []}
   }
 
-  /** Write a line into a row. It removes no element: that would end the browser's undo while the
+  /** Write a line into a row, unless it is there. It removes no element: that would end the browser's undo while the
    * reader types. */
   fill(row, line, number) {
     const {text, live, price, color, dropped = false, faults = []} = line
     const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
     const lit = kinds.flatMap((kind) => (kind ? [`ckw-${kind}`] : [])).join(" ")
+    if (row.line === line && row.at === number && row.lit === lit) return
+    Object.assign(row, {line, at: number, lit})
     const fault = faults.length ? (faults[0].old ? "ckw-wasbad" : "ckw-bad") : ""
     row.gutter.className = `ckw-row ${lit} ${fault}`
     row.gutter.title = fault === "ckw-bad" ? faults[0].message : ""
@@ -171,34 +191,14 @@ export class PaintedLines {
     fillCell(row.price, price)
     row.chip.classList.toggle("ckw-dropped", dropped)
     row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
+    unhighlight(row)
     writeInto(row.paint, text || "\n")
     writeInto(row.beside, this.beside(text))
-    for (const {kind, start, end} of parts(text)) this.color(row, kind, start, end)
+    for (const {kind, start, end} of parts(text)) highlight(row, kind, start, end)
     for (const {column, length, old} of faults) {
       const start = Math.min(column - 1, Math.max(0, text.length - 1))
-      this.color(row, old ? "was-fault" : "fault", start, start + length)
+      highlight(row, old ? "was-fault" : "fault", start, start + length)
     }
-  }
-
-  /** Color a part of a row, by a highlight that all editors of the page share. */
-  color({paint: {firstChild: node}}, kind, startOffset, end) {
-    if (!window.CSS?.highlights) return
-    const endOffset = Math.min(end, node.length)
-    const range = new StaticRange({
-      startContainer: node,
-      startOffset,
-      endContainer: node,
-      endOffset,
-    })
-    const name = `ckw-${kind}`
-    if (!CSS.highlights.has(name)) CSS.highlights.set(name, new Highlight())
-    CSS.highlights.get(name).add(range)
-    this.ranges.push([name, range])
-  }
-
-  uncolor() {
-    for (const [name, range] of this.ranges) CSS.highlights.get(name).delete(range)
-    this.ranges = []
   }
 
   // -- places

@@ -22,7 +22,6 @@ const UNOPENED =
   "cell again. Your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
-const LAST = "costs" // of the parts of an answer
 const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_SET = 8 // lines that set a register that are listed
@@ -312,7 +311,7 @@ class Workbench {
       view: () => this.step?.view(answer),
     }
     show[part]?.()
-    if (part === LAST || answer.refusal) this.rest()
+    if (part === "costs" || answer.refusal) this.rest()
   }
 
   /** No more answers come for this text. */
@@ -367,7 +366,7 @@ class Workbench {
 
   showVerdict({right, message, findings, launched = "", small}) {
     this.launched.textContent = launched
-    if (right) this.figures.correct()
+    if (right) this.figures.correctCard = this.answers.code.card
     this.suggestions.hidden = true
     this.editor.paintFaults(findings.filter(({line}) => line))
     this.headline(right ? "right" : "wrong", message, findings)
