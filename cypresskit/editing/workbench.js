@@ -366,7 +366,7 @@ class Workbench {
 
   showVerdict({right, message, findings, launched = "", small}) {
     this.launched.textContent = launched
-    if (right) this.figures.correctCard = this.answers.code.card
+    if (right) this.figures.correctCard = this.answers.code?.card
     this.suggestions.hidden = true
     this.editor.paintFaults(findings.filter(({line}) => line))
     this.headline(right ? "right" : "wrong", message, findings)
