@@ -2,7 +2,9 @@
 
 nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones.
 Those that students get run one after another in one kernel of the process that tests, whose names
-and folder are new for each; one is run whole in JupyterLab. That proves something only while most
+and folder are new for each; one is run whole in JupyterLab. Times are cached, as for a reader: what
+one notebook has simulated, the other one reads, in the next run, too, if no source of the model has
+changed. That proves something only while most
 cells have outputs and few are exempt, and while a wrong number is noticed: both are tested here
 too.
 """
