@@ -176,8 +176,49 @@ class Terms:
     fetches: str = "TEX"
 
 
+class Board:
+    """What the timing engine reads of a chip: a ``Device``, or a ``CudaGpu``. The fields are
+    described there. Left out: what only the compiler and the trace of IL read.
+    """
+
+    name: str
+    terms: Terms
+    clock_ghz: float
+    launch_overhead_us: float
+    simd_engines: int
+    register_pool: int
+    bundle_clocks: int
+    alu_latency_clocks: int
+    clause_switch_clocks: int
+    clause_overhead_clocks: int
+    line_bytes: int
+    l1_bytes: int
+    l1_ways: int
+    l1_clocks: int
+    l2_bytes: int
+    l2_ways: int
+    l2_clocks: int
+    l2_slices: int
+    l2_slice_bytes_clock: float
+    fetches_in_order: bool
+    memory_gb_s: float
+    memory_channels: int
+    memory_banks: int
+    channel_bytes: int
+    dram_clocks: int
+    dram_row_bytes: int
+    dram_row_clocks: int
+    dram_lines: int
+    dram_efficiency: float
+
+    @property
+    def dram_bytes_clock(self) -> float:
+        """Peak of one memory channel, bytes per core clock."""
+        return self.memory_gb_s / self.clock_ghz / self.memory_channels
+
+
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Device(Board):
     """A chip with its board's memory, for the compiler and the timing model.
 
     The defaults are the numbers of an HD 5870.
@@ -406,11 +447,6 @@ class Device:
     def texture_gb_s(self) -> float:
         """Peak of all texture units, GB/s: 16 bytes per bank and clock (1088 on the HD 5870)."""
         return self.simd_engines * self.quads_per_clock * 16 * self.texture_banks * self.clock_ghz
-
-    @property
-    def dram_bytes_clock(self) -> float:
-        """Peak of one memory channel, bytes per core clock."""
-        return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
     def limits(self) -> CodeLimits:

@@ -602,7 +602,7 @@ def test_a_text_is_judged_once_wherever_it_is_shown(monkeypatch, tmp_path):
 def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
     """Else a process grows by half a megabyte with each edit."""
     answerer, kept = AnswerHere(lambda message: None), []
-    caches = compiler._compiled, compiler._shared, own._with_convention, own.assembled
+    caches = compiler._compiled, own._with_convention, own.assembled
     for cache in caches:
         cache.cache_clear()  # what other tests have filled doesn't grow
     for number in range(FORGET + 1):

@@ -78,27 +78,21 @@ def compile(program: Program, device: Device = HD5870) -> Code:
             " text, or a kernel's .program, such as ck.kernels['sgemm_tn'].program"
         )
     check_device(device)
-    return _compiled(program, device, program.name, program.lines)
-
-
-# Equal programs may differ in name and lines, so the keys below include them: an error shows both,
-# and so does ``Code``. Errors aren't cached, and machine code has the lines only.
+    machine_code = _compiled(program, device.limits, program.lines)
+    return Code(**vars(machine_code), program=program, device=device)
 
 
 def forget_code() -> None:
     """Clear the cache of compiled code, for processes that compile many programs."""
     _compiled.cache_clear()
-    _shared.cache_clear()
 
 
 @lru_cache(maxsize=128)
-def _compiled(program: Program, device: Device, *_names: object) -> Code:
-    return Code(program, device, *_shared(program, device.limits, program.lines))
+def _compiled(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
+    """Compile for all boards with the same limits: the first attempt whose registers suffice.
 
-
-@lru_cache(maxsize=128)
-def _shared(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """Compile for all boards with the same limits: the first attempt whose registers suffice."""
+    Equal programs may differ in their lines, which the code has. Errors aren't cached.
+    """
     refused: list[CompileError] = []
     for gather in GATHER:
         function = lower(program, limits)

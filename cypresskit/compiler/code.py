@@ -16,7 +16,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from cypresskit.compiler.assembly import Control
 from cypresskit.compiler.isa import fewest_bundles
@@ -122,7 +122,8 @@ def iteration_clocks(
     }
 
 
-class MachineCode(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class MachineCode:
     """What the passes make of a program.
 
     Attributes
@@ -142,23 +143,17 @@ class MachineCode(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Code:
+class Code(MachineCode):
     """A compiled kernel.
 
     Attributes
     ----------
     program, device
         The kernel, and the board that it was compiled for.
-    controls, gprs, temporaries, source_gprs
-        As in ``MachineCode``.
     """
 
     program: Program
     device: Device
-    controls: tuple[Control, ...]
-    gprs: int
-    temporaries: int
-    source_gprs: int
 
     def __repr__(self) -> str:
         clauses = [c for c in self.controls if c.bundles or c.fetches]
@@ -255,8 +250,8 @@ class Code:
             flops=flops,
             bundles_per_iteration=count,
             clocks_per_iteration=alu,
-            slots4_pct=round(100 * filled[4] / count, 1) if count else 0.0,
-            slots5_pct=round(100 * filled[5] / count, 1) if count else 0.0,
+            slots4_pct=round(100 * filled[4] / max(count, 1), 1),
+            slots5_pct=round(100 * filled[5] / max(count, 1), 1),
             alu_fetch_ratio=round(alu / tex, 2) if tex else None,
             l1_bytes_per_clock=round(read / count, 2) if count else 0.0,
             nominal_gflops=(

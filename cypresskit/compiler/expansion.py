@@ -6,6 +6,7 @@ with its operands exchanged. ``b`` is the builder that operations are appended t
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -30,11 +31,7 @@ class _Chip:
         self.builder = builder
 
     def __getattr__(self, name: str) -> Callable[..., Word]:
-        def append(*operands: Word | Src | int) -> Word:
-            known = (const(x) if isinstance(x, int) else x for x in operands)
-            return self.builder.emit(name, *known)
-
-        return append
+        return partial(self.builder.emit, name)
 
     def plain(self, source: Src) -> Word:
         return plain(self.builder, source)
@@ -57,7 +54,7 @@ def _shift(name: str) -> Callable[[_Chip, Src, Src], Word]:
 
     def shifted(chip: _Chip, a: Src, count: Src) -> Word:
         known = count.value.kind == "const"
-        low = const(count.value.bits & 31) if known else chip.AND_INT(count, 31)
+        low = count.value.bits & 31 if known else chip.AND_INT(count, 31)
         return getattr(chip, name)(a, low)
 
     return shifted
@@ -190,6 +187,6 @@ def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
         op.omod = i.shift
     else:
         bits = int(np.float32(i.shift).view(np.uint32))
-        op = b.append("MUL_IEEE", op.results[0], const(bits))
+        op = b.append("MUL_IEEE", op.results[0], bits)
     op.clamp = i.saturate
     return op.results[0]

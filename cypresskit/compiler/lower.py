@@ -132,7 +132,7 @@ class _Lowering:
         else:
             value = self.sources.operand(i, 0, 0).value
             wanted = i.relation == "ne"
-        b.append("PRED_SETNE_INT" if wanted else "PRED_SETE_INT", value, const(0))
+        b.append("PRED_SETNE_INT" if wanted else "PRED_SETE_INT", value, 0)
         b.items.append("if")
         self.ifs.append((b.block, []))
         b.begin_block(b.block)
@@ -218,7 +218,7 @@ class _Lowering:
         b, register = self.builder, dest.register
         for c, letter in enumerate(dest.mask):
             if letter in "01":
-                words[c] = b.emit("MOV", const(ONE if letter == "1" else 0))
+                words[c] = b.emit("MOV", ONE if letter == "1" else 0)
         if register.kind == "r":
             for c, word in words.items():
                 b.block.defs[register.index, c] = word
@@ -256,12 +256,12 @@ class _Lowering:
             offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
             address = b.emit("ADD_INT", times(b, address, const(stride)), offset)
         if base:
-            address = b.emit("ADD_INT", address, const(base))
+            address = b.emit("ADD_INT", address, base)
         components = lds_words(i)
         popped_words: dict[int, Word] = {}
         for first in range(0, len(components), 2):
             pair = components[first : first + 2]
-            start = b.emit("ADD_INT", address, const(4 * pair[0])) if pair[0] else address
+            start = b.emit("ADD_INT", address, 4 * pair[0]) if pair[0] else address
             detail = LdsAccess(array, base, size, pair[-1] - pair[0])
             relative = "_REL" if len(pair) == 2 else ""
             if store:

@@ -81,7 +81,7 @@ class Sources:
         negate = LETTERS[p] in source.negate
         if i.op.float_modifiers(n):
             return self.modified(word, source, negate)
-        return Src(self.builder.emit("SUB_INT", const(0), word)) if negate else Src(word)
+        return Src(self.builder.emit("SUB_INT", 0, word)) if negate else Src(word)
 
     def double(self, i: Instruction, n: int) -> list[Src]:
         """Return source ``n``, low word first."""
@@ -92,15 +92,15 @@ class Sources:
     def modified(self, word: Word, source: Source, negate: bool) -> Src:
         emit = self.builder.emit
         if source.invert:
-            word = emit("ADD", const(ONE), Src(word, True))
+            word = emit("ADD", ONE, Src(word, True))
         if source.bias:
-            word = emit("ADD", word, const(HALF | SIGN))
+            word = emit("ADD", word, HALF | SIGN)
         if source.x2:
-            word = emit("MUL_IEEE", word, const(TWO))
+            word = emit("MUL_IEEE", word, TWO)
         if source.sign:
-            above = emit("AND_INT", emit("SETGT_DX10", word, const(0)), const(ONE))
-            below = emit("AND_INT", emit("SETGT_DX10", const(0), word), const(ONE | SIGN))
-            nan = emit("AND_INT", emit("SETNE_DX10", word, word), const(NAN))
+            above = emit("AND_INT", emit("SETGT_DX10", word, 0), ONE)
+            below = emit("AND_INT", emit("SETGT_DX10", 0, word), ONE | SIGN)
+            nan = emit("AND_INT", emit("SETNE_DX10", word, word), NAN)
             word = emit("OR_INT", emit("OR_INT", above, below), nan)
         return Src(word, negate, source.abs)
 
@@ -108,7 +108,7 @@ class Sources:
 def times(b: OpBuilder, a: Word, n: Word) -> Word:
     """Append a * n modulo 2^32; a shift if n is a power of two."""
     if n.kind == "const" and n.bits.bit_count() == 1:
-        return b.emit("LSHL_INT", a, const(n.bits.bit_length() - 1)) if n.bits > 1 else a
+        return b.emit("LSHL_INT", a, n.bits.bit_length() - 1) if n.bits > 1 else a
     return b.emit("MULLO_INT", a, n)
 
 

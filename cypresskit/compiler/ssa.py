@@ -84,23 +84,23 @@ class OpBuilder:
             self._complete(variable, [(phi, block)])
         block.dead = not block.preds
 
-    def emit(self, name: str, *srcs: Word | Src) -> Word:
+    def emit(self, name: str, *srcs: Word | Src | int) -> Word:
         """Append an op. Return its first result."""
         return self.append(name, *srcs).results[0]
 
     def append(
-        self, name: str, *srcs: Word | Src, detail: Detail | None = None, popped: Op | None = None
+        self,
+        name: str,
+        *srcs: Word | Src | int,
+        detail: Detail | None = None,
+        popped: Op | None = None,
     ) -> Op:
-        """Append an op and return it; in an unreachable block it is dropped. Operands may be
-        words.
+        """Append an op and return it; in an unreachable block it is dropped. Operands may be words,
+        or the bits of constants.
         """
-        op = Op(
-            name,
-            [s if isinstance(s, Src) else Src(s) for s in srcs],
-            self.at,
-            detail,
-            popped=popped,
-        )
+        words = (const(s) if isinstance(s, int) else s for s in srcs)
+        operands = [s if isinstance(s, Src) else Src(s) for s in words]
+        op = Op(name, operands, self.at, detail, popped=popped)
         if not self.block.dead:
             self.block.ops.append(op)
         return op

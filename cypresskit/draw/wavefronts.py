@@ -16,13 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import Terms
+from cypresskit.devices import Board, Terms
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
 from cypresskit.il.errors import shortened
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
-from cypresskit.timing.board import Board
 from cypresskit.timing.report import ChipReport, Event
 
 FRAMES = 150

@@ -15,7 +15,6 @@ each limit of the chip costs. From the code to the time:
 from cypresskit.timing.costs import LineCost, LineCosts, line_costs
 from cypresskit.timing.limits import Limit, WhatIf, what_if
 from cypresskit.timing.report import Event, Report
-from cypresskit.timing.result_cache import note_model
 from cypresskit.timing.simulate import run_request, simulate
 from cypresskit.timing.symbolic import DataDependentError
 from cypresskit.timing.timing_request import TimingRequest
@@ -34,5 +33,3 @@ __all__ = [
     "simulate",
     "what_if",
 ]
-
-note_model()

@@ -232,28 +232,16 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     --------
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
-    wanted = "costs", report.request, report.launch
-    compute = partial(_measure, report, unless)
-    decode = partial(_from_plain, report)
-    return result_cache.load_or_compute(*wanted, compute, _as_plain, decode)
+    measure = partial(_measure, report, unless)
+    saved = result_cache.load_or_compute("costs", report.request, report.launch, measure)
+    lines, wavefronts, iterations = saved
+    return LineCosts(lines, report, wavefronts, iterations)
 
 
-def _as_plain(costs: LineCosts) -> dict[str, Any]:
-    """Return the numbers of costs, for ``_from_plain``. The work of the lines is the report's."""
-    lines = [{**vars(line), "work": n} for n, line in enumerate(costs.lines)]
-    return {"lines": lines, "wavefronts": costs.wavefronts, "iterations": costs.iterations}
-
-
-def _from_plain(report: Report, plain: dict[str, Any]) -> LineCosts:
-    """Return the costs that ``_as_plain`` has described."""
-    lines = []
-    for work, line in zip(report.lines, plain["lines"], strict=True):
-        measured_with = tuple(line["measured_with"])
-        lines.append(LineCost(**line | {"work": work, "measured_with": measured_with}))
-    return LineCosts(tuple(lines), report, plain["wavefronts"], tuple(plain["iterations"]))
-
-
-def _measure(report: Report, unless: Callable[[], bool]) -> LineCosts:
+def _measure(
+    report: Report, unless: Callable[[], bool]
+) -> tuple[tuple[LineCost, ...], int, tuple[int, ...]]:
+    """Return ``LineCosts.lines``, ``wavefronts`` and ``iterations``."""
     launch = report.launch
     whole = launch.trace(min(launch.round_size, launch.shape.wavefronts))
     shares, sizes = _sizes(whole)
@@ -276,7 +264,7 @@ def _measure(report: Report, unless: Callable[[], bool]) -> LineCosts:
         for work in report.lines
     )
     iterations = tuple(_longest(paths) for paths in sizes)
-    return LineCosts(costs, report, sum(len(path.wavefronts) for path in whole), iterations)
+    return costs, sum(len(path.wavefronts) for path in whole), iterations
 
 
 def _sizes(whole: list[WavefrontPath]) -> tuple[list[float], list[list[WavefrontPath]]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.timing.board import Board
+from cypresskit.devices import Board
 from cypresskit.timing.native import native
 from cypresskit.timing.steady_state import SteadyStateSkipper
 from cypresskit.timing.units.alu import run_alu_clause

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.timing.board import Board
+from cypresskit.devices import Board
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.line_work import LineObservations
 from cypresskit.timing.units.l2 import slice_clocks
@@ -22,7 +22,6 @@ MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
 BUSY_SHARE = 0.8  # a unit that is busy for at least this share of the time is the bottleneck
 OCCUPIED_SHARE = 0.6  # below this share of occupied wavefront slots, there are too few wavefronts
-TABLES = ("busy", "hits", "bytes")
 
 
 def read_only(values: dict[str, Any]) -> MappingProxyType[str, Any]:
@@ -120,28 +119,6 @@ class LaunchTime(ChipTime):
 
     error: float
     line_observations: LineObservations = field(repr=False, compare=False)
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return numbers, lists, dicts and arrays by name, for ``time_from_plain``."""
-        plain = {**vars(self), **{name: dict(getattr(self, name)) for name in TABLES}}
-        use, observations = plain.pop("use"), plain.pop("line_observations")
-        plain |= {"bounds": use.clocks, "wavefronts": use.wavefronts, "parts": list(use.shares)}
-        plain |= {f"use {part}": shares for part, shares in use.shares.items()}
-        for name, lines in vars(observations).items():
-            plain[name] = [[line, calls, amount] for (line, calls), amount in lines.items()]
-        return plain
-
-
-def time_from_plain(plain: dict[str, Any]) -> LaunchTime:
-    """Return the time that ``LaunchTime.as_plain`` has described."""
-    shares = {part: plain.pop(f"use {part}") for part in plain.pop("parts")}
-    use = Use(plain.pop("bounds"), read_only(shares), plain.pop("wavefronts"))
-    waits, moves = (
-        {(line, tuple(calls)): amount for line, calls, amount in plain.pop(name)}
-        for name in ("waits", "moves")
-    )
-    tables: dict[str, Any] = {name: read_only(plain.pop(name)) for name in TABLES}
-    return LaunchTime(**plain, **tables, use=use, line_observations=LineObservations(waits, moves))
 
 
 def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:

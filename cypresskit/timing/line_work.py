@@ -20,7 +20,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import fsum
-from typing import Any
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
@@ -75,16 +74,6 @@ class LineWork:
     def id(self) -> LineId:
         """The line and the calls around it."""
         return self.line, self.calls
-
-
-def lines_as_plain(lines: tuple[LineWork, ...]) -> dict[str, Any]:
-    """Return numbers, strings, lists and dicts, for ``lines_from_plain``."""
-    return {"lines": [vars(line) for line in lines]}
-
-
-def lines_from_plain(plain: dict[str, Any]) -> tuple[LineWork, ...]:
-    """Return the lines that ``lines_as_plain`` has described."""
-    return tuple(LineWork(**line | {"calls": tuple(line["calls"])}) for line in plain["lines"])
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cypresskit.devices import Device
+from cypresskit.devices import Board, Device
 from cypresskit.il.errors import check_options, shortened
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
-from cypresskit.timing.board import Board
 from cypresskit.timing.launch_time import ChipTime, LaunchTime, Use
-from cypresskit.timing.line_work import (
-    LineWork,
-    launch_line_work,
-    lines_as_plain,
-    lines_from_plain,
-)
+from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.steady_state import CONVERGED_ERROR
 from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.timing_request import TimingRequest
@@ -234,8 +228,7 @@ class Report(ChipReport, LaunchTime):
         """
         whole = self.simulated == 1
         find = partial(launch_line_work, self.launch, self.line_observations, whole)
-        wanted = "lines", self.request, self.launch
-        return result_cache.load_or_compute(*wanted, find, lines_as_plain, lines_from_plain)
+        return result_cache.load_or_compute("lines", self.request, self.launch, find)
 
     @property
     def gemm_kernel(self) -> Kernel | None:

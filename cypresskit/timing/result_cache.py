@@ -6,21 +6,21 @@ Nothing is cached
 
 - for code that is given in compiled form, or for a subclass of ``Device``;
 - while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
-- once a source file was edited, or a name in the model's modules or classes was replaced.
+- once a source file was edited.
 
-Not noticed: tables of the model that are changed in place.
+Not noticed: a name of the model that is replaced in memory, or a table that is changed there.
 
-A file is an ``npz`` without pickles: arrays, and JSON for the rest, which keeps all digits.
+A file is a compressed pickle: like the machine code beside it, it is read from a folder only that
+no other user may write to (``DiskCache``).
 """
 
-import io
-import json
 import os
-import sys
-from collections.abc import Callable, Mapping
+import pickle
+import zlib
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -36,20 +36,12 @@ MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
 MODEL = "compiler", "il", "machine", "timing"  # packages that results depend on
 T = TypeVar("T")
-Plain = dict[str, Any]  # arrays, and what JSON can hold
 
 
 def load_or_compute(
-    what: str,
-    request: TimingRequest,
-    launch: TimedLaunch,
-    compute: Callable[[], T],
-    as_plain: Callable[[T], Plain],
-    from_plain: Callable[[Plain], T],
+    what: str, request: TimingRequest, launch: TimedLaunch, compute: Callable[[], T]
 ) -> T:
     """Load a result from disk, or compute it and save it.
-
-    Errors of ``from_plain`` are raised, since a file that is whole was written by these sources.
 
     Parameters
     ----------
@@ -59,8 +51,6 @@ def load_or_compute(
         What it is about.
     compute
         Computes it.
-    as_plain, from_plain
-        Convert it to its saved form, and back.
     """
     key = _key(what, request, launch)
     if key is None:
@@ -68,10 +58,11 @@ def load_or_compute(
     files = DiskCache(cache_folder(), "launch", MAX_FILES)
     contents = files.read(key)
     if contents is not None:
-        return from_plain(_unpacked(contents))
+        saved: T = pickle.loads(zlib.decompress(contents))
+        return saved
     result = compute()
     if SOURCES.unchanged():
-        files.write(key, _packed(as_plain(result)))
+        files.write(key, zlib.compress(pickle.dumps(result)))
     return result
 
 
@@ -83,7 +74,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     """
     program = request.kernel.program if isinstance(request.kernel, Kernel) else request.kernel
     device = request.device
-    if os.environ.get("CYPRESSKIT_KEEP") == "0" or _is_patched():
+    if os.environ.get("CYPRESSKIT_KEEP") == "0":
         return None
     if not isinstance(program, Program) or type(device) is not Device:
         return None
@@ -98,22 +89,6 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     return SOURCES.key(*parts)
 
 
-def _packed(plain: Plain) -> bytes:
-    arrays = {name: value for name, value in plain.items() if isinstance(value, np.ndarray)}
-    rest = {name: value for name, value in plain.items() if name not in arrays}
-    text = np.frombuffer(json.dumps(rest, default=np.generic.item).encode(), np.uint8)
-    file = io.BytesIO()
-    np.savez_compressed(file, allow_pickle=False, text=text, **arrays)
-    return file.getvalue()
-
-
-def _unpacked(contents: bytes) -> Plain:
-    with np.load(io.BytesIO(contents), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    rest: Plain = json.loads(arrays.pop("text").tobytes())
-    return rest | arrays
-
-
 def _sources() -> list[Path]:
     files = (file for package in MODEL for file in (PACKAGE / package).rglob("*.*"))
     kinds = (".py", ".txt", ".ll")
@@ -121,25 +96,3 @@ def _sources() -> list[Path]:
 
 
 SOURCES = SourceFiles(_sources)
-
-# Values of the model's names, to detect replaced ones
-
-_noted: list[tuple[Mapping[str, object], str, object]] = []
-
-
-def note_model() -> None:
-    """Note the current values of all names in the model's modules and classes."""
-    for name in filter(_is_of_the_model, [*sys.modules]):
-        module = vars(sys.modules[name])
-        classes = [vars(v) for v in module.values() if isinstance(v, type) and v.__module__ == name]
-        for names in (module, *classes):
-            _noted.extend((names, each, value) for each, value in names.items())
-
-
-def _is_of_the_model(module: str) -> bool:
-    package, _, path = module.partition(".")
-    return package == "cypresskit" and path.partition(".")[0] in (*MODEL, "devices")
-
-
-def _is_patched() -> bool:
-    return any(names.get(name) is not value for names, name, value in _noted)

@@ -21,7 +21,6 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import result_cache
-from cypresskit.timing.launch_time import LaunchTime, time_from_plain
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timing_request import TimingRequest
@@ -30,8 +29,6 @@ from cypresskit.timing.tracing import cache_result, clear_trace_cache
 MAX_VECTOR = 1 << 20  # elements
 CACHED_REPORTS = 64
 _reports: dict[TimingRequest, Report] = {}
-CACHED_TIMES = 16  # for the same program under another name
-_times: dict[tuple[Any, ...], LaunchTime] = {}
 
 
 def simulate(
@@ -147,22 +144,14 @@ def run_request(request: TimingRequest) -> Report:
     launch = request.launch()
     _check_shape(launch.shape, request.device)
     _check_work(launch.code, request.name)
-    lines = tuple(i.id for i in launch.code.program.body)
-    code = launch.code.program, launch.code.controls, launch.code.gprs, lines
-    part = request.exact, request.policy
-    key = *code, launch.shape.domain, launch.memory_layout.key, request.device, *part
-    time = _times.get(key)
-    if time is None:
-        compute = partial(
-            time_launch,
-            launch,
-            exact=request.exact,
-            progress=request.progress,
-            policy=request.policy,
-        )
-        wanted = "time", request, launch, compute
-        time = result_cache.load_or_compute(*wanted, LaunchTime.as_plain, time_from_plain)
-    cache_result(_times, key, time, CACHED_TIMES)
+    compute = partial(
+        time_launch,
+        launch,
+        exact=request.exact,
+        progress=request.progress,
+        policy=request.policy,
+    )
+    time = result_cache.load_or_compute("time", request, launch, compute)
     report = Report(
         **vars(time),
         kernel=request.name,
@@ -180,9 +169,8 @@ def run_request(request: TimingRequest) -> Report:
 
 
 def forget_reports() -> None:
-    """Clear the caches of launches, for processes that time many."""
+    """Clear the caches of reports and traces, for processes that time many."""
     _reports.clear()
-    _times.clear()
     clear_trace_cache()
 
 

@@ -9,7 +9,7 @@ every kernel.
 
 from dataclasses import dataclass, replace
 
-from cypresskit.devices import Terms, _amount, _count, _positive, _power, check_numbers
+from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
 #: What a scheduler's clocks were calibrated on (``tools.cuda.issue``).
@@ -17,7 +17,7 @@ ISSUE = "152 compiled loops without their loads, on an H200: within 13 to 16 %"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class CudaGpu:
+class CudaGpu(Board):
     """A GPU that runs CUDA. As a ``Board``, multiprocessors are its SIMD engines, warps its
     wavefronts, sectors its cache lines, and the load unit, with L1 and shared memory, its texture
     unit. The engine counts quarters of a clock, so that each of four schedulers is an ALU.
@@ -105,11 +105,6 @@ class CudaGpu:
         """Return the peak in Gflop/s: in double precision for numbers of 8 bytes."""
         each = self.double_fmas if bytes_of_number == 8 else 1
         return 2 * each * self.simd_engines * self.thread_processors * self.clock_ghz
-
-    @property
-    def dram_bytes_clock(self) -> float:
-        """Peak bytes per clock of one memory channel."""
-        return self.memory_gb_s / self.clock_ghz / self.memory_channels
 
     @property
     def in_quarters(self) -> "CudaGpu":

@@ -10,7 +10,7 @@ includes.
 
 from typing import NamedTuple
 
-from cypresskit.timing.board import Board
+from cypresskit.devices import Board
 from cypresskit.timing.native import native, part
 from cypresskit.timing.units.cache import fold
 

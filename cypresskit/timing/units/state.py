@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NewType
 
 import numpy as np
 
-from cypresskit.timing.board import Board
+from cypresskit.devices import Board
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import AddressBits, address_bits, line_clocks
