@@ -2,25 +2,25 @@
 
 Compiling takes some seconds. A cached result is stale as soon as any file with native code has
 changed, since one function's compiled form contains those that it calls. If nothing can be cached
-(a read-only installation and home, a full disk), or if a cached file is damaged, the code is
-compiled again, with one warning.
+(no home, a full disk), the code is compiled again in each session, with one warning.
 """
 
 import pickle
 import sys
 import warnings
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numba
 from llvmlite import ir
 from numba import njit, types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import NullCache
 from numba.core.cgutils import get_or_insert_function
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
 
-from cypresskit.files.disk_cache import SourceFiles, add_checksum, strip_checksum
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il.host_llvm import host_processor
 from cypresskit.session import is_watched
 
@@ -31,6 +31,7 @@ OPTIONS: dict = {
     # Without it, code from disk is three times as slow, because it passes the units' state.
     "forceinline": True,
 }
+MAX_FILES = 64
 LANES = 8  # numbers that are compared at once: a vector register of AVX-512, or two of AVX2
 WORD = ir.IntType(64)
 VECTOR = ir.VectorType(ir.IntType(64), LANES)
@@ -43,10 +44,7 @@ def native(function):
     references halves its speed.
     """
     compiled = njit(**OPTIONS)(function)
-    try:
-        compiled._cache = NumbaCache(function)
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no folder to write to
-        _warn(error)
+    compiled._cache = NumbaCache(function)
     return compiled
 
 
@@ -100,61 +98,36 @@ def _load(context, builder, signature, args):
     return builder.load(builder.bitcast(builder.gep(data, [args[1]]), VECTOR.as_pointer()), align=8)
 
 
-class ChecksummedFiles(IndexDataCacheFile):
-    """numba's files of one function, each with a checksum: machine code with a flipped bit would
-    crash Python.
-    """
-
-    def _load_index(self):
-        try:
-            version, stamp, overloads = self._load_data(self._index_name)
-        except FileNotFoundError:
-            return {}
-        fresh = (version, stamp) == (self._version, self._source_stamp)
-        return overloads if fresh else {}
-
-    def _save_index(self, overloads):
-        self._save_data(self._index_name, (self._version, self._source_stamp, overloads))
-
-    def _load_data(self, name):
-        return pickle.loads(strip_checksum(name, Path(self._data_path(name)).read_bytes()))
-
-    def _save_data(self, name, data):
-        with self._open_for_write(self._data_path(name)) as file:
-            file.write(add_checksum(name, self._dump(data)))
-
-
-class NumbaCache(FunctionCache):
-    """numba's cache of one function. If it can't be read or written, only time is lost."""
+class NumbaCache(NullCache):
+    """The compiled forms of one function, in the user's cache folder."""
 
     def __init__(self, function):
-        super().__init__(function)
-        base = f"{self._impl.filename_base}.checksummed"
-        self._cache_file = ChecksummedFiles(self._cache_path, base, SOURCES.key())
+        self.code = function.__module__, function.__qualname__, function.__code__.co_code
 
     def load_overload(self, sig, target_context):
         """Return the compiled form for these types, or None. The first time that there is none,
         print a notice.
         """
-        # Not through ``super()``, which loads everything that numba could compile: 0.2 s.
-        compiled = self._tried(self._load_overload, sig, target_context)
-        if compiled is None and is_watched():
+        contents = _files().read(self._key(sig))
+        if contents is not None:
+            return CompileResult._rebuild(target_context, *pickle.loads(contents))
+        if is_watched():
             _notify()
-        return compiled
+        return None
 
     def save_overload(self, sig, data):
         """Cache the compiled form for these types."""
-        self._tried(super().save_overload, sig, data)
+        key, files = self._key(sig), _files()
+        files.write(key, dumps(data._reduce()))
+        if files.read(key) is None:
+            _warn()
 
-    def _tried(self, step: Callable, *arguments):
-        try:
-            return step(*arguments)
-        except Exception as error:  # unpickling a damaged or foreign file can raise anything
-            _warn(error)
-        try:
-            self.flush()
-        except OSError:
-            self.disable()
+    def _key(self, sig) -> str:
+        return SOURCES.key(sys.version, compiler(), self.code, sig)
+
+
+def _files() -> DiskCache:
+    return DiskCache(cache_folder(), "native", MAX_FILES)
 
 
 def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
@@ -175,16 +148,11 @@ def _notify() -> None:
     print(NOTICE, file=sys.stderr, flush=True)
 
 
-_warned: list[Exception] = []
-
-
-def _warn(error: Exception) -> None:
-    if not _warned:
-        warnings.warn(
-            "the compiled timing model can't be saved on disk, or a saved file is damaged"
-            f" ({str(error) or type(error).__name__}): it is compiled again, which takes some"
-            " seconds. NUMBA_CACHE_DIR names another folder.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
-    _warned.append(error)
+@cache
+def _warn() -> None:
+    warnings.warn(
+        "the compiled timing model can't be saved on disk: it is compiled again in each session,"
+        " which takes some seconds. NUMBA_CACHE_DIR names another folder.",
+        RuntimeWarning,
+        stacklevel=3,
+    )

@@ -188,12 +188,17 @@ class Chip(NamedTuple):
 
 
 def blank(kind: type, shape, **given) -> Any:
-    """Return a tuple of zeros: arrays of ``shape`` in all fields that aren't given."""
+    """Return a tuple of zeros: arrays of ``shape``, or of the shape that is given for a field
+    instead of its value.
+    """
     dtypes = {Times: np.float64, Amounts: np.float64, Integers: np.int64}
     values = {}
     for name, field in kind.__annotations__.items():
-        value = given[name] if name in given else np.zeros(shape)
-        values[name] = np.asarray(value, dtypes[field]) if field in dtypes else value
+        value = given.get(name, shape)
+        if field in dtypes:
+            known = isinstance(value, np.ndarray)
+            value = np.asarray(value if known else np.zeros(value), dtypes[field])
+        values[name] = value
     return kind(**values)
 
 
@@ -203,10 +208,12 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     places = engines, -(-slots // LANES) * LANES
     total = len(work.path)
     groups = total // work.group_wavefronts
-    done = np.zeros(6 * engines + 3 * device.l2_slices + 2 * device.memory_channels + 1)
+    clauses, streams = len(work.clauses), len(work.streams)
+    executions = int(work.clauses_run[work.path].sum())
+    done = np.zeros(sum(_counter_sizes(device).values()))
     counters = split_tally(done, device)
-    ledger = make_ledger(len(work.clauses), len(work.streams))
-    clauses = int(work.clauses_run[work.path].sum())
+    entries = np.zeros(clauses + 2 * streams)
+    ledger = Ledger._make([entries, *np.split(entries, [clauses, clauses + streams])])
     sets = device.l1_bytes // device.line_bytes // device.l1_ways
     return Chip(
         jobs=blank(SlotJobs, places, work=work, wavefront=np.full(places, -1)),
@@ -214,24 +221,20 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             Slots,
             places,
             ready=np.full(places, NEVER),
-            next_slot=np.zeros(engines),
+            next_slot=engines,
             next_clock=np.full(-(-engines // LANES) * LANES, NEVER),
         ),
         groups=blank(
             Groups,
             groups,
             running=np.full(groups, work.group_wavefronts),
-            upcoming=np.zeros(1),
-            retired=np.zeros(1),
-            released=np.zeros(1),
-            wavefront_start=np.zeros(total),
-            wavefront_end=np.zeros(total),
-            wavefront_engine=np.zeros(total),
+            **dict.fromkeys(("upcoming", "retired", "released"), 1),
+            **dict.fromkeys(("wavefront_start", "wavefront_end", "wavefront_engine"), total),
         ),
         alu=blank(
             Alu,
             engines,
-            free=np.zeros((engines, device.alu_latency_clocks // device.bundle_clocks)),
+            free=(engines, device.alu_latency_clocks // device.bundle_clocks),
             busy=counters["alu"],
             bundle_clocks=float(device.bundle_clocks),
             latency_clocks=float(device.alu_latency_clocks),
@@ -242,10 +245,8 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             Texture,
             engines,
             owner=np.full(engines, -1),
-            queue=np.zeros(places),
             fetch=np.full(places, -1),
-            began=np.zeros(places),
-            data=np.zeros(places),
+            **dict.fromkeys(("queue", "began", "data"), places),
             l1=make_tags(sets, device.l1_ways, engines),
             l1_clocks=float(device.l1_clocks),
             in_order=float(device.fetches_in_order),
@@ -260,19 +261,12 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
         log=blank(
             Log,
             1,
-            pace=max(-(-clauses // SNAPSHOTS), 1),  # rounded up: no clause is after the last row
-            rows=np.zeros((LOGGED_CLAUSES, 6)),
-            progress=np.zeros(SNAPSHOTS + 1),
+            pace=max(-(-executions // SNAPSHOTS), 1),  # rounded up: none is after the last row
+            rows=(LOGGED_CLAUSES, 6),
+            progress=SNAPSHOTS + 1,
         ),
         clause_switch_clocks=float(device.clause_switch_clocks),
     )
-
-
-def make_ledger(clauses: int, streams: int) -> Ledger:
-    """Return an empty ledger."""
-    entries = np.zeros(clauses + 2 * streams)
-    ends = np.cumsum([clauses, streams])
-    return Ledger._make([entries, *np.split(entries, ends)])
 
 
 def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
@@ -285,13 +279,13 @@ def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
     return blank(
         MemorySystem,
         channels,
-        accesses=np.zeros(1),
+        accesses=1,
         l2=make_tags(sets, device.l2_ways),
         entry_bits=device.dram_lines.bit_length() - 1,
         address_bits=bits,
         slice_bits=bits._replace(channel_bits=max(slice_bits, bits.channel_bits)),
-        slice_free=np.zeros(device.l2_slices),
-        bank_free=np.zeros(banks),
+        slice_free=device.l2_slices,
+        bank_free=banks,
         bank_row=np.full(banks, -1),
         slice_line_clocks=slice_clocks(1, device),
         l2_clocks=float(device.l2_clocks),
@@ -313,20 +307,17 @@ def make_tags(sets: int, ways: int, copies: int = 1) -> Tags:
 
 def split_tally(done: np.ndarray, device: Board) -> dict[str, np.ndarray]:
     """Return views of the units' counters in ``Tally.all``, or in rows of copies of it, by name."""
-    engines, slices, channels = device.simd_engines, device.l2_slices, device.memory_channels
-    sizes = {
-        "alu": engines,
-        "texture": engines,
-        "lds": engines,
-        "l1_requests": engines,
-        "l1_misses": engines,
-        "delivered": engines,
-        "l2_requests": slices,
-        "l2_misses": slices,
-        "l2_bypasses": slices,
-        "dram": channels,
-        "dram_rows": channels,
-        "written": 1,
-    }
+    sizes = _counter_sizes(device)
     ends = np.cumsum([*sizes.values()])
     return dict(zip(sizes, np.split(done, ends[:-1], axis=-1)))
+
+
+def _counter_sizes(device: Board) -> dict[str, int]:
+    """Return how many units have each counter."""
+    of_engines = "alu", "texture", "lds", "l1_requests", "l1_misses", "delivered"
+    return {
+        **dict.fromkeys(of_engines, device.simd_engines),
+        **dict.fromkeys(("l2_requests", "l2_misses", "l2_bypasses"), device.l2_slices),
+        **dict.fromkeys(("dram", "dram_rows"), device.memory_channels),
+        "written": 1,
+    }
