@@ -12,7 +12,6 @@ block can be paired if nothing between them writes to the LDS, waits, or takes t
 No float operation is reassociated.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -34,31 +33,21 @@ def simplify(function: Function) -> Function:
     return function
 
 
-Rewritten = tuple[str, list[Src]]  # an operation's name and operands
-Rule = Callable[[Op, Src, int], Rewritten | None]  # an op, its operand, the constant c beside it
+def _rewritten(op: Op, a: Src, c: int) -> tuple[str, list[Src]] | None:
+    """Return the name and operands of a simpler op for ``op`` of ``a`` and the constant ``c``.
 
-
-def _neutral(op: Op, a: Src, c: int) -> Rewritten | None:
-    """a + 0, a or 0, a shifted by 0, a and all ones -> a"""
-    return ("MOV", [a]) if op.row.neutral == c else None
-
-
-def _subtracted(op: Op, a: Src, c: int) -> Rewritten | None:
-    """a - c -> a + -c"""
-    return ("ADD_INT", [a, Src(const(-c & ALL))]) if op.name == "SUB_INT" else None
-
-
-def _added_twice(op: Op, a: Src, c: int) -> Rewritten | None:
-    """(x + d) + c -> x + (d + c)"""
+    Integers only: floats have rounding, signs of zero and NaNs to preserve.
+    """
+    if op.row.neutral == c:  # a + 0, a or 0, a shifted by 0, a and all ones -> a
+        return "MOV", [a]
+    if op.name == "SUB_INT":  # a - c -> a + -c
+        return "ADD_INT", [a, Src(const(-c & ALL))]
     inner = a.value.op
-    if op.name != "ADD_INT" or inner is None or inner.name != "ADD_INT":
-        return None
-    x, d = (s.value.resolve() for s in inner.srcs)
-    return ("ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]) if d.kind == "const" else None
-
-
-#: Integers only: floats have rounding, signs of zero and NaNs to preserve.
-RULES: tuple[Rule, ...] = (_neutral, _subtracted, _added_twice)
+    if op.name == "ADD_INT" and inner is not None and inner.name == "ADD_INT":
+        x, d = (s.value.resolve() for s in inner.srcs)
+        if d.kind == "const":  # (x + d) + c -> x + (d + c)
+            return "ADD_INT", [Src(x), Src(const(d.bits + c & ALL))]
+    return None
 
 
 class _Rewriter:
@@ -159,22 +148,16 @@ class _Rewriter:
         op.clamp = False
 
     def algebra(self, op: Op) -> None:
-        """Rewrite an op of two operands by the first of ``RULES`` that matches; constants are put
-        last.
-        """
+        """Put an op's constant last, and simplify an op of two operands (``_rewritten``)."""
         if len(op.srcs) != 2 or not op.is_plain:
             return
         first, second = (s.value.kind == "const" for s in op.srcs)
         if first and not second and op.row.commutes and op.row.kind == "int":
             op.srcs.reverse()
         a, b = op.srcs
-        if b.value.kind != "const":
-            return
-        for rule in RULES:
-            rewritten = rule(op, a, b.value.bits)
-            if rewritten is not None:
-                op.name, op.srcs = rewritten
-                return
+        rewritten = _rewritten(op, a, b.value.bits) if b.value.kind == "const" else None
+        if rewritten is not None:
+            op.name, op.srcs = rewritten
 
 
 def _key(op: Op) -> tuple:

@@ -220,7 +220,7 @@ class Kernel:
         if c is not None and np.any(beta):
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
-        matrices = [padded(a, stored_a, self.dtype), padded(b, stored_b, self.dtype)]
+        matrices = [padded(a, stored_a), padded(b, stored_b)]
         if how.buffer:
             memory = np.concatenate([x.reshape(-1) for x in (old, *matrices)])
             return shape, {"inputs": {}, "global_memory": memory}

@@ -30,10 +30,6 @@ ELEMENTS = (
     "x: first element of A in g[]; y: first of B; z: row stride of A; w: of B; integers",
 )
 
-# Columns per copy of a transpose: whole cache lines of the host are written, and the lines that are
-# read stay in the cache.
-STRIP = 16
-
 
 @dataclass(frozen=True)
 class Convention:
@@ -131,7 +127,7 @@ class Convention:
         return left, b.swapaxes(-1, -2) if self.trans_b else b
 
 
-def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
+def padded(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Return matrices padded with zeros, one below the other.
 
     Parameters
@@ -140,8 +136,6 @@ def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.nda
         The matrices, (count, rows, columns[, 2]).
     shape
         Rows and columns of a padded matrix.
-    dtype
-        The dtype of the result.
 
     Returns
     -------
@@ -149,14 +143,11 @@ def padded(stack: np.ndarray, shape: tuple[int, int], dtype: np.dtype) -> np.nda
         (count * rows, columns[, 2]). If nothing is padded, a view of ``stack``.
     """
     below = (stack.shape[0] * shape[0], shape[1], *stack.shape[3:])
-    if stack.shape[1:3] == shape and stack.flags.c_contiguous and stack.dtype == dtype:
+    if stack.shape[1:3] == shape and stack.flags.c_contiguous:
         return stack.reshape(below)
-    result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), dtype)
+    result = np.zeros((stack.shape[0], *shape, *stack.shape[3:]), stack.dtype)
     rows, columns = stack.shape[1:3]
-    # Transposing the whole matrix at once is slow
-    step = STRIP if stack.strides[1] < stack.strides[2] else columns or 1
-    for x in range(0, columns, step):
-        result[:, :rows, x : min(x + step, columns)] = stack[:, :, x : x + step]
+    result[:, :rows, :columns] = stack
     return result.reshape(below)
 
 

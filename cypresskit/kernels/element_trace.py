@@ -20,6 +20,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.probes import (
     MULTIPLY,
+    NOTHING,
     Elements,
     MatrixElement,
     Probes,
@@ -391,10 +392,6 @@ class _Judge:
         }
         return sorted({probes.line(s) for s in multiplied if not probes.instruction(s).op.double})
 
-    @property
-    def store(self) -> int:
-        return self.probes.steps.store
-
     def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
         """Return a note if the whole sum belongs to another element, else "".
 
@@ -405,7 +402,7 @@ class _Judge:
         olds = [elements[0] for elements in extra if len(elements) == 1]
         if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
             return ""
-        made = any(self._made(elements) for elements in self.right)
+        made = any(map(self.probes.products, self.right))
         for row in range(m):
             for column in range(n):
                 if not made and self._block(row, column) == self._block(*self.old[0][1:]):
@@ -432,7 +429,7 @@ class _Judge:
         The first one may be scaled incorrectly; the others are repeated.
         """
         scalar, value = self._scalar(elements)
-        steps = [step for step, _ in self._made(elements) if step in self.probes.path]
+        steps = [step for step, _ in self.probes.products(elements) if step in self.probes.path]
         added = len(steps) if times == len(steps) * value else 1
         first, *others = steps[:added] or [-1]
         each = times / added
@@ -461,46 +458,32 @@ class _Judge:
         Replaced terms are removed from ``missing``.
         """
         result = []
-        nowhere = [elements for elements in missing if not self._made(elements)]
+        nowhere = [elements for elements in missing if not self.probes.products(elements)]
         for added in sorted(extra, key=self._when):
             alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
-            if alike:
-                instead = next((e for e in alike if set(e) & set(added)), alike[0])
-                missing.remove(instead)
-                nowhere.remove(instead)
-                result.append(self._replacing(added, self.right[instead], instead))
+            shared = [elements for elements in alike or nowhere if set(elements) & set(added)]
+            instead = (shared if alike or len(added) == 2 else []) + alike
+            if instead:
+                missing.remove(instead[0])
+                nowhere.remove(instead[0])
+                result.append(self._replacing(added, instead[0]))
                 continue
             line = self._line(added)
-            shared = [elements for elements in nowhere if set(elements) & set(added)]
-            if shared and len(added) == 2:
-                instead = shared[0]
-                missing.remove(instead)
-                nowhere.remove(instead)
-                made, wanted = (" ".join(map(str, each)) for each in (added, instead))
-                note = f"Line {line} adds {made}, where {wanted} belongs."
-                result.append(self._term("wrong", added, self.right[instead], note, line))
-                continue
             product = " ".join(map(str, added))
             note = f"{product} was added at line {line}, and doesn't belong in the sum."
             result.append(self._term("wrong", added, None, note, line))
         return result
 
-    def _made(self, elements: Elements) -> list[tuple[int, int]]:
-        """Return the steps and work-items that multiply the factors of a correct term."""
-        return self.probes.products(elements) if len(elements) == 2 else []
-
-    def _replacing(self, added: Elements, k: int | None, wanted: Elements) -> Term:
+    def _replacing(self, added: Elements, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
-        pairs = [
-            (element, next((w for w in wanted if w.matrix == element.matrix), None))
-            for element in added
-            if element not in wanted
-        ]
-        element, belongs = pairs[0]
+        k = self.right[wanted]
+        alike = _letters(added) == _letters(wanted)
+        element = next((e for e in added if alike and e not in wanted), NOTHING)
+        belongs = next((w for w in wanted if w.matrix == element.matrix), None)
         if belongs is None:
             line = self._line(added)
-            product = " ".join(map(str, added))
-            note = f"Line {line} adds {product}, where {' '.join(map(str, wanted))} belongs."
+            made, belonging = (" ".join(map(str, elements)) for elements in (added, wanted))
+            note = f"Line {line} adds {made}, where {belonging} belongs."
             return self._term("wrong", added, k, note, line)
         was_read = any(step < self._when(added) for step in self.probes.own_steps((belongs,)))
         blame = self._line(added) if was_read else self._reading(element, added).line
@@ -628,11 +611,11 @@ class _Judge:
     def _when(self, elements: Elements) -> int:
         """Return the step that added a term."""
         probes = self.probes
-        if len(elements) == 2 and probes.products(elements):
-            return probes.products(elements)[0][0]
+        if made := probes.products(elements):
+            return made[0][0]
         on_path = [step for step in probes.own_steps(elements) if step in probes.path]
         multiplied = [step for step in on_path if probes.instruction(step).op.name in MULTIPLY]
-        return (multiplied or on_path or probes.own_steps(elements) or [self.store])[0]
+        return (multiplied or on_path or probes.own_steps(elements) or [probes.steps.store])[0]
 
     def _line(self, elements: Elements) -> int:
         """Return the line that added a term."""
@@ -642,7 +625,7 @@ class _Judge:
         """Return where an element was read, and its path to a product."""
         probes = self.probes
         end = self._when(term)
-        made = probes.products(term) if len(term) == 2 else []
+        made = probes.products(term)
         item = made[0][1] if made else probes.item
         changes = [change for change in probes.written((element,)) if change.step < end]
         data_steps = probes.data_steps(end, item)
@@ -688,7 +671,7 @@ class _Judge:
 
     @cached_property
     def _store_addresses(self) -> list[int]:
-        return self.probes.addresses(self.store, self.probes.item)
+        return self.probes.addresses(self.probes.steps.store, self.probes.item)
 
 
 def _letters(elements: Elements) -> str:

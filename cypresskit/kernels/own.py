@@ -70,17 +70,6 @@ class StoreProbe:
     trip_counts: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A convention that was tried."""
-
-    kernel: Kernel
-    correct: float  #: the share of C's elements that were correct
-
-    def __str__(self) -> str:
-        return self.kernel.convention.transposes
-
-
 class LaunchConventionError(ValueError):
     """The launch convention of a kernel could not be found: pass ``like=``."""
 
@@ -168,11 +157,8 @@ def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | 
         For a source that doesn't assemble.
     """
     known, _ = _find(source, "source")
-    try:
-        best = best_trial(try_conventions(replace(known, name=name or known.name)))
-    except (KernelError, ValueError):
-        return None, 0.0
-    return (best.kernel, best.correct) if best and best.correct else (None, 0.0)
+    best, share, _ = _likeliest(replace(known, name=name or known.name))
+    return (best, share) if share else (None, 0.0)
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
@@ -385,24 +371,18 @@ def _inferred(bare: Kernel) -> tuple[Convention, str]:
         If less than ``MOSTLY`` of C is correct under every convention.
     """
     program = bare.program
-    trials: list[Trial] = []
-    try:
-        trials = try_conventions(bare)
-        reason = _describe(trials)
-    except (KernelError, ValueError) as error:
-        text = error.message if isinstance(error, KernelError) else str(error)
-        reason = text.splitlines()[-1].strip().rstrip(".")
-    best = best_trial(trials)
-    if best and best.correct == 1:
-        return best.kernel.convention, ""
+    best, share, reason = _likeliest(bare)
+    if best and share == 1:
+        return best.convention, ""
     reason = reason if reason.endswith(("?", "!")) else f"{reason}."
     advice = (
         "Name a catalog kernel with the same launch convention: ck.load_kernel(..., like=). Add"
         " block=(rows, columns) of C per work-item and k_step= if these differ."
     )
-    if best and best.correct >= MOSTLY:
-        warning = f"{program.name} doesn't multiply correctly: {reason} It is launched as {best}."
-        return best.kernel.convention, f"{warning} {advice}"
+    if best and share >= MOSTLY:
+        how = best.convention
+        warning = f"{program.name} doesn't multiply correctly: {reason}"
+        return how, f"{warning} It is launched as {how.transposes}. {advice}"
     raise LaunchConventionError(
         f"the launch convention of {program.name} can't be found: {reason} {advice}"
     )
@@ -418,19 +398,35 @@ def _caller_level() -> int:
     return level
 
 
-def _describe(trials: list[Trial]) -> str:
-    """Return which conventions were tried, and the best result, as part of a sentence."""
+def _likeliest(bare: Kernel) -> tuple[Kernel | None, float, str]:
+    """Try conventions up to the first under which the program multiplies correctly.
+
+    Returns
+    -------
+    The kernel with the best convention, the share of C that is correct under it, and what was
+    tried, or why nothing could be, as part of a sentence.
+    """
+    trials: list[tuple[Kernel, float]] = []
+    try:
+        for convention in conventions(bare.program):
+            launched = replace(bare, convention=convention)
+            trials.append((launched, share_correct(launched)))
+            if trials[-1][1] == 1:
+                break
+    except (KernelError, ValueError) as error:
+        text = error.message if isinstance(error, KernelError) else str(error)
+        return None, 0.0, text.splitlines()[-1].strip().rstrip(".")
     if not trials:
-        return "no work-item stores a rectangle of C to g[] or to output streams"
-    best = max(trials, key=lambda trial: trial.correct)
-    shapes = dict.fromkeys(f"{t.kernel.block[0]} x {t.kernel.block[1]}" for t in trials)
-    transposes = dict.fromkeys(map(str, trials))
-    blocks = f"a block of {' or '.join(shapes)}"
-    values = f"{quantity(best.kernel.k_step, 'value')} of k per iteration"
-    return (
-        f"as {', '.join(transposes)} with {blocks} and {values}, at best"
-        f" {100 * best.correct:.0f} % of C is correct ({best})"
+        return None, 0.0, "no work-item stores a rectangle of C to g[] or to output streams"
+    best, share = max(trials, key=lambda trial: trial[1])
+    shapes = dict.fromkeys(f"{k.block[0]} x {k.block[1]}" for k, _ in trials)
+    transposes = dict.fromkeys(k.convention.transposes for k, _ in trials)
+    tried = (
+        f"as {', '.join(transposes)} with a block of {' or '.join(shapes)} and"
+        f" {quantity(best.k_step, 'value')} of k per iteration, at best {100 * share:.0f} % of C is"
+        f" correct ({best.convention.transposes})"
     )
+    return best, share, tried
 
 
 class _Stores(Observer):
@@ -594,22 +590,3 @@ def _streamed(plain: Convention, program: Program, count: int) -> Iterator[Conve
         for rows in sorted(heights, key=lambda rows: abs(rows - count // rows * texel // size)):
             block = rows, count // rows * texel // size
             yield replace(plain, block=block, streams=count, texel=texel)
-
-
-def try_conventions(kernel: Kernel) -> list[Trial]:
-    """Try conventions up to the first under which the program multiplies correctly.
-
-    Raises the errors of ``probe_stores``.
-    """
-    trials: list[Trial] = []
-    for convention in conventions(kernel.program):
-        launched = replace(kernel, convention=convention)
-        trials.append(Trial(launched, share_correct(launched)))
-        if trials[-1].correct == 1:
-            break
-    return trials
-
-
-def best_trial(trials: list[Trial]) -> Trial | None:
-    """Return the trial with the largest share of correct elements; None if there are none."""
-    return max(trials, key=lambda trial: trial.correct, default=None)

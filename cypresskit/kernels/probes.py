@@ -441,8 +441,11 @@ class Probes:
     def _products(self, elements: Elements) -> list[tuple[int, int]]:
         """Return the steps and work-items that multiply two elements.
 
-        If some of these steps are on the path of the stored element, only those.
+        If some of these steps are on the path of the stored element, only those. None multiplies a
+        single element.
         """
+        if len(elements) != 2:
+            return []
         first, second = elements
         both = self.factors_read((first,)) & self.factors_read((second,))
         made = sorted({change[:2] for change in self.written(elements)} & both)
@@ -452,7 +455,7 @@ class Probes:
 
     def _scaling(self, elements: Elements) -> list[int]:
         """Return the steps on the path that scale these elements, or their product, by a number."""
-        made = {step for step, _ in self.products(elements)} if len(elements) == 2 else set()
+        made = {step for step, _ in self.products(elements)}
         own = {step for step, item in self.factors_read(elements) if item == self.item}
         return sorted((own & self.path) - made)
 

@@ -336,15 +336,10 @@ def _simulated(
             raise Interrupted
         ablation, paths = job
         work = pack(ablate(paths, ablation), launch.shape.group_wavefronts)
-        return run(work, launch.device, launch.active_wavefronts, parts=_at_once).end_clock
+        return run(work, launch.device, launch.active_wavefronts).end_clock
 
     jobs = [(ablation, paths) for ablation in ablations for paths in sizes]
     return np.array(map_in_threads(clocks, jobs)).reshape(len(ablations), len(sizes))
-
-
-def _at_once(parts: range) -> range:
-    """Return the last part, which ends with the launch: no progress is shown."""
-    return parts[-1:]
 
 
 def _end_of_whole(shares: Sequence[float], clocks: np.ndarray) -> float:

@@ -85,7 +85,7 @@ def run(
     device: Board,
     slots: int,
     watch: Callable[[Chip], SteadyStateSkipper] | None = None,
-    parts: Callable[[range], Iterable] = iter,
+    bar: Callable[[range], Iterable] | None = None,
 ) -> Outcome:
     """Simulate a launch.
 
@@ -99,15 +99,15 @@ def run(
         Wavefront slots per SIMD engine.
     watch
         Makes the object that skips iterations in a steady state. None are skipped, by default.
-    parts
-        Is given the numbers of the hundredths of the launch, and may show progress over them.
+    bar
+        Is given the numbers of the hundredths of the launch, and shows progress over them.
     """
     chip = make_chip(work, device, slots)
     clauses = int(work.clauses_run[work.path].sum())
     over = chip.log.over
     skipper = watch and watch(chip)
     run_chip(chip, slots, 0)  # until no clause is over: only dispatches the first workgroups
-    for step in parts(range(100)):
+    for step in bar(range(100)) if bar else (99,):
         until = clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES
         while over[0] < until and chip.slots.next_clock.min() < NEVER:
             run_chip(chip, slots, over[0] + skipper.stretch if skipper else until)

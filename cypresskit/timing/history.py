@@ -13,22 +13,14 @@ from cypresskit.timing.work import WRITE, Clause, Stream, WavefrontPath, combine
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Ran:
-    """Clauses that the wavefronts in the mask ``members`` ran."""
+class _Entry:
+    """Clauses that the wavefronts in the mask ``members`` ran; or the end of their segment, and
+    the ``iterations`` for which they ran it.
+    """
 
     members: np.ndarray
-    clauses: tuple[Clause, ...]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _SegmentEnd:
-    """The end of a segment of the ``members``, which they ran for these ``iterations``."""
-
-    members: np.ndarray
-    iterations: np.ndarray
-
-
-_Entry = _Ran | _SegmentEnd
+    clauses: tuple[Clause, ...] = ()
+    iterations: np.ndarray | None = None
 
 
 class History:
@@ -48,14 +40,15 @@ class History:
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
         """Record clauses, whose streams have an entry for each of the members."""
-        self.entries.append(_Ran(members, tuple(clauses)))
+        self.entries.append(_Entry(members, tuple(clauses)))
         for clause in clauses:
             for s in clause.streams:
                 self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
     def end_segment(self, members: np.ndarray, iterations: np.ndarray | None = None) -> None:
         """End the members' segment; they run it for these iterations, once by default."""
-        self.entries.append(_SegmentEnd(members, self.once if iterations is None else iterations))
+        iterations = self.once if iterations is None else iterations
+        self.entries.append(_Entry(members, iterations=iterations))
 
     def paths(self, wavefronts: np.ndarray) -> list[WavefrontPath]:
         """Return the paths. ``wavefronts`` has the numbers of the traced ones."""
@@ -69,7 +62,7 @@ class History:
             clauses: list[Clause] = []
             for at in np.flatnonzero(ran[:, n]):
                 entry = self.entries[at]
-                if isinstance(entry, _Ran):
+                if entry.iterations is None:
                     clauses += _of_kind(entry, kind, n)
                 elif clauses:
                     together = combine_stores(_with_stores_joined(clauses))
@@ -84,7 +77,7 @@ class History:
             id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
         }
         for entry in self.entries:
-            if isinstance(entry, _SegmentEnd) and entry.iterations is not self.once:
+            if entry.iterations is not None and entry.iterations is not self.once:
                 counts = np.where(entry.members, entry.iterations, 0)
                 columns[id(entry.iterations)] = counts.view(np.uint8).reshape(-1, counts.itemsize)
         varied = [column for column in columns.values() if (column != column[0]).any()]
@@ -97,7 +90,7 @@ class History:
         return order[kind.ravel()]
 
 
-def _of_kind(ran: _Ran, kind: np.ndarray, n: int) -> list[Clause]:
+def _of_kind(ran: _Entry, kind: np.ndarray, n: int) -> list[Clause]:
     """Return the clauses of the wavefronts of kind ``n``."""
     own = kind[ran.members] == n
     if own.all():

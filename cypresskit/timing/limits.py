@@ -142,53 +142,50 @@ def what_if(report: Report) -> WhatIf:
     """
     launch, device = report.launch, report.device
     request = replace(report.request, progress=False)
-    near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
-    no_rows: dict[str, Any] = {"dram_row_clocks": 0}
-    no_switches: dict[str, Any] = {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}
-    changed = {
-        CONFLICTS: replace(device, **NO_CONFLICTS),
-        MEMORY: replace(device, **near),
-        ROWS: replace(device, **no_rows),
-        SWITCHES: replace(device, **no_switches),
-        "open": replace(device, **NO_CONFLICTS, **no_rows),
-        "near": replace(device, **NO_CONFLICTS, **no_rows, **near),
-        "free": replace(device, **NO_CONFLICTS, **no_rows, **near, **no_switches),
-        ONE_MORE: _with_room(
-            device, launch, launch.active_wavefronts + launch.shape.group_wavefronts
-        ),
-        ONE_FEWER: _with_room(device, launch, launch.occupancy_with(max(launch.code.gprs - 1, 1))),
-    }
-    boards = dict.fromkeys(board for board in changed.values() if board != device)
-    reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
-    times = {device: report} | dict(zip(boards, reports))
-    runs = {name: times[board] for name, board in changed.items()}
-
-    def alone(name: str, reached: float | None, lesson: str) -> Limit:
-        other = runs[name]
-        return Limit(name, lesson, other.gflops, report.seconds / other.seconds - 1, reached)
-
-    def without(name: str, clocks: float, overhead: float, lesson: str, reached: float) -> Limit:
-        seconds = clocks / (device.clock_ghz * 1e9) + overhead
-        speed = report.flops / seconds / 1e9
-        return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
-
-    overhead = device.launch_overhead_us * 1e-6
-    alu = report.busy["ALU"] * report.clocks
     tail = "08" if report.wavefronts < launch.round_size else "00"
     conflicts = "07" if launch.shape.program.lds else "05"
-    steps = [
-        Limit(SLOTS, "03", None, None, _gflops(report, alu)),
-        Limit(UNITS, "05", None, None, _gflops(report, _filled(runs["free"]))),
-        alone(SWITCHES, _gflops(report, _filled(runs["near"])), "04"),
-        alone(MEMORY, _gflops(report, _filled(runs["open"])), "04"),
-        alone(ROWS, _gflops(report, _filled(runs[CONFLICTS])), "08"),
-        alone(CONFLICTS, _gflops(report, _filled(report)), conflicts),
-        without(TAIL, _filled(report), overhead, tail, _gflops(report, report.clocks)),
-        without(LAUNCH, report.clocks, 0.0, "08", report.gflops),
-        alone(ONE_MORE, None, "04"),
-        alone(ONE_FEWER, None, "04"),
+    near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
+    changes = [  # the last limits of the account first
+        (CONFLICTS, conflicts, NO_CONFLICTS),
+        (ROWS, "08", {"dram_row_clocks": 0}),
+        (MEMORY, "04", near),
+        (SWITCHES, "04", {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}),
     ]
-    return WhatIf(report, tuple(steps))
+    one = [replace(device, **change) for *_, change in changes]
+    several = [device]  # without the first of these limits, the first two, ...
+    for *_, change in changes:
+        several.append(replace(several[-1], **change))
+    more = _with_room(device, launch, launch.active_wavefronts + launch.shape.group_wavefronts)
+    fewer = _with_room(device, launch, launch.occupancy_with(max(launch.code.gprs - 1, 1)))
+    boards = dict.fromkeys(b for b in (*one, *several, more, fewer) if b != device)
+    reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
+    times = {device: report} | dict(zip(boards, reports))
+
+    def limit(name: str, lesson: str, speed: float, seconds: float, reached: float | None) -> Limit:
+        return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
+
+    def alone(name: str, lesson: str, board: Device, reached: float | None = None) -> Limit:
+        return limit(name, lesson, times[board].gflops, times[board].seconds, reached)
+
+    def without(name: str, lesson: str, clocks: float, overhead: float, reached: float) -> Limit:
+        seconds = clocks / (device.clock_ghz * 1e9) + overhead
+        return limit(name, lesson, report.flops / seconds / 1e9, seconds, reached)
+
+    filled = [_gflops(report, _filled(times[board])) for board in several]
+    overhead = device.launch_overhead_us * 1e-6
+    alu = report.busy["ALU"] * report.clocks
+    steps = [
+        without(LAUNCH, "08", report.clocks, 0.0, report.gflops),
+        without(TAIL, tail, _filled(report), overhead, _gflops(report, report.clocks)),
+        *(
+            alone(name, lesson, board, reached)
+            for (name, lesson, _), board, reached in zip(changes, one, filled)
+        ),
+        Limit(UNITS, "05", None, None, filled[-1]),
+        Limit(SLOTS, "03", None, None, _gflops(report, alu)),
+    ]
+    others = alone(ONE_MORE, "04", more), alone(ONE_FEWER, "04", fewer)
+    return WhatIf(report, (*reversed(steps), *others))
 
 
 def _gain_in_words(gain: float) -> str:

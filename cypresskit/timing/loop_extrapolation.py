@@ -66,17 +66,12 @@ EXTRAPOLABLE_BODY = re.compile(
 
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
-PerLane = int | np.ndarray  # an iteration number or count: one for all lanes, or one per lane
+# An iteration number or count is an array of one element for all lanes, or of one for each.
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
     """Return the control-flow instructions between a loop's start and its end."""
-    return code.controls[start + 1 : loop_end(code, start)]
-
-
-def loop_end(code: Code, start: int) -> int:
-    """Return the index of the LOOP_END that closes the loop at control ``start``."""
-    return code.controls[start].target - 1
+    return code.controls[start + 1 : code.controls[start].target - 1]
 
 
 def can_extrapolate(code: Code, start: int) -> bool:
@@ -166,14 +161,11 @@ class ExtrapolatedLoop:
         try:
             summary, after = self._fast_forward()
         except NotExtrapolable:
-            summary = None
-            after = self.before
+            return None
         finally:
             self.processor.masked = True
             self.processor.registers = self.before
             masks.set(self.entry_mask)
-        if summary is None:
-            return None
         active = self.entry_mask & repeat_per_lane(summary.trip_counts > 0)
         all_active = np.count_nonzero(active) == self.processor.existing
         for component, value in after.items():
@@ -183,25 +175,19 @@ class ExtrapolatedLoop:
                 self.processor.registers[component] = value
         return summary
 
-    def _fast_forward(self) -> tuple[LoopSummary | None, Registers]:
-        """Extrapolate the loop from its first two iterations, and verify the result.
-
-        Returns
-        -------
-        summary
-            None if no wavefront completes an iteration.
-        registers
-            The registers after the last fast-forwarded iteration.
+    def _fast_forward(self) -> tuple[LoopSummary, Registers]:
+        """Extrapolate the loop from its first two iterations, and verify the result. Return its
+        summary, and the registers after the last fast-forwarded iteration.
 
         Raises
         ------
         NotExtrapolable
-            If the loop does not behave as extrapolated.
+            If no wavefront completes an iteration, or the loop does not behave as extrapolated.
         """
         first = self._run_iteration(self.before)
         stay = self.entry_mask & ~repeat_per_lane(any_lane(first.departed & self.entry_mask))
         if not stay.any():
-            return None, self.before
+            raise NotExtrapolable
         self.processor.masks.set(stay)
         second = self._run_iteration(first.registers)
         induction = {
@@ -212,33 +198,35 @@ class ExtrapolatedLoop:
             if component[0] < TEMPORARY and value is not self.before.get(component)
         }
 
-        def registers_at(iteration: PerLane) -> Registers:
+        def registers_at(iteration: np.ndarray) -> Registers:
             return self.before | {
                 component: variable.at(iteration) for component, variable in induction.items()
             }
 
         trip_counts = self._trip_counts(first, second, registers_at, stay)
-        motions = [
-            self._motion(now, then, trip_counts, stay)
-            for now, then in zip(first.all_accesses, second.all_accesses, strict=True)
-        ]
+        accesses = {
+            control: [
+                (now, self._motion(now, then, trip_counts, stay))
+                for now, then in zip(of_control, second.accesses[control], strict=True)
+            ]
+            for control, of_control in first.accesses.items()
+        }
+        moving = [access for of_control in accesses.values() for access in of_control]
 
-        def verify(iteration: PerLane) -> _Iteration:
-            return self._verify(first, motions, induction, registers_at, iteration, trip_counts)
+        def verify(iteration: np.ndarray) -> _Iteration:
+            return self._verify(first, moving, induction, registers_at, iteration, trip_counts)
 
-        for iteration in _sampled_iterations(trip_counts):
-            verify(iteration)
+        for fraction in SAMPLED_FRACTIONS:
+            sampled = (trip_counts * fraction).astype(np.int64)
+            if (sampled > 1).any():  # the first two were run
+                verify(sampled)
         last = verify(trip_counts - 1)
         after = self._registers_after(first, second, last, trip_counts)
-        accesses: dict[int, list[tuple[MemoryRequest, Motion]]] = {}
-        remaining_motions = iter(motions)
-        for control, of_control in first.accesses.items():
-            accesses[control] = [(access, next(remaining_motions)) for access in of_control]
         per_wavefront = np.broadcast_to(trip_counts, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
         return LoopSummary(per_wavefront * any_lane(stay), accesses), after
 
     def _registers_after(
-        self, first: _Iteration, second: _Iteration, last: _Iteration, trip_counts: PerLane
+        self, first: _Iteration, second: _Iteration, last: _Iteration, trip_counts: np.ndarray
     ) -> Registers:
         """Return the registers at the end of each lane's last iteration.
 
@@ -247,10 +235,9 @@ class ExtrapolatedLoop:
         """
         after = dict(last.registers)
         for count, iteration in ((1, first), (2, second)):
-            if isinstance(trip_counts, int):
-                if trip_counts == count:
-                    return iteration.registers
-            elif (trip_counts == count).any():
+            if (trip_counts == count).all():
+                return iteration.registers
+            if (trip_counts == count).any():
                 after = {
                     component: self.words.merge(
                         value, after.get(component, ZERO), trip_counts == count
@@ -290,9 +277,9 @@ class ExtrapolatedLoop:
         self,
         first: _Iteration,
         second: _Iteration,
-        registers_at: Callable[[PerLane], Registers],
+        registers_at: Callable[[np.ndarray], Registers],
         stay: np.ndarray,
-    ) -> PerLane:
+    ) -> np.ndarray:
         """Return how many iterations each lane's wavefront completes.
 
         The candidates for a loop exit are the iterations in which the operands of a comparison
@@ -325,7 +312,7 @@ class ExtrapolatedLoop:
         return _per_lane(trip_counts, used)
 
     def _motion(
-        self, now: MemoryRequest, then: MemoryRequest, trip_counts: PerLane, stay: np.ndarray
+        self, now: MemoryRequest, then: MemoryRequest, trip_counts: np.ndarray, stay: np.ndarray
     ) -> Motion:
         """Return how an access moves from the first iteration (``now``) to the second (``then``).
 
@@ -349,11 +336,11 @@ class ExtrapolatedLoop:
     def _verify(
         self,
         first: _Iteration,
-        motions: list[Motion],
+        moving: list[tuple[MemoryRequest, Motion]],
         induction: "dict[RegisterComponent, InductionVariable]",
-        registers_at: Callable[[PerLane], Registers],
-        iteration: PerLane,
-        trip_counts: PerLane,
+        registers_at: Callable[[np.ndarray], Registers],
+        iteration: np.ndarray,
+        trip_counts: np.ndarray,
     ) -> _Iteration:
         """Run one iteration from extrapolated registers, and compare it with the extrapolation.
 
@@ -372,7 +359,7 @@ class ExtrapolatedLoop:
         lanes = self.processor.masks.active & (trip_counts > 2)
         if not lanes.any():
             return first
-        iteration = int(iteration) if isinstance(iteration, int) else np.maximum(iteration, 1)
+        iteration = np.maximum(iteration, 1)
         result = self._run_iteration(registers_at(iteration))
         if (result.departed & lanes & (iteration < trip_counts)).any():
             raise NotExtrapolable
@@ -383,7 +370,7 @@ class ExtrapolatedLoop:
                 actual.loaded is NO_LANES and ((expected.bits == actual.bits) | ~lanes).all()
             ):
                 raise NotExtrapolable
-        for now, then, motion in zip(result.all_accesses, first.all_accesses, motions, strict=True):
+        for now, (then, motion) in zip(result.all_accesses, moving, strict=True):
             for a, b, step in zip(now.rows, then.rows, motion):
                 if a is b and not step:
                     continue
@@ -478,7 +465,7 @@ class InductionVariable:
             self.constant = None
             return
 
-    def at(self, iteration: PerLane) -> Value:
+    def at(self, iteration: np.ndarray) -> Value:
         """Return the value at the start of an iteration."""
         if self.constant is not None:
             return self.constant
@@ -498,25 +485,12 @@ def _as_float64(value: Value, comparison: Operation) -> np.ndarray:
     return value.bits.view(integer).astype(np.float64)
 
 
-def _sampled_iterations(trip_counts: PerLane) -> list[PerLane]:
-    """Return the iterations to verify between the second and the last one."""
-    if isinstance(trip_counts, int):
-        sampled = {int(trip_counts * fraction) for fraction in SAMPLED_FRACTIONS}
-        return sorted(sampled & set(range(2, trip_counts - 1)))
-    return [(trip_counts * fraction).astype(np.int64) for fraction in SAMPLED_FRACTIONS]
-
-
-def _per_lane(values: np.ndarray, used: np.ndarray) -> PerLane:
-    """Spread a value per wavefront over the wavefront's lanes.
-
-    Returns
-    -------
-    int or ndarray
-        An int if all ``used`` wavefronts have the same value. Otherwise an array with one element
-        per lane, in which the lanes of other wavefronts have 1.
+def _per_lane(values: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Spread a value per wavefront over the wavefront's lanes: one for all lanes if all ``used``
+    wavefronts have the same. Otherwise, the lanes of other wavefronts have 1.
     """
     if (values[used] == values[used][0]).all():
-        return int(values[used][0])
+        return values[used][:1].astype(np.int64)
     return np.repeat(np.where(used, values, 1), WAVEFRONT).astype(np.int64)
 
 

@@ -414,46 +414,31 @@ def combine_stores(clauses: list[Clause]) -> list[Clause]:
     for at, clause in enumerate([*clauses, Clause(BARRIER)]):
         if clause.kind == WRITE and clause.streams:
             waiting.append(at)
-        elif clause.kind not in (ALU, WRITE) and waiting:
+        elif clause.kind not in (ALU, WRITE):
             streams = [s for n in waiting for s in clauses[n].streams]
-            for n in waiting:
-                empty = tuple(
-                    replace(
-                        s, ptr=np.zeros_like(s.ptr), line=s.line[:0], offset=s.offset[:0], whole=s
-                    )
-                    for s in clauses[n].streams
-                )
-                result[n] = replace(clauses[n], streams=empty)
-            last = result[waiting[-1]].streams
             if len({(s.phases, s.step, len(s.cost)) for s in streams}) == 1:
-                ptr, line = _union(streams)
-                offset = np.zeros(len(line), np.int32)
-                drained = replace(last[-1], ptr=ptr, line=line, offset=offset)
-                result[waiting[-1]] = replace(result[waiting[-1]], streams=(*last[:-1], drained))
-            else:
                 for n in waiting:
-                    result[n] = clauses[n]
+                    emptied = tuple(map(_without_lines, clauses[n].streams))
+                    result[n] = replace(clauses[n], streams=emptied)
+                ptr, line = _union(streams)
+                drained = replace(
+                    emptied[-1], ptr=ptr, line=line, offset=np.zeros(len(line), np.int32)
+                )
+                result[n] = replace(result[n], streams=(*emptied[:-1], drained))
             waiting = []
     return result
 
 
+def _without_lines(s: Stream) -> Stream:
+    return replace(s, ptr=np.zeros_like(s.ptr), line=s.line[:0], offset=s.offset[:0], whole=s)
+
+
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
     """Return the different lines of the streams, sorted, for each entry: bounds and lines."""
-    entries = len(streams[0].cost)
-    if all((np.diff(s.ptr) == s.ptr[1]).all() for s in streams):
-        table = np.hstack([s.line.reshape(entries, -1) for s in streams])
-        table, first = table - table[:, :1], table[:, :1]
-        if (table == table[0]).all():  # all entries are alike, moved
-            pattern = np.unique(table[0])
-            return np.arange(entries + 1, dtype=np.int64) * len(pattern), (first + pattern).ravel()
-    numbers = np.arange(entries, dtype=np.int64)
-    entry = np.concatenate([np.repeat(numbers, np.diff(s.ptr).astype(np.intp)) for s in streams])
-    keys = np.sort(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
-    keys = keys[np.diff(keys, prepend=-1) != 0]
-    entry = keys >> LINE_BITS
-    line = keys & ((1 << LINE_BITS) - 1)
-    counts = np.bincount(entry.astype(np.intp), minlength=entries)
-    return np.concatenate(([0], np.cumsum(counts, dtype=np.int64))), line
+    entries = np.arange(len(streams[0].ptr))
+    entry = np.concatenate([np.repeat(entries[:-1], np.diff(s.ptr)) for s in streams])
+    keys = np.unique(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
+    return np.searchsorted(keys, entries << LINE_BITS), keys & ((1 << LINE_BITS) - 1)
 
 
 def _without(stream: Stream, before: Stream):
