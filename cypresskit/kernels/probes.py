@@ -14,6 +14,7 @@ them, so all copies execute the same steps.
 Not covered: products of more than two elements.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -93,6 +94,9 @@ class Change(NamedTuple):
     what: int  #: of a write, a bit per written component; of a read, the number of the source
 
 
+Changes = defaultdict[int, list[Change]]  # by copy
+
+
 class OutsideFetch(NamedTuple):
     """A fetch outside of texture ``resource``, at texel (x, y)."""
 
@@ -127,6 +131,11 @@ class Steps(Observer):
         The work-item that stores ``place``; ``store`` is the last step in which it does.
     place
         The stored element.
+
+    Attributes
+    ----------
+    written, read
+        The changed writes of each copy, and its changed reads of data.
     """
 
     def __init__(self, items: int, item: int, place: StoredAt) -> None:
@@ -136,8 +145,8 @@ class Steps(Observer):
         self.at: list[int] = []
         self.active: list[np.ndarray] = []
         self.outside: list[OutsideFetch] = []
-        self.writes: list[np.ndarray] = []
-        self.reads: list[np.ndarray] = []
+        self.written: Changes = defaultdict(list)
+        self.read: Changes = defaultdict(list)
 
     def start(self, launch: Launch) -> None:
         self.program = launch.program
@@ -152,9 +161,9 @@ class Steps(Observer):
             letters = "".join(source.swizzle[p] for p in positions)
             changed = self._changed(event.rows(source, letters), event.active)
             any_changed = np.logical_or.reduce(changed)
-            self.reads += [self._rows(any_changed, n)]
+            self._note(self.read, any_changed, n)
             if i.op.kind == "lds":  # it writes the value that it reads
-                self.writes += [self._rows(any_changed, 0)]
+                self._note(self.written, any_changed, 0)
 
     def wrote(self, event: WroteEvent) -> None:
         if self.item in self.place.writers(event):
@@ -166,7 +175,7 @@ class Steps(Observer):
         rows = np.broadcast_to(changed, (len(event.components), *bits.shape))
         for component, row in zip(event.components, rows, strict=True):
             bits |= row.astype(np.int64) << component
-        self.writes += [self._rows(bits, None)]
+        self._note(self.written, bits)
 
     def fetch(self, event: FetchEvent) -> None:
         beyond = np.flatnonzero(self.active[-1] & ~event.inside[: self.items])
@@ -182,28 +191,11 @@ class Steps(Observer):
         changed: np.ndarray = (apart != apart[:, :1]) & active.reshape(-1, self.items)
         return changed
 
-    def _rows(self, changed: np.ndarray, what: int | None) -> np.ndarray:
-        """Return a row (step, copy, work-item, what) for each change."""
-        copy, item = np.nonzero(changed)
-        whats = changed[copy, item] if what is None else np.full(len(copy), what)
-        return np.stack([np.full(len(copy), len(self.at) - 1), copy, item, whats], axis=1)
-
-    @cached_property
-    def written(self) -> dict[int, list[Change]]:
-        """The changed writes of each copy."""
-        return _by_copy(self.writes)
-
-    @cached_property
-    def read(self) -> dict[int, list[Change]]:
-        """The changed reads of data of each copy."""
-        return _by_copy(self.reads)
-
-
-def _by_copy(rows: list[np.ndarray]) -> dict[int, list[Change]]:
-    by_copy: dict[int, list[Change]] = {}
-    for step, copy, item, what in np.concatenate([np.zeros((0, 4), int), *rows]).tolist():
-        by_copy.setdefault(copy, []).append(Change(step, item, what))
-    return by_copy
+    def _note(self, changes: Changes, changed: np.ndarray, what: int | None = None) -> None:
+        """Note a change wherever ``changed`` isn't 0: ``what``, or else its value there."""
+        for copy, item in np.argwhere(changed).tolist():
+            value = int(changed[copy, item]) if what is None else what
+            changes[copy].append(Change(len(self.at) - 1, item, value))
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +211,6 @@ class TracedElement:
         return self.given.kernel
 
     @cached_property
-    def padded(self) -> tuple[int, int, int]:
-        return self.kernel.convention.padded(*self.given.size)
-
-    @cached_property
     def words(self) -> int:
         """Words per number of C. Of double-doubles, only the high part is traced."""
         return BYTES[self.kernel.precision] // 4
@@ -231,7 +219,7 @@ class TracedElement:
     def place(self) -> StoredAt:
         """Where the element of C is stored."""
         kernel = self.kernel
-        _, n, _ = self.padded
+        _, n, _ = kernel.convention.padded(*self.given.size)
         if not kernel.convention.streams:
             return StoredAt(*divmod((self.row * n + self.column) * self.words, 4), None)
         rows, columns = kernel.block

@@ -100,12 +100,17 @@ class MemoryLayout:
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
-                return self._exported(source.offset, *pixels, on)
-            x = addressing.element(source.offset, index, len(on))
-            return self._element(x, on, motion, stores=True)
+                texel = self.shape.outputs[source.offset].texel
+                address = self._addresses(self.shape.domain[0], texel)
+                made = self._stream(address, *pixels, on, motion, GLOBAL)
+            else:
+                x = addressing.element(source.offset, index, len(on))
+                made = self._element(x, on, motion)
+            made.amounts["cost"] = self.geometry.store_clocks
+            return made
         if source.name == "MEM_READ":
             x = addressing.element(source.offset[0], index, len(on))
-            return self._element(x, on, motion, stores=False)
+            return self._element(x, on, motion)
         texture = self.shape.textures[source.resource]
         x, y, _ = addressing.texel(rows, texture, source.offset, whole=source.name == "LD")
         return self._fetched(source.resource, x, y, on, motion)
@@ -136,13 +141,7 @@ class MemoryLayout:
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
 
-    def _exported(self, number: int, x: np.ndarray, y: np.ndarray, on: np.ndarray) -> Stream:
-        """Return the stream of a store to the pixels (x, y) of an output."""
-        address = self._addresses(self.shape.domain[0], self.shape.outputs[number].texel)
-        made = self._stream(address, x, y, on, Motion(), GLOBAL)
-        return self._stored(made)
-
-    def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion, stores: bool) -> Stream:
+    def _element(self, x: np.ndarray, on: np.ndarray, motion: Motion) -> Stream:
         """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
         for elements beyond the board's memory.
         """
@@ -156,8 +155,7 @@ class MemoryLayout:
                 f" memory of the {self.geometry.name} is g[0] to g[{most - 1}]"
                 f" ({self.geometry.memory_bytes:,} bytes)"
             )
-        made = self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL)
-        return self._stored(made) if stores else made
+        return self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL)
 
     def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
         """Return the stream of an LDS operation on the words at ``byte``, (words, work-items)."""
@@ -166,10 +164,6 @@ class MemoryLayout:
         none = np.zeros(0, np.int64)
         bounds = np.zeros(len(clocks) + 1, np.int64)
         return Stream(cost_amounts(clocks), bounds, none, none.astype(np.int32))
-
-    def _stored(self, made: Stream) -> Stream:
-        made.amounts["cost"] = self.geometry.store_clocks
-        return made
 
     def _stream(
         self,

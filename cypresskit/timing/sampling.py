@@ -290,8 +290,8 @@ def _effort(clause: Clause) -> float:
 
 def _mean_work(paths: list[WavefrontPath]) -> np.ndarray:
     """Return a wavefront's mean work: effort, bundles, clocks of accesses, bytes of texels."""
-    amounts = [path.amount(_work) for path in paths]
-    return np.average(amounts, axis=0, weights=[len(path.wavefronts) for path in paths])
+    total = sum(n * times * _work(clause) for clause, times, n in clause_executions(paths))
+    return np.asarray(total) / _wavefronts(paths)
 
 
 def _wavefronts(paths: list[WavefrontPath]) -> int:

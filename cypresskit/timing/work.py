@@ -9,9 +9,9 @@ a repeated segment, the same pattern recurs every ``phases`` iterations, ``step`
 ``pack`` turns paths into flat arrays for native code. Data values aren't modeled.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -137,12 +137,6 @@ class WavefrontPath:
 
     wavefronts: np.ndarray
     segments: tuple[tuple[tuple[Clause, ...], int], ...]
-
-    def amount(self, measure: Callable[[Clause], Any]) -> Any:
-        """Sum ``measure`` over all clauses that a wavefront runs."""
-        return sum(
-            iterations * measure(clause) for body, iterations in self.segments for clause in body
-        )
 
 
 def clause_executions(paths: Iterable[WavefrontPath]) -> Iterator[tuple[Clause, int, int]]:
