@@ -30,12 +30,11 @@ def _row(*fields: str) -> np.dtype:
 
 
 # Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, a
-# segment's clauses, or a pattern's lines; a stream's ``first`` is its first entry.
+# segment's clauses, or an entry's lines; a stream's ``first`` is its first entry.
 CLAUSE = _row("kind", "bundles", "first", "end", "pause")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
-ENTRY = _row("pattern", "moved")  # by a number of lines
-PATTERN = _row("first", "end", "cost", "requests", "delivered")
+ENTRY = _row("first", "end", "cost", "requests", "delivered")
 LINE = _row("line", "offset")
 AMOUNT = _row("cost", "requests", "delivered")  # of an entry of a stream
 
@@ -152,7 +151,7 @@ class Packed(NamedTuple):
 
     Attributes
     ----------
-    clauses, segments, streams, entries, patterns, lines
+    clauses, segments, streams, entries, lines
         Tables with rows of CLAUSE, SEGMENT and so on.
     paths
         The first segment of each path, and the end.
@@ -169,7 +168,6 @@ class Packed(NamedTuple):
     member: np.ndarray
     streams: np.ndarray
     entries: np.ndarray
-    patterns: np.ndarray
     lines: np.ndarray
     group_wavefronts: int = 1
 
@@ -221,6 +219,17 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
         member[path.wavefronts] = np.arange(len(path.wavefronts))
     first_entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(first_entries, streams)]
+    entries = np.zeros(first_entries[-1], ENTRY)
+    lines = np.zeros(sum(len(s.line) for s in streams), LINE)
+    line = 0
+    for first, s in zip(first_entries, streams):
+        own = entries[first : first + len(s.cost)]
+        own["first"], own["end"] = line + s.ptr[:-1], line + s.ptr[1:]
+        for amount in AMOUNT.names or ():
+            own[amount] = s.amounts[amount]
+        of_stream = lines[line : line + len(s.line)]
+        of_stream["line"], of_stream["offset"] = s.line, s.offset
+        line += len(s.line)
     return Packed(
         np.array(clauses, CLAUSE),
         np.array(segments, SEGMENT),
@@ -228,90 +237,10 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
         path_of,
         member,
         np.array(rows, STREAM),
-        *_shared_patterns(streams),
+        entries,
+        lines,
         group_wavefronts,
     )
-
-
-def _shared_patterns(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ``entries``, ``patterns`` and ``lines`` of ``Packed``.
-
-    Most wavefronts request the same lines as the one before, moved by some lines. They share a
-    pattern, so that all patterns fit into the host's caches.
-    """
-    entries = np.zeros(sum(len(s.amounts) for s in streams), ENTRY)
-    patterns, lines = [np.zeros(0, PATTERN)], [np.zeros(0, LINE)]
-    first = 0
-    totals = np.zeros(2, np.int64)  # patterns and lines of the streams so far
-    for stream in streams:
-        end = first + len(stream.amounts)
-        found = np.zeros(end - first, PATTERN)
-        touched = np.zeros(len(stream.line), LINE)
-        sizes = np.zeros(2, np.int64)
-        bounds, numbers, offsets = (
-            np.ascontiguousarray(part, np.int64)
-            for part in (stream.ptr, stream.line, stream.offset)
-        )
-        _find_patterns(
-            stream.phases,
-            stream.amounts,
-            bounds,
-            numbers,
-            offsets,
-            sizes,
-            entries[first:end],
-            found,
-            touched,
-        )
-        # Copies, since views would keep the memory of the patterns that aren't used.
-        found, touched = found[: sizes[0]].copy(), touched[: sizes[1]].copy()
-        entries["pattern"][first:end] += totals[0]
-        for bound in ("first", "end"):
-            found[bound] += totals[1]
-        patterns.append(found)
-        lines.append(touched)
-        totals += sizes
-        first = end
-    return entries, np.concatenate(patterns), np.concatenate(lines)
-
-
-@native
-def _find_patterns(phases, amounts, ptr, line, offset, sizes, entries, patterns, lines):
-    """Fill the last three arrays: the entries of a stream, their patterns, and the patterns' lines.
-
-    ``sizes`` gets the numbers of patterns and lines. An entry takes the pattern of its phase in the
-    wavefront before if it fits, or a new one.
-    """
-    for n in range(len(amounts)):
-        first = ptr[n]
-        count = ptr[n + 1] - first
-        base = line[first] if count > 0 else 0
-        pattern = entries[n - phases].pattern if n >= phases else -1
-        same = pattern >= 0
-        if same:
-            same = patterns[pattern].end - patterns[pattern].first == count
-        if same:
-            same &= patterns[pattern].cost == amounts[n].cost
-            same &= patterns[pattern].requests == amounts[n].requests
-            same &= patterns[pattern].delivered == amounts[n].delivered
-            for p in range(count):
-                known = patterns[pattern].first + p
-                same &= lines[known].line == line[first + p] - base
-                same &= lines[known].offset == offset[first + p]
-        if not same:
-            pattern = sizes[0]
-            patterns[pattern].first = sizes[1]
-            for p in range(first, first + count):
-                lines[sizes[1]].line = line[p] - base
-                lines[sizes[1]].offset = offset[p]
-                sizes[1] += 1
-            patterns[pattern].end = sizes[1]
-            patterns[pattern].cost = amounts[n].cost
-            patterns[pattern].requests = amounts[n].requests
-            patterns[pattern].delivered = amounts[n].delivered
-            sizes[0] += 1
-        entries[n].pattern = pattern
-        entries[n].moved = base
 
 
 def address_stream(
@@ -346,8 +275,9 @@ def address_stream(
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     merge = uncached or geometry.l1_bytes > 0
     unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
-    how = *unit, merge, phases
-    _find_lines(np.ascontiguousarray(addresses), on, *how, cost, requests, ptr, line, offset)
+    _find_lines(
+        np.ascontiguousarray(addresses), on, *unit, merge, cost, requests, ptr, line, offset
+    )
     amounts = cost_amounts(cost)
     amounts["requests"] = requests
     # Copies, since a view would keep the memory of 64 lines for each entry.
@@ -464,7 +394,6 @@ def _find_lines(
     banks,
     quads_per_clock,
     merge,
-    phases,
     cost,
     requests,
     ptr,
@@ -473,31 +402,12 @@ def _find_lines(
 ):
     """Fill the last five arrays: for each entry its clocks, the lines counted once per quad, and
     the bounds of its lines; the lines; and their offsets in clocks.
-
-    If a wavefront requests the lines of the one before, moved by whole lines, these are copied.
     """
     entries, items = addresses.shape
     for e in range(entries):
         first = ptr[e]
         clock = 0
-        before = max(e - phases, 0)
         n = first
-        moved = (addresses[e, 0] - addresses[before, 0]) >> shift
-        same = before < e
-        for i in range(items):
-            same &= (
-                addresses[e, i] - addresses[before, i] == moved << shift
-                and active[e, i] == active[before, i]
-            )
-        if same:
-            cost[e] = cost[before]
-            requests[e] = requests[before]
-            ptr[e + 1] = n + ptr[before + 1] - ptr[before]
-            for p in range(ptr[before], ptr[before + 1]):
-                line[n] = line[p] + moved
-                offset[n] = offset[p]
-                n += 1
-            continue
         for quad in range(0, items, 4):
             oldest = first if merge else n
             for i in range(quad, min(quad + 4, items)):

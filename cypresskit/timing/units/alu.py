@@ -37,8 +37,8 @@ def lds_done_clock(jobs, lds, e, s, begin):
     clause = jobs.work.clauses[jobs.clause[e, s]]
     done = 0.0
     for stream in range(clause.first, clause.end):
-        pattern, _ = stream_entry(jobs, e, s, stream)
-        clocks = jobs.work.patterns[pattern].cost
+        entry, _ = stream_entry(jobs, e, s, stream)
+        clocks = jobs.work.entries[entry].cost
         done = lds.free[e] = max(begin, lds.free[e]) + clocks
         lds.busy[e] += clocks
     return done

@@ -35,9 +35,6 @@ def access_clocks(
     """
     accesses, words, items = addresses.shape
     on = np.ones((accesses, items), bool) if active is None else active
-    # In most kernels, all wavefronts access the LDS alike.
-    if accesses > 1 and (addresses == addresses[0]).all() and (on == on[0]).all():
-        return np.repeat(access_clocks(addresses[:1], device, on[:1]), accesses)
     clocks = np.zeros(accesses, np.int64)
     for first in range(0, words, 2):
         pair = addresses[:, first : first + 2]

@@ -9,7 +9,7 @@ from cypresskit.timing.units.state import LOGGED_CLAUSES, NEVER, SNAPSHOTS
 
 @part
 def stream_entry(jobs, e, s, stream):
-    """Return what slot ``s`` requests in a stream in its current iteration: a pattern, and the
+    """Return what slot ``s`` requests in a stream in its current iteration: an entry, and the
     number of lines by which it is moved.
     """
     work = jobs.work
@@ -20,7 +20,7 @@ def stream_entry(jobs, e, s, stream):
     if phases > 1:  # avoids a division per fetch
         entry += iteration % phases
         iteration //= phases
-    return work.entries[entry].pattern, work.entries[entry].moved + iteration * row.step
+    return entry, iteration * row.step
 
 
 @part

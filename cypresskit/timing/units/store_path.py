@@ -18,9 +18,9 @@ def run_store_clause(jobs, stores, memory, e, s, now):
     begin = max(now, stores.free[e])
     done, accepted = begin, begin
     for stream in range(clause.first, clause.end):
-        pattern, moved = stream_entry(jobs, e, s, stream)
-        done += work.patterns[pattern].cost
-        for p in range(work.patterns[pattern].first, work.patterns[pattern].end):
+        entry, moved = stream_entry(jobs, e, s, stream)
+        done += work.entries[entry].cost
+        for p in range(work.entries[entry].first, work.entries[entry].end):
             channel, _, _ = dram_location(work.lines[p].line + moved, memory.address_bits)
             send_pending(memory, done, channel)
             memory.pending[channel] += memory.line_clocks

@@ -32,15 +32,15 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
     accessed = False
     while texture.fetch[e, s] < clause.end:
         stream = texture.fetch[e, s]
-        pattern, moved = stream_entry(jobs, e, s, stream)
-        accesses = jobs.work.patterns[pattern].first < jobs.work.patterns[pattern].end
+        entry, moved = stream_entry(jobs, e, s, stream)
+        accesses = jobs.work.entries[entry].first < jobs.work.entries[entry].end
         if accessed and accesses:
             return now, -1.0
         accessed = accessed or accesses
-        arrival = fetch(jobs.work, texture, memory, e, stream, pattern, moved, now)
+        arrival = fetch(jobs.work, texture, memory, e, stream, entry, moved, now)
         texture.data[e, s] = max(texture.data[e, s], arrival)
         texture.fetch[e, s] += 1
-        now += jobs.work.patterns[pattern].cost
+        now += jobs.work.entries[entry].cost
     texture.fetch[e, s] = -1
     release(texture, e, now)
     return now, texture.data[e, s]
@@ -73,17 +73,17 @@ def release(texture, e, now):
 
 
 @part
-def fetch(work, texture, memory, e, stream, pattern, moved, now):
+def fetch(work, texture, memory, e, stream, entry, moved, now):
     """Return when all data of a fetch that begins ``now`` are delivered."""
-    cost = work.patterns[pattern].cost
+    cost = work.entries[entry].cost
     bypasses = work.streams[stream].uncached != 0 or texture.l1.size == 0
-    texture.delivered[e] += work.patterns[pattern].delivered
+    texture.delivered[e] += work.entries[entry].delivered
     if not bypasses:
-        texture.l1_requests[e] += work.patterns[pattern].requests
+        texture.l1_requests[e] += work.entries[entry].requests
     data = now + cost + texture.l1_clocks
     if texture.in_order > 0:
         data = max(data, texture.data_free[e] + cost)
-    for p in range(work.patterns[pattern].first, work.patterns[pattern].end):
+    for p in range(work.entries[entry].first, work.entries[entry].end):
         line = work.lines[p].line + moved
         offset = work.lines[p].offset
         memory.accesses[0] += 1
