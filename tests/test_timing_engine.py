@@ -339,12 +339,12 @@ def test_packed_entries_are_those_of_the_streams(seed):
     clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
     packed = pack([WavefrontPath(np.arange(wavefronts), ((clauses, 1),))])
     for made, (first, *_) in zip(streams, packed.streams):
-        for n, row in enumerate(packed.entries[first : first + len(made.cost)]):
-            begin, end, *amounts = row
+        for n, amounts in enumerate(made.amounts):
             own = slice(made.ptr[n], made.ptr[n + 1])
-            assert packed.lines["line"][begin:end].tolist() == made.line[own].tolist()
-            assert packed.lines["offset"][begin:end].tolist() == made.offset[own].tolist()
-            assert amounts == list(made.amounts[n])
+            packed_own = slice(packed.ptr[first + n], packed.ptr[first + n + 1])
+            assert packed.line[packed_own].tolist() == made.line[own].tolist()
+            assert packed.offset[packed_own].tolist() == made.offset[own].tolist()
+            assert packed.amounts[first + n] == amounts
     # A view would keep the longer array, which has room for entries that share nothing.
     kept = [part for made in streams for part in (made.amounts, made.ptr, made.line, made.offset)]
     assert all(array.base is None for array in kept)

@@ -60,30 +60,17 @@ class Ports:
         The slots placed so far and their bank swizzles.
     table
         The word that each port reads (cycle x channel).
-    banks
-        The words read from each channel.
     """
 
     def __init__(self) -> None:
         self.slots: list[SlotReads] = []
         self.swizzles: list[str] = []
         self.table: list = [None] * 12
-        self.banks: tuple[set, ...] = (set(), set(), set(), set())
 
     def fit(self, new: list[SlotReads]) -> bool:
         """Add the reads of new slots and return True; change nothing and return False if no bank
         swizzles allow all reads.
         """
-        added: list[tuple[int, object]] = []
-        for slot in new:
-            if not slot.options:
-                return self.remove(added)
-            for read in slot.reads:
-                if read is not None and read[1] not in (bank := self.banks[read[0]]):
-                    bank.add(read[1])
-                    added.append(read)
-                    if len(bank) > 3:
-                        return self.remove(added)
         chosen = [""] * len(new)
         self.steps = 0
         if _search(self, new, 0, self.table, chosen):
@@ -101,12 +88,6 @@ class Ports:
             self.slots, self.table = slots, table
             self.swizzles = [name for _, name in sorted(zip(order, chosen))]
             return True
-        return self.remove(added)
-
-    def remove(self, added: list) -> bool:
-        """Remove words that found no port. Return False."""
-        for channel, word in added:
-            self.banks[channel].discard(word)
         return False
 
 

@@ -85,9 +85,6 @@ class ClauseMaker:
         """Return a stream for each access, with entries for the ``members`` only."""
         if not accesses:
             return []
-        if members.all():
-            pixels = self.x, self.y
-            return [self.memory_layout.stream(a, pixels, active, motion) for a, motion in accesses]
 
         def cut(row: Any) -> Any:
             """Return the members' part of a row; one number stands for all."""

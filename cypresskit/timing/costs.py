@@ -246,19 +246,21 @@ def _measure(
     whole = launch.trace(min(launch.round_size, launch.shape.wavefronts))
     shares, sizes = _sizes(whole)
     sets = _target_sets(ablation_targets(launch.code, whole, launch.device))
-    ablations = [Ablation(), *(targets.ablation for targets in sets)]
+    ablations = [Ablation(), *(ablation for _, ablation in sets)]
     clocks, *ablated_ones = _simulated(launch, sizes, ablations, unless)
     end = _end_of_whole(shares, clocks)
     saved: dict[LineId, np.ndarray] = defaultdict(lambda: np.zeros(len(sizes) + 1))
     measured_with: dict[LineId, tuple[int, ...]] = {}
-    for targets, others in zip(sets, ablated_ones):
-        less = [ablated_clocks(paths, targets.ablation, launch.device) for paths in (*sizes, whole)]
+    for (targets, ablation), others in zip(sets, ablated_ones):
+        less = [ablated_clocks(paths, ablation, launch.device) for paths in (*sizes, whole)]
         gains = np.append(clocks - others, end - _end_of_whole(shares, others))
         rate = np.divide(gains, less, out=np.zeros(len(less)), where=np.array(less) > 0)
-        for line, amount in targets.clocks():
-            saved[line] += rate * amount
-        lines = targets.lines_with_equal_accesses
-        measured_with |= dict.fromkeys(lines, tuple(sorted({n for n, _ in lines})))
+        for target in targets:
+            for line, amount in target.clocks.items():
+                saved[line] += rate * amount
+        if len({target.kind for target in targets}) == 1:
+            lines = [line for target in targets if target.accesses for line in target.clocks]
+            measured_with |= dict.fromkeys(lines, tuple(sorted({n for n, _ in lines})))
     costs = tuple(
         _line_cost(work, report, saved[work.id] / end, measured_with.get(work.id, ()))
         for work in report.lines
@@ -286,41 +288,21 @@ def _longest(paths: list[WavefrontPath]) -> int:
     return max(iterations for path in paths for _, iterations in path.segments)
 
 
-@dataclass(frozen=True)
-class _TargetSet:
-    """Targets that share an ablation, of one of them or of all."""
-
-    targets: tuple[AblationTarget, ...]
-    ablation: Ablation
-
-    def clocks(self) -> Iterator[tuple[LineId, float]]:
-        """Yield the clocks that each line requests in each of the targets."""
-        for target in self.targets:
-            yield from target.clocks.items()
-
-    @property
-    def lines_with_equal_accesses(self) -> list[LineId]:
-        """The lines with accesses, if these are of one kind."""
-        if len({target.kind for target in self.targets}) > 1:
-            return []
-        return [line for target in self.targets if target.accesses for line in target.clocks]
-
-
-def _target_sets(targets: list[AblationTarget]) -> list[_TargetSet]:
+def _target_sets(targets: list[AblationTarget]) -> list[tuple[list[AblationTarget], Ablation]]:
     """Divide targets into at most ``MAX_ABLATIONS`` sets by kind, those with the most clocks first.
-    The last set has all that are left over.
+    The last set has all that are left over. Return each with its ablation, of one or of all.
     """
     by_kind: dict[tuple[Any, ...], list[AblationTarget]] = defaultdict(list)
     for target in targets:
         by_kind[target.kind].append(target)
     ordered = sorted(by_kind.values(), key=lambda alike: -fsum(target.total for target in alike))
-    sets = [_TargetSet(tuple(alike), alike[len(alike) // 2].ablation) for alike in ordered]
+    sets = [(alike, alike[len(alike) // 2].ablation) for alike in ordered]
     if len(sets) <= MAX_ABLATIONS:
         return sets
-    left_over = tuple(target for each in sets[MAX_ABLATIONS - 1 :] for target in each.targets)
+    left_over = [target for alike in ordered[MAX_ABLATIONS - 1 :] for target in alike]
     bundles = {part: ALL for target in left_over for part in target.ablation.bundles}
     accesses = frozenset(at for target in left_over for at in target.accesses)
-    return [*sets[: MAX_ABLATIONS - 1], _TargetSet(left_over, Ablation(bundles, accesses))]
+    return [*sets[: MAX_ABLATIONS - 1], (left_over, Ablation(bundles, accesses))]
 
 
 def _simulated(

@@ -19,7 +19,7 @@ from cypresskit.timing.memory_requests import MemoryRequest
 from cypresskit.timing.symbolic import NotExtrapolable
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.work import Stream, address_stream, concatenate, cost_amounts
+from cypresskit.timing.work import Stream, address_stream, concatenate, unit_stream
 
 AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
@@ -161,9 +161,7 @@ class MemoryLayout:
         """Return the stream of an LDS operation on the words at ``byte``, (words, work-items)."""
         wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, WAVEFRONT).transpose(1, 0, 2))
         clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, WAVEFRONT))
-        none = np.zeros(0, np.int64)
-        bounds = np.zeros(len(clocks) + 1, np.int64)
-        return Stream(cost_amounts(clocks), bounds, none, none.astype(np.int32))
+        return unit_stream(clocks)
 
     def _stream(
         self,

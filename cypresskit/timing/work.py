@@ -30,12 +30,10 @@ def _row(*fields: str) -> np.dtype:
 
 
 # Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, a
-# segment's clauses, or an entry's lines; a stream's ``first`` is its first entry.
+# or a segment's clauses; a stream's ``first`` is its first entry.
 CLAUSE = _row("kind", "bundles", "first", "end", "pause")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
-ENTRY = _row("first", "end", "cost", "requests", "delivered")
-LINE = _row("line", "offset")
 AMOUNT = _row("cost", "requests", "delivered")  # of an entry of a stream
 
 
@@ -151,12 +149,14 @@ class Packed(NamedTuple):
 
     Attributes
     ----------
-    clauses, segments, streams, entries, lines
-        Tables with rows of CLAUSE, SEGMENT and so on.
+    clauses, segments, streams
+        Tables with rows of CLAUSE, SEGMENT and STREAM.
     paths
         The first segment of each path, and the end.
     path, member
         For each wavefront its path, and its number within the path.
+    amounts, ptr, line, offset
+        Those of all streams, one after another.
     group_wavefronts
         Wavefronts per workgroup.
     """
@@ -167,8 +167,10 @@ class Packed(NamedTuple):
     path: np.ndarray
     member: np.ndarray
     streams: np.ndarray
-    entries: np.ndarray
-    lines: np.ndarray
+    amounts: np.ndarray
+    ptr: np.ndarray
+    line: np.ndarray
+    offset: np.ndarray
     group_wavefronts: int = 1
 
     @property
@@ -219,17 +221,7 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
         member[path.wavefronts] = np.arange(len(path.wavefronts))
     first_entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(first_entries, streams)]
-    entries = np.zeros(first_entries[-1], ENTRY)
-    lines = np.zeros(sum(len(s.line) for s in streams), LINE)
-    line = 0
-    for first, s in zip(first_entries, streams):
-        own = entries[first : first + len(s.cost)]
-        own["first"], own["end"] = line + s.ptr[:-1], line + s.ptr[1:]
-        for amount in AMOUNT.names or ():
-            own[amount] = s.amounts[amount]
-        of_stream = lines[line : line + len(s.line)]
-        of_stream["line"], of_stream["offset"] = s.line, s.offset
-        line += len(s.line)
+    every = concatenate([unit_stream(np.zeros(0)), *streams])
     return Packed(
         np.array(clauses, CLAUSE),
         np.array(segments, SEGMENT),
@@ -237,8 +229,8 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
         path_of,
         member,
         np.array(rows, STREAM),
-        entries,
-        lines,
+        every.amounts,
+        *(np.asarray(part, np.int64) for part in (every.ptr, every.line, every.offset)),
         group_wavefronts,
     )
 
@@ -270,16 +262,12 @@ def address_stream(
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
-    cost, requests = np.zeros((2, entries), np.int32)
+    amounts = np.zeros(entries, AMOUNT)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     merge = uncached or geometry.l1_bytes > 0
     unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
-    _find_lines(
-        np.ascontiguousarray(addresses), on, *unit, merge, cost, requests, ptr, line, offset
-    )
-    amounts = cost_amounts(cost)
-    amounts["requests"] = requests
+    _find_lines(np.ascontiguousarray(addresses), on, *unit, merge, amounts, ptr, line, offset)
     # Copies, since a view would keep the memory of 64 lines for each entry.
     lines = line[: ptr[-1]] + base
     offsets = offset[: ptr[-1]].copy()
@@ -305,6 +293,13 @@ def cost_amounts(clocks: np.ndarray) -> np.ndarray:
     amounts = np.zeros(len(clocks), AMOUNT)
     amounts["cost"] = clocks
     return amounts
+
+
+def unit_stream(clocks: np.ndarray) -> Stream:
+    """Return the stream of entries that only occupy their unit."""
+    none = np.zeros(0, np.int64)
+    bounds = np.zeros(len(clocks) + 1, np.int64)
+    return Stream(cost_amounts(clocks), bounds, none, none.astype(np.int32))
 
 
 def merge_fetches(streams: Iterable[Stream]) -> tuple[Stream, ...]:
@@ -394,13 +389,12 @@ def _find_lines(
     banks,
     quads_per_clock,
     merge,
-    cost,
-    requests,
+    amounts,
     ptr,
     line,
     offset,
 ):
-    """Fill the last five arrays: for each entry its clocks, the lines counted once per quad, and
+    """Fill the last four arrays: for each entry its clocks, the lines counted once per quad, and
     the bounds of its lines; the lines; and their offsets in clocks.
     """
     entries, items = addresses.shape
@@ -419,7 +413,7 @@ def _find_lines(
                 for j in range(quad, i):
                     if active[e, j] and addresses[e, j] >> shift == number:
                         first_of_quad = False
-                requests[e] += first_of_quad
+                amounts[e].requests += first_of_quad
                 for j in range(n - 1, oldest - 1, -1):
                     if line[j] == number:
                         known = True
@@ -429,7 +423,7 @@ def _find_lines(
                     offset[n] = clock // quads_per_clock
                     n += 1
             clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
-        cost[e] = (clock + quads_per_clock - 1) // quads_per_clock
+        amounts[e].cost = (clock + quads_per_clock - 1) // quads_per_clock
         ptr[e + 1] = n
 
 

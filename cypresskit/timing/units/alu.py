@@ -38,7 +38,7 @@ def lds_done_clock(jobs, lds, e, s, begin):
     done = 0.0
     for stream in range(clause.first, clause.end):
         entry, _ = stream_entry(jobs, e, s, stream)
-        clocks = jobs.work.entries[entry].cost
+        clocks = jobs.work.amounts[entry].cost
         done = lds.free[e] = max(begin, lds.free[e]) + clocks
         lds.busy[e] += clocks
     return done

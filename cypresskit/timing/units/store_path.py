@@ -19,9 +19,9 @@ def run_store_clause(jobs, stores, memory, e, s, now):
     done, accepted = begin, begin
     for stream in range(clause.first, clause.end):
         entry, moved = stream_entry(jobs, e, s, stream)
-        done += work.entries[entry].cost
-        for p in range(work.entries[entry].first, work.entries[entry].end):
-            channel, _, _ = dram_location(work.lines[p].line + moved, memory.address_bits)
+        done += work.amounts[entry].cost
+        for p in range(work.ptr[entry], work.ptr[entry + 1]):
+            channel, _, _ = dram_location(work.line[p] + moved, memory.address_bits)
             send_pending(memory, done, channel)
             memory.pending[channel] += memory.line_clocks
             memory.channel_busy[channel] += memory.line_clocks

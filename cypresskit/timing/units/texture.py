@@ -33,14 +33,14 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
     while texture.fetch[e, s] < clause.end:
         stream = texture.fetch[e, s]
         entry, moved = stream_entry(jobs, e, s, stream)
-        accesses = jobs.work.entries[entry].first < jobs.work.entries[entry].end
+        accesses = jobs.work.ptr[entry] < jobs.work.ptr[entry + 1]
         if accessed and accesses:
             return now, -1.0
         accessed = accessed or accesses
         arrival = fetch(jobs.work, texture, memory, e, stream, entry, moved, now)
         texture.data[e, s] = max(texture.data[e, s], arrival)
         texture.fetch[e, s] += 1
-        now += jobs.work.entries[entry].cost
+        now += jobs.work.amounts[entry].cost
     texture.fetch[e, s] = -1
     release(texture, e, now)
     return now, texture.data[e, s]
@@ -75,17 +75,17 @@ def release(texture, e, now):
 @part
 def fetch(work, texture, memory, e, stream, entry, moved, now):
     """Return when all data of a fetch that begins ``now`` are delivered."""
-    cost = work.entries[entry].cost
+    cost = work.amounts[entry].cost
     bypasses = work.streams[stream].uncached != 0 or texture.l1.size == 0
-    texture.delivered[e] += work.entries[entry].delivered
+    texture.delivered[e] += work.amounts[entry].delivered
     if not bypasses:
-        texture.l1_requests[e] += work.entries[entry].requests
+        texture.l1_requests[e] += work.amounts[entry].requests
     data = now + cost + texture.l1_clocks
     if texture.in_order > 0:
         data = max(data, texture.data_free[e] + cost)
-    for p in range(work.entries[entry].first, work.entries[entry].end):
-        line = work.lines[p].line + moved
-        offset = work.lines[p].offset
+    for p in range(work.ptr[entry], work.ptr[entry + 1]):
+        line = work.line[p] + moved
+        offset = work.offset[p]
         memory.accesses[0] += 1
         if bypasses:
             arrival, from_dram = read_l2(memory, line, now + offset)
