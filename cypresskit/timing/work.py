@@ -222,6 +222,7 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
     first_entries = np.cumsum([0, *(len(s.cost) for s in streams)])
     rows = [(e, s.phases, s.step, s.uncached) for e, s in zip(first_entries, streams)]
     every = concatenate([unit_stream(np.zeros(0)), *streams])
+    ptr, line, offset = (np.asarray(x, np.int64) for x in (every.ptr, every.line, every.offset))
     return Packed(
         np.array(clauses, CLAUSE),
         np.array(segments, SEGMENT),
@@ -230,7 +231,9 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
         member,
         np.array(rows, STREAM),
         every.amounts,
-        *(np.asarray(part, np.int64) for part in (every.ptr, every.line, every.offset)),
+        ptr,
+        line,
+        offset,
         group_wavefronts,
     )
 
