@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,14 +23,13 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, simulate, steady_state
+from cypresskit.timing import DataDependentError, sampling, simulate, steady_state
 from cypresskit.timing.engine import run
 from cypresskit.timing.launch_time import bound
 from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.report import LawError
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.timing_request import Policy
 from cypresskit.timing.tracing import cache_result, trace_wavefronts
 from cypresskit.timing.work import pack
 from tools import score, sensitivity
@@ -48,14 +48,13 @@ def test_what_bounds_kernels():
     assert found == {"dgemm_nn": "texture", "dgemm_tn": "ALU", "sgemm_64x64": "texture"}
 
 
-def sampled(name, n, k, policy, device=HD5870):
-    """A sample of a kernel's launch, and all of it."""
+def sampled(name, n, k, device=HD5870, **numbers):
+    """A sample of a kernel's launch, with these numbers of ``sampling``, and all of it."""
     kernel = KERNELS[name]
     code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
     launch = TimedLaunch(code, shape, device, "linear")
-    return [
-        time_launch(launch, exact=exact, progress=False, policy=policy) for exact in (False, True)
-    ]
+    with patch.multiple(sampling, **numbers):
+        return [time_launch(launch, exact=exact, progress=False) for exact in (False, True)]
 
 
 STEADY = {
@@ -71,7 +70,7 @@ STEADY = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STEADY)
 def test_skipped_turns_are_timed_within_1_per_cent(name):
-    few, all_ = sampled(name, *STEADY[name], Policy(whole=1e6, patience=0))
+    few, all_ = sampled(name, *STEADY[name], WHOLE_EFFORT=1e6, PATIENCE=0)
     assert few.simulated < 0.6 and all_.simulated == 1
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
     for unit in ("ALU", "texture", "LDS"):
@@ -87,21 +86,20 @@ UNSTEADY = ("sgemm_nn_buffer", 1024, 256)  # ever fewer wavefronts meet in one c
 
 
 def test_an_unsteady_launch_is_simulated_whole_if_quick():
-    few, all_ = sampled(*UNSTEADY, Policy(whole=5e5))
+    few, all_ = sampled(*UNSTEADY, WHOLE_EFFORT=5e5)
     assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
 
 
 def test_a_longer_one_says_by_how_much_it_may_be_off():
-    few, all_ = sampled(*UNSTEADY, Policy(whole=1e5, patience=1e5))
+    few, all_ = sampled(*UNSTEADY, WHOLE_EFFORT=1e5, PATIENCE=1e5)
     assert few.simulated < 1 and few.error > steady_state.CONVERGED_ERROR
     assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])
 def test_rounds_that_are_left_out_are_timed_within_1_per_cent(name):
-    few, all_ = sampled(
-        name, 512, 256, Policy(whole=5e5, rounds=3), replace(HD5870, simd_engines=4)
-    )
+    board = replace(HD5870, simd_engines=4)
+    few, all_ = sampled(name, 512, 256, board, WHOLE_EFFORT=5e5, MIN_ROUNDS=3)
     assert len(few.use.wavefronts) < 0.6 * len(all_.use.wavefronts)
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
@@ -140,9 +138,9 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     shape = LaunchShape(
         program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
     )
-    policy = Policy(whole=3e5, rounds=1)
     launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4), "linear")
-    default, exact = (time_launch(launch, exact=exact, policy=policy) for exact in (False, True))
+    with patch.multiple(sampling, WHOLE_EFFORT=3e5, MIN_ROUNDS=1):
+        default, exact = (time_launch(launch, exact=exact) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 

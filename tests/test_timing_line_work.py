@@ -4,6 +4,7 @@ import math
 import pickle
 import random
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from conftest import SIX
 import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
+from cypresskit.timing import sampling
 from cypresskit.timing.line_work import lines_of_work
 from cypresskit.timing.simulate import run_request
-from cypresskit.timing.timing_request import Policy, TimingRequest
+from cypresskit.timing.timing_request import TimingRequest
 from cypresskit.timing.work import TEX, Clause, Stream, WavefrontPath, cost_amounts
 from tools.fuzz import law
 
@@ -100,9 +102,9 @@ def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, boa
     """
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(n, n, k, 1.0, 0.0)
-    policy = Policy(whole=1.6e5, patience=0, rounds=3)
-    question = TimingRequest(code, shape=shape, device=board, policy=policy)
-    few = run_request(question)
+    question = TimingRequest(code, shape=shape, device=board)
+    with patch.multiple(sampling, WHOLE_EFFORT=1.6e5, PATIENCE=0, MIN_ROUNDS=3):
+        few = run_request(question)
     whole = run_request(replace(question, exact=True))
     assert few.simulated < 1
     assert (len(few.use.wavefronts) < few.wavefronts) == (skips == "rounds")

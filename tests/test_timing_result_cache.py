@@ -11,7 +11,6 @@ import cypresskit as ck
 from cypresskit.isolated.process import ForkServer
 from cypresskit.timing import result_cache, simulate
 from cypresskit.timing.simulate import forget_reports
-from cypresskit.timing.timing_request import Policy
 
 LAUNCHES = [
     ("sgemm_tn", {"n": 200}),
@@ -189,7 +188,6 @@ def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
     for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
         add(**change)
     add(layout="tiled")
-    add(policy=Policy(whole=1e6))
     for each in fields(ck.Device):
         value = getattr(ck.HD5870, each.name)
         if isinstance(value, (int, float)):

@@ -9,6 +9,7 @@ import random
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from cypresskit.timing.engine import run
 from cypresskit.timing.sampling import requested_work, time_launch
 from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
-from cypresskit.timing.timing_request import POLICY, TimingRequest
+from cypresskit.timing.timing_request import TimingRequest
 from cypresskit.timing.work import pack
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
@@ -111,8 +112,9 @@ def test_the_fifth_number_is_the_turns_between_two_looks(monkeypatch):
     kernel = KERNELS["dgemm_tn"]
     code, shape = compile(kernel.program), kernel.shape(32, 32, 2000, 1.0, 0.0)
     assert shape.wavefronts == 1
-    policy = replace(POLICY, whole=2e3, patience=0)
-    report = run_request(TimingRequest(code, shape=shape, policy=policy))
+    monkeypatch.setattr(sampling, "WHOLE_EFFORT", 2e3)
+    monkeypatch.setattr(sampling, "PATIENCE", 0)
+    report = run_request(TimingRequest(code, shape=shape))
     assert report.simulated < 0.5
     assert ends
     assert 8 <= min(ends) <= 10
@@ -239,8 +241,8 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
     m, n = (64 * rng.randint(5, 14) + rng.randint(1, 40) for _ in "mn")
     board = replace(SMALL, simd_engines=rng.choice((1, 2)), max_wavefronts=rng.choice((4, 8)))
     launch = TimingRequest(kernel, size=(m, n, rng.randint(100, 300)), device=board).launch()
-    policy = replace(POLICY, whole=2e4, patience=0)
-    few = time_launch(launch, exact=False, progress=False, policy=policy)
+    with patch.multiple(sampling, WHOLE_EFFORT=2e4, PATIENCE=0):
+        few = time_launch(launch, exact=False, progress=False)
     asked = requested_work(launch.trace(launch.wavefronts), board)
     units = {"alu": "ALU", "texture": "texture", "lds": "LDS"}
     engines = few.clocks * board.simd_engines

@@ -117,7 +117,8 @@ class NumbaCache(NullCache):
 
     def save_overload(self, sig, data):
         """Cache the compiled form for these types."""
-        key, files = self._key(sig), _files()
+        key = self._key(sig)
+        files = _files()
         files.write(key, dumps(data._reduce()))
         if files.read(key) is None:
             _warn()

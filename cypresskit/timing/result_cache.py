@@ -18,7 +18,6 @@ import os
 import pickle
 import zlib
 from collections.abc import Callable
-from dataclasses import astuple
 from pathlib import Path
 from typing import TypeVar
 
@@ -84,7 +83,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # from before the first line
         (vars(device), launch.memory_layout.key),
-        (request.exact, astuple(request.policy)),
+        request.exact,
     )
     return SOURCES.key(*parts)
 

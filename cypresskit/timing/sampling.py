@@ -2,7 +2,7 @@
 
 How it works
 ------------
-A launch of at most ``Policy.whole`` cache lines and clauses is simulated whole. Parts of a longer
+A launch of at most ``WHOLE_EFFORT`` cache lines and clauses is simulated whole. Parts of a longer
 one are skipped where it is periodic:
 
 - loop iterations in a steady state (``steady_state``), the more, the longer the launch is;
@@ -15,9 +15,9 @@ The error is how much the pace was seen to change, and how much it may have chan
 and then drift apart may fall into step again in any later round. A launch is simulated whole after
 all if
 
-- its error is above ``CONVERGED_ERROR`` and its effort at most ``Policy.patience``; or
-- less than half of it could be skipped, and its effort is at most the larger of ``Policy.patience``
-  and one second.
+- its error is above ``CONVERGED_ERROR`` and its effort at most ``PATIENCE``; or
+- less than half of it could be skipped, and its effort is at most the larger of ``PATIENCE`` and
+  one second.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,20 +42,21 @@ from cypresskit.timing.launch_time import (
 from cypresskit.timing.line_work import observe_lines, scale_waits, service_clocks
 from cypresskit.timing.steady_state import CONVERGED_ERROR, SteadyStateSkipper
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
-from cypresskit.timing.timing_request import POLICY, Policy
 from cypresskit.timing.units.l2 import slice_clocks
 from cypresskit.timing.work import ALU, TEX, Clause, WavefrontPath, clause_executions, pack
 
+# Effort is in cache lines and clauses.
+WHOLE_EFFORT = 4e6  # an eighth of a second; of a longer launch, about as much is simulated
+PATIENCE = 1.5e8  # about five seconds: up to here, all is simulated if the pace doesn't settle
+MIN_ROUNDS = 6  # that stand for all rounds of a long launch; three or more
 MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
-ONE_SECOND = 8  # as a multiple of ``Policy.whole``
+ONE_SECOND = 8  # as a multiple of ``WHOLE_EFFORT``
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 Bar = Callable[[range], Iterable]  # shows progress over a range
 
 
-def time_launch(
-    launch: TimedLaunch, *, exact: bool, progress: bool = True, policy: Policy = POLICY
-) -> LaunchTime:
+def time_launch(launch: TimedLaunch, *, exact: bool, progress: bool = True) -> LaunchTime:
     """Simulate a launch.
 
     Parameters
@@ -66,8 +67,6 @@ def time_launch(
         Whether everything is simulated.
     progress
         Whether a bar is shown after ``PROGRESS_DELAY`` seconds, where a person can see it.
-    policy
-        How much is simulated otherwise.
     """
     hidden = not (progress and is_watched())
     bar = partial(
@@ -76,22 +75,22 @@ def time_launch(
     if exact:
         return _whole(launch, bar)
 
-    paths, spread = _chosen(launch, policy)
+    paths, spread = _chosen(launch)
     largest = effort(paths)
     everything = largest * launch.wavefronts / _wavefronts(paths)
-    if everything <= policy.whole:
+    if everything <= WHOLE_EFFORT:
         return _whole(launch, bar)
 
     watch = None
-    if largest > policy.whole:
-        strict = policy.patience / largest
-        farthest = 2 * largest / policy.whole - 1
+    if largest > WHOLE_EFFORT:
+        strict = PATIENCE / largest
+        farthest = 2 * largest / WHOLE_EFFORT - 1
         watch = partial(SteadyStateSkipper, farthest=farthest, strict=strict)
     outcome = _run(launch, paths, watch, bar)
     sampled = _extrapolate(launch, outcome, paths, spread)
-    patience = policy.patience
+    patience = PATIENCE
     if sampled.simulated > MAX_SHARE:  # simulating the whole takes at most twice as long
-        patience = max(patience, ONE_SECOND * policy.whole)
+        patience = max(patience, ONE_SECOND * WHOLE_EFFORT)
     elif sampled.error <= CONVERGED_ERROR:
         return sampled
     if everything <= patience:
@@ -109,15 +108,15 @@ def _run(launch: TimedLaunch, paths: list[WavefrontPath], watch, bar: Bar) -> Ou
     return run(work, launch.device, launch.active_wavefronts, watch, bar)
 
 
-def _chosen(launch: TimedLaunch, policy: Policy) -> tuple[list[WavefrontPath], Spread]:
+def _chosen(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread]:
     """Return the paths of the first wavefronts, which are simulated, and paths that represent the
     work of the launch: the same, unless whole rounds are left out.
     """
     rounds, rest = divmod(launch.wavefronts, launch.round_size)
-    if rounds > 3 * policy.rounds:
+    if rounds > 3 * MIN_ROUNDS:
         spread = launch.trace_spread()
         average = _mean_work(spread.paths)
-        first = max(policy.rounds, int(policy.whole / (launch.round_size * average[0])))
+        first = max(MIN_ROUNDS, int(WHOLE_EFFORT / (launch.round_size * average[0])))
         if rounds > 2 * first:
             paths = launch.trace(first * launch.round_size + rest)
             changes = abs(average / np.maximum(_mean_work(paths), 1 / launch.round_size) - 1)

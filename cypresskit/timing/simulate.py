@@ -144,13 +144,7 @@ def run_request(request: TimingRequest) -> Report:
     launch = request.launch()
     _check_shape(launch.shape, request.device)
     _check_work(launch.code, request.name)
-    compute = partial(
-        time_launch,
-        launch,
-        exact=request.exact,
-        progress=request.progress,
-        policy=request.policy,
-    )
+    compute = partial(time_launch, launch, exact=request.exact, progress=request.progress)
     time = result_cache.load_or_compute("time", request, launch, compute)
     report = Report(
         **vars(time),

@@ -11,30 +11,6 @@ from cypresskit.timing.timed_launch import TimedLaunch
 
 
 @dataclass(frozen=True)
-class Policy:
-    """How much of a launch is simulated. Effort is in cache lines and clauses.
-
-    Attributes
-    ----------
-    whole
-        A launch up to this effort (an eighth of a second) is simulated whole. Of a longer one,
-        about as much is simulated.
-    patience
-        A launch up to this effort (about five seconds) is simulated whole if its pace doesn't
-        settle.
-    rounds
-        The least number of rounds that stand for all rounds of a long launch; three or more.
-    """
-
-    whole: float = 4e6
-    patience: float = 1.5e8
-    rounds: int = 6
-
-
-POLICY = Policy()
-
-
-@dataclass(frozen=True)
 class TimingRequest:
     """A launch to be timed. ``timing.simulate.run_request`` returns its report.
 
@@ -48,8 +24,6 @@ class TimingRequest:
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
     shape
         The launch of any other program.
-    policy
-        How much is simulated.
     device, layout, flops, precision, exact, progress
         As in ``simulate``.
     """
@@ -65,7 +39,6 @@ class TimingRequest:
     precision: str = "single"
     exact: bool = False
     progress: bool = field(default=False, compare=False)
-    policy: Policy = POLICY
 
     @property
     def name(self) -> str:

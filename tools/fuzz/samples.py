@@ -12,6 +12,7 @@ were off:
 import random
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 
@@ -19,10 +20,10 @@ import cypresskit as ck
 from cypresskit.compiler import CompileError
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.timing import Report
+from cypresskit.timing import Report, sampling
 from cypresskit.timing.sampling import effort, unobserved_error
 from cypresskit.timing.simulate import forget_reports, run_request
-from cypresskit.timing.timing_request import POLICY, TimingRequest
+from cypresskit.timing.timing_request import TimingRequest
 from tools.fuzz.law import ENTRIES, SMALL, check, groups, unbalanced
 
 BOARDS = [
@@ -65,17 +66,18 @@ class Trial:
 def trial(rng: random.Random) -> Trial:
     """Return a random launch of which a part is skipped."""
     while True:
-        patience = rng.choice((0, POLICY.patience))
-        policy = replace(POLICY, whole=rng.choice((4e5, 1e6, 4e6)), patience=patience)
-        question = replace(_question(rng), policy=policy)
+        patience = rng.choice((0, sampling.PATIENCE))
+        effort_of_whole = rng.choice((4e5, 1e6, 4e6))
+        question = _question(rng)
         try:
             launch = question.launch()
         except (CompileError, ValueError):
             continue
         numbers = np.unique(np.linspace(0, launch.wavefronts - 1, SOME).astype(np.int64))
         work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
-        if policy.whole < work < MOST * policy.whole:
-            few = run_request(question)
+        if effort_of_whole < work < MOST * effort_of_whole:
+            with patch.multiple(sampling, WHOLE_EFFORT=effort_of_whole, PATIENCE=patience):
+                few = run_request(question)
             if few.simulated < 1:
                 return Trial(few, run_request(replace(question, exact=True)))
 
