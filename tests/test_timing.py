@@ -609,7 +609,10 @@ def test_a_report_that_another_thread_drops_is_still_given(monkeypatch):
     assert len(kept) == 1
 
 
-def test_a_program_under_another_name_is_not_simulated_again(monkeypatch):
+def test_a_program_under_another_name_is_not_simulated_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = KERNELS["sgemm_tn_stream"].text
     first = simulate(own_kernel(text, like="sgemm_tn_stream", name="one"), 192)
     module = importlib.import_module("cypresskit.timing.simulate")
