@@ -37,7 +37,7 @@ def test_a_race_is_found_where_there_is_one(name):
     items, group = launch.shape.items, np.arange(launch.shape.items) // size
     random, outcomes = np.random.default_rng(4), []
     for _ in range(3000):
-        check = RaceCheck(Naming(launch, {}, {}, ()))
+        check = RaceCheck(Naming(launch, {}, {}, None))
         epochs, accesses = np.zeros(items, int), []
         for _ in range(random.integers(3, 8)):
             at = int(random.integers(len(program.body)))
@@ -66,7 +66,7 @@ def test_a_race_is_found_where_there_is_one(name):
                 accesses, 2
             )
         )
-        assert bool(check.found) == race, (accesses, list(map(str, check.findings())))
+        assert bool(check.found) == race, (accesses, list(map(str, check.found.values())))
         outcomes.append(race)
     assert 200 < sum(outcomes) < 2300
 

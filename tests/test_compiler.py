@@ -59,7 +59,7 @@ def same_bits(program, arguments) -> bool:
     execute(compile(program), launch)
     pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
     if il.get("global_memory") is not None:
-        pairs.append((np.ascontiguousarray(il["global_memory"]), launch.global_memory))
+        pairs.append((np.ascontiguousarray(il["global_memory"]), launch.memory))
     return all(
         np.array_equal(one.reshape(-1).view(np.uint32), other.reshape(-1)) for one, other in pairs
     )

@@ -81,7 +81,7 @@ def kernels() -> Lines:
         execute(ck.compile(kernel.program), launch)
         yield (
             f"{name}, bits, vliw",
-            [launch.global_memory, *(surface.words for surface in launch.outputs.values())],
+            [launch.memory, *(surface.words for surface in launch.outputs.values())],
         )
         yield f"{name}, listing", hashed(ck.compile(kernel.program).listing())
         for n in (128, 512, 1024):

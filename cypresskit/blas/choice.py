@@ -104,7 +104,7 @@ def choose_kernel(
     trans_a = as_bool("trans_a", trans_a)
     trans_b = as_bool("trans_b", trans_b)
     check_precision(precision)
-    return _fastest(m, n, k, precision, trans_a, trans_b, device)
+    return fastest(m, n, k, precision, trans_a, trans_b, device)
 
 
 def as_bool(name: str, value: object) -> bool:
@@ -115,9 +115,10 @@ def as_bool(name: str, value: object) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _fastest(
+def fastest(
     m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device
 ) -> Choice:
+    """Return ``choose_kernel`` of checked arguments."""
     choices = []
     for kernel in KERNELS.values():
         if kernel.precision != precision or any(word in kernel.name for word in EXAMPLES):

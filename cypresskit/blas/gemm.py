@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import as_bool, choose_kernel
+from cypresskit.blas.choice import as_bool, fastest
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
@@ -113,9 +113,7 @@ def gemm(
         a = a[:0] if trans_a else a[:, :0]
         b = b[:, :0] if trans_b else b[:0]
     if kernel is None:
-        chosen = choose_kernel(
-            m, n, k, precision, trans_a=trans_a, trans_b=trans_b, device=device
-        ).kernel
+        chosen = fastest(m, n, k, precision, trans_a, trans_b, device).kernel
     else:
         chosen = _named(kernel, precision)
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
@@ -143,9 +141,7 @@ def _multiplied(
     most = launching.pop("max_instructions", None)
     if most is None:
         most = most_instructions(kernel, len(a) * k if kernel.convention.packed else k)
-    checked = fitting(shape, most, **arrays)
-    carry_out(checked, **launching)
-    checked.write_back(arrays.get("outputs"), arrays.get("global_memory"))
+    carry_out(fitting(shape, most, **arrays), **launching)
     return kernel.result(arrays, m, n)
 
 

@@ -22,7 +22,6 @@ Not covered: several boards, and the time to start a DMA.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -101,8 +100,7 @@ def four_stage(
     Options and errors as for `five_stage`. The default kernel uses a global buffer, which can be in
     any memory but isn't cached.
     """
-    work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
-    return _Pipeline(work, five=False).plan_all()
+    return _Pipeline((m, n, k), machine, kernel, block, cpu_share, matrices, five=False).plan_all()
 
 
 def five_stage(
@@ -136,8 +134,7 @@ def five_stage(
     TypeError
         For matrices of another type than the kernel's.
     """
-    work = Work((m, n, k), machine, kernel, block, cpu_share, matrices)
-    return _Pipeline(work, five=True).plan_all()
+    return _Pipeline((m, n, k), machine, kernel, block, cpu_share, matrices).plan_all()
 
 
 def static_cpu_share(machine: Machine) -> float:
@@ -187,29 +184,26 @@ def adapt_cpu_share(
     share = static_cpu_share(machine)
     result = []
     for _ in range(calls):
-        work = Work((m, n, k), machine, kernel, block, share, matrices)
-        timeline = _Pipeline(work, five=True).plan_all()
+        timeline = _Pipeline((m, n, k), machine, kernel, block, share, matrices).plan_all()
         result.append((share, timeline))
         share = balanced_cpu_share(timeline, share)
     return result
 
 
-class Work(NamedTuple):
-    """The arguments of `five_stage`."""
-
-    size: tuple[int, int, int]
-    machine: Machine
-    kernel: str | Kernel
-    block: int
-    cpu_share: float
-    matrices: Matrices | None
-
-
 class _Pipeline:
     """A plan of a pipeline: with ``five``, sub-blocks return by DMA."""
 
-    def __init__(self, work: Work, five: bool) -> None:
-        (m, n, k), machine, kernel, block, cpu_share, matrices = work
+    def __init__(
+        self,
+        size: tuple[int, int, int],
+        machine: Machine,
+        kernel: str | Kernel,
+        block: int,
+        cpu_share: float,
+        matrices: Matrices | None,
+        five: bool = True,
+    ) -> None:
+        m, n, k = size
         check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
@@ -274,8 +268,7 @@ class _Pipeline:
         for (number, (i, j)), (a, b) in prefetched(units, load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
-                first = lines.start - rows[i].start
-                self._part((chip, number, part), a, b, lines, first, columns[j])
+                self._part((chip, number, part), a, b, lines, rows[i].start, columns[j])
 
     def _part(
         self,
@@ -297,7 +290,7 @@ class _Pipeline:
         rows, columns
             The block's rows and columns of C.
         first
-            Number of its first row in strip ``a``.
+            The first row of C in strip ``a``.
         """
         chip, _, part = place
         name = ".".join(map(str, place))
@@ -313,8 +306,7 @@ class _Pipeline:
             uses = {f"chip {chip}": 2.0 * len(piece) * len(columns) * self.k / self.rate}
             if not self.five:
                 uses |= {TO_HOST: size * host.dma_gb_s / host.remote_store_gb_s, MEMORY: size}
-            start = first + piece.start - rows.start
-            lines = slice(start, start + len(piece))
+            lines = slice(piece.start - first, piece.stop - first)
             action = partial(self._multiply, a.name, b.name, lines, target)
             stage = "mult1" if self.five else "mult"
             written = Buffer(target, product.name)

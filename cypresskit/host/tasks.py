@@ -225,15 +225,11 @@ def run_tasks(
     check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     seconds_alone, demands = [], []  # of each task
-    # By uses, since most strips are alike
-    known: dict[tuple[tuple[str, float], ...], tuple[float, Proportions]] = {}
     for task in tasks:
         check_type(Task, task=task)
-        uses = tuple(task.uses.items())
-        if uses not in known:
-            known[uses] = _demand(task, resources, numbers)
-        seconds_alone.append(known[uses][0])
-        demands.append(known[uses][1])
+        seconds, demand = _demand(task, resources, numbers)
+        seconds_alone.append(seconds)
+        demands.append(demand)
     needs = dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, needed in enumerate(needs):

@@ -76,24 +76,22 @@ def round_trip_timeline(
             label=matrix,
         )
 
-    def kernel(reads: dict[str, str], writes: dict[str, str]) -> Task:
-        return Task(
-            "kernel",
-            "mult",
-            "program",
-            {"chip 0": 2.0 * n**3},
-            reads,
-            writes,
-            matrix="C",
-            chip=0,
-            label="kernel",
-        )
-
     product = {"card C": "AB + C"}
+    kernel = Task(
+        "kernel",
+        "mult",
+        "program",
+        {"chip 0": 2.0 * n**3},
+        {f"card {matrix}": matrix for matrix in "ABC"},
+        product,
+        matrix="C",
+        chip=0,
+        label="kernel",
+    )
     return run_tasks(
         [
             *(move("send", m, TO_CARD, {m: m}, {f"card {m}": m}) for m in "ABC"),
-            kernel({f"card {matrix}": matrix for matrix in "ABC"}, product),
+            kernel,
             move("fetch", "C", TO_HOST, product, {"result": "AB + C"}),
         ],
         resources,

@@ -17,33 +17,22 @@ from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
 Facts = TypeVar("Facts", int, frozenset)  # a set
 Key = tuple[int, int]  # number of an r register, component
-# (number of the source, negative for an address of g[]; the source; the positions that are read)
+# (number of the source, or ADDRESS; the source; the positions that are read)
 Use = tuple[int, Source, tuple[int, ...]]
-RESULT_ADDRESS = (
-    -9
-)  # the number of the address in a result ``g[r1.x]``, below the numbers of sources
+ADDRESS = -1  # the number of an address of g[], in place of a source's
 
 
 def uses(program: Program, i: Instruction) -> Iterator[Use]:
-    """Yield the operands that an instruction reads, addresses of ``g[]`` included.
-
-    An address has the number ``address_number(n)`` for source n, and ``RESULT_ADDRESS`` for the
-    result.
-    """
+    """Yield the operands that an instruction reads, addresses of ``g[]`` included."""
     for n, source in enumerate(i.sources):
         positions = read_positions(program, i, n)
         if source.register.kind == "g":
             if source.register.address is not None:
-                yield address_number(n), source.register.address, (0,)
+                yield ADDRESS, source.register.address, (0,)
         elif positions:
             yield n, source, positions
     if i.dest and i.dest.register.address is not None:
-        yield RESULT_ADDRESS, i.dest.register.address, (0,)
-
-
-def address_number(n: int) -> int:
-    """Return the number of the address in source ``n``, where that is ``g[r1.x]``."""
-    return -1 - n
+        yield ADDRESS, i.dest.register.address, (0,)
 
 
 def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
@@ -80,30 +69,29 @@ def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]
 def is_address(i: Instruction, n: int) -> bool:
     """Return whether operand ``n`` of ``uses`` is part of an address, or decides a branch."""
     return (
-        n < 0
+        n == ADDRESS
         or bool(i.op.flow)
         or i.op.kind == "fetch"
         or (i.op.kind == "lds" and n not in i.op.passed)
     )
 
 
-def defines(i: Instruction) -> tuple[int, ...]:
+def defines(i: Instruction) -> tuple[Key, ...]:
     """Return the components of an ``r`` register that an instruction writes.
 
     They include those to which the mask writes 0 or 1.
     """
     if not i.dest or i.dest.register.kind != "r":
         return ()
-    return tuple(c for c in range(4) if i.dest.mask[c] != "_")
+    return tuple((i.dest.register.index, c) for c in range(4) if i.dest.mask[c] != "_")
 
 
 def writers(program: Program) -> dict[Key, list[int]]:
     """Return the instructions that write each component of an ``r`` register."""
     found: dict[Key, list[int]] = {(n, c): [] for n in program.registers for c in range(4)}
     for at, i in enumerate(program.body):
-        if i.dest:
-            for c in defines(i):
-                found[i.dest.register.index, c].append(at)
+        for key in defines(i):
+            found[key].append(at)
     return found
 
 
@@ -213,8 +201,5 @@ class Numbering:
 def liveness(program: Program, numbering: Numbering) -> list[int]:
     """Return the components that are live before each instruction and, last, at the end."""
     reads = [numbering.bits(keys(uses(program, i))) for i in program.body]
-    writes = [
-        numbering.bits((i.dest.register.index, c) for c in defines(i)) if i.dest else 0
-        for i in program.body
-    ]
+    writes = [numbering.bits(defines(i)) for i in program.body]
     return backward(program, lambda at, after: reads[at] | after & ~writes[at])

@@ -61,14 +61,17 @@ def double(result: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(result), NAN64, result.view(np.uint64))
 
 
-def _mul(a, b):
-    x, y = flushed(a), flushed(b)
-    return _single_of(x * y, lambda: x.astype(np.float64) * y)
+def _rounded(operation: Callable) -> Callable:
+    """Return a product or quotient of float32 numbers as an operation on bits."""
+
+    def compute(a, b):
+        x, y = flushed(a), flushed(b)
+        return _single_of(operation(x, y), lambda: operation(x.astype(np.float64), y))
+
+    return compute
 
 
-def _div(a, b):
-    x, y = flushed(a), flushed(b)
-    return _single_of(x / y, lambda: x.astype(np.float64) / y)
+_mul, _div = _rounded(np.multiply), _rounded(np.divide)
 
 
 def _mad(a, b, c):
@@ -132,7 +135,7 @@ def _insert(width, offset, value, base):
 
 
 def _rcp(a):
-    return _div(np.full_like(a, ONE), a)
+    return _div(ONE, a)
 
 
 def _to_integer(low: float, high: float, kind) -> Callable:
@@ -275,7 +278,7 @@ def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
     """Multiply a float result by ``shift``; if ``saturate``, then clamp it to 0..1 (NaN to 0)."""
     if shift != 1.0:
-        bits = _mul(bits, np.full_like(bits, np.float32(shift).view(np.uint32)))
+        bits = _mul(bits, np.float32(shift).view(np.uint32))
     if saturate:
         value = flushed(bits)
         bits = np.where(value > 0, np.minimum(value, np.float32(1)), np.float32(0)).view(np.uint32)
@@ -293,7 +296,7 @@ def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray
     if source.bias:
         bits = single(flushed(bits) - np.float32(0.5))
     if source.x2:
-        bits = _mul(bits, np.full_like(bits, np.float32(2).view(np.uint32)))
+        bits = _mul(bits, np.float32(2).view(np.uint32))
     if source.sign:
         bits = single(np.sign(flushed(bits)))
     if source.abs:

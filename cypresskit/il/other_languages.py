@@ -5,7 +5,6 @@
 """
 
 import re
-from typing import NamedTuple
 
 from cypresskit.il.opcodes import opcode_in
 
@@ -34,45 +33,26 @@ PRINT = "a kernel can't print: store the value to `o0` or `g[r0.x]`, and look at
 PREPROCESSOR = "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro"
 
 
-class ForeignSyntax(NamedTuple):
-    """Text of another language.
-
-    Attributes
-    ----------
-    pattern
-        Regular expression for a statement's beginning, matched without regard to case.
-    cure
-        What to write in IL.
-    """
-
-    pattern: str
-    cure: str
-
-
-#: Tried in this order, on the text from the statement's first letter on.
-STATEMENTS = (
-    ForeignSyntax(r"#", PREPROCESSOR),
-    ForeignSyntax(r"(else\s*if|elif|elsif)\b", ELSE_IF),
-    ForeignSyntax(r"if(?!c|_log)", IF),
-    ForeignSyntax(r"(for|while|do|repeat|rep)\b", LOOP),
-    ForeignSyntax(r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b", "a loop ends by `endloop`"),
-    ForeignSyntax(r"(end[_ ]if|fi)\b", "an if ends by `endif`"),
-    ForeignSyntax(r"\}", BRACE),
-    ForeignSyntax(r"\{", BRACE),
-    ForeignSyntax(
-        r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b", BARRIER
-    ),
-    ForeignSyntax(r"(__shared__|__local|groupshared|shared|local)\b", SHARED),
-    ForeignSyntax(
-        r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]", VARIABLE
-    ),
-    ForeignSyntax(r"(atomic\w*|atom|red)\b", ATOMIC),
-    ForeignSyntax(r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b", TEXTURE),
-    ForeignSyntax(r"return\b", RETURN),
-    ForeignSyntax(r"(printf?|cout|echo)\b", PRINT),
-    ForeignSyntax(r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)", JUMP),
-    ForeignSyntax(r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s", TYPE),
-)
+#: By a regular expression for a statement's beginning, in any case: what to write in its place.
+#: Tried in this order.
+STATEMENTS = {
+    r"#": PREPROCESSOR,
+    r"(else\s*if|elif|elsif)\b": ELSE_IF,
+    r"if(?!c|_log)": IF,
+    r"(for|while|do|repeat|rep)\b": LOOP,
+    r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b": "a loop ends by `endloop`",
+    r"(end[_ ]if|fi)\b": "an if ends by `endif`",
+    r"[{}]": BRACE,
+    r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b": BARRIER,
+    r"(__shared__|__local|groupshared|shared|local)\b": SHARED,
+    r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]": VARIABLE,
+    r"(atomic\w*|atom|red)\b": ATOMIC,
+    r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b": TEXTURE,
+    r"return\b": RETURN,
+    r"(printf?|cout|echo)\b": PRINT,
+    r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)": JUMP,
+    r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s": TYPE,
+}
 
 _CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")
 _ARITHMETIC = {"+": "add", "-": "sub", "*": "mul", "/": "div"}
@@ -96,9 +76,9 @@ def suggest_statement(text: str) -> str:
     >>> suggest_statement("return;")
     'a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`'
     """
-    for foreign in STATEMENTS:
-        if re.match(foreign.pattern, text + "\n", re.IGNORECASE):
-            return foreign.cure
+    for pattern, cure in STATEMENTS.items():
+        if re.match(pattern, text + "\n", re.IGNORECASE):
+            return cure
     if (changed := _CHANGED.match(text)) and not opcode_in(text):
         operator = next((c for c in changed[2] + changed[3] if c in _ARITHMETIC), "")
         target = changed[1]

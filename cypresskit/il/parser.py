@@ -8,7 +8,7 @@ names, registers that the mode doesn't have.
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -161,23 +161,21 @@ class _Assembler:
         """Raise ``ILError`` if there are faults."""
         if self.faults:
             self._report_comments()
-            raise ILError(self.name, self.faults)
+            raise ILError(self.name, self.faults[:MAX_FAULTS])
 
     def _line(self, number: int, text: str) -> None:
         """Read one line, and record its fault if it has one."""
-        if len(text) > MAX_LINE:
-            message = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
-            self.faults.append(Fault(number, 1, message, text[:MAX_LINE]))
-            self.mode = self.mode or "compute"
-            return
         if len(self.instructions) + len(self.body) > MAX_INSTRUCTIONS:
             message = f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions"
             raise ILError(self.name, [Fault(number, 1, message, text)])
         line = Line(text, number)
-        if not line.text[line.at :]:
-            return
         self.columns[number] = line.at + 1
         try:
+            if len(text) > MAX_LINE:
+                many = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
+                line.fail(many, 0)
+            if not line.text[line.at :]:
+                return
             if strange := _STRANGE.search(line.text):
                 line.fail(_no_il(strange[0]), strange.start())
             if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
@@ -187,7 +185,7 @@ class _Assembler:
                 line.fail("nothing may follow `end`")
             self._place(_statement(line), line)
         except FaultAt as fault:
-            self.faults.append(Fault(number, fault.column, fault.message, text))
+            self.faults.append(Fault(number, fault.column, fault.message, text[:MAX_LINE]))
             self.mode = self.mode or "compute"
 
     def _report_comments(self) -> None:
@@ -196,15 +194,10 @@ class _Assembler:
         A single word may well be meant as a comment: it is reported only if a fault says that it is
         missing.
         """
-        messages = tuple(fault.message for fault in self.faults)
-        for number, text in enumerate(self.lines, 1):
-            lost = instruction_in_comment(text)
-            missing = any(message.endswith(f"`{lost}`") for message in messages)
-            if lost and (" " in lost or missing):
-                column = text.index(";") + 1
-                message = comment_message(lost)
-                if len(self.faults) < MAX_FAULTS:
-                    self.faults.append(Fault(number, column, message, text))
+        messages = [fault.message for fault in self.faults]
+        for lost, fault in lost_instructions(self.lines):
+            if " " in lost or any(message.endswith(f"`{lost}`") for message in messages):
+                self.faults.append(fault)
 
     def _place(self, instruction: Instruction, line: Line) -> None:
         """Add an instruction to the program, or to the macro or function that is open."""
@@ -292,13 +285,10 @@ class _Assembler:
         """Record a fault of the whole: at ``word`` if the line has it, else at the line's first
         word.
         """
-        if len(self.faults) < MAX_FAULTS:
-            text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-            place = (
-                re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
-            )
-            column = place.start() + 1 if place else self.columns.get(line, 1)
-            self.faults.append(Fault(line, column, message, text))
+        text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+        place = re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
+        column = place.start() + 1 if place else self.columns.get(line, 1)
+        self.faults.append(Fault(line, column, message, text))
 
     def _check_blocks(self, instructions: Sequence[Instruction]) -> None:
         """Check that loops and ifs nest, and that ``break`` and ``continue`` are in a loop."""
@@ -453,7 +443,15 @@ def _quoted(statement: str) -> str:
     return match[0] if match else statement[:24]
 
 
-def instruction_in_comment(text: str) -> str:
+def lost_instructions(lines: Sequence[str]) -> Iterator[tuple[str, Fault]]:
+    """Yield the instructions that follow a `;`, each with the fault that reports it."""
+    for number, text in enumerate(lines, 1):
+        if lost := _instruction_in_comment(text):
+            why = f"`;` starts a comment, so `{lost}` is not read: give it a line of its own"
+            yield lost, Fault(number, text.index(";") + 1, why, text)
+
+
+def _instruction_in_comment(text: str) -> str:
     """Return the instruction that follows a `;` after another instruction; "" if what follows is a
     comment.
     """
@@ -469,11 +467,6 @@ def instruction_in_comment(text: str) -> str:
     except FaultAt:
         return ""
     return first
-
-
-def comment_message(instruction: str) -> str:
-    """Return the message about an instruction that follows a `;`."""
-    return f"`;` starts a comment, so `{instruction}` is not read: give it a line of its own"
 
 
 def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -506,14 +499,10 @@ def _controls(
             elif value.lower() != "unnormalized":  # the declaration of the resource says it, too
                 expected = "coordinates count texels: expected `_coordtype(unnormalized)`"
                 line.fail(f"`_coordtype({value})`: {expected}", at)
-        elif name == "sat" and op.kind == "alu":
+        elif op.kind == "alu" and name in ("sat", "ieee", *RESULT_SCALE):
             _check_bare(name, value, line, at)
-            saturate = True
-        elif name in RESULT_SCALE and op.kind == "alu":
-            _check_bare(name, value, line, at)
-            shift *= RESULT_SCALE[name]
-        elif name == "ieee" and op.kind == "alu":  # every operation here is IEEE already
-            _check_bare(name, value, line, at)
+            saturate = saturate or name == "sat"
+            shift *= RESULT_SCALE.get(name, 1.0)  # every operation here is IEEE already
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""

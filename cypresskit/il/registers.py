@@ -188,7 +188,7 @@ def source_operand(line: Line) -> Source:
         line.at = end
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
-        swizzle = {1: taken * 4, 2: taken * 2, 3: taken + taken[-1:], 4: taken}[len(taken)]
+        swizzle = (taken * 4 if len(taken) < 3 else taken + taken[-1])[:4]
     flags: dict[str, bool] = {}
     negate = ""
     while line.text.startswith("_", line.at):

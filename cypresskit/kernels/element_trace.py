@@ -561,7 +561,8 @@ class _Judge:
             has_it = changes.get((later, item), 0) >> component & 1
             if has_it or not probes.steps.active[later][item]:
                 continue
-            if i.dest and i.dest.register == dest.register and component in defines(i):
+            same = i.dest and i.dest.register == dest.register
+            if same and (dest.register.index, component) in defines(i):
                 other = probes.line(later)
                 again = "the next iteration" if other == line else f"line {other}"
                 return f"{left} {again} overwrites", other

@@ -499,7 +499,7 @@ class Probes:
             i = self.instruction(earlier)
             if not i.dest or i.dest.register.kind != "r" or not self.steps.active[earlier][item]:
                 continue
-            made = {c for c in defines(i) if (i.dest.register.index, c) in needed}
+            made = {c for n, c in defines(i) if (n, c) in needed}
             if not made:
                 continue
             steps.add(earlier)

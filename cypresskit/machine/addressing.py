@@ -37,13 +37,12 @@ def texel(
     axes = []
     inside = np.ones(len(rows[0]), bool)
     for bits, more, size in zip(rows, offset, (texture.width, texture.height)):
-        place = bits.view(np.int32) if whole else np.floor(flushed(bits))
-        lowest, highest = float(place.min()), float(place.max())
-        fits = -(2.0**31) <= lowest and highest < 2.0**31  # in int64; NaN doesn't
-        place = place.astype(np.int64 if fits else np.float64) + more
-        if not (lowest + more >= 0 and highest + more < size):
-            inside &= (place >= 0) & (place < size)
-        axes.append(place if fits else integers(place))
+        if whole:
+            place = bits.view(np.int32).astype(np.int64) + more
+        else:
+            place = integers(np.floor(flushed(bits)).astype(np.float64) + more)
+        inside &= (place >= 0) & (place < size)
+        axes.append(place)
     return axes[0], axes[1] if len(axes) > 1 else np.zeros_like(axes[0]), inside
 
 
@@ -51,6 +50,8 @@ def integers(place: np.ndarray) -> np.ndarray:
     """Return coordinates as int64. Those too large become +-2^62, infinities +-``INFINITE``, NaN
     ``NOWHERE``.
     """
+    if (np.abs(place) < 2.0**62).all():
+        return place.astype(np.int64)
     whole = np.clip(place, -(2.0**62), 2.0**62).astype(np.int64)
     return np.where(
         np.isnan(place), NOWHERE, np.where(np.isinf(place), np.sign(whole) * INFINITE, whole)
@@ -94,8 +95,6 @@ class Memories:
 
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return a word of LDS for each work-item, 0 if it isn't ``inside``."""
-        if inside.all():
-            return self.lds[array][self.group, word]
         row = np.zeros(len(inside), np.uint32)
         row[inside] = self.lds[array][self.group[inside], word[inside]]
         return row

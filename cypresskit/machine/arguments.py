@@ -39,21 +39,19 @@ def whole_domain(program: Program, domain) -> tuple[int, int, int]:
     return x, y, z
 
 
-def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str = "array") -> None:
-    """Raise ``ValueError`` for an array that the program uses and that isn't ``given``. ``what``:
-    the values that the arguments map to.
+def check_needs(program: Program, given: Mapping[str, Mapping | None]) -> None:
+    """Raise ``ValueError`` for an array that the program uses and that isn't ``given``: to
+    ``launch``, or to a ``LaunchShape``, which takes sizes, as ``textures``.
     """
+    textures = "textures" if "textures" in given else "inputs"
+    what = "array" if textures == "inputs" else "(width, height)"
     reads = {
         "cb": "reads cb{}",
         "o": "writes o{}",
         "resource": "fetches from resource {}",
         "g": "uses global memory",
     }
-    names = {
-        "cb": "constants",
-        "o": "outputs",
-        "resource": "textures" if "textures" in given else "inputs",
-    }
+    names = {"cb": "constants", "o": "outputs", "resource": textures}
     names |= {"g": "global_memory"} if "global_memory" in given else {}
     for kind, number, line in program.needs:
         if kind in names and number not in (given[names[kind]] or ()):
@@ -65,7 +63,7 @@ def check_needs(program: Program, given: Mapping[str, Mapping | None], what: str
 
 
 def by_number(name: str, given) -> dict:
-    """Return arrays by number. Raise ``ValueError`` if two arrays for results share memory."""
+    """Return arrays by number."""
     mapped = f"{name} maps numbers to arrays, as in {{0: array}}; found"
     if given is not None and not isinstance(given, Mapping):
         raise TypeError(f"{mapped} {type(given).__name__}")
@@ -73,23 +71,17 @@ def by_number(name: str, given) -> dict:
     for number in arrays:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
             raise TypeError(f"{mapped} the key {number!r}")
-    for first, second in combinations(arrays, 2) if name == "outputs" else ():
-        both = arrays[first], arrays[second]
-        if all(isinstance(array, np.ndarray) for array in both) and np.shares_memory(*both):
-            raise ValueError(
-                f"outputs[{first}] and outputs[{second}] share memory: one of two results would"
-                " be lost"
-            )
     return arrays
 
 
-def check_results(outputs: Mapping[int, np.ndarray], global_memory) -> None:
-    """Raise ``ValueError`` if an output shares memory with ``global_memory``."""
-    for n, array in outputs.items():
-        if isinstance(global_memory, np.ndarray) and np.shares_memory(array, global_memory):
+def check_results(results: Mapping[str, object]) -> None:
+    """Raise ``ValueError`` if two arrays for results, by their names, share memory."""
+    arrays = {name: array for name, array in results.items() if isinstance(array, np.ndarray)}
+    for first, second in combinations(arrays, 2):
+        if np.shares_memory(arrays[first], arrays[second]):
+            cure = ". Pass a copy of one of them" if second == "global_memory" else ""
             raise ValueError(
-                f"outputs[{n}] and global_memory share memory: one of two results would be lost."
-                " Pass a copy of one of them"
+                f"{first} and {second} share memory: one of two results would be lost{cure}"
             )
 
 
@@ -122,9 +114,9 @@ def check_unmasked(array: object, name: str) -> None:
         )
 
 
-def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarray:
-    """Return ``array`` as uint32 words, with a last axis of words per element. ``ndim``: the
-    numbers of dimensions that it may have.
+def check_array(array, name: str, written: bool = False) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for what is no array that kernels can read, or that
+    can't be ``written``.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}")
@@ -134,19 +126,19 @@ def array_words(array, name: str, *ndim: int, written: bool = False) -> np.ndarr
         raise TypeError(
             f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
         )
-    if array.ndim not in ndim:
-        raise ValueError(
-            f"{name} has shape {array.shape}: expected {' or '.join(map(str, ndim))} dimensions"
-        )
     if written:
         check_written(array, name)
-    array = np.ascontiguousarray(array)
-    return (array[..., np.newaxis] if array.ndim == ndim[0] else array).view(np.uint32)
 
 
 def texel_words(array, name: str, dimensions: int = 2, written: bool = False) -> np.ndarray:
     """Return a texture or output as uint32 of shape (height, width, words per texel)."""
-    words = array_words(array, name, dimensions, dimensions + 1, written=written)
+    check_array(array, name, written)
+    if array.ndim - dimensions not in (0, 1):
+        raise ValueError(
+            f"{name} has shape {array.shape}: expected {dimensions} or {dimensions + 1} dimensions"
+        )
+    array = np.ascontiguousarray(array)
+    words = (array[..., np.newaxis] if array.ndim == dimensions else array).view(np.uint32)
     if words.shape[-1] not in (1, 2, 4):
         raise ValueError(
             f"{name} has {32 * words.shape[-1]} bits per texel: 32, 64 or 128 are possible"
@@ -157,7 +149,8 @@ def texel_words(array, name: str, dimensions: int = 2, written: bool = False) ->
 def constant_words(array, program: Program, n: int) -> np.ndarray:
     """Return a constant buffer, an array or plain numbers, as uint32 of shape (elements, 4)."""
     array = np.asarray(array) if isinstance(array, np.ndarray) else plain_numbers(array, n)
-    given = array_words(array.reshape(-1), f"constants[{n}]", 1).reshape(-1)
+    check_array(array, f"constants[{n}]")
+    given = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     words = np.zeros((-(-len(given) // 4), 4), np.uint32)
     words.reshape(-1)[: len(given)] = given
     declared = program.constants.get(n, 0)

@@ -6,7 +6,6 @@ launch again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -87,14 +86,15 @@ def launch(
         For a store out of range, an endless loop or a divergent barrier. All arrays are then
         unchanged, unless ``in_place``.
     """
-    arrays: dict[str, Any] = {
-        "inputs": inputs,
-        "constants": constants,
-        "outputs": outputs,
-        "global_memory": global_memory,
-    }
     checked = prepare(
-        program, domain, **arrays, max_instructions=max_instructions, in_place=in_place
+        program,
+        domain,
+        inputs=inputs,
+        constants=constants,
+        outputs=outputs,
+        global_memory=global_memory,
+        max_instructions=max_instructions,
+        in_place=in_place,
     )
     result = carry_out(checked, engine=engine, observers=observers, threads=threads)
     checked.write_back(outputs, global_memory)

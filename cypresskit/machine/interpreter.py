@@ -9,8 +9,6 @@ Left out: the order in which wavefronts really run. Work-items that race for the
 result of lockstep.
 """
 
-from functools import cache
-
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
@@ -20,7 +18,7 @@ from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.masks import Masks
-from cypresskit.machine.observer import EVENTS, Observer, listeners
+from cypresskit.machine.observer import EVENTS, Observer
 from cypresskit.machine.run import LaunchCounters, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
@@ -28,18 +26,6 @@ MAX_BYTES = 2 << 30  # for a whole domain
 EXTRA_BYTES = 190
 # Instructions, and instructions times work-items: some seconds
 MAX_STEPS, MAX_WORK = 50_000, 1_000_000_000
-CONSTANT_ROW = {"0": np.zeros((1, 1), np.uint32), "1": np.full((1, 1), ONE, np.uint32)}
-
-
-@cache
-def _chosen(letters: str) -> slice | list[int] | None:
-    """Return the rows of some components of a register; None if constants are among them."""
-    if not set(letters) <= set(LETTERS):
-        return None
-    rows = [LETTERS.index(letter) for letter in letters]
-    count = 1 if len(set(rows)) == 1 else len(rows)
-    together = range(rows[0], rows[0] + count)
-    return slice(together.start, together.stop) if rows[:count] == [*together] else rows
 
 
 def run(
@@ -77,7 +63,15 @@ class Interpreter:
         self.launch = launch
         self.observers = observers
         self.program = launch.program
-        self.listeners = {name: listeners(observers, name) for name in EVENTS}
+        # An event without listeners isn't made
+        self.listeners = {
+            name: [
+                getattr(o, name)
+                for o in observers
+                if getattr(type(o), name) is not getattr(Observer, name)
+            ]
+            for name in EVENTS
+        }
         self.body = self.program.body
         self.items = launch.shape.items
         self.masks = Masks(self.items)
@@ -184,13 +178,15 @@ class Interpreter:
     def _rows(self, source: Source, letters: str) -> np.ndarray:
         """Return components of a source without its modifiers: one row each, or one for all."""
         base = self._base(source)
-        chosen = _chosen(letters)
-        if chosen is not None:
-            return base[chosen]
-        rows = [
-            CONSTANT_ROW[c] if c in "01" else base[LETTERS.index(c)][np.newaxis] for c in letters
-        ]
-        return np.concatenate(np.broadcast_arrays(*rows))
+        if letters == LETTERS:
+            return base
+        if len(set(letters)) == 1:
+            letters = letters[0]
+        rows = base[[LETTERS.find(letter) for letter in letters]]
+        for row, letter in zip(rows, letters):
+            if letter in "01":
+                row[:] = ONE * int(letter)
+        return rows
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
         """Return source ``n`` at some positions, with its modifiers: a row for each, or one for
@@ -214,29 +210,27 @@ class Interpreter:
 
     def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
         """Return a row for each written component, or one for all."""
-        op, positions = i.op, dest.written
-        read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
-        sources = enumerate(op.sources)
-        result = MEANING[op.name](
-            *[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources]
-        )
-        if op.result == "d":
+        operands = [
+            self._double(i, n)
+            if kind == "d"
+            else self._operand(i, n, read_positions(self.program, i, n))
+            for n, kind in enumerate(i.op.sources)
+        ]
+        result = MEANING[i.op.name](*operands)
+        if i.op.result == "d":
             low, high = split(result)
-            return np.concatenate([high if p % 2 else low for p in positions])
+            return np.concatenate([high if p % 2 else low for p in dest.written])
         return scaled(result, i.shift, i.saturate)
 
     def _write(self, dest: Dest, rows: np.ndarray) -> None:
         """Write to a register, an output or global memory."""
         register, written = dest.register, dest.written
         if "0" in dest.mask or "1" in dest.mask:
-            values = dict(zip(written, np.broadcast_to(rows, (len(written), self.items))))
-            values |= {
-                c: np.full(self.items, ONE * (x == "1"))
-                for c, x in enumerate(dest.mask)
-                if x in "01"
-            }
-            written = tuple(sorted(values))
-            rows = np.stack([values[c] for c in written])
+            values = np.zeros((4, self.items), np.uint32)
+            values[list(written)] = rows
+            values[[x == "1" for x in dest.mask]] = ONE
+            written = tuple(c for c, x in enumerate(dest.mask) if x != "_")
+            rows = values[list(written)]
         if register.kind == "g":
             return self._write_global(register, written, rows)
         if register.kind == "o":
@@ -244,17 +238,11 @@ class Interpreter:
             written = tuple(c for c in written if c < len(target))
         else:
             target = self.registers[register.index]
-        self._notify("wrote", register, written, rows[: max(1, len(written))])
-        everywhere = self.masks.count == self.items
-        if len(rows) > 1 and np.may_share_memory(rows, target):  # a register into itself, shifted
-            rows = rows.copy()
-        if everywhere and len(written) == 4:
-            target[...] = rows
-            return
-        for n, c in enumerate(written):
-            np.copyto(
-                target[c], rows[n if len(rows) > 1 else 0], where=everywhere or self.masks.active
-            )
+        rows = rows[: max(1, len(written))]
+        self._notify("wrote", register, written, rows)
+        where = self.masks.count == self.items or self.masks.active
+        for c, row in zip(written, np.broadcast_to(rows, (len(written), self.items))):
+            np.copyto(target[c], row, where=where)
 
     def _notify(self, name: str, *facts) -> None:
         """Report an event. It is made only if an observer listens."""
@@ -267,17 +255,16 @@ class Interpreter:
         """Return a row for each written component."""
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
-        dimensions = range(self.program.textures[resource])
-        rows = [self._spread(self._operand(i, 0, (n,))[0]) for n in dimensions]
+        rows = [self._one(i, 0, p) for p in read_positions(self.program, i, 0)]
         x, y, inside = addressing.texel(rows, surface, offset, whole=i.op.sources[0] == "i")
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)
         return texels.T if len(dest.written) == 4 else texels.T[list(dest.written)]
 
-    def _spread(self, row: np.ndarray) -> np.ndarray:
-        """Return one value for each work-item."""
-        return row if len(row) == self.items else np.broadcast_to(row, self.items)
+    def _one(self, i: Instruction, n: int, position: int) -> np.ndarray:
+        """Return a word of source ``n`` for each work-item."""
+        return np.broadcast_to(self._operand(i, n, (position,))[0], self.items)
 
     def _count_outside(self, inside: np.ndarray) -> None:
         if not inside.all():
@@ -315,16 +302,15 @@ class Interpreter:
         active = self.masks.active
         words = lds_words(i)
         stride, size = self.program.lds[array]
-        rows = [self._operand(i, n, (p,))[0] for n, p in lds_address(self.program, i)]
-        byte = self._spread(addressing.lds_byte(rows[0], stride, *rows[1:]))
+        rows = [self._one(i, n, p) for n, p in lds_address(self.program, i)]
+        byte = addressing.lds_byte(rows[0], stride, *rows[1:])
         accesses = [addressing.lds_inside(byte, c, size) for c in words]
         inside = np.logical_and.reduce([word_inside for _, word_inside in accesses])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:
             self.memories.check_lds(self.at, byte, inside, active)
             for c, (word, _) in zip(words, accesses):
-                value = self._spread(self._operand(i, i.op.passed[0], (c,))[0])
-                self.memories.store(array, word, value, active)
+                self.memories.store(array, word, self._one(i, i.op.passed[0], c), active)
             return
         self._count_outside(inside)
         if i.dest:

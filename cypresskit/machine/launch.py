@@ -20,6 +20,7 @@ from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would take longer than a day
+NO_ELEMENTS = np.zeros((0, 4), np.uint32)
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
 
 
@@ -48,36 +49,31 @@ class KernelError(RuntimeError):
         at: int = -1,
         advice: str = "",
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, line, work_item, kind, at, advice)
+        self.message = message  # without the advice, for readers who can't change the launch
         self.line, self.work_item, self.kind, self.at = line, work_item, kind, at
         self.advice = advice
 
-    @property
-    def message(self) -> str:
-        """Its text without the advice, for readers who can't change the launch."""
-        return str(self.args[0])
-
     def __str__(self) -> str:
         return f"{self.message} ({self.advice})" if self.advice else self.message
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        values = self.line, self.work_item, self.kind, self.at, self.advice
-        return KernelError, (self.message, *values)
 
 
 @dataclass(frozen=True, eq=False)
 class Surface(Extent):
     """A texture or output. ``words``: uint32 of shape (height, width, words per texel), the latter
     1, 2 or 4. ``single``: whether the data is float32, whose missing components read 0, 0, 1.0.
+    ``replica``: see ``Launch``; the textures of all replicas are one below the other.
     """
 
     words: np.ndarray
     single: bool
+    replica: np.ndarray | int = 0
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the texels at coordinates that are ``inside``, 0 for the others: uint32 of shape
         (items, 4).
         """
+        y = y + self.height * self.replica
         if self.texel == 16 and inside.all():
             chosen: np.ndarray = self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
             return chosen
@@ -90,27 +86,25 @@ class Surface(Extent):
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A checked launch: its ``shape`` and its arrays. These are C-contiguous uint32; ``outputs``
-    and ``global_memory``, of shape (elements, 4) or None, are working copies, or the caller's
-    arrays if ``in_place``.
+    and global ``memory``, of shape (elements, 4), are working copies, or the caller's arrays if
+    ``in_place``. In a launch of ``replicas`` (see that module), ``replica`` is the one that each
+    work-item belongs to, and global memory has equal parts for all.
     """
 
     shape: LaunchShape
     textures: Mapping[int, Surface]
     outputs: Mapping[int, Surface]
-    global_memory: np.ndarray | None = None
+    memory: np.ndarray
     max_instructions: int = MAX_INSTRUCTIONS
     limited: bool = False  # whether the caller set max_instructions
     in_place: bool = False  # whether results are computed in the caller's arrays
+    replicas: int = 1
+    replica: np.ndarray | int = 0
 
     @property
     def program(self) -> Program:
         """What is launched."""
         return self.shape.program
-
-    @cached_property
-    def memory(self) -> np.ndarray:
-        """``global_memory``, or an empty array."""
-        return np.zeros((0, 4), np.uint32) if self.global_memory is None else self.global_memory
 
     @cached_property
     def ids(self) -> dict[str, np.ndarray]:
@@ -132,11 +126,11 @@ class Launch:
 
     def exist(self, element: np.ndarray) -> np.ndarray:
         """Return whether elements of global memory exist (bool)."""
-        return (element >= 0) & (element < len(self.memory))
+        return (element >= 0) & (element < len(self.memory) // self.replicas)
 
     def row_of(self, element: np.ndarray) -> np.ndarray:
         """Return the rows of ``memory`` that hold a work-item's elements of global memory."""
-        return element
+        return element + len(self.memory) // self.replicas * self.replica
 
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return elements of global memory, uint32 of shape (items, 4), 0 for those that don't
@@ -235,19 +229,22 @@ def prepare(
         )
     named = {"constants": constants, "outputs": outputs, "inputs": inputs}
     given = {name: arguments.by_number(name, arrays) for name, arrays in named.items()}
-    arguments.check_needs(
-        program, given | {"global_memory": {} if global_memory is None else {0: global_memory}}
-    )
-    flat = [n for n, dimensions in program.textures.items() if dimensions == 1]
+    given["global_memory"] = {} if global_memory is None else {0: global_memory}
+    results = {f"outputs[{n}]": array for n, array in given["outputs"].items()}
+    if global_memory is not None:
+        results["global_memory"] = global_memory
+    arguments.check_results(results)
+    arguments.check_needs(program, given)
     textures = {
-        n: _surface(a, f"inputs[{n}]", 1 if n in flat else 2) for n, a in given["inputs"].items()
+        n: _surface(a, f"inputs[{n}]", program.textures.get(n, 2))
+        for n, a in given["inputs"].items()
     }
     streams = {n: _output(a, n, sizes, in_place) for n, a in given["outputs"].items()}
     shape = LaunchShape(program, sizes, textures, given["constants"], streams)
-    memory = None if global_memory is None else _global(global_memory, in_place)
-    arguments.check_results(given["outputs"], global_memory)
-    results = [surface.words for surface in streams.values()] + ([] if memory is None else [memory])
-    textures = {n: _beside(surface, results) for n, surface in textures.items()}
+    memory = NO_ELEMENTS if global_memory is None else _global(global_memory, in_place)
+    for n, texture in textures.items():
+        if any(np.may_share_memory(texture.words, array) for array in results.values()):
+            textures[n] = replace(texture, words=texture.words.copy())
     return Launch(
         shape,
         textures,
@@ -272,9 +269,11 @@ def fitting(
     """
     textures = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in inputs.items()}
     streams = {n: _of_words(a.view(np.uint32), a.dtype) for n, a in (outputs or {}).items()}
-    memory = None if global_memory is None else _global(global_memory, True)
+    words = NO_ELEMENTS if global_memory is None else global_memory.view(np.uint32)
     limit = _limit(max_instructions)
-    return Launch(shape, textures, streams, memory, limit, limited=True, in_place=True)
+    return Launch(
+        shape, textures, streams, words.reshape(-1, 4), limit, limited=True, in_place=True
+    )
 
 
 def _limit(given: Any) -> int:
@@ -293,13 +292,6 @@ def _of_words(words: np.ndarray, dtype: np.dtype) -> Surface:
     return Surface(width, height, 4 * count, words, dtype == np.float32)
 
 
-def _beside(texture: Surface, results: Sequence[np.ndarray]) -> Surface:
-    """Return the texture, copied if results are computed in its array."""
-    if any(np.may_share_memory(texture.words, words) for words in results):
-        return replace(texture, words=texture.words.copy())
-    return texture
-
-
 def _output(array: Any, n: int, domain: tuple[int, int, int], in_place: bool) -> Surface:
     surface = _surface(array, name := f"outputs[{n}]", written=True)
     size = f"{surface.height} x {surface.width}"
@@ -310,10 +302,8 @@ def _output(array: Any, n: int, domain: tuple[int, int, int], in_place: bool) ->
 
 
 def _global(array: Any, in_place: bool) -> np.ndarray:
-    if isinstance(array, np.ndarray):
-        arguments.check_written(array, "global_memory")  # laid flat it may be a copy
-    flat = array.reshape(-1) if isinstance(array, np.ndarray) else array
-    words = arguments.array_words(flat, "global_memory", 1).reshape(-1)
+    arguments.check_array(array, "global_memory", written=True)
+    words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
     if len(words) % 4:
         have = f"global_memory has {4 * len(words)} bytes"
         why = "since g[] has 128-bit elements"

@@ -8,7 +8,7 @@ later.
 Every event begins with ``at``, an index in ``Program.body``, and ``active``, the active mask.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,14 +119,3 @@ class Observer:
 
     def finish(self, run: Any) -> None:
         """Receive the ``LaunchCounters``, after the run."""
-
-
-def listeners(observers: Iterable[Observer], event: str) -> list[Callable[..., Any]]:
-    """Return the methods named ``event`` of the observers that override it. An event without
-    listeners isn't made.
-    """
-    return [
-        getattr(o, event)
-        for o in observers
-        if getattr(type(o), event) is not getattr(Observer, event)
-    ]

@@ -15,42 +15,16 @@ from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 
 @dataclass(frozen=True, eq=False)
-class _StackedSurface(Surface):
-    """The textures of all replicas, one below the other. ``height``: of one; ``replica``: the
-    replica of each work-item.
-    """
-
-    replica: np.ndarray
-
-    def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
-        return super().texels(x, y + self.height * self.replica, inside)
-
-
-@dataclass(frozen=True, eq=False)
 class Replicas(Launch):
-    """A launch of ``count`` replicas of some work-items. ``members``: their numbers in
-    ``whole``.
-    """
+    """A launch of replicas of some work-items. ``members``: their numbers in ``whole``."""
 
     whole: LaunchShape = field(kw_only=True)
     members: np.ndarray = field(kw_only=True)
-    count: int = field(kw_only=True)
-
-    @cached_property
-    def replica(self) -> np.ndarray:
-        """The replica that each work-item belongs to."""
-        return np.repeat(np.arange(self.count), len(self.members))
 
     @cached_property
     def ids(self) -> dict[str, np.ndarray]:
         registers = input_registers(self.whole, *coordinates(self.whole, self.members))
-        return {name: np.tile(rows, self.count) for name, rows in registers.items()}
-
-    def exist(self, element: np.ndarray) -> np.ndarray:
-        return (element >= 0) & (element < len(self.memory) // self.count)
-
-    def row_of(self, element: np.ndarray) -> np.ndarray:
-        return element + len(self.memory) // self.count * self.replica
+        return {name: np.tile(rows, self.replicas) for name, rows in registers.items()}
 
 
 def group_of(shape: LaunchShape, item: int) -> np.ndarray:
@@ -78,9 +52,8 @@ def make_replicas(
         words = np.ascontiguousarray(array).view(np.uint32)
         _, height, width, texel = words.shape
         stacked = words.reshape(-1, width, texel)
-        surfaces[n] = _StackedSurface(
-            width, height, 4 * texel, stacked, array.dtype == np.float32, replica=replica
-        )
+        single = array.dtype == np.float32
+        surfaces[n] = Surface(width, height, 4 * texel, stacked, single, replica)
     domain = (1, count, 1)
     if not whole.pixels:
         x, y, z = whole.program.group
@@ -97,7 +70,8 @@ def make_replicas(
         max_instructions,
         limited=True,
         in_place=True,
+        replicas=count,
+        replica=replica,
         whole=whole,
         members=members,
-        count=count,
     )

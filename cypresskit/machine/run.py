@@ -28,24 +28,23 @@ class LaunchCounters:
     engine: str
     work_items: int
     wavefronts: int
-    instructions: int = 0
-    arithmetic: int = 0
-    flops: int = 0
-    fetches: int = 0
-    fetch_bytes: int = 0
-    out_of_range: int = 0
-    lds_reads: int = 0
-    lds_writes: int = 0
-    global_reads: int = 0
-    global_writes: int = 0
-    output_writes: int = 0
-    fences: int = 0
-    executed: np.ndarray = field(
-        default_factory=lambda: np.zeros(0, np.int64), repr=False, compare=False
-    )
+    instructions: int
+    arithmetic: int
+    flops: int
+    fetches: int
+    fetch_bytes: int
+    out_of_range: int
+    lds_reads: int
+    lds_writes: int
+    global_reads: int
+    global_writes: int
+    output_writes: int
+    fences: int
+    executed: np.ndarray = field(repr=False, compare=False)
 
 
 COUNTED = (
+    "instructions",
     "arithmetic",
     "flops",
     "fetches",
@@ -64,16 +63,15 @@ def tally(launch: Any, engine: str, executed: np.ndarray, out_of_range: int) -> 
     """
     weights, resources = _weights(launch.program)
     sums = (executed @ weights).tolist()
-    counts: dict[str, Any] = dict(zip(COUNTED, sums)) | {
-        "instructions": int(executed.sum()),
-        "out_of_range": out_of_range,
-    }
     fetched = zip(sums[len(COUNTED) :], resources)
-    counts["fetch_bytes"] = sum(
-        count * launch.textures[resource].texel for count, resource in fetched
-    )
     return LaunchCounters(
-        engine, launch.shape.items, launch.shape.wavefronts, **counts, executed=executed
+        engine,
+        launch.shape.items,
+        launch.shape.wavefronts,
+        **dict(zip(COUNTED, sums)),
+        fetch_bytes=sum(count * launch.textures[n].texel for count, n in fetched),
+        out_of_range=out_of_range,
+        executed=executed,
     )
 
 
@@ -88,13 +86,12 @@ def _weights(program: Program) -> tuple[np.ndarray, list[int]]:
         op = i.op
         kind = i.dest.register.kind if i.dest else ""
         adds = {
+            "instructions": 1,
             "global_reads": sum(s.register.kind == "g" for s in i.sources),
-            "fences": op.kind == "fence",
-        }
-        adds |= {
-            "fetches": op.kind == "fetch",
             "global_writes": kind == "g",
             "output_writes": kind == "o",
+            "fetches": op.kind == "fetch",
+            "fences": op.kind == "fence",
         }
         if op.kind == "alu":
             adds["arithmetic"] = results = 1 if op.vector or not i.dest else len(i.dest.written)

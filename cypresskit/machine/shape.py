@@ -76,7 +76,7 @@ class LaunchShape:
         given["outputs"] = {
             n: domain[:2] for kind, n, _ in self.program.needs if kind == "o"
         } | given["outputs"]
-        arguments.check_needs(self.program, given, "(width, height)")
+        arguments.check_needs(self.program, given)
         for name in ("outputs", "textures"):
             given[name] = {n: self._extent(name, n, size) for n, size in given[name].items()}
         given["constants"] = {
@@ -89,12 +89,8 @@ class LaunchShape:
         if isinstance(size, Extent):
             return size
         if isinstance(size, np.ndarray):
-            flat = (
-                name == "textures" and n in self.program.textures and self.program.textures[n] == 1
-            )
-            height, width, words = arguments.texel_words(
-                size, f"{name}[{n}]", 1 if flat else 2
-            ).shape
+            dimensions = self.program.textures.get(n, 2) if name == "textures" else 2
+            height, width, words = arguments.texel_words(size, f"{name}[{n}]", dimensions).shape
             return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
         if not all(map(is_whole, sizes)) or sizes[2] not in TEXEL_BYTES:

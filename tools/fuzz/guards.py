@@ -92,7 +92,7 @@ def _run(run, flush: str, launch: Launch, threads: int | None = None) -> LaunchC
     shape = copy(launch.shape)
     constants = {n: guarded_copy(words, flush) for n, words in shape.constants.items()}
     object.__setattr__(shape, "constants", constants)  # a new shape would copy them once more
-    between = replace(launch, shape=shape, textures=textures, outputs=outputs, global_memory=memory)
+    between = replace(launch, shape=shape, textures=textures, outputs=outputs, memory=memory)
     try:
         return run(between, threads)
     finally:

@@ -56,38 +56,34 @@ def check(
     ValueError, TypeError
         For arguments that don't fit the program.
     """
-    arrays: dict[str, Any] = {
-        "inputs": inputs,
-        "constants": constants,
-        "outputs": outputs,
-        "global_memory": global_memory,
-    }
     check_program("check", program)
-    launch = prepare(program, domain, **arrays, max_instructions=max_instructions)
+    launch = prepare(
+        program,
+        domain,
+        inputs=inputs,
+        constants=constants,
+        outputs=outputs,
+        global_memory=global_memory,
+        max_instructions=max_instructions,
+    )
     interpreter.check_memory(launch)
-    dtypes: dict[int | str, Any] = {n: array.dtype for n, array in (inputs or {}).items()}
-    if global_memory is not None:
-        dtypes["g"] = global_memory.dtype
-    naming = Naming(
-        launch, names or {}, dtypes, () if global_memory is None else global_memory.shape
+    naming = Naming(launch, names or {}, inputs or {}, global_memory)
+    checks = (
+        MemoryCheck(naming),
+        RaceCheck(naming),
+        TypeConfusionCheck(naming, constants or {}),
+        UninitialisedCheck(naming),
+        BarrierCheck(naming),
     )
-    kinds = TypeConfusionCheck(
-        naming, constants=constants or {}, textures=inputs or {}, memory=global_memory
-    )
-    checks: list[Check] = [MemoryCheck(naming), RaceCheck(naming), kinds]
-    if (unset := UninitialisedCheck(naming)).marks or program.lds:
-        checks.append(unset)
-    if any(i.op.kind == "fence" for i in program.body):
-        checks.append(BarrierCheck(naming))
     ended_early = False
     try:
-        interpreter.run(launch, tuple(checks))
+        interpreter.run(launch, checks)
     except KernelError as error:
         ended_early = True
         _report_loop(checks[0], error)
     if in_place:
-        launch.write_back(outputs or {}, global_memory)
-    findings = Findings.of(finding for c in checks for finding in c.findings())
+        launch.write_back(outputs, global_memory)
+    findings = Findings.of(finding for c in checks for finding in c.found.values())
     findings.ended_early = ended_early
     return findings
 

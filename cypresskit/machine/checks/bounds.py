@@ -35,12 +35,12 @@ class MemoryCheck(Check):
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
-        self.sampled: dict[
-            int, list[int]
-        ] = {}  # instruction to the components of a register that are its coordinates
-        for at, i in enumerate(self.program.body):
-            if i.op.name == "sample" and (source := i.sources[0]).register.kind == "r":
-                self.sampled[at] = components(source, read_positions(self.program, i, 0))
+        # By instruction: the components of a register that are its coordinates
+        self.sampled = {
+            at: components(i.sources[0], read_positions(self.program, i, 0))
+            for at, i in enumerate(self.program.body)
+            if i.op.name == "sample" and i.sources[0].register.kind == "r"
+        }
 
     def _report(
         self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]

@@ -5,7 +5,7 @@ first work-item with that fault is described, the others are counted.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -128,31 +128,34 @@ class Naming:
     ----------
     names
         The caller's: resource number, "g" or "o0" .. "o7" to a name.
-    dtypes, shape
-        The types of the caller's arrays, and the shape of its global memory.
+    textures, memory
+        The caller's arrays: textures by number, and global memory.
     suppressed
         Of an instruction, the work-items (bool) whose address or condition has been reported.
+    group
+        The workgroup of each work-item.
     """
 
     def __init__(
         self,
         launch: Launch,
         names: Mapping[Any, Any],
-        dtypes: Mapping[Any, Any],
-        shape: tuple[int, ...],
+        textures: Mapping[int, np.ndarray],
+        memory: np.ndarray | None,
     ):
         given = [
             *launch.textures,
             *(f"o{n}" for n in launch.outputs),
-            *["g"] * (launch.global_memory is not None),
+            *["g"] * (memory is not None),
         ]
         if not isinstance(names, Mapping) or not set(names) <= set(given):
             raise ValueError(
                 f"names maps what was given ({', '.join(map(repr, given))}) to names; found"
                 f" {names!r}"
             )
-        self.launch, self.names, self.dtypes, self.shape = launch, names, dtypes, shape
+        self.launch, self.names, self.textures, self.memory = launch, names, textures, memory
         self.suppressed: dict[int, np.ndarray] = {}
+        self.group = np.arange(launch.shape.items) // launch.shape.group_items
 
     def item(self, item: int) -> str:
         """Return ``work-item (3, 5), wavefront 0``."""
@@ -183,23 +186,22 @@ class Naming:
         return str(self.names.get(resource, f"texture {resource}"))
 
     def _numbers(self, resource: int) -> int:
-        size = np.dtype(self.dtypes.get(resource, np.float32)).itemsize
-        return max(1, int(self.launch.textures[resource].texel // size))
+        return self.launch.textures[resource].texel // self.textures[resource].itemsize
 
     def element(self, element: int, word: int | None = None) -> str:
         """Return a 128-bit element of global memory (or one ``word`` of it) as ``g[70]``, or ``C[3,
         16..19]`` if named.
         """
-        if "g" not in self.names:
+        if "g" not in self.names or self.memory is None:
             return f"g[{element}]" + ("" if word is None else f".{LETTERS[word]}")
-        size = np.dtype(self.dtypes.get("g", np.float32)).itemsize
+        size = self.memory.itemsize
         first = (element * 16 + 4 * (word or 0)) // size
         count = 16 // size if word is None else 1
-        if len(self.shape) < 2 or not self.shape[-1]:
-            return f"{self.names['g']}[{_range(first, count)}]"
-        return (
-            f"{self.names['g']}[{first // self.shape[-1]}, {_range(first % self.shape[-1], count)}]"
-        )
+        row = ""
+        if self.memory.ndim > 1 and (columns := self.memory.shape[-1]):
+            row = f"{first // columns}, "
+            first %= columns
+        return f"{self.names['g']}[{row}{_range(first, count)}]"
 
     def lds(self, array: int, byte: int) -> str:
         """Return a 32-bit word of LDS as ``lds[16]``."""
@@ -229,6 +231,7 @@ class Check(Observer):
         self.launch = naming.launch
         self.program = naming.launch.program
         self.suppressed = naming.suppressed
+        self.group = naming.group
         self.found: dict[tuple[Any, ...], Finding] = {}
 
     def report(
@@ -275,10 +278,6 @@ class Check(Observer):
         return any(
             at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow
         )
-
-    def findings(self) -> Iterator[Finding]:
-        """Return the findings so far."""
-        return iter(self.found.values())
 
 
 def column(text: str, word: str) -> int:

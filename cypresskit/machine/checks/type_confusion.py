@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.il.dataflow import Key, defines, uses
-from cypresskit.il.parser import comment_message, instruction_in_comment
+from cypresskit.il.dataflow import ADDRESS, Key, defines, uses
+from cypresskit.il.parser import lost_instructions
 from cypresskit.il.program import LETTERS, Instruction, Source
 from cypresskit.machine.checks.findings import Check, Finding, Naming
 
@@ -38,31 +38,28 @@ class _Origin:
 
 class TypeConfusionCheck(Check):
     """Reports float instructions that read integers or halves of doubles from the caller's arrays:
-    ``constants`` and ``textures`` by number, and global ``memory``.
+    ``constants`` by number, textures and global memory.
     """
 
-    def __init__(
-        self, naming: Naming, *, constants: Mapping, textures: Mapping, memory: np.ndarray | None
-    ):
+    def __init__(self, naming: Naming, constants: Mapping):
         super().__init__(naming)
         doubles = any("d" in i.op.types for i in self.program.body)
         self.constants = {n: _word_kinds(array, doubles) for n, array in constants.items()}
-        self.textures = {n: _array_kind(array, doubles) for n, array in textures.items()}
-        self.memory_kind = _array_kind(memory, doubles) if memory is not None else ""
-        self.held: dict[Key, _Origin] = {}
+        self.textures = {n: _array_kind(array, doubles) for n, array in naming.textures.items()}
+        self.memory_kind = "" if naming.memory is None else _array_kind(naming.memory, doubles)
+        self.held: dict[Key, _Origin | None] = {}
 
     def start(self, launch) -> None:
         self._report_comments()
         self._report_negations()
-        if any(self.constants.values()) or any(self.textures.values()) or self.memory_kind:
-            for at, i in enumerate(self.program.body):
-                self._look(at, i)
+        for at, i in enumerate(self.program.body):
+            self._look(at, i)
 
     def _look(self, at: int, i: Instruction) -> None:
         """Report what instruction ``i`` misreads, and note what its result holds."""
         misread: dict[str, tuple[Source, _Origin]] = {}
         for n, source, positions in uses(self.program, i):
-            if n < 0 or i.op.sources[n] != "f":
+            if n == ADDRESS or i.op.sources[n] != "f":
                 continue
             for position in positions:
                 if origin := self._origin(source, position):
@@ -71,14 +68,7 @@ class TypeConfusionCheck(Check):
             self._report_origin(at, i, source, origin)
         if i.dest and i.dest.register.kind == "g":
             self.memory_kind = ""  # what is stored there isn't the caller's
-        held: dict[int, _Origin | None] = {}
-        for c in defines(i):
-            held[c] = self._result(i, c)
-        for c, origin in held.items():
-            key = i.dest.register.index, c  # type: ignore[union-attr]  # it defines something
-            self.held.pop(key, None)
-            if origin:
-                self.held[key] = origin
+        self.held |= {key: self._result(i, key[1]) for key in defines(i)}
 
     def _result(self, i: Instruction, c: int) -> _Origin | None:
         if i.op.kind == "fetch":
@@ -158,15 +148,13 @@ class TypeConfusionCheck(Check):
         return any(f"{name}.{source.swizzle[:n]}_".lower() in line for n in (1, 2))
 
     def _report_comments(self) -> None:
-        for number, text in enumerate(self.program.lines, 1):
-            lost = instruction_in_comment(text)
-            if not lost or not lost.partition(" ")[2]:  # a word alone may well be a comment
-                continue
-            advice = "IL has one instruction per line."
-            place = self.program.name, number, text.index(";") + 1, text
-            self.found["comment", number] = Finding(
-                "comment", *place, comment_message(lost), advice
-            )
+        for lost, fault in lost_instructions(self.program.lines):
+            if " " in lost:  # a word alone may well be a comment
+                advice = "IL has one instruction per line."
+                place = self.program.name, fault.line, fault.column, fault.text
+                self.found["comment", fault.line] = Finding(
+                    "comment", *place, fault.message, advice
+                )
 
 
 def _array_kind(array, doubles: bool) -> str:

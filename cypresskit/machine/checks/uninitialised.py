@@ -16,10 +16,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from cypresskit.il import Instruction, Program
-from cypresskit.il.dataflow import Key, Numbering, Use, backward, defines, is_address, keys, uses
+from cypresskit.il import Program
+from cypresskit.il.dataflow import (
+    ADDRESS,
+    Key,
+    Numbering,
+    Use,
+    backward,
+    defines,
+    is_address,
+    keys,
+    uses,
+)
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.checks.findings import Check, Naming
+from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
 
@@ -31,56 +42,41 @@ class Needs:
     ----------
     uses
         For each instruction: its register operands, with the positions that matter.
-    reads
-        The components these name.
     writes
         The components of its result that matter later; all that exist, if it goes to memory.
     start
         The components that may be read before they are set.
-    widths
-        Outputs, such as "o1", and the words of their texels.
     """
 
-    def __init__(self, program: Program, widths: tuple[tuple[str, int], ...]):
-        self.program = program
-        self.widths = dict(widths)
+    def __init__(self, launch: Launch):
+        self.program = program = launch.program
+        self.outputs = launch.outputs
         body = program.body
         self.numbering = Numbering(program)
-        self.uses: list[tuple[Use, ...]] = [()] * len(body)
-        self.reads: list[frozenset[Key]] = [frozenset()] * len(body)
+        self.uses: list[list[Use]] = [[]] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
         self.start = self.numbering.keys(backward(program, self._step)[0])
 
     def _step(self, at: int, after: int) -> int:
         i = self.program.body[at]
-        needed_before = after
-        written = defines(self.program.body[at])
-        if i.dest and not written:  # to memory
-            width = self.widths.get(str(i.dest.register), 4)
-            self.writes[at] = tuple(c for c in i.dest.written if c < width)
-        elif i.dest:
-            bit = self.numbering.first[i.dest.register.index]
-            self.writes[at] = tuple(c for c in i.dest.written if after >> bit + c & 1)
-            needed_before = after & ~sum(1 << bit + c for c in written)
+        written = defines(i)
+        if i.dest:
+            index = i.dest.register.index
+            words = self.outputs[index].texel // 4 if i.dest.register.kind == "o" else 4
+            matter = after >> self.numbering.first[index] if written else (1 << words) - 1
+            self.writes[at] = tuple(c for c in i.dest.written if matter >> c & 1)
         needed: list[Use] = []
-        matters = (self.writes[at] or not written) and not _is_zero(i)
-        for n, source, positions in uses(self.program, i) if matters else ():
-            if n >= 0 and i.op.kind == "alu" and not i.op.vector and i.dest:
+        matters = self.writes[at] or not written
+        # The result is 0 for any operands, an idiom that clears a register
+        clears = i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1]
+        clears = clears and i.sources[0].register.kind == "r"
+        for n, source, positions in uses(self.program, i) if matters and not clears else ():
+            if n != ADDRESS and i.op.kind == "alu" and not i.op.vector and i.dest:
                 positions = tuple(p for p in positions if p in self.writes[at])
             if source.register.kind == "r":
                 needed.append((n, source, positions))
-        self.uses[at] = tuple(needed)
-        self.reads[at] = frozenset(keys(needed))
-        return needed_before | self.numbering.bits(self.reads[at])
-
-
-def _is_zero(i: Instruction) -> bool:
-    """Return whether the result is 0 for any operands, an idiom that clears a register."""
-    return (
-        i.op.name in ("ixor", "isub")
-        and i.sources[0] == i.sources[1]
-        and i.sources[0].register.kind == "r"
-    )
+        self.uses[at] = needed
+        return after & ~self.numbering.bits(written) | self.numbering.bits(keys(needed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +105,13 @@ class UninitialisedCheck(Check):
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
-        widths = tuple((f"o{n}", output.texel // 4) for n, output in self.launch.outputs.items())
-        self.needs = Needs(self.program, widths)
-        items, group_items = self.launch.shape.items, self.launch.shape.group_items
+        self.needs = Needs(self.launch)
+        items = self.launch.shape.items
         self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
         self.carried: dict[int, list[Mark]] = {}  # by component of the running instruction's result
         #: What it uses, by fault: the first component, its origin, and the work-items.
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
-        self.group = np.arange(items) // group_items
-        groups = items // group_items
+        groups = items // self.launch.shape.group_items
         self.stored = {
             n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()
         }
@@ -147,7 +141,7 @@ class UninitialisedCheck(Check):
 
     def step(self, event: StepEvent) -> None:
         self.carried = {}
-        if not self.marks or self.needs.reads[event.at].isdisjoint(self.marks):
+        if not self.marks:
             return
         i = event.instruction
         self.used = {}
@@ -235,10 +229,10 @@ class UninitialisedCheck(Check):
         sets = {
             n: defines(i)
             for n, i in enumerate(body)
-            if i.dest and i.dest.register.index == source[0]
+            if any(number == source[0] for number, _ in defines(i))
         }
-        full = [n for n, components in sets.items() if source[1] in components]
-        partial = [n for n, components in sets.items() if components and n not in full]
+        full = [n for n, written in sets.items() if source in written]
+        partial = [n for n in sets if n not in full]
         if not full and partial:
             return (
                 f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the"

@@ -23,6 +23,7 @@ from cypresskit.machine.fast.translation import (
     DONE,
     ENDLESS,
     FAILED,
+    LINE,
     NEXT,
     STOPPED,
     TEXEL,
@@ -37,7 +38,6 @@ from cypresskit.threads import processors
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 PIECES = 16  # per thread: so all threads end at about the same time
 INTERRUPTIBLE = 0.1  # seconds of one wait: on some hosts nothing interrupts a wait
-LINE = 64  # bytes
 NO_BYTES = c_char * 0
 
 
@@ -64,8 +64,6 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
         For an endless loop or a store out of range: the first here, which need not be the first if
         all work-items run in step.
     """
-    if not launch.shape.items:
-        return tally(launch, "fast", np.zeros(len(launch.program.body), np.int64), 0)
     return _run(launch, this_host(), threads or processors())
 
 
@@ -89,7 +87,7 @@ def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | 
         # The reported failure must not depend on which thread is faster
         _run(launch, host, 1)
     if failed:  # also if nothing failed this time, which is possible if work-items race
-        at, item, element, _ = map(int, failed[0].report)
+        at, item, element = failed[0].report[:NEXT].tolist()
         if failed[0].status == ENDLESS:
             raise launch.endless_error(at, item)
         raise launch.store_error(at, item, element)
@@ -160,7 +158,8 @@ def _texels(texture: Surface) -> np.ndarray:
     pitch = width + LINE // TEXEL
     texels = aligned(TEXEL * height * pitch).view(np.uint32).reshape(height, pitch, 4)
     texels[:, :width, :words] = texture.words
-    texels[:, :width, words:] = (0, 0, 0, ONE * texture.single)[words:]
+    if words < 4:
+        texels[:, :width, words:] = (0, 0, 0, ONE * texture.single)[words:]
     return texels
 
 
@@ -213,14 +212,14 @@ class _Worker:
 
     def __init__(self, kernel: NativeCode, values: dict[str, int]):
         self.status = DONE
-        memory = {name: aligned(size) for name, size in kernel.translation.sizes.items()}
-        self.memory = memory  # keeps it alive
-        self.counts = memory["counts"]
-        for name in ("counts", "spill"):
-            memory[name].fill(0)
-        self.report = memory["report"]
-        values = values | {name: address(array) for name, array in memory.items()}
-        memory["context"][:] = [values[name] for name in kernel.translation.slots]
+        slots, places = kernel.translation.slots, kernel.translation.places
+        memory = aligned(places["end"])
+        memory.fill(0)
+        start = address(memory)
+        values = values | {name: start + byte for name, byte in places.items()}
+        memory[: len(slots)] = [values[name] for name in slots]
+        report = places["report"] // 8
+        self.counts, self.report = memory[places["counts"] // 8 : report], memory[report:]
         self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
     def call(self, budget: int, at: int, end: int) -> int:

@@ -68,11 +68,17 @@ wavefront_done:
   br i1 %is_noted, label %carry_out, label %carried_out
 
 ; Carry out the wavefront's deferred stores, instruction by instruction. A work-item's note of one is an address (null
-; if there is nothing to store), at byte 8 a mask of words, and at byte 16 the words.
+; if there is nothing to store), at byte 8 a mask of words, and at byte 16 the words. ``noted`` has a bit for each
+; instruction, its number modulo 64, that a work-item noted.
 carry_out:
-  %note = phi i64 [$first_note, %wavefront_done], [%next_note, %note_over]
+  %number = phi i64 [0, %wavefront_done], [%next_number, %note_over]
+  %note_bytes = mul i64 %number, $note
+  %note = add i64 %note_bytes, $first_note
   %first_item = load i64, ptr %begun
-  br label %note_item
+  %number_bit = and i64 %number, 63
+  %noted_from = lshr i64 %noted_now, %number_bit
+  %is_number = trunc i64 %noted_from to i1
+  br i1 %is_number, label %note_item, label %note_over
 note_item:
   %noting = phi i64 [%first_item, %carry_out], [%next_noting, %note_done]
   %record = mul i64 %noting, $spill_bytes
@@ -97,8 +103,8 @@ note_done:
   %is_noting = icmp slt i64 %next_noting, %noting_end
   br i1 %is_noting, label %note_item, label %note_over
 note_over:
-  %next_note = add i64 %note, $note
-  %is_note = icmp slt i64 %next_note, $spill_bytes
+  %next_number = add i64 %number, 1
+  %is_note = icmp slt i64 %next_number, $notes
   br i1 %is_note, label %carry_out, label %carried_out
 
 carried_out:

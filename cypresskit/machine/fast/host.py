@@ -14,6 +14,7 @@ accesses outside of memory, then how often each segment of instructions was exec
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from string import Template
 
@@ -32,6 +33,7 @@ from cypresskit.machine.fast.translation import (
     ENDLESS,
     FAILED,
     ITEM,
+    LINE,
     NEXT,
     TEXEL,
     UNDERFLOWED,
@@ -84,7 +86,7 @@ class HostTarget(Target):
         self.offsets = {name: TEXEL * k for k, name in enumerate(saved, 1)} | {"issued": 8}
         # ... and its deferred stores
         first = self.first_note = TEXEL * (1 + len(saved))
-        self.notes = {at: first + NOTE * k for k, at in enumerate(sorted(self.steps.deferred))}
+        self.notes = {at: number for number, at in enumerate(sorted(self.steps.deferred))}
         self.spill_bytes = first + NOTE * len(self.notes)
         self.reads_global = bool(stops)
         self.floats.one = self.literal(ONE)
@@ -96,6 +98,14 @@ class HostTarget(Target):
         ir = self.ir
         self._work_item()
         waits = (f"i32 {self.stops[at]}, label %wavefront" for at in self.steps.waits)
+        sizes = {
+            "context": 8 * len(self.context_slots),
+            "counts": 8 * (max(self.counters, default=0) + 1),
+            "report": 32,
+            "lds": self.lds_bytes,
+            "spill": self.spill_bytes * self.items,
+        }
+        ends = accumulate(-(-size // LINE) * LINE for size in sizes.values())
         text = FRAME.substitute(
             functions=flush_functions(self.mode),
             flagged=str(self.mode in FLAGGED).lower(),
@@ -106,6 +116,7 @@ class HostTarget(Target):
             work_item=ir.text(),
             first_note=self.first_note,
             note=NOTE,
+            notes=len(self.notes),
             spill_bytes=self.spill_bytes,
             waits=" ".join(waits),
             items=self.items,
@@ -119,13 +130,7 @@ class HostTarget(Target):
             slots=[*self.context_slots],
             literals=[*self.literals],
             counters=self.counters,
-            sizes={
-                "context": 8 * len(self.context_slots),
-                "counts": 8 * (max(self.counters, default=0) + 1),
-                "spill": self.spill_bytes * self.items,
-                "report": 32,
-                "lds": self.lds_bytes,
-            },
+            places=dict(zip([*sizes, "end"], [0, *ends])),
             reads_global=self.reads_global,
         )
 
@@ -180,11 +185,8 @@ class HostTarget(Target):
         every = self.numbering.bits((n, c) for n in self.program.registers for c in range(4))
 
         def after(at: int, since: int) -> int:
-            i = self.program.body[at]
             since = 0 if at in self.stops else since
-            if i.dest is None:
-                return since
-            return since | self.numbering.bits((i.dest.register.index, c) for c in defines(i))
+            return since | self.numbering.bits(defines(self.program.body[at]))
 
         return forward(self.program, every, after)
 
@@ -313,11 +315,12 @@ class HostTarget(Target):
         if at not in self.notes:
             return store_words(place, words, value)
         # The store is deferred: only note the place and the words
-        note = self.own.at(self.notes[at])
+        number = self.notes[at]
+        note = self.own.at(self.first_note + NOTE * number)
         note.store(place)
         note.at(8).store(ir.const(sum(1 << c for c in words), "i8"))
         store_words(note.at(TEXEL), words, value)
-        ir.set("noted", 1)
+        ir.set("noted", ir.get("noted") | 1 << number % 64)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
         size = self._slot(f"o{n}_words")

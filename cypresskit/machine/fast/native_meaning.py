@@ -298,7 +298,7 @@ def _relation(kind: str, relation: str) -> Callable:
     """
     if kind in "fd":
         return lambda f, a, b: f.compare(relation, a, b).cast("sext", "i32")
-    sign = "" if relation in ("eq", "ne") else {"i": "s", "u": "u"}[kind]
+    sign = "" if relation in ("eq", "ne") else "us"[kind == "i"]
     return lambda f, a, b: a.cmp(sign + relation, b).cast("sext", "i32")
 
 

@@ -52,10 +52,9 @@ def number_types(program: Program, slots: Slots) -> dict[str, str]:
     for i in program.body:
         if i.dest is None or _moves_numbers(program, i):
             continue
-        written = defines(i)
-        for c in written:
-            name, other_word = (slots[i.dest.register.index, k][0] for k in (c, c ^ 1))
-            whole = i.op.result == "f" or (name == other_word and i.dest.written == written)
+        for n, c in defines(i):
+            name, other_word = (slots[n, k][0] for k in (c, c ^ 1))
+            whole = i.op.result == "f" or (name == other_word and not set(i.dest.mask) & set("01"))
             is_number = i.op.kind == "alu" and i.op.result in "fd" and whole
             types.setdefault(name, set()).add(i.op.result if is_number else "")
     return {name: min(found) for name, found in types.items() if len(found) == 1}
@@ -176,8 +175,8 @@ class Translator:
         value = NATIVE[i.op.name](self.floats, *operands)
         if i.shift != 1.0 or i.saturate:
             value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
-        slots = (self.slots[i.dest.register.index, c] for c in defines(i) if i.dest)
-        may_hold_any_nan = {self.types.get(name) for name, _ in slots} == {i.op.result}
+        held = {self.types.get(self.slots[key][0]) for key in defines(i)}
+        may_hold_any_nan = held == {i.op.result}
         if value.kind in ("float", "double") and not may_hold_any_nan:
             value = self.floats.canonical(value)
         if value.kind == "double":

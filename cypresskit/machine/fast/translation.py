@@ -6,6 +6,7 @@ DONE, FAILED, ENDLESS, DIVERGED, UNDERFLOWED, STOPPED = range(6)  # how a call e
 # What it reports: index in the body; work-item; element of memory, or byte of LDS; the next batch
 AT, ITEM, ELEMENT, NEXT = range(4)
 TEXEL = 16  # bytes, also of a variable in ``spill``
+LINE = 64  # bytes of a cache line, to which memory is aligned
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class Translation:
         The words of the literals' table.
     counters
         For each instruction of the program's body, the counter of its executions.
-    sizes
-        The bytes of each memory that a host thread needs.
+    places
+        The first byte of each memory of a host thread, and their "end".
     reads_global
         Whether results depend on what global memory held before; also if the interpreter may have
         to repeat the launch, because work-items diverge.
@@ -33,5 +34,5 @@ class Translation:
     slots: list[str]
     literals: list[int]
     counters: list[int]
-    sizes: dict[str, int]
+    places: dict[str, int]
     reads_global: bool
