@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruction
 from cypresskit.il.meaning import SIGN, pair, scaled, split
 from cypresskit.machine import addressing
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import Launch, endless_error
 from cypresskit.machine.vliw import Processor
 
 
@@ -71,7 +71,8 @@ def execute(code: Code, launch: Launch) -> int:
                 loop = masks.loop_past_limit(processor.bundles, launch.max_instructions)
                 if loop is not None:
                     item = int(np.argmax(masks.active))
-                    raise launch.endless_error(code.controls[loop.at].at, item)
+                    at, limit = code.controls[loop.at].at, launch.max_instructions
+                    raise endless_error(launch.shape, at, limit, item, "max_instructions")
             at = following
     return processor.bundles
 

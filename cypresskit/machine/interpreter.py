@@ -16,7 +16,7 @@ from cypresskit.il.dataflow import components, lds_address, lds_words, read_posi
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import Launch, endless_error, kernel_error
 from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer
 from cypresskit.machine.run import LaunchCounters, tally
@@ -125,7 +125,7 @@ class Interpreter:
         loop = self.masks.loop_past_limit(self.issued, self.limit)
         if loop is not None:
             item = int(np.argmax(self.masks.active))
-            raise self.launch.endless_error(loop.at, item, self.limit, self.raised_by)
+            raise endless_error(self.launch.shape, loop.at, self.limit, item, self.raised_by)
 
     # Control flow
 
@@ -180,8 +180,10 @@ class Interpreter:
         base = self._base(source)
         if letters == LETTERS:
             return base
-        if len(set(letters)) == 1:
+        if letters == letters[0] * len(letters):
             letters = letters[0]
+            if letters in LETTERS:
+                return base[LETTERS.index(letters)][np.newaxis]
         rows = base[[LETTERS.find(letter) for letter in letters]]
         for row, letter in zip(rows, letters):
             if letter in "01":
@@ -210,16 +212,15 @@ class Interpreter:
 
     def _compute(self, i: Instruction, dest: Dest) -> np.ndarray:
         """Return a row for each written component, or one for all."""
-        operands = [
-            self._double(i, n)
-            if kind == "d"
-            else self._operand(i, n, read_positions(self.program, i, n))
-            for n, kind in enumerate(i.op.sources)
-        ]
-        result = MEANING[i.op.name](*operands)
-        if i.op.result == "d":
+        op, positions = i.op, dest.written
+        read = (0,) if op.double else tuple(range(op.across)) or positions or (0,)
+        sources = enumerate(op.sources)
+        result = MEANING[op.name](
+            *[self._double(i, n) if t == "d" else self._operand(i, n, read) for n, t in sources]
+        )
+        if op.result == "d":
             low, high = split(result)
-            return np.concatenate([high if p % 2 else low for p in dest.written])
+            return np.concatenate([high if p % 2 else low for p in positions])
         return scaled(result, i.shift, i.saturate)
 
     def _write(self, dest: Dest, rows: np.ndarray) -> None:
@@ -241,8 +242,11 @@ class Interpreter:
         rows = rows[: max(1, len(written))]
         self._notify("wrote", register, written, rows)
         where = self.masks.count == self.items or self.masks.active
-        for c, row in zip(written, np.broadcast_to(rows, (len(written), self.items))):
-            np.copyto(target[c], row, where=where)
+        if len(written) == 4:
+            np.copyto(target, rows, where=where)
+            return
+        for n, c in enumerate(written):
+            np.copyto(target[c], rows[n if len(rows) > 1 else 0], where=where)
 
     def _notify(self, name: str, *facts) -> None:
         """Report an event. It is made only if an observer listens."""
@@ -264,7 +268,8 @@ class Interpreter:
 
     def _one(self, i: Instruction, n: int, position: int) -> np.ndarray:
         """Return a word of source ``n`` for each work-item."""
-        return np.broadcast_to(self._operand(i, n, (position,))[0], self.items)
+        row = self._operand(i, n, (position,))[0]
+        return row if len(row) == self.items else np.broadcast_to(row, self.items)
 
     def _count_outside(self, inside: np.ndarray) -> None:
         if not inside.all():
@@ -326,4 +331,4 @@ class Interpreter:
                 f" {parted[0]} reach this barrier: the chip would wait forever for the others."
                 " Take it out of the if or loop that splits the group."
             )
-            raise self.launch.error("barrier", self.at, what)
+            raise kernel_error(self.launch.shape, "barrier", self.at, what)

@@ -141,12 +141,6 @@ class Launch:
         words[inside] = self.memory[self.row_of(element)[inside]]
         return words, inside
 
-    def error(
-        self, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
-    ) -> KernelError:
-        """Return an error of ``body[at]``, caused by work-item ``item``."""
-        return _error(self.shape, kind, at, what, item, advice)
-
     def store_error(self, at: int, item: int, place: int) -> KernelError:
         """Return the error of a store by ``body[at]`` to a byte of LDS, or an element of global
         memory, that doesn't exist.
@@ -160,35 +154,27 @@ class Launch:
             )
         unchanged = "" if self.in_place else "No array was changed. "
         advice = f"{unchanged}Check the address arithmetic, or the size of the domain."
-        return self.error(
-            "store", at, f"{self.shape.item_name(item)} stores {what}. {advice}", item
-        )
-
-    def endless_error(
-        self, at: int, item: int, count: int | None = None, raised_by: str = "max_instructions"
-    ) -> KernelError:
-        """Return the error of a loop, opened at ``body[at]``, that passed ``max_instructions``, or
-        ``count``.
-        """
-        advice = f"{raised_by} raises the limit."
-        return endless_error(self.shape, at, count or self.max_instructions, item, advice)
+        what = f"{self.shape.item_name(item)} stores {what}. {advice}"
+        return kernel_error(self.shape, "store", at, what, item)
 
 
 def endless_error(
-    shape: LaunchShape, at: int, count: int, item: int | None = None, advice: str = ""
+    shape: LaunchShape, at: int, count: int, item: int | None = None, raised_by: str = ""
 ) -> KernelError:
     """Return the error of a loop, opened at ``body[at]``, that has not ended after ``count``
-    instructions of work-item ``item``, or of any.
+    instructions of work-item ``item``, or of any. ``raised_by``: what raises that limit.
     """
     culprit = "a work-item" if item is None else shape.item_name(item)
     why = "Does its break condition ever become true?"
     what = f"this loop has not ended after {count:,} instructions of {culprit}. {why}"
-    return _error(shape, "endless", at, what, item, advice)
+    advice = f"{raised_by} raises the limit." if raised_by else ""
+    return kernel_error(shape, "endless", at, what, item, advice)
 
 
-def _error(
-    shape: LaunchShape, kind: str, at: int, what: str, item: int | None, advice: str
+def kernel_error(
+    shape: LaunchShape, kind: str, at: int, what: str, item: int | None = None, advice: str = ""
 ) -> KernelError:
+    """Return an error of ``body[at]``, caused by work-item ``item``."""
     i = shape.program.body[at]
     place = None if item is None else shape.place(item)
     message = f"{shape.program.located(i)}\n    {what}"

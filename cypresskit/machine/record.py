@@ -158,14 +158,10 @@ class Recorder(Observer):
 
     def start(self, launch: Any) -> None:
         width, height, _ = launch.shape.domain
-        if isinstance(self._wanted, tuple):
-            x, y = self._wanted
-            self._item = x + y * width
-            exists = 0 <= x < width and 0 <= y < height
-        else:
-            self._item = self._wanted
-            exists = 0 <= self._wanted < launch.shape.items
-        if not exists:
+        x, y = self._wanted if isinstance(self._wanted, tuple) else (self._wanted, 0)
+        self._item = x + y * width
+        across = width if isinstance(self._wanted, tuple) else launch.shape.items
+        if not (0 <= x < across and 0 <= y < height):
             raise ValueError(
                 f"there is no work-item {self._wanted} to record in a domain of {width} x {height}"
             )

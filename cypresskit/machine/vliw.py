@@ -116,14 +116,12 @@ class Processor:
     ):
         self.code, self.constants, self.words, self.memory = code, constants, words, memory
         self.registers: dict[tuple[int, int], Word] = {}
-        names = ("vWinCoord0",) if "vWinCoord0" in ids else ("vTidInGrp", "vThreadGrpId")
-        for n, name in enumerate(names):
-            if name == "vWinCoord0":
-                rows = list(ids[name][:2])
-            else:
-                rows = [*ids[name][:3], ids[f"{name}Flat"][0]]
+        inputs = [ids[name][:2] for name in ids if name == "vWinCoord0"] or [
+            [*ids[name][:3], ids[f"{name}Flat"][0]] for name in ("vTidInGrp", "vThreadGrpId")
+        ]
+        for n, rows in enumerate(inputs):
             self.registers |= {(n, c): words.constant(row) for c, row in enumerate(rows)}
-        self.items = len(ids[names[0]][0])
+        self.items = len(inputs[0][0])
         self.forwards: dict[int, Word] = {}
         self.queue: list[list[Word]] = []
         self.masks = Masks(self.items)

@@ -29,7 +29,7 @@ from cypresskit.machine.fast.translation import (
     TEXEL,
     UNDERFLOWED,
 )
-from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface
+from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface, endless_error
 from cypresskit.machine.run import LaunchCounters, tally
 from cypresskit.machine.wavefront import TILE
 from cypresskit.session import PROGRESS_DELAY, is_watched
@@ -89,7 +89,7 @@ def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | 
     if failed:  # also if nothing failed this time, which is possible if work-items race
         at, item, element = failed[0].report[:NEXT].tolist()
         if failed[0].status == ENDLESS:
-            raise launch.endless_error(at, item)
+            raise endless_error(launch.shape, at, launch.max_instructions, item, "max_instructions")
         raise launch.store_error(at, item, element)
     counts = reduce(np.add, [worker.counts for worker in workers])
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
@@ -112,7 +112,6 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     workers = [first, *(_Worker(space.kernel, space.values) for _ in range(1, threads))]
     size = -(-left // (PIECES * threads))
     todo = deque((at, min(at + size, batches)) for at in range(begun, batches, size))
-    here = workers[:quick]
     with (
         tqdm(
             total=batches,
@@ -126,7 +125,7 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
     ):
         try:
             others = [pool.submit(space.run, worker, todo, bar) for worker in workers[quick:]]
-            for worker in here:
+            for worker in workers[:quick]:
                 space.run(worker, todo, bar)
             while wait(others, INTERRUPTIBLE).not_done:
                 pass
@@ -172,9 +171,8 @@ class _Workspace:
         self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         shape = launch.shape
         width, height, _ = shape.domain
-        groups: tuple[int, ...] = shape.groups
-        if shape.pixels:
-            groups = -(-width // TILE), -(-height // TILE)
+        tiles = -(-width // TILE), -(-height // TILE)
+        groups = tiles if shape.pixels else shape.groups
         self.batches = math.prod(groups)
         arrays: dict[str, np.ndarray] = {"limit": self.limit, "literals": kernel.literals}
         arrays["global"] = launch.memory
