@@ -116,7 +116,7 @@ class Processor:
     ):
         self.code, self.constants, self.words, self.memory = code, constants, words, memory
         self.registers: dict[tuple[int, int], Word] = {}
-        inputs = [ids[name][:2] for name in ids if name == "vWinCoord0"] or [
+        inputs: list[Any] = [ids[name][:2] for name in ids if name == "vWinCoord0"] or [
             [*ids[name][:3], ids[f"{name}Flat"][0]] for name in ("vTidInGrp", "vThreadGrpId")
         ]
         for n, rows in enumerate(inputs):

@@ -19,8 +19,6 @@ reported, because the next chip may have other wavefronts. Accesses whose addres
 wrong are ignored.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cypresskit.il import Instruction
@@ -33,36 +31,6 @@ ITEM_BITS, AT_BITS, EPOCH_BITS = 28, 15, 19
 # Set in every stamp; 0 means "no access", so that unused memory takes no space
 SEEN = 1 << 62
 ITEM, AT, EPOCH = (1 << ITEM_BITS) - 1, (1 << AT_BITS) - 1, (1 << EPOCH_BITS) - 1
-
-
-@dataclass(frozen=True, eq=False)
-class _Race:
-    """Two unordered accesses to a word.
-
-    Attributes
-    ----------
-    event, item
-        The second access, and its work-item.
-    at, other, verb
-        The first one: its instruction, its work-item, and "read" or "wrote".
-    place
-        The word's number in its memory.
-    together
-        Whether both are in one execution of one instruction.
-    """
-
-    event: MemoryEvent
-    item: int
-    at: int
-    other: int
-    verb: str
-    place: int
-    together: bool
-
-    @property
-    def in_iterations(self) -> bool:
-        """Whether both are stores of one instruction, in two iterations."""
-        return self.at == self.event.at and self.verb == "wrote" and not self.together
 
 
 class RaceCheck(Check):
@@ -162,72 +130,94 @@ class RaceCheck(Check):
         for at in np.unique(old[bad] >> ITEM_BITS & AT).tolist():
             races = bad[old[bad] >> ITEM_BITS & AT == at]
             first = races[0]
-            item, other = int(stamp[first] & ITEM), int(old[first] & ITEM)
-            race = _Race(event, item, at, other, verb, int(place[first]), together)
-            self._report_race(race, len(races))
+            items = int(stamp[first] & ITEM), int(old[first] & ITEM)
+            self._report_race(event, at, verb, items, int(place[first]), len(races), together)
 
-    def _report_race(self, race: _Race, count: int) -> None:
-        event = race.event
-        line = self.program.body[race.at].line
+    def _report_race(
+        self,
+        event: MemoryEvent,
+        at: int,
+        verb: str,
+        items: tuple[int, int],
+        place: int,
+        count: int,
+        together: bool,
+    ) -> None:
+        """Report two unordered accesses to a word.
+
+        Parameters
+        ----------
+        event
+            The second access.
+        at, verb
+            The first one: its instruction, and "read" or "wrote".
+        items
+            The work-items of the second and of the first.
+        place
+            The word's number in its memory.
+        count
+            The number of such races.
+        together
+            Whether both are in one execution of one instruction.
+        """
+        item, other = items
+        line = self.program.body[at].line
         if event.space == "lds":
             size = self.program.lds[event.array][1]
-            element = self.naming.lds(event.array, race.place * 4 % size)
+            element = self.naming.lds(event.array, place * 4 % size)
         else:
-            element = self.naming.element(race.place // 4, race.place % 4)
-        between = "and nothing orders the two"
-        if self._in_one_group(race):
-            between = "with no fence between"
-        if race.in_iterations:
+            element = self.naming.element(place // 4, place % 4)
+        in_one_group = bool(self.group[item] == self.group[other])
+        between = "with no fence between" if in_one_group else "and nothing orders the two"
+        in_iterations = at == event.at and verb == "wrote" and not together
+        if in_iterations:
             between = f"in another iteration, {between}"
-        verb = "writes" if event.store else "reads"
-        does = f"{verb} {element}; another work-item {race.verb} it {between}"
-        side = f"{self.naming.item(race.other)}, {race.verb} it in {self.program.where(line)}"
+        tail = ""
+        if wavefront(self.launch.shape, item) == wavefront(self.launch.shape, other):
+            tail = (
+                " (They share a wavefront, so this chip happens to run them in lockstep; another"
+                " may not.)"
+            )
+        advice = self._advice(event, at, in_one_group, in_iterations, tail)
+        if together:
+            advice = (
+                "Both store to one place in the same instruction: give each work-item a place of"
+                " its own."
+            )
+        does = f"{'writes' if event.store else 'reads'} {element}; another work-item {verb} it"
+        side = f"{self.naming.item(other)}, {verb} it in {self.program.where(line)}"
         self.report(
             "race",
             event.at,
-            f"{self.naming.item(race.item)} {does}",
-            self._advice(race),
+            f"{self.naming.item(item)} {does} {between}",
+            advice,
             key=(event.space, tuple(sorted((line, self.program.body[event.at].line)))),
             count=count,
             word="g" if event.space == "global" else "",
-            item=race.item,
+            item=item,
             element=element,
             other=side,
             other_line=line,
         )
 
-    def _in_one_group(self, race: _Race) -> bool:
-        return bool(self.group[race.item] == self.group[race.other])
-
-    def _advice(self, race: _Race) -> str:
+    def _advice(
+        self, event: MemoryEvent, at: int, in_one_group: bool, in_iterations: bool, tail: str
+    ) -> str:
         """Return how to mend a race."""
-        event = race.event
-        if race.together:
-            return (
-                "Both store to one place in the same instruction: give each work-item a place of"
-                " its own."
-            )
-        tail = ""
-        shape = self.launch.shape
-        if wavefront(shape, race.item) == wavefront(shape, race.other):
-            tail = (
-                " (They share a wavefront, so this chip happens to run them in lockstep; another"
-                " may not.)"
-            )
         if event.space == "global":
             cure = "Put `fence_threads_memory` between the two, where the whole group passes."
-            if not self._in_one_group(race):
+            if not in_one_group:
                 cure = "Nothing orders these two work-items: let each access its own elements only."
-            elif race.at == event.at and not race.in_iterations:
+            elif at == event.at and not in_iterations:
                 cure = "Load into a register, then put `fence_threads_memory`, and only then store."
             return cure + tail
-        weak = self._weak_fence(race.at, event.at)
+        weak = self._weak_fence(at, event.at)
         if weak:
             waits = "make work-items wait for each other"
             if weak.controls.threads:
                 waits = "wait for accesses to LDS"
             return f"The fence of line {weak.line} doesn't {waits}: `fence_threads_lds` does."
-        if race.in_iterations:
+        if in_iterations:
             return (
                 "Put `fence_threads_lds` into the loop, where the whole group passes, or"
                 " give each work-item a place of its own."
