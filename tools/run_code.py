@@ -93,7 +93,8 @@ class _LaunchMemory:
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
                 word, inside = addressing.lds_inside(first, lds.offset * n, lds.size)
-                self.memories.check_lds(o.at, first + 4 * lds.offset * n, inside, active)
+                place = (first + 4 * lds.offset * n) & ~3
+                self.memories.check_store(o.at, place, inside, active)
                 self.memories.store(lds.array, word, value, active)
             return []
         requests = [(first, 0)]
@@ -130,5 +131,5 @@ class _LaunchMemory:
                     np.copyto(words[:, c], row, where=active)
             return
         element = addressing.element(s.offset, index, self.items)
-        self.memories.check_global(s.at, element, active)
+        self.memories.check_store(s.at, element, self.launch.exist(element), active)
         self.memories.store_global(element, rows, active)

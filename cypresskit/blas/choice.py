@@ -23,7 +23,7 @@ from functools import lru_cache
 import numpy as np
 
 from cypresskit.blas.performance_table import read_performance
-from cypresskit.devices import HD5870, Device, check_device, check_precision, is_whole
+from cypresskit.devices import HD5870, Device, Range, check_device, check_precision
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.machine.shape import wavefronts
@@ -98,8 +98,7 @@ def choose_kernel(
     """
     check_device(device)
     sizes = (m, n, k)
-    none = [isinstance(size, int | np.integer) and size == 0 for size in sizes]
-    if not all(zero or is_whole(size, LARGEST) for zero, size in zip(none, sizes)):
+    if not all(Range(most=LARGEST).has(size, whole=True) for size in sizes):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
     trans_a = as_bool("trans_a", trans_a)
     trans_b = as_bool("trans_b", trans_b)

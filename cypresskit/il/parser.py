@@ -160,7 +160,12 @@ class _Assembler:
     def _report(self) -> None:
         """Raise ``ILError`` if there are faults."""
         if self.faults:
-            self._report_comments()
+            # A single word after a `;` may well be meant as a comment: it is reported only if a
+            # fault says that it is missing.
+            messages = [fault.message for fault in self.faults]
+            for lost, fault in lost_instructions(self.lines):
+                if " " in lost or any(message.endswith(f"`{lost}`") for message in messages):
+                    self.faults.append(fault)
             raise ILError(self.name, self.faults[:MAX_FAULTS])
 
     def _line(self, number: int, text: str) -> None:
@@ -187,17 +192,6 @@ class _Assembler:
         except FaultAt as fault:
             self.faults.append(Fault(number, fault.column, fault.message, text[:MAX_LINE]))
             self.mode = self.mode or "compute"
-
-    def _report_comments(self) -> None:
-        """Report instructions that follow a `;` and so are comments.
-
-        A single word may well be meant as a comment: it is reported only if a fault says that it is
-        missing.
-        """
-        messages = [fault.message for fault in self.faults]
-        for lost, fault in lost_instructions(self.lines):
-            if " " in lost or any(message.endswith(f"`{lost}`") for message in messages):
-                self.faults.append(fault)
 
     def _place(self, instruction: Instruction, line: Line) -> None:
         """Add an instruction to the program, or to the macro or function that is open."""

@@ -103,17 +103,14 @@ class Memories:
         """Store a word to LDS for each active work-item."""
         self.lds[array][self.group[active], word[active]] = row[active]
 
-    def check_lds(self, at: int, byte: np.ndarray, inside: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store ``body[at]`` is outside."""
-        if len(outside := np.flatnonzero(active & ~inside)):
-            raise self.launch.store_error(at, int(outside[0]), int(byte[outside[0]]) & ~3)
-
-    def check_global(self, at: int, element: np.ndarray, active: np.ndarray) -> None:
-        """Raise ``KernelError`` if an active work-item's store of ``body[at]`` is to an element of
-        global memory that doesn't exist.
+    def check_store(
+        self, at: int, place: np.ndarray, inside: np.ndarray, active: np.ndarray
+    ) -> None:
+        """Raise ``KernelError`` if an active work-item's store ``body[at]`` isn't ``inside``.
+        ``place``: bytes of LDS, or elements of global memory.
         """
-        if len(outside := np.flatnonzero(active & ~self.launch.exist(element))):
-            raise self.launch.store_error(at, int(outside[0]), int(element[outside[0]]))
+        if len(outside := np.flatnonzero(active & ~inside)):
+            raise self.launch.store_error(at, int(outside[0]), int(place[outside[0]]))
 
     def store_global(
         self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray

@@ -296,8 +296,9 @@ class Interpreter:
     def _write_global(self, register: Register, written: tuple[int, ...], rows: np.ndarray) -> None:
         element = self._element(register)
         active = self.masks.active
-        self._notify("memory", "global", True, element, written, self.launch.exist(element))
-        self.memories.check_global(self.at, element, active)
+        inside = self.launch.exist(element)
+        self._notify("memory", "global", True, element, written, inside)
+        self.memories.check_store(self.at, element, inside, active)
         self._notify("wrote", register, written, rows, element)
         values = np.broadcast_to(rows, (len(written), self.items))
         self.memories.store_global(element, dict(zip(written, values)), active)
@@ -313,7 +314,7 @@ class Interpreter:
         inside = np.logical_and.reduce([word_inside for _, word_inside in accesses])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)
         if i.op.store:
-            self.memories.check_lds(self.at, byte, inside, active)
+            self.memories.check_store(self.at, byte & ~3, inside, active)
             for c, (word, _) in zip(words, accesses):
                 self.memories.store(array, word, self._one(i, i.op.passed[0], c), active)
             return
