@@ -9,7 +9,7 @@ several small products in one launch.
 import numbers
 from collections.abc import Callable, Iterable
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -118,11 +118,11 @@ def gemm(
         chosen = _named(kernel, precision)
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
-        return _matrix(np.zeros((m, n, *pair), chosen.dtype))
+        return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     old_c = None if c is None else _stored(c, False)
     result = _multiplied(chosen, *stored, old_c, scale, old, (m, n, k), launching)
-    return _matrix(result.reshape(m, n, *pair))
+    return cast(Matrix, _matrix(result.reshape(m, n, *pair)))
 
 
 def _multiplied(
@@ -251,9 +251,8 @@ def gemv(
     _check_beta(_scalar("beta", beta, precision), "y", y)
     column = None if y is None else y.reshape(m, 1)
     how = {"kernel": kernel, "device": device} | launching
-    product: Any
     product = gemm(a, x.reshape(k, 1), column, alpha=alpha, beta=beta, trans_a=trans, **how)
-    return product.reshape(-1)
+    return cast(Matrix, product.reshape(-1))
 
 
 def gemm_batched(
@@ -386,7 +385,7 @@ def _stored(matrix: Any, transposed: bool) -> np.ndarray:
     return matrix.pairs if isinstance(matrix, DD) else matrix
 
 
-def _matrix(result: np.ndarray) -> Any:
+def _matrix(result: np.ndarray) -> np.ndarray | DD:
     return DD.wrap(result) if result.ndim == 3 else result
 
 

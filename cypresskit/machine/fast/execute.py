@@ -217,7 +217,8 @@ class _Worker:
         values = values | {name: start + byte for name, byte in places.items()}
         memory[: len(slots)] = [values[name] for name in slots]
         report = places["report"] // 8
-        self.counts, self.report = memory[places["counts"] // 8 : report], memory[report:]
+        self.counts = memory[places["counts"] // 8 : report]
+        self.report = memory[report:]
         self.function = partial(kernel.call, values["context"], values["counts"], values["spill"])
 
     def call(self, budget: int, at: int, end: int) -> int:
