@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from linecache import getline
 
+from cypresskit.tables import plural
 from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
 from cypresskit.today.cuda_access import sectors_per_warp
@@ -87,8 +88,9 @@ class CudaReport(ChipReport):
         for run in self.parts:
             clauses, _ = run.timed.clauses(run.timed.part.of_blocks(1, run.timed.group))
             for clause, waited in zip(clauses, run.out.ledger.waited.tolist()):
-                lines = " and ".join(map(str, sorted(set(clause.sources))))
-                name = f"the loads of line {lines}" if lines else WAITS[clause.kind]
+                lines = sorted(set(clause.sources))
+                loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
+                name = loads if lines else WAITS[clause.kind]
                 found[name] += waited * run.repeats / lifetime
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
