@@ -81,7 +81,7 @@ def fault(findings: Findings) -> Verdict | None:
     first = findings[0]
     line = f" Line {first.line} of the kernel: {first.text.strip()}" if first.text else ""
     if first.other:
-        line += f" The other side: {first.other}."
+        line += f"; the other side: {first.other}."
     others = len(findings) - 1
     more = (
         f" ({others} more"
