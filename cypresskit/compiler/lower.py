@@ -180,8 +180,7 @@ class _Lowering:
             )
         elif i.op.kind == "lds" and self.lds_bytes > most:
             what = (
-                f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} of the"
-                f" {name}: "
+                f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} on {name}: "
             )
             what += "share fewer values, or let the work-items of a group fetch them"
         if what:
