@@ -10,9 +10,11 @@ BANKS = 32
 WORD = 4  # bytes of a bank
 LINE = 128  # bytes
 LINES_PER_CLOCK = 4
-WARP_SHIFT = 40  # bits of a sector's number
-SECTOR_MASK = (1 << WARP_SHIFT) - 1
+ROW_SHIFT = 40  # bits of a sector's number
+SECTOR_MASK = (1 << ROW_SHIFT) - 1
 MAX_PHASES = 8  # iterations after which places of numbers have moved by whole sectors
+FIRST = np.zeros(1, np.int64)  # iteration
+NOTHING = np.zeros(0, np.int64)
 
 Access = list[tuple[Action, int]]  # actions, each in an iteration of the source
 Requests = tuple[np.ndarray, np.ndarray, np.ndarray]  # clocks, sectors, bounds
@@ -75,15 +77,21 @@ def warps_of(values: np.ndarray, group: int) -> np.ndarray:
     return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
 
 
-def requested(access: Access, iteration: int, group: int, board: CudaGpu) -> Requests:
-    """Return what warps request with an access of the machine code in an iteration."""
+def requested(
+    access: Access, group: int, board: CudaGpu, iterations: np.ndarray = FIRST
+) -> Requests:
+    """Return what warps request with an access of the machine code: each warp in ``iterations``,
+    one after the other.
+    """
     places = [
-        warps_of(np.broadcast_to(a.place + a.step * (own + iteration), a.on.shape), group)
+        np.add.outer(
+            warps_of(np.broadcast_to(a.place, a.on.shape), group), a.step * (own + iterations)
+        )
         for a, own in access
     ]
-    on = [warps_of(action.on, group) for action, _ in access]
-    size = access[0][0].size
-    return requests_of(np.concatenate(places, axis=1), np.concatenate(on, axis=1), size, board)
+    on = [np.repeat(warps_of(action.on, group), len(iterations), axis=0) for action, _ in access]
+    rows = [each.swapaxes(1, 2).reshape(-1, WARP) for each in places]
+    return requests_of(np.hstack(rows), np.hstack(on), access[0][0].size, board)
 
 
 def streams_of(
@@ -102,84 +110,60 @@ def streams_of(
     unroll
         Iterations of the source in one of the code.
     """
-    is_shared = accesses[0][0][0].kind.startswith("shared")
-    moves = [unroll * action.step for access in accesses for action, _ in access]
+    actions = {id(action): action for access in accesses for action, _ in access}.values()
+    if accesses[0][0][0].kind.startswith("shared"):
+        found = [requested(access, group, board) for access in accesses]
+        return [_stream(clocks, NOTHING, 0 * bounds) for clocks, _, bounds in found]
     phases = 1
-    while phases < MAX_PHASES and not is_shared:
-        if all(move * phases % board.line_bytes == 0 for move in moves):
-            break
+    while phases < MAX_PHASES and any(
+        unroll * action.step * phases % board.line_bytes for action in actions
+    ):
         phases *= 2
-    found: list[list[Requests]] = [[] for _ in accesses]
-    for iteration in range(0, phases * unroll, unroll):
-        known = np.array([-1])
-        before = {id(action): action for access in accesses for action, _ in access}
-        for action in before.values() if is_loop and not is_shared else ():
-            _, sectors, bounds = requested([(action, -1)], iteration, group, board)
-            known = _union(known, _keys(sectors, bounds))
-        for access, results in zip(accesses, found):
-            clocks, sectors, bounds = requested(access, iteration, group, board)
-            if not is_shared:
-                keys = _keys(sectors, bounds)
-                at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-                missed = keys[known[at] != keys]
-                clocks = np.maximum(clocks, _missed_clocks(missed, len(clocks), board))
-                known = _union(known, keys)
-            results.append((clocks, sectors, bounds))
-    return [
-        _stream(access, results, unroll, group, board) for access, results in zip(accesses, found)
-    ]
+    iterations = unroll * np.arange(phases)
+    per_line = LINE // board.line_bytes
+    known = np.array([-1])
+    for action in actions if is_loop else ():
+        _, sectors, bounds = requested([(action, -1)], group, board, iterations)
+        known = _distinct(known, _keys(sectors, bounds))
+    streams = []
+    for access in accesses:
+        clocks, sectors, bounds = requested(access, group, board, iterations)
+        keys = _keys(sectors, bounds)
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        lines = _distinct(keys[known[at] != keys] // per_line)
+        row = lines * per_line >> ROW_SHIFT
+        missed = board.missed_line_clocks * np.bincount(row, minlength=len(clocks))
+        known = _distinct(known, keys)
+        step = access[0][0].step * unroll * phases // board.line_bytes
+        streams.append(_stream(np.maximum(clocks, missed), sectors, bounds, phases, step))
+    return streams
 
 
-def _union(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """Return the numbers of two sorted arrays, sorted, each once: faster than numpy's."""
-    both = np.sort(np.concatenate([known, keys]), kind="stable")
-    return _distinct(both)
-
-
-def _distinct(numbers: np.ndarray) -> np.ndarray:
-    """Return each of sorted numbers once."""
+def _distinct(*sorted_numbers: np.ndarray) -> np.ndarray:
+    """Return the numbers of sorted arrays, sorted, each once: faster than numpy's."""
+    numbers = np.sort(np.concatenate(sorted_numbers), kind="stable")
     return numbers[np.diff(numbers, prepend=-2) != 0]
 
 
 def _keys(sectors: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return one number for each warp and sector, sorted."""
-    warps = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    return warps << WARP_SHIFT | sectors & SECTOR_MASK
-
-
-def _missed_clocks(keys: np.ndarray, warps: int, board: CudaGpu) -> np.ndarray:
-    """Return for each warp the clocks of the load unit for the lines of sectors."""
-    per_line = LINE // board.line_bytes
-    lines = _distinct(keys // per_line)
-    counts: np.ndarray = np.bincount(lines * per_line >> WARP_SHIFT, minlength=warps)
-    return board.missed_line_clocks * counts
+    """Return one number for each row and sector, sorted."""
+    rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    return rows << ROW_SHIFT | sectors & SECTOR_MASK
 
 
 def _stream(
-    access: Access, phases: list[Requests], unroll: int, group: int, board: CudaGpu
+    clocks: np.ndarray, sectors: np.ndarray, bounds: np.ndarray, phases: int = 1, step: int = 0
 ) -> Stream:
-    """Return the stream of an access, given what it requests in each phase."""
-    action = access[0][0]
-    costs = np.stack([clocks for clocks, _, _ in phases], axis=1).ravel()
-    amounts = cost_amounts(np.ceil(SCHEDULERS * costs).astype(np.int32))
-    none = np.zeros(0, np.int64)
-    if action.kind.startswith("shared"):
-        return Stream(amounts, np.zeros(len(costs) + 1, np.int64), none, none)
-    counts = np.stack([np.diff(bounds) for _, _, bounds in phases], axis=1).ravel()
-    ptr = np.concatenate(([0], np.cumsum(counts)))
-    by_phase = np.arange(len(counts)).reshape(-1, len(phases)).T.ravel()
-    entries = np.repeat(by_phase, counts[by_phase])
-    line = np.concatenate([sectors for _, sectors, _ in phases])[np.argsort(entries, kind="stable")]
+    """Return a stream: each row's sectors are requested one after the other in its clocks."""
+    amounts = cost_amounts(np.ceil(SCHEDULERS * clocks).astype(np.int32))
+    counts = np.diff(bounds)
     amounts["requests"] = counts
-    threads = sum(warps_of(one.on, group).sum(axis=1) for one, _ in access)
-    amounts["delivered"] = action.size * np.repeat(threads, len(phases))
-    within = np.arange(len(line)) - np.repeat(ptr[:-1], counts)
+    within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
     offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-    step = action.step * unroll * len(phases) // board.line_bytes
-    return Stream(amounts, ptr, line, offset, len(phases), step)
+    return Stream(amounts, bounds, sectors, offset, phases, step)
 
 
 def sectors_per_warp(action: Action, group: int, board: CudaGpu) -> float:
     """Return how many sectors a warp requests, on average over those that request any."""
-    _, sectors, bounds = requested([(action, 0)], 0, group, board)
+    _, sectors, bounds = requested([(action, 0)], group, board)
     return len(sectors) / max(int(np.count_nonzero(np.diff(bounds))), 1)

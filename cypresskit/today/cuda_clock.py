@@ -289,7 +289,7 @@ class _Timing:
         threads: Counter = Counter()
         for action in part.actions:
             if action.kind == "store":
-                _, some, _ = requested([(action, 0)], 0, self.threads, self.board)
+                _, some, _ = requested([(action, 0)], self.threads, self.board)
                 sectors[action.what] += len(some)
                 threads[action.what] += int(action.on.sum())
         stores = {

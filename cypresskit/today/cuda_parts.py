@@ -7,7 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cypresskit.today.cuda_count import Totals
-from cypresskit.today.cuda_events import Action, GridLaunch, SizeLoop, Untraceable
+from cypresskit.today.cuda_events import (
+    Action,
+    GridLaunch,
+    SizeLoop,
+    Untraceable,
+    actions_of,
+)
 from cypresskit.today.cuda_threads import MAX_PLACES
 from cypresskit.today.cuda_trace import Tracer
 
@@ -69,12 +75,7 @@ def parts_of(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
 
 def _size(items: list) -> int:
     """Return the number of actions, those of loops with all their iterations."""
-    return sum(
-        1
-        if isinstance(item, Action)
-        else sum(count * _size(first) for first, _, count in item.runs)
-        for item in items
-    )
+    return sum(times for _, times in actions_of(items))
 
 
 def _expanded(loop: SizeLoop) -> list[Action]:
@@ -111,19 +112,9 @@ def trace_parts(launch: GridLaunch, totals: Totals, blocks: int) -> list[CodePar
 def max_blocks(launch: GridLaunch, totals: Totals) -> int:
     """Return how many workgroups can be traced at once. Raises ``Untraceable``."""
     group = math.prod(launch.threads)
-    most = MAX_PLACES // max(_stored(totals.items), 1) // group
+    most = int(MAX_PLACES / max(totals.places, 1) / group)
     if most * group < MIN_THREADS:
         raise Untraceable(
             f"{launch.name} has too much straight code to be traced: put it in a loop over a size"
         )
     return most
-
-
-def _stored(items: list) -> int:
-    """Return the number of actions that a trace stores: of each run two iterations."""
-    return sum(
-        1
-        if isinstance(item, Action)
-        else sum(_stored(first) + _stored(second) for first, second, _ in item.runs)
-        for item in items
-    )
