@@ -121,34 +121,22 @@ def streams_of(
         phases *= 2
     iterations = unroll * np.arange(phases)
     per_line = LINE // board.line_bytes
-    known = np.array([-1])
-    for action in actions if is_loop else ():
-        _, sectors, bounds = requested([(action, -1)], group, board, iterations)
-        known = _distinct(known, _keys(sectors, bounds))
+    before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
+    known = np.array([-1])  # rows and sectors, sorted
     streams = []
-    for access in accesses:
+    for access in (*before, *accesses):
         clocks, sectors, bounds = requested(access, group, board, iterations)
-        keys = _keys(sectors, bounds)
+        rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
+        keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
         at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        lines = _distinct(keys[known[at] != keys] // per_line)
-        row = lines * per_line >> ROW_SHIFT
-        missed = board.missed_line_clocks * np.bincount(row, minlength=len(clocks))
-        known = _distinct(known, keys)
+        missed = keys[known[at] != keys]
+        known = np.sort(np.concatenate([known, missed]), kind="stable")
+        lines = missed // per_line
+        of_lines = lines[np.diff(lines, prepend=-1) != 0] * per_line >> ROW_SHIFT
+        line_clocks = board.missed_line_clocks * np.bincount(of_lines, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
-        streams.append(_stream(np.maximum(clocks, missed), sectors, bounds, phases, step))
-    return streams
-
-
-def _distinct(*sorted_numbers: np.ndarray) -> np.ndarray:
-    """Return the numbers of sorted arrays, sorted, each once: faster than numpy's."""
-    numbers = np.sort(np.concatenate(sorted_numbers), kind="stable")
-    return numbers[np.diff(numbers, prepend=-2) != 0]
-
-
-def _keys(sectors: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return one number for each row and sector, sorted."""
-    rows = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
-    return rows << ROW_SHIFT | sectors & SECTOR_MASK
+        streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))
+    return streams[len(before) :]
 
 
 def _stream(

@@ -18,7 +18,6 @@ and what L2 holds from an earlier launch, unless all arrays fit.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from inspect import isfunction
 from typing import Any
@@ -179,14 +178,6 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
     return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
 
 
-def _sum(amounts: Iterable[dict[str, float]]) -> dict[str, float]:
-    """Sum amounts by name."""
-    total: Counter = Counter()
-    for each in amounts:
-        total.update(each)
-    return dict(total)
-
-
 @dataclass(frozen=True, eq=False)
 class _Timing:
     """The time of a launch on a board."""
@@ -267,13 +258,8 @@ class _Timing:
         board, total = self.board, self.totals.busy_count
         runs = [(times, timed.round(blocks)) for times, blocks in rounds]
         clocks = sum(times * took for times, (took, _) in runs)
-        stored = self._stored_sectors(timed.part)
+        stored, written = self._stored(timed.part)
         sectors = sum(stored.values())
-        written = sum(
-            n * size
-            for (kind, line, size, array), n in self.totals.amounts.items()
-            if kind == "store" and (line, f"stores of {array}") in stored
-        )
         most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
         bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
         storing = {
@@ -283,20 +269,20 @@ class _Timing:
         }
         return PartRun(timed, clocks, *runs[0][1], stored, storing)
 
-    def _stored_sectors(self, part: CodePart) -> dict[tuple[int, str], float]:
-        """Return the sectors that a part's stores request in the whole launch, by line."""
-        sectors: Counter = Counter()
-        threads: Counter = Counter()
-        for action in part.actions:
-            if action.kind == "store":
-                _, some, _ = requested([(action, 0)], self.threads, self.board)
-                sectors[action.what] += len(some)
-                threads[action.what] += int(action.on.sum())
-        stores = {
-            (line, f"{kind}s of {array}"): n
-            for (kind, line, _, array), n in self.totals.amounts.items()
-        }
-        return {what: sectors[what] * stores[what] / max(n, 1) for what, n in threads.items()}
+    def _stored(self, part: CodePart) -> tuple[dict[tuple[int, str], float], int]:
+        """Return the sectors that a part's stores request in the whole launch, by line, and the
+        bytes.
+        """
+        stored, written = {}, 0
+        for (kind, line, size, array), n in self.totals.amounts.items():
+            what = line, f"{kind}s of {array}"
+            own = [one for one in part.actions if kind == "store" and one.what == what]
+            if own:
+                found = [requested([(one, 0)], self.threads, self.board) for one in own]
+                sectors = sum(len(some) for _, some, _ in found)
+                stored[what] = sectors * n / max(sum(int(one.on.sum()) for one in own), 1)
+                written += n * size
+        return stored, written
 
     def _report(
         self, runs: tuple[PartRun, ...], main: PartRun, assumed: str, blocks: int
@@ -307,8 +293,8 @@ class _Timing:
         warps = -(-self.threads // WARP)
         clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * groups)
         scale = board.simd_engines / main.timed.board.simd_engines
-        busy = _sum(run.busy for run in runs)
-        counts = _sum(run.counts(scale) for run in runs)
+        counts = {name: scale * sum(run.counts[name] for run in runs) for name in main.counts}
+        busy = {unit: sum(run.busy[unit] for run in runs) for unit in main.busy}
         shares = {unit: min(amount / clocks, 1.0) for unit, amount in busy.items()}
         exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
         events, use = main.pictured

@@ -1,7 +1,7 @@
 """What a whole launch does: counts of its actions, over all workgroups.
 
-Workgroups at some columns and rows of the grid are traced. Between two that differ, more are traced,
-until each change lies between neighbors. If there are too many changes, the launch is refused.
+Workgroups at some columns and rows of the grid are traced, and more of them between two that do
+something else, until each change lies between neighbors. With too many, the launch is refused.
 """
 
 import math

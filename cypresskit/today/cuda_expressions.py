@@ -2,13 +2,16 @@
 
 import inspect
 import operator
-from types import ModuleType, SimpleNamespace
+from contextlib import suppress
+from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numba.core import ir
 
-from cypresskit.today.cuda_events import WARP, function_of
+from cypresskit.today.cuda_events import function_of
+from cypresskit.today.cuda_names import CudaOfThreads
 from cypresskit.today.cuda_threads import Threads
 from cypresskit.today.cuda_values import (
     CONVERSIONS,
@@ -17,34 +20,28 @@ from cypresskit.today.cuda_values import (
     SLOW,
     SUM,
     Array,
-    Axes,
-    Local,
     Number,
     NumberRange,
-    bend,
     call_function,
-    is_function,
+    function_of_threads,
     is_known,
     name_of,
-    place_array,
 )
 
 COMPARISONS = operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne
 FREE = (*COMPARISONS, operator.and_, operator.or_)  # of data: part of a selection
 DIVISIONS = operator.truediv, operator.floordiv, operator.mod, operator.pow
-BENT = operator.mod, operator.floordiv, operator.and_
+PERIODIC = operator.mod, operator.floordiv, operator.and_, divmod
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
-FENCES = "syncwarp", "threadfence", "threadfence_block", "threadfence_system"
-FUNCTIONS = ("grid", "gridsize", "syncthreads", "fma", "local", "shared", *FENCES)
-
-
-class CudaName(str):
-    """The name of a function of `cuda`, or of `local` or `shared` in it."""
 
 
 class Expressions(Threads):
     """Threads that evaluate expressions."""
+
+    @cached_property
+    def cuda(self) -> CudaOfThreads:
+        return CudaOfThreads(self)
 
     def call(self, function: Any, given: list) -> Any:
         """Trace a call. Return what the function returns."""
@@ -99,13 +96,10 @@ class Expressions(Threads):
                 return of("value")[1]
             case "getattr":
                 return self.attribute(of("value"), expression.attr)
-            case "getitem":
-                return self.element(of("value"), of("index"))
-            case "static_getitem":
-                has_variable = expression.index_var is not None
-                return self.element(
-                    of("value"), of("index_var") if has_variable else expression.index
-                )
+            case "getitem" | "static_getitem":
+                index = expression.index
+                is_variable = isinstance(index, ir.Var)
+                return self.element(of("value"), self.value(index) if is_variable else index)
             case "call":
                 named = [self.value(one) for _, one in expression.kws]
                 return self.call_of(of("func"), [*map(self.value, expression.args), *named])
@@ -127,24 +121,29 @@ class Expressions(Threads):
             return value
         if function is not operator.not_:
             return function(value)
-        self.note_comparison(value)
+        self.compared.append(1 * value)
         return np.logical_not(value)
 
-    def note_comparison(self, one: Any, other: Any = 0) -> None:
-        """Note the numbers whose signs decide a comparison."""
-        self.compared.append(1 * one - other)
-        for number in (one, other):
-            self.compared += getattr(number, "bends", ())
+    def note_bends(self, function: Any, given: list) -> None:
+        """Note numbers that change their sign where a remainder, a quotient, `abs`, `min` or `max`
+        doesn't grow by the same amount.
+        """
+        if function in (min, max, abs):
+            self.compared += [given[0] - other for other in given[1:] or [0]]
+        elif function in PERIODIC and isinstance(given[1], int | np.integer) and given[1] > 0:
+            period = given[1] & -given[1] if function is operator.and_ else given[1]
+            rest = given[0] % period
+            self.compared += [rest - period, rest + 1]
 
     def operate(self, function: Any, one: Any, other: Any) -> Any:
         """Return the value of an operation on two numbers."""
         if isinstance(one, Array) or isinstance(other, Array):
             raise self.foreign("slice")
         if not (isinstance(one, Number) or isinstance(other, Number)):
-            result = function(one, other)
             if function in COMPARISONS and not isinstance(one, tuple | str):
-                self.note_comparison(one, other)
-            return bend(result, function, [one, other]) if function in BENT else result
+                self.compared.append(1 * one - other)
+            self.note_bends(function, [one, other])
+            return function(one, other)
         if function in FREE:
             return Number()
         result = Number()
@@ -163,8 +162,8 @@ class Expressions(Threads):
     def call_of(self, function: Any, given: list) -> Any:
         """Return what a function returns."""
         name = name_of(function)
-        if isinstance(function, CudaName):
-            return self.call_cuda(function, given)
+        if getattr(function, "__self__", None) is self.cuda:
+            return function(*given)
         if function is range:
             return self.range(*given)
         if function is len:
@@ -186,17 +185,16 @@ class Expressions(Threads):
         if any(isinstance(one, Number) for one in given):
             if name in CONVERSIONS:
                 return given[0]
-            if not is_function(function):
-                raise self.refused(f"`{name}` isn't known in a kernel here")
-            self.note(SUM if name in QUICK else SLOW, size=self.item)
-            return Number()
-        if name == "bool":
-            self.note_comparison(given[0])
-        try:
-            result = call_function(function, given)
-            return bend(result, function, given) if function in (abs, min, max) else result
-        except KeyError:
-            raise self.refused(f"`{name}` isn't known in a kernel here") from None
+            if function_of_threads(function) or function.__module__ == "math":
+                self.note(SUM if name in QUICK else SLOW, size=self.item)
+                return Number()
+        else:
+            if name == "bool":
+                self.compared.append(1 * given[0])
+            self.note_bends(function, given)
+            with suppress(KeyError):
+                return call_function(function, given)
+        raise self.refused(f"`{name}` isn't known in a kernel here")
 
     def range(self, *limits: Any) -> NumberRange:
         if any(isinstance(limit, Number) for limit in limits):
@@ -206,79 +204,9 @@ class Expressions(Threads):
     def attribute(self, value: Any, name: str) -> Any:
         """Return an attribute."""
         if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
-            return self.attribute_of_cuda(name)
-        if isinstance(value, CudaName):
-            if name != "array":
-                raise self.foreign(name)
-            return CudaName(f"{value}.array")
+            return getattr(self.cuda, name)
         if isinstance(value, Number):
             raise AttributeError(f"a real number has no attribute '{name}' here")
-        if not isinstance(value, Array):
-            return getattr(value, name)
-        try:
-            return value.attribute(name)
-        except KeyError:
-            raise self.refused(f"`.{name}` of an array isn't known in a kernel here") from None
-
-    def attribute_of_cuda(self, name: str) -> Any:
-        """Return `cuda.name`."""
-        launch = self.launch
-        known = {
-            "threadIdx": self.thread,
-            "blockIdx": self.block,
-            "blockDim": Axes(*map(np.int64, (*launch.threads, 1))),
-            "gridDim": Axes(*map(np.int64, (*launch.grid, 1))),
-            "warpsize": WARP,
-        }
-        if name in known:
-            return known[name]
-        if name not in FUNCTIONS:
-            raise self.foreign(name)
-        return CudaName(name)
-
-    def call_cuda(self, name: CudaName, given: list) -> Any:
-        """Call `cuda.name`."""
-        match name:
-            case "grid" | "gridsize":
-                return self.grid(name, given[0])
-            case "syncthreads":
-                self.loaded.clear()
-                self.note("barrier")
-            case "fma":
-                self.note(FMA, size=self.item)
-                return Number()
-            case "local.array":
-                self.has_local = True
-                return Local()
-            case "shared.array":
-                return self.shared_array(*given)
-            case "local" | "shared":
-                raise TypeError("'module' object is not callable")
-        return None
-
-    def grid(self, name: str, dimensions: int) -> Any:
-        """Return `cuda.grid(dimensions)` or `cuda.gridsize(dimensions)`."""
-        if dimensions not in (1, 2):
-            raise self.foreign("three")
-        launch = self.launch
-        axes: tuple = tuple(
-            thread + size * block
-            for thread, size, block in zip(self.thread, launch.threads, self.block)
-        )
-        if name == "gridsize":
-            axes = tuple(np.int64(a * b) for a, b in zip(launch.grid, launch.threads))
-        return axes if dimensions == 2 else axes[0]
-
-    def shared_array(self, shape: Any, dtype: Any) -> Array:
-        """Return `cuda.shared.array(shape, dtype)`. One without a size has what the launch has."""
-        kind = np.dtype(getattr(dtype, "name", dtype))
-        lengths = tuple(map(int, shape if isinstance(shape, tuple) else (shape,)))
-        is_sized = all(lengths)
-        if not is_sized:
-            lengths = (self.launch.shared // kind.itemsize,)
-        begin = self.shared_arrays.setdefault(self.frames[-1].line, self.shared_bytes)
-        like = SimpleNamespace(shape=lengths, dtype=kind)
-        array, end = place_array(f"byte {begin} on", begin, like, shared=True)
-        if is_sized:
-            self.shared_bytes = max(self.shared_bytes, end)
-        return array
+        if isinstance(value, Array) and name not in ("shape", "size", "ndim"):
+            raise self.refused(f"`.{name}` of an array isn't known in a kernel here")
+        return getattr(value, name)

@@ -187,9 +187,10 @@ class PartRun:
         """How many times the whole launch repeats the simulation."""
         return self.clocks * SCHEDULERS / self.out.end_clock
 
-    def counts(self, scale: float) -> dict[str, float]:
-        """Return the simulation's counters for the launch on ``scale`` times the board."""
-        return {name: self.repeats * scale * count for name, count in self.out.counts.items()}
+    @property
+    def counts(self) -> dict[str, float]:
+        """The simulation's counters, in the whole launch on this board."""
+        return {name: self.repeats * count for name, count in self.out.counts.items()}
 
     @property
     def resident_clocks(self) -> float:

@@ -10,7 +10,7 @@ from cypresskit.today.cuda_events import Action, GridLaunch, Untraceable
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_values import Array, Axes, Local, Number, merge
 
-MAX_PLACES = 24_000_000  # numbers of places that a trace holds
+MAX_PLACES = 16_000_000  # numbers of places that a trace holds
 
 Values = dict[Any, tuple[Any, np.ndarray]]  # a value, and the mask of the threads that set it
 

@@ -242,26 +242,24 @@ class Tracer(Expressions):
         frame = self.frames[-1]
         function = frame.function
         on = self.on
-        after = function.post_dominators[label] & (function.blocks.keys() - {label})
-        join = max(after, key=lambda one: len(function.post_dominators[one]), default=None)
+        after = function.post_dominators[label] - {label}
+        join = next((one for one in function.blocks if one in after), None)
         if join is None or self.loops_left(label, (*paths, join)):
             raise self.foreign("data branch")
-        before = frame.variables
+        before, joined = frame.variables, dict[Any, Any]()
         outer, self.is_selecting = self.is_selecting, True
-        found = []
         for path in paths:
             frame.variables = dict(before)
             if path != join:
                 inside = function.blocks.keys() - {join, label}
                 if self.follow_region(path, on, inside).keys() != {join}:
                     raise self.foreign("data branch")
-            found.append(frame.variables)
+            for name, (value, mask) in frame.variables.items():
+                other, its = joined.setdefault(name, (value, mask))
+                if value is not other:
+                    joined[name] = Number(), mask | its
         self.is_selecting = outer
-        one, other = found
-        for name in one.keys() & other.keys():
-            if one[name][0] is not other[name][0]:
-                one[name] = Number(), one[name][1] | other[name][1]
-        frame.variables = other | one
+        frame.variables = joined
         return {join: on}
 
     # -- loops
@@ -362,9 +360,9 @@ def _steps(now: State, last: State, earlier: State) -> list[dict] | None:
     for after, middle, before in zip(now, last, earlier):
         steps.append({})
         for name in after.keys() & middle.keys() & before.keys():
-            step = growth(after[name][0], middle[name][0])
             if is_temporary(name):
                 continue
+            step = growth(after[name][0], middle[name][0])
             if not np.array_equal(step, growth(middle[name][0], before[name][0])):
                 return None
             if np.any(step):

@@ -7,7 +7,6 @@
 """
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -19,35 +18,16 @@ PRODUCT, SUM, FMA, SLOW = "product", "sum", "multiply-add", "function"
 TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 CONVERSIONS = {name: getattr(np, name) for name in TYPES}
 CONVERSIONS |= {"int": np.int64, "float": np.float64, "bool": np.bool_}
-#: numpy's functions for those of Python and `math`, by name.
-OF_THREADS: dict[str, Callable] = {
-    name: getattr(np, name)
-    for name in (
-        "abs exp log log2 sqrt sin cos tan floor ceil fabs fmod hypot round trunc divmod".split()
-    )
-}
-OF_THREADS |= {
-    "pow": np.power, "min": np.minimum, "max": np.maximum, "atan2": np.arctan2,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+#: numpy's functions that have another name than Python's and those of `math`.
+IN_NUMPY = {
+    "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2",
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan",
 }  # fmt: skip
+ACTUAL = int | float | np.ndarray | np.generic
 
 
 class Number:
     """A number of data, whose value isn't known."""
-
-
-class BentNumber(int):
-    """A number that doesn't always grow by the same amount. ``bends``: numbers that change their
-    sign where it doesn't.
-    """
-
-    bends: tuple = ()
-
-
-class BentNumbers(np.ndarray):
-    """The same for the numbers of many threads."""
-
-    bends: tuple = ()
 
 
 class Local:
@@ -62,8 +42,7 @@ class Axes(NamedTuple):
     z: Any = 0
 
 
-@dataclass(frozen=True)
-class NumberRange:
+class NumberRange(NamedTuple):
     """`range`."""
 
     start: Any
@@ -76,21 +55,24 @@ class Array:
     """An array in the GPU's memory, or in ``shared`` memory.
 
     ``base`` is the byte at which the element with indices 0 begins: a number, or one for each
-    thread if this is a row. ``item`` and ``strides`` are in bytes.
+    thread if this is a row. ``item`` and ``strides`` are in bytes. The compiler knows the lengths
+    in ``shape`` of an array in shared memory.
     """
 
     name: str
     base: Any
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     item: int
     strides: tuple[int, ...]
     shared: bool = False
 
-    def attribute(self, name: str) -> Any:
-        """Return `array.shape` and its like. Raises ``KeyError``."""
-        known = int if self.shared else np.int64
-        shape: tuple[Any, ...] = tuple(map(known, self.shape))
-        return {"shape": shape, "size": math.prod(shape), "ndim": len(shape)}[name]
+    @property
+    def size(self) -> Any:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     def row(self, index: Any) -> "Array":
         """Return the part with a given first index."""
@@ -103,7 +85,7 @@ def place_array(name: str, begin: int, like: Any, shared: bool = False) -> tuple
 
     Returns the ``Array`` and the byte after it.
     """
-    shape = tuple(map(int, like.shape))
+    shape = tuple(map(int if shared else np.int64, like.shape))
     item = int(np.dtype(like.dtype).itemsize)
     in_order = np.cumprod((item, *shape[:0:-1]))[::-1]
     strides = tuple(map(int, getattr(like, "strides", None) or in_order))
@@ -117,10 +99,13 @@ def is_known(value: Any) -> bool:
     return not isinstance(value, np.generic | np.ndarray)
 
 
-def is_function(function: Any) -> bool:
-    """Return whether a function computes a number from numbers."""
-    is_listed = name_of(function) in OF_THREADS
-    return is_listed or isinstance(function, np.ufunc) or function.__module__ == "math"
+def function_of_threads(function: Callable) -> Callable | None:
+    """Return numpy's function for one of Python, `math` or numpy that computes numbers from
+    numbers; None for another.
+    """
+    name = name_of(function)
+    in_numpy: Callable | None = getattr(np, IN_NUMPY.get(name, name), None)
+    return in_numpy if isinstance(in_numpy, np.ufunc) or function is round else None
 
 
 def call_function(function: Callable, given: list) -> Any:
@@ -133,34 +118,12 @@ def call_function(function: Callable, given: list) -> Any:
     if name in CONVERSIONS:
         converted = np.asarray(given[0]).astype(CONVERSIONS[name])[()]
         return converted.item() if known else converted
-    of_threads = OF_THREADS[name]
+    of_threads = function_of_threads(function)
+    if of_threads is None:
+        raise KeyError(name)
     if known:
         return function(*given)
-    return reduce(of_threads, given) if name in ("min", "max") else of_threads(*given)
-
-
-def bend(result: Any, function: Any, given: list) -> Any:
-    """Note where the result of a remainder, a quotient, `abs`, `min` or `max` bends."""
-    if function in (min, max, abs):
-        bends = given if len(given) == 1 else [given[0] - other for other in given[1:]]
-    else:
-        period = given[-1]
-        if not isinstance(period, int | np.integer) or period <= 0:
-            return result
-        if function is operator.and_:
-            period = period & -period
-        rest = given[0] % period
-        bends = [rest - period, rest + 1]
-    if type(result) is int:
-        result = BentNumber(result)
-    elif isinstance(result, np.ndarray):
-        result = result.view(BentNumbers)
-    else:
-        return result
-    for number in given:
-        bends = [*bends, *getattr(number, "bends", ())]
-    result.bends = tuple(bends)
-    return result
+    return reduce(of_threads, given) if function in (min, max) else of_threads(*given)
 
 
 def name_of(function: Any) -> str:
@@ -174,8 +137,7 @@ def merge(mask: np.ndarray, new: Any, old: Any) -> Any:
         return Number()
     if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
         return tuple(merge(mask, one, other) for one, other in zip(new, old))
-    numbers = int | float | np.ndarray | np.generic
-    if not (isinstance(new, numbers) and isinstance(old, numbers)):
+    if not (isinstance(new, ACTUAL) and isinstance(old, ACTUAL)):
         return new
     if is_known(new) and type(new) is type(old) and new == old:
         return new
@@ -184,7 +146,6 @@ def merge(mask: np.ndarray, new: Any, old: Any) -> Any:
 
 def growth(after: Any, before: Any) -> Any:
     """Return by how much a number has grown; 0 for what isn't a number."""
-    numbers = int | float | np.ndarray | np.generic
-    if not all(isinstance(value, numbers) for value in (after, before)):
+    if not (isinstance(after, ACTUAL) and isinstance(before, ACTUAL)):
         return 0
     return 1 * after - before  # 1 * makes truths numbers
