@@ -273,7 +273,8 @@ class _Timing:
         """Return the sectors that a part's stores request in the whole launch, by line, and the
         bytes.
         """
-        stored, written = {}, 0
+        stored = {}
+        written = 0
         for (kind, line, size, array), n in self.totals.amounts.items():
             what = line, f"{kind}s of {array}"
             own = [one for one in part.actions if kind == "store" and one.what == what]

@@ -94,13 +94,14 @@ def totals_of(launch: GridLaunch) -> Totals:
         tracer = Tracer(launch, np.tile(columns, len(rows)), np.repeat(rows, len(columns)))
         items = tracer.run()
         counts = _counts(items, (len(rows), len(columns)))
-        table = np.array([counts["", 0, 0, ""], *counts.values()])
+        table = np.array([*counts.values()])
         finer = [_finer(table, 2, columns), _finer(table, 1, rows)]
     widths = np.diff(columns, append=launch.grid[0])
     heights = np.diff(rows, append=launch.grid[1])
-    busy = sum(count for (kind, *_), count in counts.items() if kind != "barrier") > 0
+    amounts = {key: int(heights @ count @ widths) for key, count in counts.items()}
+    busy = table[[kind != "barrier" for kind, *_ in counts]].any(axis=0)
     return Totals(
-        amounts={key: int(heights @ count @ widths) for key, count in counts.items() if key[0]},
+        amounts={key: amount for key, amount in amounts.items() if amount},
         busy=busy.repeat(heights, axis=0).repeat(widths, axis=1),
         shared_bytes=tracer.shared_bytes,
         has_local=tracer.has_local,
@@ -137,6 +138,7 @@ def _finer(counts: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
 def _counts(items: list, shape: tuple[int, int]) -> dict[ActionKey, np.ndarray]:
     """Return how often the threads of each workgroup do each action."""
     counts: dict[ActionKey, np.ndarray] = defaultdict(lambda: np.zeros(shape, np.int64))
+    counts["barrier", 0, 0, ""] *= 1  # one at least
     for action, times in actions_of(items):
         key = action.kind, action.line, action.size, action.array
         counts[key] += times * action.on.reshape(*shape, -1).sum(axis=2)

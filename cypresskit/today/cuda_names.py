@@ -19,8 +19,8 @@ class CudaOfThreads:
         launch = threads.launch
         self.threads = threads
         self.threadIdx, self.blockIdx = threads.thread, threads.block
-        self.blockDim = Axes(*map(np.int64, launch.threads), np.int64(1))
-        self.gridDim = Axes(*map(np.int64, launch.grid), np.int64(1))
+        self.blockDim = Axes(*map(np.int64, (*launch.threads, 1)))
+        self.gridDim = Axes(*map(np.int64, (*launch.grid, 1)))
         self.local = SimpleNamespace(array=self._local_array)
         self.shared = SimpleNamespace(array=self._shared_array)
 

@@ -246,7 +246,8 @@ class Tracer(Expressions):
         join = next((one for one in function.blocks if one in after), None)
         if join is None or self.loops_left(label, (*paths, join)):
             raise self.foreign("data branch")
-        before, joined = frame.variables, dict[Any, Any]()
+        before = frame.variables
+        joined: Values = {}
         outer, self.is_selecting = self.is_selecting, True
         for path in paths:
             frame.variables = dict(before)

@@ -85,7 +85,7 @@ def place_array(name: str, begin: int, like: Any, shared: bool = False) -> tuple
 
     Returns the ``Array`` and the byte after it.
     """
-    shape = tuple(map(int if shared else np.int64, like.shape))
+    shape: tuple[Any, ...] = tuple(map(int if shared else np.int64, like.shape))
     item = int(np.dtype(like.dtype).itemsize)
     in_order = np.cumprod((item, *shape[:0:-1]))[::-1]
     strides = tuple(map(int, getattr(like, "strides", None) or in_order))
@@ -146,6 +146,6 @@ def merge(mask: np.ndarray, new: Any, old: Any) -> Any:
 
 def growth(after: Any, before: Any) -> Any:
     """Return by how much a number has grown; 0 for what isn't a number."""
-    if not (isinstance(after, ACTUAL) and isinstance(before, ACTUAL)):
-        return 0
-    return 1 * after - before  # 1 * makes truths numbers
+    if all(isinstance(value, ACTUAL) for value in (after, before)):
+        return 1 * after - before  # 1 * makes truths numbers
+    return 0
