@@ -14,6 +14,7 @@ from cypresskit.today.cuda_events import function_of
 from cypresskit.today.cuda_names import CudaOfThreads
 from cypresskit.today.cuda_threads import Threads
 from cypresskit.today.cuda_values import (
+    ACTUAL,
     CONVERSIONS,
     FMA,
     PRODUCT,
@@ -32,6 +33,7 @@ COMPARISONS = operator.lt, operator.le, operator.gt, operator.ge, operator.eq, o
 FREE = (*COMPARISONS, operator.and_, operator.or_)  # of data: part of a selection
 DIVISIONS = operator.truediv, operator.floordiv, operator.mod, operator.pow
 PERIODIC = operator.mod, operator.floordiv, operator.and_, divmod
+EVEN = (*COMPARISONS, operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
 
@@ -125,8 +127,8 @@ class Expressions(Threads):
         return np.logical_not(value)
 
     def note_bends(self, function: Any, given: list) -> None:
-        """Note numbers that change their sign where a remainder, a quotient, `abs`, `min` or `max`
-        doesn't grow by the same amount.
+        """Note numbers that change their sign where the result of an operation doesn't grow by the
+        same amount. If these aren't known, a square shows whether an operand changes at all.
         """
         if function in (min, max, abs):
             self.compared += [given[0] - other for other in given[1:] or [0]]
@@ -134,6 +136,9 @@ class Expressions(Threads):
             period = given[1] & -given[1] if function is operator.and_ else given[1]
             rest = given[0] % period
             self.compared += [rest - period, rest + 1]
+        elif function not in EVEN:
+            numbers = [1 * one for one in given if isinstance(one, ACTUAL)]
+            self.compared += numbers + [one * one for one in numbers]
 
     def operate(self, function: Any, one: Any, other: Any) -> Any:
         """Return the value of an operation on two numbers."""
@@ -191,7 +196,8 @@ class Expressions(Threads):
         else:
             if name == "bool":
                 self.compared.append(1 * given[0])
-            self.note_bends(function, given)
+            if name not in CONVERSIONS or np.asarray(given[0]).dtype.kind == "f":
+                self.note_bends(function, given)
             with suppress(KeyError):
                 return call_function(function, given)
         raise self.refused(f"`{name}` isn't known in a kernel here")

@@ -6,15 +6,12 @@ until the paths join, as a warp does. Each access, arithmetic operation and barr
 
 1. Its first three iterations are followed. What grows by the same amount in the last two is
    extrapolated, and so are the differences of the numbers that it compares.
-2. Up to the first change of a difference's sign, iterations are skipped. A sample of them
-   (``SAMPLED_SHARES``) and the last one are followed, and have to do what the third one did;
-   otherwise half as many are tried.
+2. Up to the first change of a difference's sign, iterations are skipped: they do what the third
+   one did. Operations whose results don't grow evenly note where they change (``note_bends``).
 
-A loop that differs in an iteration that is neither followed nor found by a comparison would be
-traced incorrectly. What depends on data is refused, as is what ``cuda_foreign`` lists.
+What depends on data is refused, as is what ``cuda_foreign`` lists.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -35,7 +32,6 @@ MAX_UNROLLED = 64  # iterations of a loop with a constant end that the compiler 
 MAX_EFFORT = 1_200_000  # statements that are followed; one of 16,000 threads counts twice
 MAX_CALLS = 20  # in one another
 ENDLESS = 1 << 40  # iterations
-SAMPLED_SHARES = 0.382, 0.854, 1  # of the iterations that are skipped
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
 
 Masks = dict[int, np.ndarray]  # of the threads that go on at each block
@@ -288,7 +284,7 @@ class Tracer(Expressions):
                 self.place_count = count
             if is_rolled:
                 past = past[-3:]
-                loop.repeat_last(self.skip(header, past))
+                loop.repeat_last(self.skip(past))
         self.items = outside
         is_rolled = is_rolled or header in self.rolled
         for iteration in past if not is_rolled else ():
@@ -315,7 +311,7 @@ class Tracer(Expressions):
             _join(leaving, target, some)
         return TracedIteration(self.items, back, self.compared, before)
 
-    def skip(self, header: int, past: list[TracedIteration]) -> int:
+    def skip(self, past: list[TracedIteration]) -> int:
         """Skip iterations that do what the last one of ``past`` did. Return how many."""
         last = past[-1]
         if len(past) < 3 or not last.does_same(past[-2]) or not last.on.any():
@@ -323,30 +319,14 @@ class Tracer(Expressions):
         state = self.state()
         steps = _steps(state, last.before, past[-2].before)
         count = 0 if steps is None else _steady_iterations([one.compared for one in past], last.on)
-        places, is_selecting = self.place_count, self.is_selecting
-        while count > 0:
-            try:
-                for share in SAMPLED_SHARES:
-                    self.restore(_grown(state, steps, math.ceil(share * count) - 1))
-                    if not self.iteration(header, last.on, {}).does_same(last):
-                        break
-                else:
-                    break
-            except Untraceable:  # an iteration that the kernel doesn't reach may be so
-                self.is_selecting = is_selecting
-            count //= 2
-        self.place_count = places
         if count >= ENDLESS:
             raise self.refused("this loop never ends: give it a size as its limit")
-        if not count:
-            self.restore(state)
+        if count:
+            self.frames[-1].variables, self.cells = _grown(state, steps, count)
         return count
 
     def state(self) -> State:
         return dict(self.frames[-1].variables), dict(self.cells)
-
-    def restore(self, state: State) -> None:
-        self.frames[-1].variables, self.cells = map(dict, state)
 
 
 def _join(masks: Masks, target: int, some: np.ndarray) -> None:
@@ -391,9 +371,7 @@ def _steady_iterations(compared: list[list], on: np.ndarray) -> int:
         step = now - middle
         if not np.array_equal(step, middle - before):
             return 0
-        shrinks = np.sign(step) == -np.sign(now)
-        left = np.where(shrinks, (np.abs(now) - 1) // np.maximum(np.abs(step), 1), ENDLESS)
-        left = np.where((now == 0) & (step != 0), 0, left)
-        left = np.where(step == 0, ENDLESS, left)
+        stays = (step == 0) | (np.sign(step) == np.sign(now))
+        left = np.where(stays, ENDLESS, (np.abs(now) - 1) // np.maximum(np.abs(step), 1))
         least = min(least, int(np.broadcast_to(left, on.shape)[on].min()))
     return max(least, 0)
