@@ -14,7 +14,6 @@ from cypresskit.today.cuda_events import function_of
 from cypresskit.today.cuda_names import CudaOfThreads
 from cypresskit.today.cuda_threads import Threads
 from cypresskit.today.cuda_values import (
-    ACTUAL,
     CONVERSIONS,
     FMA,
     PRODUCT,
@@ -25,6 +24,7 @@ from cypresskit.today.cuda_values import (
     NumberRange,
     call_function,
     function_of_threads,
+    growth,
     is_known,
     name_of,
 )
@@ -137,7 +137,7 @@ class Expressions(Threads):
             rest = given[0] % period
             self.compared += [rest - period, rest + 1]
         elif function not in EVEN:
-            numbers = [1 * one for one in given if isinstance(one, ACTUAL)]
+            numbers = [growth(one, 0) for one in given]
             self.compared += numbers + [one * one for one in numbers]
 
     def operate(self, function: Any, one: Any, other: Any) -> Any:
