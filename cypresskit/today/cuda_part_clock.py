@@ -63,12 +63,13 @@ class TimedPart:
         clauses: list[Clause] = []
         clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
         waiting: list[tuple[int, Stream]] = []
+        nothing: tuple[Any, Any] = None, None
         for letter in text + "w":
             if letter not in "wB":
                 share = weight if letter in MULTIPLY_ADDS else 1.0
                 alone += share
                 clocks += share * self.board.issue_clocks.get(letter, 0.0)
-                what, stream = next(streams[letter]) if letter in streams else (None, None)
+                what, stream = next(streams.get(letter, iter(())), nothing)
                 if stream is not None and what != free:
                     waiting.append((what[0], stream))
                 continue
