@@ -455,6 +455,25 @@ def test_totals_are_those_of_every_thread_of_the_grid(seed):
     assert (totals.bytes("store"), totals.flops) == (4 * stores, products), body
 
 
+UNEVEN = [
+    "k >> 7 == {m}", "(k | 255) == 511", "int(k / {n}) == {m}", "math.floor(k / {n}) == {m}",
+    "abs(k - {n}) < 9", "k // {n} % 2 == 1", "max(k - {n}, 0) > {m}", "(k & 128) > 0",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_no_iteration_is_skipped_in_which_an_operation_changes(seed):
+    """What stays the same for many iterations, and then doesn't: stores are counted anew."""
+    rng = random.Random(seed)
+    test = UNEVEN[seed % 8].format(n=rng.randint(100, 200), m=rng.randint(1, 3))
+    count = rng.randint(400, 600)
+    loop = f"for k in range({count} * a.shape[0] // 64):\n    c[0, x] = a[0, x]\n"
+    kernel = kernel_of(f"x = cuda.threadIdx.x\n{loop}    if {test}:\n        c[1, x] = a[1, x]")
+    totals = totals_of(GridLaunch(kernel, (1, 1), (32, 1), matrices(64)))
+    stores = 32 * sum(1 + eval(test, {"k": k, "math": math}) for k in range(count))
+    assert totals.bytes("store") == 4 * stores, test
+
+
 def body_of_unequal_workgroups(rng, n):
     """Loops, straight code and stores, of which some are behind a guard on the workgroup."""
     ways = [f"x % {n}", f"x * {rng.randint(2, 40)} % {n}", f"x // 32 % {n}", "0"]
