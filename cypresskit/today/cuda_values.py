@@ -42,7 +42,8 @@ class Axes(NamedTuple):
     z: Any = 0
 
 
-class NumberRange(NamedTuple):
+@dataclass(frozen=True)
+class NumberRange:
     """`range`."""
 
     start: Any
