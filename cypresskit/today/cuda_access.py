@@ -1,5 +1,7 @@
 """What warps request from the load unit and the memory, given the places of their threads."""
 
+import math
+
 import numpy as np
 
 from cypresskit.timing.work import Stream, cost_amounts
@@ -114,26 +116,21 @@ def streams_of(
     if accesses[0][0][0].kind.startswith("shared"):
         found = [requested(access, group, board) for access in accesses]
         return [_stream(clocks, NOTHING, 0 * bounds) for clocks, _, bounds in found]
-    phases = 1
-    while phases < MAX_PHASES and any(
-        unroll * action.step * phases % board.line_bytes for action in actions
-    ):
-        phases *= 2
-    iterations = unroll * np.arange(phases)
+    apart = math.gcd(board.line_bytes, *(unroll * action.step for action in actions))
+    phases = min(board.line_bytes // apart, MAX_PHASES)
     per_line = LINE // board.line_bytes
     before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
     known = np.array([-1])  # rows and sectors, sorted
     streams = []
     for access in (*before, *accesses):
-        clocks, sectors, bounds = requested(access, group, board, iterations)
+        clocks, sectors, bounds = requested(access, group, board, unroll * np.arange(phases))
         rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
         keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
         at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         missed = keys[known[at] != keys]
         known = np.sort(np.concatenate([known, missed]), kind="stable")
-        lines = missed // per_line
-        of_lines = lines[np.diff(lines, prepend=-1) != 0] * per_line >> ROW_SHIFT
-        line_clocks = board.missed_line_clocks * np.bincount(of_lines, minlength=len(clocks))
+        rows = np.unique(missed // per_line) * per_line >> ROW_SHIFT
+        line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
         streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))
     return streams[len(before) :]

@@ -88,9 +88,6 @@ class TracedIteration:
     compared: list[Any]
     before: State
 
-    def does_same(self, other: "TracedIteration") -> bool:
-        return np.array_equal(self.on, other.on) and same_items(self.items, other.items)
-
 
 class Tracer(Expressions):
     """A kernel that is run by workgroups of a launch, without data."""
@@ -312,17 +309,20 @@ class Tracer(Expressions):
         return TracedIteration(self.items, back, self.compared, before)
 
     def skip(self, past: list[TracedIteration]) -> int:
-        """Skip iterations that do what the last one of ``past`` did. Return how many."""
-        last = past[-1]
-        if len(past) < 3 or not last.does_same(past[-2]) or not last.on.any():
+        """Skip iterations that do what the last two of ``past`` did. Return how many."""
+        if len(past) < 3:
             return 0
-        state = self.state()
-        steps = _steps(state, last.before, past[-2].before)
-        count = 0 if steps is None else _steady_iterations([one.compared for one in past], last.on)
+        before, last = past[-2:]
+        is_same = np.array_equal(before.on, last.on) and same_items(before.items, last.items)
+        if not is_same or not last.on.any():
+            return 0
+        count = _steady_iterations([one.compared for one in past], last.on)
+        grown = _grown(self.state(), last.before, before.before, count)
+        if grown is None:
+            return 0
         if count >= ENDLESS:
             raise self.refused("this loop never ends: give it a size as its limit")
-        if count:
-            self.frames[-1].variables, self.cells = _grown(state, steps, count)
+        self.frames[-1].variables, self.cells = grown
         return count
 
     def state(self) -> State:
@@ -333,31 +333,23 @@ def _join(masks: Masks, target: int, some: np.ndarray) -> None:
     masks[target] = masks[target] | some if target in masks else some
 
 
-def _steps(now: State, last: State, earlier: State) -> list[dict] | None:
-    """Return by how much variables and cells grow in an iteration; None if not by the same amount
-    in both.
+def _grown(now: State, last: State, earlier: State, times: int) -> Any:
+    """Return the state after some iterations, given those before the last two. Variables and cells
+    have grown by as much in both, or None is returned.
     """
-    steps: list[dict] = []
+    grown: list[Values] = []
     for after, middle, before in zip(now, last, earlier):
-        steps.append({})
+        grown.append(dict(after))
         for name in after.keys() & middle.keys() & before.keys():
+            value, mask = after[name]
             if is_temporary(name):
                 continue
-            step = growth(after[name][0], middle[name][0])
+            step = growth(value, middle[name][0])
             if not np.array_equal(step, growth(middle[name][0], before[name][0])):
                 return None
             if np.any(step):
-                steps[-1][name] = step
-    return steps
-
-
-def _grown(state: State, steps: Any, times: int) -> Any:
-    """Return the state after iterations that each add ``steps``."""
-    return tuple(
-        values
-        | {name: (values[name][0] + times * step, values[name][1]) for name, step in grows.items()}
-        for values, grows in zip(state, steps)
-    )
+                grown[-1][name] = value + times * step, mask
+    return grown
 
 
 def _steady_iterations(compared: list[list], on: np.ndarray) -> int:
