@@ -122,7 +122,7 @@ def streams_of(
     before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
     known = np.array([-1])  # rows and sectors, sorted
     streams = []
-    for access in (*before, *accesses):
+    for access in before + accesses:
         clocks, sectors, bounds = requested(access, group, board, unroll * np.arange(phases))
         rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
         keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
