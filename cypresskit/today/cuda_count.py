@@ -37,6 +37,8 @@ class Totals:
         Bytes of shared memory that the kernel declares.
     has_local
         Whether it has arrays in registers.
+    item
+        Bytes of the widest real numbers.
     items
         The trace of a few workgroups of each kind.
     places
@@ -47,17 +49,13 @@ class Totals:
     busy: np.ndarray
     shared_bytes: int
     has_local: bool
+    item: int
     items: list
     places: float
 
     @property
     def flops(self) -> int:
         return sum(FLOPS.get(kind, 0) * n for (kind, *_), n in self.amounts.items())
-
-    @property
-    def item(self) -> int:
-        """Bytes of the widest numbers that are computed with."""
-        return max((size for kind, _, size, _ in self.amounts if kind in FLOPS), default=4)
 
     def bytes(self, kind: str) -> int:
         """Return the bytes that threads request by actions of a kind."""
@@ -105,6 +103,7 @@ def totals_of(launch: GridLaunch) -> Totals:
         busy=busy.repeat(heights, axis=0).repeat(widths, axis=1),
         shared_bytes=tracer.shared_bytes,
         has_local=tracer.has_local,
+        item=tracer.item,
         items=items,
         places=tracer.place_count / tracer.total,
     )

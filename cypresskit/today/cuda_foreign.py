@@ -1,7 +1,7 @@
-"""What of CUDA in Python isn't timed, and what to write instead: one table."""
+"""What of CUDA in Python isn't timed, and what to write instead."""
 
-#: By name in `cuda`, or by what was found: what it is, and the cure.
-TABLE = {
+#: By name in `cuda`: what it is, and the cure.
+IN_CUDA = {
     "atomic": (
         "an atomic operation, whose time depends on data",
         "let each thread store to an element of its own, and add those up in a second launch",
@@ -13,6 +13,9 @@ TABLE = {
     "cg": ("a cooperative group", "end the kernel, and launch a second one"),
     "nanosleep": ("a pause", "leave it out"),
     "to_device": ("a copy by the host", "copy before the launch"),
+}
+#: The same by what was found.
+FOUND = {
     "data branch": (
         "control flow that depends on data",
         "select a value by `x if c else y` or `max`, without loads in it, and give a loop a size"
@@ -43,15 +46,14 @@ TABLE = {
     "argument": ("an argument that is neither an array nor a number", "pass numbers or arrays"),
     "raise": ("an exception", "leave it out: a kernel can't tell the host"),
 }
-FOUND = "data branch", "data index", "three", "rows", "slice", "iteration", "complex", "argument"
 VOTES = "ballot", "all_sync", "any_sync", "match_", "eq_sync", "activemask", "lanemask"
 
 
 def refusal(name: str) -> str:
     """Return a sentence on what was found under a name, and what to write instead."""
+    if name in FOUND:
+        return "{}, not timed here: {}".format(*FOUND[name])
     entry = "shfl" if name.startswith("shfl_") else "vote" if name.startswith(VOTES) else name
-    if entry not in TABLE:
+    if entry not in IN_CUDA:
         return f"`cuda.{name}` isn't known here: leave it out, or time the kernel on a card"
-    what, cure = TABLE[entry]
-    subject = what if name in (*FOUND, "raise") else f"`cuda.{name}` is {what}"
-    return f"{subject}, not timed here: {cure}"
+    return "`cuda.{}` is {}, not timed here: {}".format(name, *IN_CUDA[entry])

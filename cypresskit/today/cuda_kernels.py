@@ -59,12 +59,7 @@ def _four(typing, array, row, column):
 
 
 def _simulated(array, row, column):
-    return (
-        array[row, column],
-        array[row, column + 1],
-        array[row, column + 2],
-        array[row, column + 3],
-    )
+    return tuple(array[row, column + n] for n in range(4))
 
 
 four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
