@@ -129,11 +129,16 @@ def streams_of(
         at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         missed = keys[known[at] != keys]
         known = np.sort(np.concatenate([known, missed]), kind="stable")
-        rows = np.unique(missed // per_line) * per_line >> ROW_SHIFT
+        rows = _distinct(missed // per_line) * per_line >> ROW_SHIFT
         line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
         streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))
     return streams[len(before) :]
+
+
+def _distinct(numbers: np.ndarray) -> np.ndarray:
+    """Return each of sorted numbers once: faster than numpy's."""
+    return numbers[np.diff(numbers, prepend=-1) != 0]
 
 
 def _stream(

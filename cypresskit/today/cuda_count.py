@@ -7,7 +7,6 @@ something else, until each change lies between neighbors. With too many, the lau
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from operator import is_not
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from cypresskit.today.cuda_values import FMA, PRODUCT, SLOW, SUM
 
 FLOPS = {FMA: 2, PRODUCT: 1, SUM: 1, SLOW: 1}
 FEW_THREADS = 1 << 14  # of a launch that is traced as a whole
-MANY_THREADS = 1 << 18  # that are traced to compare workgroups
+MANY_THREADS = 1 << 17  # that are traced to compare workgroups
 MAX_BLOCKS = 1 << 25  # of a launch
 
 ActionKey = tuple[str, int, int, str]  # kind, line, bytes, array
@@ -80,10 +79,8 @@ def totals_of(launch: GridLaunch) -> Totals:
     if blocks > MAX_BLOCKS:
         raise Untraceable(f"{launch.name}: time a launch of {MAX_BLOCKS:,} workgroups or fewer")
     is_small = blocks * group <= FEW_THREADS
-    finer = [np.arange(length) if is_small else _first_places(length) for length in launch.grid]
-    places: list = [None, None]
-    while any(map(is_not, finer, places)):
-        columns, rows = places = finer
+    columns, rows = (np.arange(n) if is_small else _first_places(n) for n in launch.grid)
+    while True:
         if len(columns) * len(rows) * group > MANY_THREADS:
             raise Untraceable(
                 f"{launch.name}: its {blocks:,} workgroups differ in what they do: launch fewer, or"
@@ -93,7 +90,12 @@ def totals_of(launch: GridLaunch) -> Totals:
         items = tracer.run()
         counts = _counts(items, (len(rows), len(columns)))
         table = np.array([*counts.values()])
-        finer = [_finer(table, 2, columns), _finer(table, 1, rows)]
+        across, more_across = _changes(table, 2, columns)
+        down, more_down = _changes(table, 1, rows)
+        if not more_across and not more_down:
+            break
+        columns = np.unique([*across, *more_across])
+        rows = np.unique([*down, *(more_down if not more_across else ())])
     widths = np.diff(columns, append=launch.grid[0])
     heights = np.diff(rows, append=launch.grid[1])
     amounts = {key: int(heights @ count @ widths) for key, count in counts.items()}
@@ -111,13 +113,12 @@ def totals_of(launch: GridLaunch) -> Totals:
 
 def _first_places(length: int) -> np.ndarray:
     """Return places along an axis of the grid, from the first to the last workgroup."""
-    some = np.linspace(0, length - 1, min(length, 8)).astype(np.int64)
+    some = np.linspace(0, length - 1, min(length, 4)).astype(np.int64)
     return np.unique([*some, min(1, length - 1), max(length - 2, 0)])
 
 
-def _finer(counts: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
-    """Return the places along an axis at which workgroups differ, and places between them; or
-    ``places`` if these have the first workgroup of each kind.
+def _changes(counts: np.ndarray, axis: int, places: np.ndarray) -> tuple[list, list]:
+    """Return the places along an axis beside which workgroups differ, and some between these.
 
     Parameters
     ----------
@@ -126,12 +127,10 @@ def _finer(counts: np.ndarray, axis: int, places: np.ndarray) -> np.ndarray:
     """
     differ = np.diff(counts, axis=axis).any(axis=(0, 3 - axis))
     gaps = differ & (np.diff(places) > 1)
-    if not gaps.any():
-        return places
     ends = zip(places[:-1][gaps], places[1:][gaps])
-    between = [np.linspace(one, two, 6).astype(np.int64) for one, two in ends]
+    between = [place for one, two in ends for place in np.linspace(one, two, 6).astype(int)]
     is_beside = np.append(differ, True) | np.append(True, differ)
-    return np.unique(np.concatenate([places[is_beside], *between]))
+    return places[is_beside].tolist(), between
 
 
 def _counts(items: list, shape: tuple[int, int]) -> dict[ActionKey, np.ndarray]:

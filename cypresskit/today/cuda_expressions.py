@@ -3,7 +3,6 @@
 import inspect
 import operator
 from contextlib import suppress
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -40,10 +39,6 @@ LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 
 
 class Expressions(Threads):
     """Threads that evaluate expressions."""
-
-    @cached_property
-    def cuda(self) -> CudaOfThreads:
-        return CudaOfThreads(self)
 
     def call(self, function: Any, given: list) -> Any:
         """Trace a call. Return what the function returns."""
@@ -167,7 +162,7 @@ class Expressions(Threads):
     def call_of(self, function: Any, given: list) -> Any:
         """Return what a function returns."""
         name = name_of(function)
-        if getattr(function, "__self__", None) is self.cuda:
+        if isinstance(getattr(function, "__self__", None), CudaOfThreads):
             return function(*given)
         if function is range:
             return self.range(*given)
@@ -210,7 +205,7 @@ class Expressions(Threads):
     def attribute(self, value: Any, name: str) -> Any:
         """Return an attribute."""
         if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
-            return getattr(self.cuda, name)
+            return getattr(CudaOfThreads(self), name)
         if isinstance(value, Number):
             raise AttributeError(f"a real number has no attribute '{name}' here")
         if isinstance(value, Array) and name not in ("shape", "size", "ndim"):

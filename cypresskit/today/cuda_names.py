@@ -11,7 +11,9 @@ from cypresskit.today.cuda_values import FMA, Array, Axes, Local, Number, place_
 
 
 class CudaOfThreads:
-    """`cuda` of traced threads, with CUDA's names."""
+    """`cuda` of traced threads, with CUDA's names. It refers to them, and they don't refer to it:
+    their arrays are freed as soon as they aren't needed.
+    """
 
     warpsize = WARP
 
@@ -21,10 +23,10 @@ class CudaOfThreads:
         self.threadIdx, self.blockIdx = threads.thread, threads.block
         self.blockDim = Axes(*map(np.int64, (*launch.threads, 1)))
         self.gridDim = Axes(*map(np.int64, (*launch.grid, 1)))
-        self.local = SimpleNamespace(array=self._local_array)
-        self.shared = SimpleNamespace(array=self._shared_array)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("local", "shared"):
+            return SimpleNamespace(array=getattr(self, f"_{name}_array"))
         raise self.threads.foreign(name)
 
     def grid(self, dimensions: int) -> Any:
