@@ -410,7 +410,7 @@ def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     said = "".join(out.get("text", "") for cell in lab.outputs(page) for out in cell)
     assert (
         "You said 8, and it is 8 times: well guessed!" in said
-        and "words per flop become: you said double, and it is the same." in said
+        and "If N doubles, what happens to W? You said double, and it is the same." in said
     )
     assert entry.input_value() == "8", "the control that was filled in is still there"
 

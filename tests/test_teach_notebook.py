@@ -19,7 +19,7 @@ GOOD, BROKEN = "def peak(e):\n    return e", "def peak(e):\n    return (e"
 
 def test_reports_a_syntax_error_instead_of_a_stale_verdict():
     told = str(unread(["", GOOD, CHECK, BROKEN, CHECK]))
-    assert told.startswith("Not yet. Your cell with peak isn't valid Python") and "line 2" in told
+    assert told.startswith("Not yet. Your cell with peak isn't valid Python") and "Line 2" in told
     assert "half" in str(unread(["half = 128\nwhile half", "ck.teach.start_here.check_half(half)"]))
 
 
@@ -91,7 +91,7 @@ def test_reports_why_an_answer_was_never_set(ipython, capsys):
     _, told, rest = re.split(r"(Not yet.*)", capsys.readouterr().out, maxsplit=1)
     assert "Your cell with half isn't valid Python" in told and "previous" not in told + rest
     assert (
-        "line 2 of that cell" in rest
+        "Line 2 of that cell" in rest
         and "name 'half'" not in rest
         and "name 'other' is not defined" in rest
     )

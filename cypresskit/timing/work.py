@@ -265,12 +265,15 @@ def address_stream(
     """
     on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
-    amounts = np.zeros(entries, AMOUNT)
+    cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     merge = uncached or geometry.l1_bytes > 0
     unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
-    _find_lines(np.ascontiguousarray(addresses), on, *unit, merge, amounts, ptr, line, offset)
+    given = np.ascontiguousarray(addresses), on, *unit, merge
+    _find_lines(*given, cost, requests, ptr, line, offset)
+    amounts = np.zeros(entries, AMOUNT)
+    amounts["cost"], amounts["requests"] = cost, requests
     # Copies, since a view would keep the memory of 64 lines for each entry.
     lines = line[: ptr[-1]] + base
     offsets = offset[: ptr[-1]].copy()
@@ -392,12 +395,13 @@ def _find_lines(
     banks,
     quads_per_clock,
     merge,
-    amounts,
+    cost,
+    requests,
     ptr,
     line,
     offset,
 ):
-    """Fill the last four arrays: for each entry its clocks, the lines counted once per quad, and
+    """Fill the last five arrays: for each entry its clocks, the lines counted once per quad, and
     the bounds of its lines; the lines; and their offsets in clocks.
     """
     entries, items = addresses.shape
@@ -416,7 +420,7 @@ def _find_lines(
                 for j in range(quad, i):
                     if active[e, j] and addresses[e, j] >> shift == number:
                         first_of_quad = False
-                amounts[e].requests += first_of_quad
+                requests[e] += first_of_quad
                 for j in range(n - 1, oldest - 1, -1):
                     if line[j] == number:
                         known = True
@@ -426,7 +430,7 @@ def _find_lines(
                     offset[n] = clock // quads_per_clock
                     n += 1
             clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
-        amounts[e].cost = (clock + quads_per_clock - 1) // quads_per_clock
+        cost[e] = (clock + quads_per_clock - 1) // quads_per_clock
         ptr[e + 1] = n
 
 
