@@ -359,11 +359,16 @@ def _without_lines(s: Stream) -> Stream:
 
 
 def _union(streams: list[Stream]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different lines of the streams, sorted, for each entry: bounds and lines."""
-    entries = np.arange(len(streams[0].ptr))
-    entry = np.concatenate([np.repeat(entries[:-1], np.diff(s.ptr)) for s in streams])
+    """Return the different lines of the streams, sorted, for each entry: bounds and lines.
+
+    numpy counts in ``intp``, which has 32 bits in a browser.
+    """
+    entries = np.arange(len(streams[0].ptr), dtype=np.int64)
+    counts = [np.diff(s.ptr).astype(np.intp) for s in streams]
+    entry = np.concatenate([np.repeat(entries[:-1], count) for count in counts])
     keys = np.unique(entry << LINE_BITS | np.concatenate([s.line for s in streams]))
-    return np.searchsorted(keys, entries << LINE_BITS), keys & ((1 << LINE_BITS) - 1)
+    bounds = np.searchsorted(keys, entries << LINE_BITS).astype(np.int64)
+    return bounds, keys & ((1 << LINE_BITS) - 1)
 
 
 def _without(stream: Stream, before: Stream):
