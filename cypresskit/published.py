@@ -15,8 +15,8 @@ from typing import Any
 def figures() -> dict[str, Any]:
     """Return ``published.json``.
 
-    Its keys are ``kernels`` (rows with an ``id``), ``host``, ``bandwidth_need_tb_s``, and ``note``,
-    on the sources.
+    Its keys are ``kernels`` (rows with an ``id``), ``host``, ``bandwidth_need_tb_s``, and ``note``
+    (names the sources).
     """
     return _data("published.json")
 

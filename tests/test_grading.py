@@ -134,7 +134,7 @@ def peak(e, p, u, g):
         ([FRAMES], "peak"),
         ([FORGED], ""),
         ([f"from cypresskit.teach.l00_start_here.checks import check_peak as peak\n{WRONG}"], ""),
-        ([RIGHT.replace("return", "import os; os._exit(0) or")], "brings Python down"),
+        ([RIGHT.replace("return", "import os; os._exit(0) or")], "crashes Python"),
         ([WRONG, "def peak(e:\n    return"], "isn't valid Python"),
         (["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
         (["peak = 1 / 0"], "The cell of peak stops with ZeroDivisionError"),

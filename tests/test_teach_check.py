@@ -123,9 +123,9 @@ def test_an_answer_that_fills_the_memory_is_stopped(monkeypatch, answer):
 
 def test_an_answer_that_ends_python_ends_a_copy(capsys):
     verdict = start.check_peak(lambda *_: print("before") or os.kill(os.getpid(), signal.SIGKILL))
-    assert verdict.message == f"`{PEAK}` brings Python down (SIGKILL)."
+    assert verdict.message == f"`{PEAK}` crashes Python (SIGKILL)."
     assert capsys.readouterr().out == "before\n"
-    assert f"`{PEAK}` brings Python down." in start.check_peak(lambda *_: os._exit(0)).message
+    assert f"`{PEAK}` crashes Python." in start.check_peak(lambda *_: os._exit(0)).message
 
 
 def test_a_huge_limit_of_recursion_does_not_end_the_kernel(soon):

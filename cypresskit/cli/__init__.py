@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         message = str(error)
     except MemoryError as error:
         message = f"this computer's memory is too small: {error}"
-    except OSError as error:  # commands report the errors of most files themselves
+    except OSError as error:  # commands turn those of most files into CommandError
         where = f"use {error.filename}"
         if error.filename is None:  # writing to standard output failed
             where = "write to standard output"

@@ -37,7 +37,7 @@ def kernels(args: argparse.Namespace) -> None:
     "show the compiler's statistics of a kernel",
     "KERNEL is a name in the catalog (`cypresskit kernels`) or an IL file. The statistics are its"
     " registers, wavefronts, bundles and slots of the main loop, fetches, nominal Gflop/s, what it"
-    " is bound by, and lower bounds.",
+    " is bound by, and the least possible bundles and registers.",
     option("kernel", metavar="KERNEL", help="a kernel's name, or FILE.il"),
     option(
         "--listing",
@@ -57,7 +57,9 @@ def stats(args: argparse.Namespace) -> None:
 
 
 def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
-    """Return the program of a catalog name or path, and its catalog kernel or None."""
+    """Return the program that ``name`` (in the catalog, or a path) means, and the catalog's kernel
+    or None.
+    """
     if name in ck.kernels:
         return ck.kernels[name].program, ck.kernels[name]
     if Path(name).suffix or Path(name).exists():
@@ -78,7 +80,7 @@ def read_program(path: Path) -> ck.Program:
 
 
 def convention_of(program: ck.Program) -> ck.Kernel | None:
-    """Return the program as a GEMM kernel, or None if its product is incorrect."""
+    """Return the program as a GEMM kernel, or None if no launch convention gives a correct C."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

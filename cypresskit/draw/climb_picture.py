@@ -24,7 +24,7 @@ from cypresskit.draw.scripts import packaged
 from cypresskit.published import kernel as published
 from cypresskit.tables import elided
 
-WIDTH, LEFT, WIDE = 1040, 64, 960  # pixels: the picture, where bars start, the peak's bar
+WIDTH, LEFT, WIDE = 1040, 64, 960  # pixels: width, left end of bars, length of the peak's bar
 TOP, ROW, BAR = 74, 34, 10  # pixels: the first row's y, heights of a row and of its bar
 DETAILS_LEFT = 300  # pixels: where a step's details start
 MAX_DETAILS = 115  # letters
@@ -87,7 +87,7 @@ class Bar(NamedTuple):
     details: str = ""
     gflops: float = 0.0
     before: float = 0.0  #: of the kernel that the idea starts from
-    ceiling: float = 0.0  #: if the busiest unit never paused
+    ceiling: float = 0.0  #: the speed if the busiest unit never paused
     lit: bool = False  #: whether it is framed
 
 
@@ -187,7 +187,7 @@ def _than(idea: Idea) -> str:
 
 
 class Climb(Displayable):
-    """A picture of a climb: a ``sentence``, the ``bars`` of its steps, and ideas ``beside`` it."""
+    """A picture of a climb: title (``sentence``), ``bars`` of steps; below, ideas ``beside`` it."""
 
     plays = False
 

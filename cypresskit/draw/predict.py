@@ -1,8 +1,8 @@
 """Ask the reader for a guess, and show it beside the result in the next cell.
 
 ``guess = ck.draw.predict("How many?")`` asks, ``guess.value`` is the answer or None, and
-``guess.reveal(31)`` returns a line with question, guess and result. A curve is guessed on a chart;
-``line_chart`` draws the result over it.
+``guess.reveal(31)`` returns a line with question, guess and result. The reader draws a curve on a
+chart; ``line_chart`` draws the result over this guess.
 """
 
 from collections.abc import Sequence
@@ -130,7 +130,7 @@ def _shown_guess(value) -> str:
 
 
 def _shown(number: float) -> str:
-    """Return a number as text: rounded to two digits if it isn't whole."""
+    """Return a number as text: rounded to a whole number from 10 on, else to two digits."""
     return f"{number:,.0f}" if abs(number) >= 10 or number % 1 == 0 else f"{number:.2g}"
 
 

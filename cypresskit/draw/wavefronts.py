@@ -28,7 +28,7 @@ FRAMES = 150
 LEFT, RIGHT, ROW = 44, 1170, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
-KEYS = 100_000  # distance between the keys of two reports
+KEYS = 100_000  # a wavefront's key: its number, plus this for each report before
 
 Window = tuple[float, float]  # first and last clock
 
@@ -54,12 +54,12 @@ DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
 class Computing(NamedTuple):
-    """A part of the ALU's track, by how many wavefronts compute."""
+    """The part of the ALU's track in which a certain number of wavefronts compute."""
 
     state: str
     color: str
     height: int
-    from_right: int  #: pixels from the right end of the rows to its share so far
+    from_right: int  #: pixels from the right end of the rows to its printed share
 
 
 TERMS = Terms()
@@ -73,7 +73,7 @@ def at_once(device: Board) -> int:
 
 
 def computing(most: int) -> list[Computing]:
-    """Return the parts of a track on which up to ``most`` wavefronts compute at once."""
+    """Return the parts of the ALU's track: for 0 to ``most`` wavefronts that compute at once."""
     return [
         Computing(STATES[n], "alu" if n else "wait", 16 * n // most or 16, FROM_RIGHT[n])
         for n in range(most + 1)
@@ -83,7 +83,7 @@ def computing(most: int) -> list[Computing]:
 class UnitStrip(NamedTuple):
     """A track that shows when ``working`` wavefronts use a unit."""
 
-    name: str  #: of its source
+    name: str  #: of its data source
     words: str
     unit: str
     working: int
@@ -93,7 +93,7 @@ class UnitStrip(NamedTuple):
 
 
 class UnitHeights(NamedTuple):
-    """The y of a title with the shares so far, and of the upper of two tracks."""
+    """The y of the title, and of the ALU's track."""
 
     title: float
     strip: float
@@ -199,8 +199,8 @@ def wavefronts(
 
 
 def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
-    """Return the captions: what each report's wavefronts do at each clock; the last one counts
-    iterations.
+    """Return a caption for each clock: what each report's wavefronts do then. The last caption
+    counts iterations.
     """
     states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in reports]
     captions = [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
@@ -216,7 +216,7 @@ def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
 
 
 def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
-    """Return when how many ``spans`` overlap, as rows (from, to, number) within the window.
+    """Split the window where the number of overlapping ``spans`` changes: rows (from, to, number).
 
     The number is at most ``most``.
     """
@@ -286,7 +286,7 @@ def _states(report: ChipReport, clocks: np.ndarray) -> list[str]:
 
 
 def clock_axis(clocks: np.ndarray, window: Window) -> TimeAxis:
-    """Return the rows as an axis of time."""
+    """Return the time axis of the rows, from ``LEFT`` to ``RIGHT``."""
     first, last = window
     return TimeAxis(clocks, lambda clock: LEFT + (clock - first) * (RIGHT - LEFT) / (last - first))
 
@@ -378,7 +378,7 @@ def draw_units(
     ends
         Left and right end of the tracks.
     draw
-        Draws a track, and returns the share of time it takes up to each frame, in percent.
+        Draws a track. Returns, for each frame, the percentage of the time so far that it marks.
     most
         The number of wavefronts that can compute at once.
     terms

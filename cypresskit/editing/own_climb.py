@@ -17,11 +17,11 @@ ORDER = "the same lines in another order"
 
 
 def own_climb(histories: Mapping[str, Edits]) -> Climb:
-    """Return the climb in the histories of steps, by their names."""
+    """Return the climb. ``histories`` maps the name of a step to its edits."""
     steps = list(_steps(histories))
     if not steps:
         return Climb(
-            "No step is saved yet: a correct kernel is, once it reaches the step's first target.",
+            "No step is saved yet. A correct kernel is saved when it reaches the first target.",
             (),
         )
     (first, begin), (last, end) = steps[0], steps[-1]
@@ -55,7 +55,7 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
 
 
 def _made(text: str, before: str) -> str:
-    """Return the first line of the loop that the text ``before`` hasn't."""
+    """Return the line that differs from ``before``: a new multiply-add, if there is one."""
     known = set(_instructions(before))
     loop = _loop(text)
     lines = [line for line in loop if line not in known]

@@ -11,8 +11,8 @@ from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, launch
 
 SIDE = 8  # rows and columns of C that are shown
-LARGEST = 64  # rows or columns of a block of C: a larger one is not small
-TERMS = 4  # values of k at least
+LARGEST = 64  # rows or columns of a block: larger ones get no small product
+TERMS = 4  # the least k, before rounding up to whole iterations
 SHOWN_TERMS = 8  # of a sum, at most
 
 
@@ -20,8 +20,8 @@ SHOWN_TERMS = 8  # of a sum, at most
 class SmallProduct:
     """A kernel's result on a small product, with alpha = 1 and beta = 0.
 
-    ``a`` (m x k) and ``b`` (k x n) are the factors, ``c`` (m x n) is the kernel's result, and
-    ``given`` the product as the kernel takes it; ``c`` is float64.
+    ``a`` (m x k) and ``b`` (k x n) are op(A) and op(B); ``c`` (m x n, float64) is the kernel's
+    result. ``given`` has A and B as stored, and the expected C.
     """
 
     given: Product
@@ -61,7 +61,7 @@ class SmallProduct:
         return f"{sum_of_terms}{self.c[place]:g}; it should be {right}"
 
     def _product(self, term: Term) -> str:
-        """Return a term in numbers."""
+        """Return a term's factors as numbers, such as "2·3"."""
         matrices = {"A": self.given.a, "B": self.given.b, "C": self.given.c}
         elements = [factor.element for factor in term.factors]
         numbers = [matrices[each.matrix][each.row, each.column] for each in elements]

@@ -37,7 +37,7 @@ def members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
     data
         The archive's contents.
     archive
-        Its path, for names.
+        Its path. Its last part begins the members' names.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Serialize a notebook's function, with the names that it uses.
 
 Python's pickle writes a function as its module and name, but a notebook isn't a module.
-cloudpickle writes functions by value if their modules aren't installed: code, defaults, and the
-global names in the code. Names whose values can't be serialized, such as open files or
+So cloudpickle writes it by value: code, defaults, and the globals that the code names. Functions of
+installed modules are written by name. Names whose values can't be serialized, such as open files or
 pictures, are left out; using one is reported as an error. Lessons and their checks
 (``cypresskit.teach``) are never included.
 """
@@ -23,7 +23,7 @@ import cloudpickle
 LESSONS = "cypresskit.teach"
 PACKAGE = Path(__file__).parents[1]
 INSTALLED = {Path(path).resolve() for path in sysconfig.get_paths().values()} | {PACKAGE.resolve()}
-MAX_LINES = 5_000  # of a file that an error may quote
+MAX_LINES = 5_000  # of a source file, sent along so that errors can quote it
 
 
 def pickle_function(function: Callable) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def pickle_function(function: Callable) -> dict[str, Any]:
 def unpickle_function(data: bytes, absent: Callable[[str], Any]) -> Callable:
     """Return the function that ``pickle_function`` wrote.
 
-    ``absent(name)`` returns what replaces a lesson's object.
+    ``absent(name)`` returns the stub of a lesson's object.
     """
     return _FunctionUnpickler(io.BytesIO(data), absent).load()
 
@@ -73,7 +73,7 @@ class _FunctionPickler(cloudpickle.Pickler):
         super().__init__(buffer)
         self.missing: dict[str, str] = within.missing if within else {}
         self.files: set[str] = within.files if within else set()
-        self.trying: set[int] = set()  # ids of values that are being tried
+        self.trying: set[int] = set()  # ids of values whose trial is running: ends recursion
         self.copies: list[FunctionType] = []  # kept alive: cloudpickle remembers their ids
 
     def persistent_id(self, value: Any) -> str | None:
@@ -122,7 +122,7 @@ class _FunctionPickler(cloudpickle.Pickler):
 
 
 def _mentioned(code: CodeType) -> set[str]:
-    """Return the names that code mentions, including functions inside it."""
+    """Return the names in code, and in the functions inside it."""
     inner = [_mentioned(const) for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*inner)
 

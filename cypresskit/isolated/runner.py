@@ -7,12 +7,12 @@ which stays warm and forks itself for each answer. Messages go over one stream (
     -> {"make": ...}                     how the answer is made
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
                                          a cell that can't be run
-    -> {"call": {"values": [...]}}       arguments, which the answer may change; and "through":
-                                         [module, name] of a function that calls the answer
+    -> {"call": {"values": [...]}}       arguments, which the answer may change; optional "through":
+                                         [module, name] of a function to pass the answer to
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "limits"
     <- {"print": "text"}                 its output, up to one page
-    <- {"ask": [name, ...]}              a GPU request to outside: -> {"answer": ...}
+    <- {"ask": [name, ...]}              calls a service: -> {"answer": ...} or {"raised": ...}
     <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory" or "thread"
     <- {"broken": a traceback}           a fault of the package, not of the answer
 """
@@ -68,7 +68,7 @@ class Page(io.TextIOBase):
         self.show = show
         self.text = ""
         self.more = 0  # complete lines that were left out
-        self.begun = False  # whether one is incomplete
+        self.begun = False  # whether an incomplete line was left out, too
 
     def write(self, text: str) -> int:
         whole = self.text + text
@@ -144,8 +144,8 @@ class Server:
     def run_cells(self, cells: list[dict], name: str) -> Any:
         """Return the answer that cells set.
 
-        Each cell has its ``source``; ``sets``, the answer's name if it sets that, or ""; and
-        ``binding``, the line numbers of statements that mustn't fail.
+        Each cell has its ``source``; ``sets``, the answer's name, or "" if it doesn't set it; and
+        ``binding``, the first lines of statements that mustn't fail: they set names it needs.
         """
         names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
         for number, cell in enumerate(cells, 1):
@@ -277,15 +277,15 @@ def place_of(error: BaseException) -> tuple[int, str]:
 
 
 def ours(file: str) -> bool:
-    """Return whether a file is Python's or the package's.
+    """Return whether a file is the package's, or of a module frozen into Python.
 
-    It uses only the name: the answer may have emptied ``sys.modules``; ``Path`` would import.
+    ``Path`` isn't used: it would import, and the answer may have emptied ``sys.modules``.
     """
     return file.startswith(("<frozen", f"{PACKAGE}{os.sep}"))
 
 
 def described(value: Any) -> plain.Described | None:
-    """Return a board's fields, to rebuild it outside; None if not one."""
+    """Return a board's fields, to rebuild it outside; None if the value isn't a board."""
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
     return None
@@ -307,7 +307,7 @@ def shielded() -> Iterator[None]:
 
 
 def taken_memory(column: int) -> int:
-    """Return the bytes in a column of Linux's statistics on this process's memory.
+    """Return a column of /proc/self/statm in bytes: 0 is the address space, 5 data and stack.
 
     Raises ``FileNotFoundError`` on other systems.
     """
@@ -316,9 +316,9 @@ def taken_memory(column: int) -> int:
 
 
 def bound_memory(megabytes: float) -> None:
-    """Limit this process's memory to what it has now plus 2 * ``megabytes``.
+    """Limit this process's address space to its present size plus 2 * ``megabytes``.
 
-    The process can't raise this limit. Shared memory and libraries count.
+    The process can't raise this limit. Shared memory and libraries are included.
     """
     with suppress(FileNotFoundError):
         _, before = resource.getrlimit(resource.RLIMIT_AS)

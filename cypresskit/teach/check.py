@@ -3,7 +3,7 @@
 A check runs in the notebook's process. The function that it checks runs in a bare process without
 lessons and right answers. (Only the sandbox of ``grading`` prevents it from reading them from disk;
 see ``isolated``.) The check sends cases, receives plain data, and compares. An answer may loop
-forever, fill the memory, crash, call ``input``, exit, or write messages of its own: all of this
+forever, fill the memory, crash, call ``input``, exit, or forge messages to the check: all of this
 becomes a verdict, and the notebook continues.
 
 ``exercise`` turns a function that takes an answer into a check; ``call_answer`` calls the answer. A
@@ -51,15 +51,15 @@ REPORT = (
     " issue on the project's page or to your teacher."
 )
 
-#: The random numbers of checks. Each check seeds it, so the same exercise (in grading, of the same
-#: student) gets the same numbers (see ``seeded``).
+#: The random numbers of checks. Each check first seeds it with its own name and the current seed
+#: (see ``seeded``), so a repeated check draws the same. In grading, each submission has a seed.
 chance = random.Random("notebook")
 _seed = ["notebook"]
 
 
 @contextmanager
 def seeded(seed: str) -> Iterator[None]:
-    """Let checks draw the numbers that belong to ``seed``."""
+    """Let checks seed their random numbers with ``seed``."""
     _seed.append(seed)
     try:
         yield
@@ -68,7 +68,7 @@ def seeded(seed: str) -> Iterator[None]:
 
 
 def draws(*parts: object) -> random.Random:
-    """Return random numbers that belong to the current seed and to ``parts``."""
+    """Return a random generator, seeded with the current seed and ``parts``."""
     return random.Random(f"{_seed[-1]} {parts}")
 
 
@@ -93,7 +93,7 @@ class Verdict:
 
 
 def capitalized(text: str) -> str:
-    """Begin a text with a capital letter, unless an instruction or a name of one letter does."""
+    """Capitalize a text, unless its first word is an instruction, a letter or not all letters."""
     word, *_ = text.replace("-", "").split(maxsplit=1)
     is_name = not word.isalpha() or word in OPCODES or (len(word) == 1 and word != "a")
     return text if is_name else text[0].upper() + text[1:]
@@ -110,9 +110,7 @@ def a_type(value) -> str:
 
 
 def matching_mistake(result: np.ndarray, mistakes: Mapping[str, np.ndarray], otherwise: str) -> str:
-    """Return the hint of the first of ``mistakes`` (hint to result) that gives ``result``, or
-    ``otherwise``.
-    """
+    """Return the first hint in ``mistakes`` whose value equals ``result``, or ``otherwise``."""
     return next(
         (hint for hint, wrong in mistakes.items() if np.array_equal(result, wrong)), otherwise
     )
@@ -139,9 +137,9 @@ def call_answer(
     hint: str,
     unusable: str = "something that the check can't use",
 ) -> T:
-    """Return ``work(*arguments)``. ``work`` is an answer, or a function of the check that reads an
-    answer's result; ``call`` is the call as a student would write it. An error in the answer, and a
-    result that can't be used (``unusable`` says what), stop the check with ``hint``.
+    """Return ``work(*arguments)``. ``work`` is the answer, or converts its result; ``call`` is the
+    call as a student would write it. If the answer fails, or its result can't be used, the check
+    stops with ``hint``. ``unusable`` describes such a result: "f returns {unusable}."
 
     Raises ``CardMemoryError`` if the answer raised it.
     """
@@ -207,7 +205,7 @@ def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
     }.get(
         lost.reason,
         (
-            f"`{call}` brings Python down{ended}.",
+            f"`{call}` crashes Python{ended}.",
             "does it recurse without end, or quit Python?",
         ),
     )
@@ -224,8 +222,8 @@ def _line(error: Raised) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value as plain data: a ``Device`` of the package for a board, and ``Other`` for what
-    is no plain data.
+    """Return a value as plain data. A board becomes a ``Device`` of the package; values that aren't
+    plain become ``Other``.
     """
     return built(decode(encode(value, described)))
 
@@ -243,7 +241,7 @@ def built(value: Any) -> Any:
 
 
 def _alike(value: Any, own: Any) -> bool:
-    """Whether a board's field has the type of the stock board's (an int may be a float), and is
+    """Whether a board's field has the stock board's type (an int may stand for a float), and is
     below ``BEYOND``.
     """
     if isinstance(value, int | float) and not abs(value) < BEYOND:
@@ -265,13 +263,13 @@ def exercise(
     check: Callable[..., Verdict], function: str = "", services: Sequence[str] = ()
 ) -> Callable[..., Verdict]:
     """Decorate a check, so that it returns a verdict whatever the answer does, and shows at most a
-    page of what the answer prints. Where nbgrader grades a notebook, an answer that isn't right
-    raises ``AssertionError``, by which nbgrader takes the points.
+    page of what the answer prints. Under nbgrader, the check raises ``AssertionError`` if the
+    answer isn't right, so that nbgrader gives no points.
 
-    function : the name of an answer that must be a function; by default the check's parameter, if
-        its annotation is Callable or Answer. The check receives an ``isolated.Answer``.
-    services : names of functions that the answer may call in this process. The check puts them into
-        the answer's ``services`` before it calls it: with "gemm", ``ck.gemm`` runs here.
+    function : the answer's name, if the answer must be a function. Not needed if the check's
+        parameter is annotated as Callable or Answer. The check receives an ``isolated.Answer``.
+    services : names of functions that run in the check's process when the answer calls them, such
+        as "gemm". Before it calls the answer, the check puts them into ``answer.services``.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = bool(function) or parameter.annotation in (Callable, Answer)
@@ -319,7 +317,7 @@ def exercise(
 
 def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
     """Return the answer in a bare process, which ends with ``stack``."""
-    if isinstance(answer, Answer):  # of grading, made from a notebook's cells
+    if isinstance(answer, Answer):  # grading made it, from a notebook's cells
         kind = f"{name} is of type {answer.type}, not a function."
         require(answer.function, kind, f"keep the line `def {name}`.")
         return answer
@@ -333,14 +331,14 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
     except Exception as error:
         raise CheckStopped(
             f"{name} can't be sent to the process where it is checked: {error_text(error)}.",
-            "make inside the function what it uses, rather than outside.",
+            "define everything that the function uses inside it.",
         ) from None
     try:
         stack.enter_context(opened)
     except Raised as error:
         raise CheckStopped(
-            f"{name} can't be made in the process where it is checked: {error}.",
-            "make inside the function what it uses, rather than outside.",
+            f"{name} can't be loaded in the process where it is checked: {error}.",
+            "define everything that the function uses inside it.",
         ) from None
     except NoResult as lost:
         raise CheckStopped(*lost_words(name, lost)) from None
@@ -389,7 +387,7 @@ ARGUMENTS = {
 
 
 def refused(error: Exception) -> bool:
-    """Whether the package refused a kernel or a board; otherwise the package failed."""
+    """Whether an error means that a kernel or a board is invalid, not that the package failed."""
     if isinstance(error, DataDependentError):
         return True
     *_, (frame, _) = walk_tb(error.__traceback__)
@@ -398,6 +396,6 @@ def refused(error: Exception) -> bool:
 
 
 def broken(error: Exception) -> Verdict:
-    """Return the verdict on a check that failed itself, with the traceback for a report."""
+    """Return the verdict for an error in the check itself, with a traceback to report."""
     lines = "".join(traceback.format_exception(error)).rstrip()
     return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, broken=True)

@@ -14,15 +14,14 @@ from cypresskit.published import kernel as published
 from cypresskit.teach.l02_why_blocks.checks import memory_bandwidths
 from cypresskit.timing import Report
 
-BLOCKS = 1, 2, 4, 8, 10, 16  # b; at 10 the texture units feed the whole peak
+BLOCKS = 1, 2, 4, 8, 10, 16  # b; from 10 on, the texture units suffice for the peak
 PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
 
 
 def roofline(reports: Mapping[int, Report] | None = None) -> Player:
-    """Draw the Gflop/s that each memory allows by flops per byte, and published kernels as
-    measured; or the reports of ``simulate_blocks``. Kernels are at the flops per byte of their
-    blocks.
+    """Draw the roof of each memory: Gflop/s over flops per byte. Below are published kernels, as
+    measured, or the ``reports`` of ``simulate_blocks``. A kernel's block gives its flops per byte.
     """
     lines = {
         memory: {b / WORD: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}

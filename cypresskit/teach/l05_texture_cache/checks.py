@@ -1,5 +1,5 @@
-"""Lesson 05: clocks of an iteration unit by unit, and the checks of its exercises on quads and
-cache lines.
+"""Lesson 05: clocks of an iteration, by unit, and the checks of its exercises on quads and cache
+lines.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,12 @@ from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
 
 TEXEL = 16  # bytes
-# Work-items' clocks, 10^9 a second
+# Gflop/s of one flop per work-item and clock; each engine runs one wavefront
 RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
 
 
 def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
-    """Return a function that counts the different places of texels, given by ``place(x, y,
-    width)``.
-    """
+    """Return a function of (texels, width) that counts the distinct ``place(x, y, width)``."""
     return lambda texels, width: len({place(x, y, width) for x, y in texels})
 
 
@@ -47,12 +45,12 @@ def four_texels() -> tuple:
         ([(4, 0), (1, 1), (2, 1), (4, 2)], 10),
     ],
     {
-        "these are the texels that differ; four adjacent texels of a row share a line.": counting(
+        "this counts distinct texels; four adjacent texels of a row share a line.": counting(
             lambda x, y, w: (x, y)
         ),
         "a line may end in the next row, if rows aren't a multiple of four long. "
-        "Number the texels through, row after row.": counting(lambda x, y, w: (x // 4, y)),
-        "the row counts too: texels of two rows share no line here.": counting(
+        "Number the texels consecutively, row after row.": counting(lambda x, y, w: (x // 4, y)),
+        "the row counts too: texels with the same x may be in different lines.": counting(
             lambda x, y, w: x // 4
         ),
         "this counts rows; a row has many lines.": counting(lambda x, y, w: y),
@@ -86,7 +84,7 @@ def check_numbering(mine: Kernel) -> str:
     for access in record_traffic(mine, k=mine.k_step).accesses:
         if access.kind == "fetch" and access.resource in clocks:
             clocks[access.resource] += fetch_clocks(access, 16)
-    return f"with {clocks[0]} clocks of the texture unit for A and {clocks[1]} for B a step"
+    return f"with {clocks[0]} clocks of the texture unit for A and {clocks[1]} for B per iteration"
 
 
 def fetch_clocks(fetch: Access, width: int) -> int:
@@ -104,7 +102,7 @@ def iteration_clocks(name: str) -> dict[str, int]:
     wavefronts aren't counted.
     """
     code = compile(KERNELS[name].program)
-    traffic = record_traffic(name, k=16)  # a row of A is a line
+    traffic = record_traffic(name, k=16)  # rows of A are whole lines
     first = next(n for n, access in enumerate(traffic.accesses) if access.kind == "fetch")
     starts = [
         n for n, access in enumerate(traffic.accesses) if access.at == traffic.accesses[first].at
@@ -139,9 +137,8 @@ def ceiling(name: str) -> tuple[int, int, float]:
 
 
 def quads_table() -> str:
-    """Tabulate the banks of the texels that the first quad of a 4 x 4 block of doubles fetches for
-    k = 6, in pixel and in compute shaders, and the clocks that this takes. Textures are 64 texels
-    wide.
+    """Tabulate banks and clocks of a fetch by the first quad, for k = 6, in pixel and in compute
+    shaders. A work-item computes a 4 x 4 block of doubles. Textures are 64 texels wide.
     """
     square = [(0, 0), (1, 0), (0, 1), (1, 1)]
     in_a_row = [(0, 0), (1, 0), (2, 0), (3, 0)]
@@ -160,7 +157,7 @@ def quads_table() -> str:
 
 
 def measured_table() -> str:
-    """Tabulate the speeds of both ways of storing A: published, as the ceiling, and modeled."""
+    """Tabulate speeds for both ways of storing A: published, their ceiling, and modeled."""
     rows = ["kernel    N at best   measured   ceiling    modeled"]
     for name in ("dgemm_tn", "dgemm_nn"):
         row = published(name)
@@ -187,12 +184,8 @@ def limit(f, b, c):
         "a wavefront has 64 work-items, on 16 thread processors.": lambda *case: limit(*case) / 4,
         "there are 20 SIMD engines.": lambda *case: limit(*case) / 20,
         "how many clocks are there in a second?": lambda *case: limit(*case) / 0.85,
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second.": lambda *case: (
-            1e9 * limit(*case)
-        ),
-        "in Gflop/s: the clock is 0.85 in units of 10^9 a second, not 850.": lambda *case: (
-            1e3 * limit(*case)
-        ),
+        "in Gflop/s: use the clock in GHz, 0.85.": lambda *case: 1e9 * limit(*case),
+        "in Gflop/s: use the clock in GHz, 0.85, not 850.": lambda *case: 1e3 * limit(*case),
         "a multiply-add counts as two flops already.": lambda *case: 2 * limit(*case),
         "this is a time for each flop; the speed is flops over time.": lambda *case: (
             1 / limit(*case)
@@ -222,5 +215,5 @@ def limit(f, b, c):
     ),
 )
 def check_ceiling(f, b, c):
-    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, in Gflop/s, for such a loop."""
+    """Exercise 3: ``ceiling_of(flops, bundles, clocks)``, the Gflop/s of ``limit``."""
     return limit(f, b, c)

@@ -2,16 +2,15 @@
 exercises.
 
 An entry is a single-precision TN kernel (the rules of ``sgemm_tn.il``: resources 0 and 1, cb0, C in
-g[]) with its own block; a chip may move memory about on the die and no more.
+g[]) with its own block. A chip may only change the sizes of its memories, not enlarge their sum.
 
-An entry has to be right before it is timed: with every check on at small sizes; in every
-element of the very launch that is timed, and at odd random sizes, one large and one deep, with
-alpha and beta. On no path may it read a register that nothing has set. The matrices are random each
-time, of whole numbers so large that two of them can't share a float, yet sums are exact in any
-order. The timing model refuses branches that depend on the matrices' contents; a speed above what
-the counts of the checked run or the chip's peak allow is refused, too. In a notebook a sample of
-the launch is simulated, as usual. Where two speeds are too close for that (a photo finish), and in
-a class's contest, all of it is.
+An entry has to be correct before it is timed. It runs at small sizes with every check on, and in
+the launch that is timed. It also runs at two odd random sizes, large and deep, with alpha and beta.
+Every element is compared. No path may read a register that isn't set. The matrices are random
+whole numbers: too large to pack two into one float, small enough that sums are exact in any order.
+The timing model refuses branches that depend on the matrices' contents. A speed is also refused if
+the run's counts or the chip's peak don't allow it. A notebook simulates a sample of the launch, or
+all of it if two speeds are too close (a photo finish). A class's contest simulates all of it.
 
 Tampering with the judge in a notebook changes no leaderboard: ``cypresskit contest`` reads text and
 judges it in a process of its own.
@@ -54,26 +53,26 @@ N = 2048  # where entries are timed
 FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 EXACT = 1 << 24  # up to which every whole number is a float
-# below this ratio, samples don't tell which of two is faster: at a steady pace each is within 1 %
+# two sampled speeds with a smaller ratio may be in the wrong order: each is within about 1 %
 PHOTO = 1.02
 ENTRY = "; name: "  # what the file of an entry begins with
 
 
-BAR = generate_kernel(12, 8, 3)  # the fastest that it makes
+BAR = generate_kernel(12, 8, 3)  # the fastest generated kernel
 
 
 def bar_gflops() -> float:
-    """Return the bar's speed, simulated whole, from a store."""
+    """Return the bar's speed, from a stored simulation of the whole launch."""
     return json.loads(Path(__file__).with_name("bar.json").read_text())
 
 
 def save(kernel: Kernel, path: str | Path, name: str) -> str:
-    """Write an entry to a file to hand in: its IL below a head with ``name``, block and steps.
-    Returns a sentence that says so. Raises ``ValueError`` for a file that is no entry.
+    """Save an entry to submit: its IL, below a head with ``name``, block and steps. Returns a
+    confirmation. Raises ``ValueError`` rather than overwrite a file that is no entry.
     """
     path = Path(path)
     if path.is_file() and not path.read_bytes().startswith(ENTRY.encode()):
-        raise ValueError(f"{path} is no entry, and would be written over: choose another name")
+        raise ValueError(f"{path} exists and isn't an entry: choose another name")
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
     text = f"{ENTRY}{author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
@@ -104,10 +103,11 @@ def time_kernel(
     exact: bool = False,
     flops: float | None = None,
 ) -> Report:
-    """Return the timing report of a kernel at n x n x n; below n = ``N`` no iteration is skipped.
+    """Return the timing report of a kernel at n x n x n. Below n = ``N``, the whole launch is
+    simulated.
 
-    ``flops``: by default those of a product. Pass 0 for a kernel that may do less than a product:
-    then only its time is reported.
+    ``flops``: by default those of a product. With 0 the report has no speed: for kernels that may
+    compute less than a product.
     """
     return simulate(kernel, n, device=device, exact=exact or n < N, flops=flops)
 
@@ -121,7 +121,7 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
         return Score(name, fault)
     try:
         return _judged(kernel, name, device, n, exact)
-    except Exception as error:  # mistakes of an entry are reported where they happen
+    except Exception as error:  # the check's fault: _judged reports an entry's mistakes
         return Score(name, broken(error))
 
 
@@ -155,8 +155,8 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         least = max(least_seconds(run, device), product / device.single_gflops / 1e9)
         if report.seconds < least:
             speed = product / report.seconds / 1e9
-            message = f"{name} is timed at {speed:.0f} Gflop/s, but its operations take the chip"
-            message += f" {100 * (least / report.seconds - 1):.0f} % longer."
+            message = f"{name} is timed at {speed:.0f} Gflop/s, but its operations need at least"
+            message += f" {100 * (least / report.seconds - 1):.0f} % more time."
             return Verdict(
                 False, message, "take out fetches and arithmetic whose results are not used."
             )
@@ -190,7 +190,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
     if kind != ("single", "pixel", True, False, 0):
         return Verdict(
-            False, f"{name} is no rival of sgemm_tn.", "entries compute SGEMM TN as pixel kernels."
+            False, f"{name} is not an entry.", "entries compute SGEMM TN as pixel kernels."
         )
     sizes = [*kernel.block, kernel.k_step] if type(kernel.block) is tuple else []
     if len(sizes) != 3 or not all(type(size) is int and 0 < size <= 64 for size in sizes):
@@ -201,16 +201,16 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
         return Verdict(
             False,
             what,
-            "rows and columns of C of a work-item, as (8, 8), and the values of k per iteration.",
+            "block is a work-item's rows and columns of C, such as (8, 8); k_step the values of k.",
         )
     return None
 
 
 @lru_cache(maxsize=64)
 def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
-    """Return the verdict on a wrong kernel, or the counts of a correct kernel's run at ``full``
-    cubed. The kernel runs at small sizes with every check on, in the launch that is timed, and at
-    odd sizes with alpha and beta.
+    """Return the verdict on an incorrect kernel, or a correct kernel's counts at m = n = k =
+    ``full``. The kernel runs at small sizes with every check on, in the launch that is timed, and
+    at odd sizes with alpha and beta.
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
@@ -222,9 +222,9 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
             " has set it."
         )
         return Verdict(
-            False, message, "set it before the loop, or before the branch that leaves it out."
+            False, message, "set it before the loop, or before the branch that may skip it."
         )
-    chance = draws(kernel.text, full)  # sizes that can't be known beforehand
+    chance = draws(kernel.text, full)  # each edit of the kernel gives other sizes
     large = (
         *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
         chance.randrange(16, 64) | 1,
@@ -243,7 +243,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
             if m == full:
                 place = "where it would be timed"
             message = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is correct."
-            return Verdict(False, message, "what depends on the size, on k or on the place?")
+            return Verdict(False, message, "what depends on the size, k, or the element of C?")
     return runs[full]
 
 
@@ -265,7 +265,7 @@ def _compared(
     """
     m, n, k = size
     most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
-    problem = _problem if beta == 0 else _problem.__wrapped__  # odd sizes don't come again
+    problem = _problem if beta == 0 else _problem.__wrapped__  # odd sizes aren't cached
     a, b, product = problem(m, n, k, most, seed)
     c = None
     if beta:
@@ -280,7 +280,7 @@ def _compared(
     if wrong.any():
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
-        # No values: the numbers are others each time
+        # The message has no values, since they depend on the seed
         return f"{many} elements are wrong, the first C[{i}, {j}]", run
     if run.out_of_range:
         return f"{run.out_of_range:,} fetches are outside A and B", run
@@ -288,16 +288,16 @@ def _compared(
 
 
 def tied(first: float, second: float, gain: float = 1.0) -> bool:
-    """Whether two sampled speeds are too close to ``gain`` times each other to say which side the
-    true ones lie on.
+    """Whether the ratio of two sampled speeds is too close to ``gain`` to say if the true ratio is
+    above it.
     """
     slow, fast = sorted((first, second))
     return gain / PHOTO * slow < fast < gain * PHOTO * slow
 
 
 def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
-    """Return the scores of kernels on chips; those close to ``gain`` times another one's are
-    simulated whole.
+    """Return the scores of kernels on chips. An entry whose speed is ``tied`` with another's is
+    timed on the whole launch.
     """
     speeds = [judge(*entry, n).gflops for entry in entries]
     close = [
@@ -308,8 +308,8 @@ def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> l
 
 
 def named(name: str) -> Kernel:
-    """Return the entry of a name: a kernel of the catalog, or a fast and wrong one. "hasty" forgets
-    a row of the block, "lazy" stops after 512 values of k.
+    """Return a catalog kernel by name, or one of two fast but incorrect entries: "hasty" omits two
+    multiply-adds, "lazy" stops after 512 values of k.
     """
     text = KERNELS["sgemm_tn"].text
     if name == "hasty":
@@ -362,8 +362,8 @@ def check_two_steps(mine: Kernel) -> str:
 
 
 def share_filled(n: int, k: int) -> float:
-    """Return the share of wavefront slots, ``k`` on each engine, that an n x n product fills, over
-    all rounds.
+    """Return the share of wavefront slots with work, over all rounds of an n x n product. Each
+    engine has ``k`` slots.
     """
     return (n // 64) ** 2 / (-(-((n // 64) ** 2) // (20 * k)) * 20 * k)
 
@@ -377,7 +377,7 @@ def share_filled(n: int, k: int) -> float:
         "there are 20 engines, each with `active` wavefronts.": lambda n, k: share_filled(
             n, k / 20
         ),
-        "a round that is begun is a round: round their number up.": lambda n, k: (
+        "a partly filled round counts as a whole one: round up.": lambda n, k: (
             (n // 64) ** 2 / (20 * k)
         ),
         "a last round that is full needs no other after it.": (
@@ -391,7 +391,7 @@ def share_filled(n: int, k: int) -> float:
             lambda n, k: (n // 64) ** 2 % (20 * k) / (20 * k)
         ),
         "a share is between 0 and 1. This is in percent.": lambda n, k: 100 * share_filled(n, k),
-        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 of them.": lambda n, k: (
+        "a wavefront has 64 work-items of 8 x 8 elements: 64 x 64 elements.": lambda n, k: (
             share_filled(8 * n, k)
         ),
         "there are n / 64 wavefronts along each side of C, so multiply.": lambda n, k: (
@@ -441,8 +441,8 @@ def check_entry(text: Any) -> Verdict:
 
 
 def _entered(text: str, _: Program) -> Verdict:
-    """Return the verdict on an entry that assembles: correct, and faster than the bar. Its block
-    and its values of k per iteration are determined.
+    """Return the verdict on an entry that assembles: correct, and faster than the bar? Its block
+    and its values of k per iteration are found by running it.
     """
     step = STEPS["contest"]
     mine = judged_kernel(text, step.file, step.like).kernel
