@@ -69,10 +69,10 @@ def is_watched() -> bool:
 
 
 def without_dead_widget(data: dict[str, Any]) -> dict[str, Any]:
-    """Return an output's ``data`` by MIME type, without a widget that no user can operate.
+    """Drop the widget from an output's ``data`` (by MIME type) if the notebook has no user.
 
-    Pages that nbconvert writes would show the widget, which stays empty without a network, in
-    place of the other data.
+    A page that nbconvert writes would show the widget instead of the other data; and without a
+    network, a widget stays empty.
     """
     if has_user() is False:
         return {kind: part for kind, part in data.items() if kind != WIDGET}

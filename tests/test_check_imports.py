@@ -60,8 +60,8 @@ def broken(rule, **changed: str) -> list[str]:
             {"il__lexer": "class A: pass", "timing__chip": "class A: pass"},
             "class A is in",
         ),
-        (duplicate_names, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have one name"),
-        (mixed_assignments, {"il__lexer": "k, n = find(text), 8"}, "il/lexer.py:1: give each of"),
+        (duplicate_names, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have the same name"),
+        (mixed_assignments, {"il__lexer": "k, n = find(text), 8"}, "il/lexer.py:1: split `k, n"),
     ],
 )
 def test_a_violation_is_reported(rule, changed, words):

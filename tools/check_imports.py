@@ -8,8 +8,10 @@ if there are any. All rules are computed from the sources:
 - Modules don't import each other in a cycle.
 - Only ``cypresskit/__init__.py`` and ``cli`` may import inside functions, since they must start
   quickly; ``LATE`` and ``LATE_OF_OURS`` list the exceptions.
-- A class or file name is used once.
-- A statement that assigns several values assigns values of one form.
+- No two classes have the same name, nor two files (but for each package's ``__init__.py`` and each
+  lesson's ``checks.py``).
+- A statement that assigns several values at once assigns like values: ``x, y = row[0], row[1]``,
+  not ``kernel, n = find(text), 1024``.
 """
 
 import ast
@@ -51,7 +53,7 @@ LAYERS = (
     "cli",
 )
 DRAWING = ("bokeh", "ipywidgets")  # imported only by `draw` and by the pictures of lessons
-#: Other packages that may be imported inside a function: they are optional, or slow to import.
+#: Third-party packages that may be imported inside a function: they are optional or slow to import.
 LATE = (
     *DRAWING,
     "IPython",
@@ -82,7 +84,7 @@ LATE_OF_OURS = {
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    """Return the parsed files of the package by path, such as "il/lexer.py"."""
+    """Return the parsed files of the package by path, such as "il/parser.py"."""
     files = sorted(PACKAGE.rglob("*.py"))
     return {
         file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text(encoding="utf-8"))
@@ -146,7 +148,7 @@ def lesson(path: str) -> str:
 
 
 def upward_imports(files: dict[str, ast.Module]) -> list[str]:
-    """Find imports that a file's layer must not have."""
+    """Find imports of higher layers, of drawing packages, and inside functions."""
     violations = []
     for path, tree in files.items():
         layer = layer_of(path)
@@ -165,7 +167,7 @@ def upward_imports(files: dict[str, ast.Module]) -> list[str]:
             if target in DRAWING and not draws:
                 violations.append(f"{path} imports {target}, which only draw may")
             if lesson(path) and layer_of(target) == "draw" and not draws:
-                violations.append(f"{path} imports {target}: answers are judged without drawing")
+                violations.append(f"{path} imports {target}: a lesson's checks must not draw")
             if (
                 node in inside
                 and layer not in ("", "cli")
@@ -244,14 +246,14 @@ def duplicate_names(files: dict[str, ast.Module]) -> list[str]:
         if len(paths) > 1
     ]
     return same_classes + [
-        f"{', '.join(paths)} have one name" for paths in names.values() if len(paths) > 1
+        f"{', '.join(paths)} have the same name" for paths in names.values() if len(paths) > 1
     ]
 
 
 def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
-    """Find statements that assign values of different forms: ``kernel, n = find(text), 1024``.
+    """Find statements that assign unlike values: ``kernel, n = find(text), 1024``.
 
-    Two values have one form if they differ only in names and numbers: ``x[0], y[1]``.
+    Values are alike if they differ only in names, numbers and operators: ``x[0], y[1]``.
     """
     result = []
     for path, tree in files.items():
@@ -265,7 +267,7 @@ def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
             names = [rf"(?<![\w.]){re.escape(ast.unparse(target))}(?!\w)" for target in targets]
             swaps = any(re.search(name, value) for name in names for value in values)
             if len(targets) == len(values) and not swaps and len(set(map(_form, values))) > 1:
-                result.append(f"{path}:{node.lineno}: give each of `{ast.unparse(node)}` a line")
+                result.append(f"{path}:{node.lineno}: split `{ast.unparse(node)}` into lines")
     return result
 
 

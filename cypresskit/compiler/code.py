@@ -8,8 +8,10 @@ from. They describe one iteration of the main loop of the compiled code:
 - Nominal Gflop/s are flops over bundles, times thread processors, times clock.
 - Bytes per clock requested from L1 are the bytes that a work-item fetches from textures, over the
   same bundles (Ashraf).
-- Lower bounds. Bundles: five operations per bundle, four if doubles or vector-only, one if t-only.
-  Registers, in the order of the IL: a quarter of the words live at once.
+- The lower bound of the bundles counts slots: a bundle holds five operations, but only four that
+  can't use slot t, and one that needs it.
+- The lower bound of the registers counts words: a quarter of those that are live at once, if the
+  operations stay in the order of the IL.
 """
 
 import math
@@ -63,10 +65,10 @@ class KernelStats:
     )
     nominal_gflops: float = _row("Gflop/s of the chip if only bundles took time")
     bound_by: str = _row(
-        "what takes longest: bundles, the texture unit, or latency, which the wavefronts share"
+        "what takes longest: bundles, the texture unit, or the latency that wavefronts can't hide"
     )
-    bundles_bound: int = _row("the least bundles that could hold these operations")
-    gprs_bound: int = _row("the least registers in this order of the IL")
+    bundles_bound: int = _row("the fewest bundles that could hold these operations")
+    gprs_bound: int = _row("the fewest registers, if operations stay in the order of the IL")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -105,8 +107,8 @@ def iteration_clocks(
 
     Returns
     -------
-    The clocks of the ALU, of the texture unit, and of latency: what a wavefront takes for its own
-    clauses (results, clause switches, memory), shared by all wavefronts.
+    The clocks of the ALU; of the texture unit; and of latency: how long one wavefront takes from
+    the first clause to the last (results, clause switches, memory), divided by ``wavefronts``.
     """
     alu, tex = clauses
     waits = (
@@ -209,9 +211,11 @@ class Code(MachineCode):
 
         Parameters
         ----------
-        k_per_iteration, flops
-            Values of k, and flops, per iteration, of a known kernel. By default flops are all
-            additions and multiplications of the kernel's precision.
+        k_per_iteration
+            Values of k per iteration, if known.
+        flops
+            Flops per iteration; by default all additions and multiplications of the kernel's
+            precision.
         """
         device = self.device
         bundles = [b for c in self.main_loop for b in c.bundles]

@@ -1,8 +1,8 @@
 """Schedule a whole function: clauses and bundles, block by block (``blocks``).
 
-Innermost loops come first; the blocks around them take over the channels that they chose. If no
-bundle can hold a double operation because all its words are in one bank, it gets copies to read,
-and scheduling starts again.
+Innermost loops are scheduled first, so they choose the channels of their registers; the blocks
+around them keep these channels. If no bundle can hold a double operation because all its words are
+in one bank, it gets copies to read, and scheduling starts again.
 """
 
 from cypresskit.compiler.block_problem import DependenceGraph, source_order_pressure

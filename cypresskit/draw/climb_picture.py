@@ -187,7 +187,9 @@ def _than(idea: Idea) -> str:
 
 
 class Climb(Displayable):
-    """A picture of a climb: title (``sentence``), ``bars`` of steps; below, ideas ``beside`` it."""
+    """A picture of a climb: a title (``sentence``), ``bars`` for its steps, and below them bars for
+    other ideas (``beside``).
+    """
 
     plays = False
 
@@ -213,7 +215,7 @@ class Climb(Displayable):
             rows += zip(self.beside, range(beside, high, ROW))
         about = (
             "Simulated Gflop/s on AMD's Cypress (2009), logarithmic. Two digits: the lesson."
-            " Pale: the kernel before. Red: slower."
+            " Pale: the starting kernel. Red: slower."
         )
         if any(bar.ceiling for bar in self.bars):
             about += " Thin line: limit of the busiest unit."

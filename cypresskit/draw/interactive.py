@@ -1,9 +1,9 @@
 """Sliders and menus that recompute a view, in a notebook with a running kernel.
 
-``interactive(view, n=[256, 512])`` calls ``view(n=256)`` and shows the result; each choice of the
-reader calls ``view`` again. If several choices are made during a computation, only the last one
-counts. A status line reports progress and errors. A saved notebook keeps the first result. Players
-don't need this module: they play without Python.
+``interactive(view, n=[256, 512])`` calls ``view(n=256)`` and shows the result. When the reader
+chooses another value, it calls ``view`` again. If several choices are made during a computation,
+only the last one counts. A status line reports progress and errors. A saved notebook keeps the
+first result. Players don't need this module: they play without Python.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from cypresskit.session import without_dead_widget
 from cypresskit.tables import in_columns
 
 DEBOUNCE_SECONDS = 0.05  # a newer choice within this time replaces an older one
-#: CSS of a text that only screen readers get.
+#: CSS that hides a text from all but screen readers.
 SCREEN_READER_ONLY = (
     "position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%)"
 )
@@ -102,7 +102,7 @@ def interactive(
     --------
     >>> ck.draw.interactive(lambda n: ck.draw.chip("sgemm_tn", [n]), n=[256, 512, 1024])
     """
-    import ipywidgets as widgets  # here, since it takes its time and only notebooks have it
+    import ipywidgets as widgets  # here: it is slow to import, and optional
 
     for name, values in choices.items():
         if not hasattr(values, "__len__"):
@@ -153,7 +153,7 @@ def interactive(
         status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{words()}</span>'
 
     def choose(_) -> None:
-        """Draw after the messages that are waiting, since they may change the choice again."""
+        """Draw once pending messages are handled, since these may change the choice again."""
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:

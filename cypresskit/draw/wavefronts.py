@@ -28,7 +28,7 @@ FRAMES = 150
 LEFT, RIGHT, ROW = 44, 1170, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
-KEYS = 100_000  # a wavefront's key: its number, plus this for each report before
+KEYS = 100_000  # wavefront w of report r has the key KEYS * r + w
 
 Window = tuple[float, float]  # first and last clock
 
@@ -83,9 +83,9 @@ def computing(most: int) -> list[Computing]:
 class UnitStrip(NamedTuple):
     """A track that shows when ``working`` wavefronts use a unit."""
 
-    name: str  #: of its data source
-    words: str
-    unit: str
+    name: str  #: the first part of its data source's name
+    words: str  #: what the wavefronts do in it
+    unit: str  #: "alu" or "texture"
     working: int
     y: float
     height: float
@@ -378,7 +378,8 @@ def draw_units(
     ends
         Left and right end of the tracks.
     draw
-        Draws a track. Returns, for each frame, the percentage of the time so far that it marks.
+        Draws a track. Returns, for each frame, in what percentage of the time so far the track's
+        number of wavefronts were working.
     most
         The number of wavefronts that can compute at once.
     terms
@@ -410,7 +411,7 @@ def draw_units(
     words = f"the {terms.fetch_unit} is busy"
     serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
 
-    # A single computing wavefront has half of the ALU's speed, or less.
+    # n of the `most` wavefronts give n / most of the ALU's speed.
     busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
     for unit, y, color in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
         share = np.round(busy[unit]).astype(int)

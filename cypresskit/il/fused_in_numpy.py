@@ -14,7 +14,15 @@ LEAST_NORMAL = np.finfo(np.float32).smallest_normal
 
 @np.errstate(all="ignore")
 def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Compute a * b + c with one rounding, like ``fused.multiply_add``."""
+    """Compute a * b + c with one rounding.
+
+    Returns
+    -------
+    result
+        The numbers.
+    is_special
+        Whether the caller has to compute some elements by other means, as in ``fused``.
+    """
     a, b, c = np.broadcast_arrays(a, b, c)
     if a.dtype == np.float64:
         result = np.vectorize(_fused, otypes=[np.float64])(a, b, c)

@@ -38,7 +38,7 @@ class Other:
 
 @dataclass(frozen=True)
 class Described:
-    """An object given by its fields, from which the reader may build one of its ``kind``."""
+    """An object, sent as its fields. The receiver may build another one of its ``kind``."""
 
     kind: str
     fields: dict[str, Any]
@@ -48,9 +48,19 @@ Describe = Callable[[Any], Described | None]
 
 
 def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> Any:
-    """Return a value as data for JSON. ``describe`` may return the fields of an object."""
+    """Return a value as data for JSON.
+
+    Parameters
+    ----------
+    value
+        The value.
+    describe
+        Returns the fields of an object that is to be sent as ``Described``; otherwise None.
+    depth
+        In how many lists, tuples and dicts the value is nested.
+    """
     if depth > MAX_DEPTH:
-        return {"other": ["list", "a list that is nested too deep"]}
+        return {"other": ["list", "a list that is nested too deeply"]}
     if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
@@ -110,7 +120,7 @@ class Items(list):
 def decode(data: Any, depth: int = 0) -> Any:
     """Return the value that ``encode`` encoded. Raises ``ValueError`` for anything else."""
     if depth > MAX_DEPTH + 5:
-        raise ValueError("a message is nested too deep")
+        raise ValueError("a message is nested too deeply")
     if data is None or isinstance(data, bool | int | float):
         return data
     if isinstance(data, str):

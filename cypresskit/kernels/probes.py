@@ -1,4 +1,4 @@
-"""Find the elements of A, B and C that contribute to an element of C, and the steps on their paths.
+"""Find the elements of A, B and C that contribute to an element of C, and the steps that use them.
 
 How it works
 ------------
@@ -9,7 +9,8 @@ them, so all copies execute the same steps.
 1. In one copy, all elements are 0. In each other copy, one or two elements are 1: a step that
    writes another value than in the first copy is on the path of these elements.
 2. A copy in which an element is 2 distinguishes the element from its square.
-3. The elements that affect the result are found by bisection.
+3. To find the elements that affect the result, all are changed at once, then each quarter of those
+   that changed it, and so on.
 
 Not covered: products of more than two elements.
 """
@@ -33,7 +34,7 @@ from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEv
 from cypresskit.machine.replicas import group_of, make_replicas
 
 AT_ONCE = 1 << 16  # most work-items of all copies per launch
-PARTS = 4  # into which a set is split in the bisection
+PARTS = 4  # into which a set of elements that affects the result is split
 NO_ITEMS = np.zeros(0, int)
 FACTORS = (0, 1)  # the factors among a multiplication's sources
 MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
@@ -51,7 +52,7 @@ class MatrixElement(NamedTuple):
 
 
 Elements = tuple[MatrixElement, ...]
-NOTHING = MatrixElement("", 0, 0)  # for padding and numbers that are no elements
+NOTHING = MatrixElement("", 0, 0)  # stands for padding, and for numbers such as alpha
 
 
 def low(element: MatrixElement) -> MatrixElement:
@@ -128,12 +129,14 @@ class Steps(Observer):
     items
         The work-items of a copy.
     item
-        The work-item that stores ``place``; ``store`` is the last step in which it does.
+        The work-item that stores ``place``.
     place
         The stored element.
 
     Attributes
     ----------
+    store
+        The last step in which ``item`` stores ``place``.
     written, read
         The changed writes of each copy, and its changed reads of data.
     """
@@ -298,7 +301,7 @@ class Probes:
         try:
             interpreter.run(launch, observers)
         except KernelError:
-            pass  # after the store: a failure before it has been reported
+            pass  # it failed after the store: ``verify`` has reported any failure before it
         number, word, stream = self.traced.place
         words = min(self.traced.words, 2)
         if stream is None:
@@ -414,7 +417,7 @@ class Probes:
         return self.steps.written.get(self.copy.get(elements, 0), [])
 
     def own_steps(self, elements: Elements) -> list[int]:
-        """Return the steps of the work-item among the changed writes."""
+        """Return the steps in which the traced work-item itself writes a changed value."""
         return [change.step for change in self.written(elements) if change.item == self.item]
 
     def factors_read(self, elements: Elements) -> set[tuple[int, int]]:
@@ -429,8 +432,8 @@ class Probes:
     def _products(self, elements: Elements) -> list[tuple[int, int]]:
         """Return the steps and work-items that multiply two elements.
 
-        If some of these steps are on the path of the stored element, only those. None multiplies a
-        single element.
+        If some of these steps are on the path of the stored element, only those. Empty for a single
+        element.
         """
         if len(elements) != 2:
             return []

@@ -1,5 +1,7 @@
-"""Make ``modeled.json``: what the clock of CUDA kernels says of the record's products, Gflop/s,
-each with its own machine code from ``loops.json``; and print it beside what was measured.
+"""Write ``modeled.json``: the modeled speeds, in Gflop/s, of the products that were measured on a
+GPU (``today.record``). Print them beside the measured speeds.
+
+Each product is simulated with the machine code of its loop, from ``loops.json``:
 
     NUMBA_ENABLE_CUDASIM=1 python -m tools.cuda.record
 """
@@ -21,7 +23,7 @@ from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.gpus import H200
 
 INTO = Path(today.__file__).with_name("modeled.json")
-SHARED_MOST = 48 * 1024  # bytes that a launch may ask for
+SHARED_MOST = 48 * 1024  # bytes of shared memory that a launch may request
 
 
 def timed(
@@ -33,7 +35,25 @@ def timed(
     precision: type = np.float32,
     shared: int = 0,
 ) -> CudaReport:
-    """The report on a product of n x n by blocks (rows, columns) and workgroups (across, down)."""
+    """Simulate a product of n x n matrices.
+
+    Parameters
+    ----------
+    kernel
+        The kernel.
+    code
+        The name of its machine code in ``loops.json``.
+    n
+        The size.
+    block
+        Rows and columns of C per thread.
+    threads
+        The threads of a workgroup: across, down.
+    precision
+        The type of the matrices' elements.
+    shared
+        Bytes of shared memory that a workgroup takes besides its own, to keep others off.
+    """
     matrices = [SimpleNamespace(shape=(n, n), dtype=np.dtype(precision)) for _ in range(3)]
     grid = [max(n // (a * b), 1) for a, b in zip(block[::-1], threads)]
     (loop,) = (loop for loop in known() if loop.name == code)
@@ -41,7 +61,7 @@ def timed(
 
 
 def products() -> Iterator[tuple[str, CudaReport, int]]:
-    """The record's products: name, report and N."""
+    """Simulate the record's products. Yield the name, report and N of each."""
     n = record()["n"]
     for b in (1, 2, 4, 8):
         sides = (b, b), (8, 8)
@@ -72,6 +92,7 @@ def products() -> Iterator[tuple[str, CudaReport, int]]:
 
 
 def main() -> None:
+    """Write ``modeled.json``. Print each product's modeled and measured speed, and their ratio."""
     made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in products()}
     INTO.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     today.modeled.cache_clear()

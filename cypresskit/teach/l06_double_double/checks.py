@@ -87,8 +87,8 @@ def counts_table() -> str:
 
 
 def measured_table() -> str:
-    """Tabulate speeds and registers of the three kernels, published and modeled, and how many
-    times as fast the card was as one core then and now.
+    """Tabulate speeds and registers of the three kernels, published and modeled; and the speedup of
+    the card over one core of 2010, and over one of today.
     """
     rows = [
         "                    Gflop/s: measured    modeled           registers: published   compiled"
@@ -129,7 +129,7 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
 
     def numbers(a: float, b: float) -> tuple[float, float]:
         s, e = two_sum_of(a, b)
-        return float(0.0 + s), float(0.0 + e)  # text is no number, though float takes it
+        return float(0.0 + s), float(0.0 + e)  # `0.0 +` refuses texts, which `float` would convert
 
     for a, b in cases:
         case = f"two_sum_of({a!r}, {b!r})"
@@ -138,7 +138,7 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
         require(
             s == a + b,
             f"{case} gives the sum {s!r}, but a + b is {a + b!r}.",
-            "s stays the rounded sum.",
+            "s is the rounded sum, a + b.",
         )
         lost = float(Fraction(a) + Fraction(b) - Fraction(s))  # exactly: it fits into a double
         require(
@@ -152,17 +152,17 @@ def check_two_sum(two_sum_of: Callable) -> Verdict:
 
 
 def _lost_hint(a: float, b: float, s: float, e: float, lost: float) -> str:
-    """Return the hint on an ``e`` that isn't what the sum ``s`` of ``a`` and ``b`` has ``lost``."""
+    """Return a hint on a wrong ``e``. ``lost`` is the true error of the sum ``s``."""
     if e == -lost:
         return "the sign: s + e has to be the true sum, so e is what is missing from s."
     if abs(b) > abs(a) and e == b - (s - a):
         return (
             "this is right where |a| is the larger one. If |b| is larger, a loses digits as well:"
-            " count both."
+            " add what b lost and what a lost."
         )
     if e == 0:
-        return "in float64, s - a isn't always b: that difference is what you are after."
-    return "s - a is the part of b that arrived. How much of b did not, and how much of a?"
+        return "in float64, s - a isn't always b: e is made of such differences."
+    return "s - a is the part of b that is in s. What is missing of b? And, likewise, of a?"
 
 
 @kernel_exercise("product.il", stuck="the result goes to r1, and from there to o0.")
@@ -185,11 +185,7 @@ def check_product(program: Program) -> Verdict:
         ),
         "",
     )
-    hint = (
-        half
-        or "dmul, dmad and dadd are all that is needed, "
-        "and none of them makes that from these numbers."
-    )
+    hint = half or "dmul, dmad and dadd suffice, and on these numbers their results are finite."
     require(
         np.isfinite(out).all(),
         f"The product comes out as {out.flat[np.isfinite(out).argmin()]}.",
@@ -222,7 +218,7 @@ def check_product(program: Program) -> Verdict:
 
 
 def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
-    """Return the hint on the part of the product that is missing or wrong."""
+    """Return a hint on the part of the product that is missing or wrong."""
     p, e = two_product(a[..., 0], b[..., 0])
     cross, other = a[..., 0] * b[..., 1], a[..., 1] * b[..., 0]
     parts = {"what p lost": e, "a's high times b's low": cross, "a's low times b's high": other}
@@ -230,18 +226,15 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     small = e + cross + other
     mistakes = {
         "nothing arrives in o0: `mov o0, r1` at the end.": (np.abs(high) + np.abs(low), 0 * p),
-        "r1.xy is 0 at the end: was what you put there computed before?": (high, 0 * p),
-        "p is added to a * b, where it should be taken away: -p is `r1.xy_neg(xyzw)`.": (
-            high,
-            3 * p,
-        ),
+        "r1.xy is 0 at the end: you copy a register that is never computed.": (high, 0 * p),
+        "p is added to a * b instead of subtracted: -p is `r1.xy_neg(xyzw)`.": (high, 3 * p),
         "the sign of what p lost: it is a * b - p.": ((high - p) + low, cross + other - e),
         "r1.xy is still p; the new high part belongs there.": (low, small - ((p + small) - p)),
-        "what arrived in the high part is to be taken away from the low one.": (
+        "subtract from the low part what you added to the high part; you add it.": (
             low,
             small + ((p + small) - p),
         ),
-        "the sign of the low part: take what arrived away from r4, not r4 from that.": (
+        "the sign of the low part: it is r4 minus what the high part took of it.": (
             low,
             ((p + small) - p) - small,
         ),
@@ -249,11 +242,11 @@ def _product_hint(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> str:
     for missing in (names for count in (1, 2, 3) for names in combinations(parts, count)):
         present = sum((part for name, part in parts.items() if name not in missing), 0 * p)
         mistakes[f"missing: {' and '.join(missing)}."] = ((high - p) + low, present)
-    mistakes["r1.zw is 0 at the end: the low part is what did not arrive in the high one."] = (
+    mistakes["r1.zw is 0 at the end: the low part is what the high part couldn't take."] = (
         low,
         0 * p,
     )
-    otherwise = "the product is p, plus what p lost, plus high times low both ways."
+    otherwise = "the product is p + what p lost + high of a * low of b + low of a * high of b."
     hints = (
         hint
         for hint, (values, wrong) in mistakes.items()

@@ -1,9 +1,9 @@
-"""The card of exercise 3, whose memory is finite and accounted for.
+"""The card of exercise 3: it has limited memory, and shows whether a result was computed on it.
 
-An answer's matrices are here, outside of its process, which requests operations on them (see
-``isolated.card``). A matrix takes rows in multiples of 8 and columns in multiples of 64, filled
-with zeros: sums run in steps of 4 or 8 numbers, and compute kernels write 64 at once. Left out:
-addresses, the room of a transpose, and the time of transfers.
+The student's code runs in a process of its own. It calls the card through ``isolated.card``; the
+matrices on the card are here, in the process that judges. A matrix is padded with zeros to
+multiples of 8 rows and 64 columns: sums run in steps of 4 or 8 numbers, and compute kernels write
+64 at once. Not modeled: addresses, the memory that a transpose needs, and the time of transfers.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from cypresskit.devices import Device
 from cypresskit.isolated.card import CardMemoryError
 
 ROWS, COLUMNS = 8, 64  # a matrix's sizes on the card are multiples of these
-MARK = 1e-9  # how far a number on the card is off, relative
+MARK = 1e-9  # the relative size of the marks on values
 
 
 class OnCard(NamedTuple):
@@ -36,11 +36,23 @@ class OnCard(NamedTuple):
 
 
 class WatchedCard:
-    """A card on which an answer computes: what the answer may ask for, done here.
+    """The card on which a student's code computes.
 
-    To each uploaded value it adds a secret random part of some 10^-9, drawn
-    for each value. So a result shows whether its numbers came from the card: ``marked`` gives what
-    a matrix became there. ``flops`` has the count of each product.
+    It marks every uploaded double: it multiplies it by 1 + m, where m is a secret random number of
+    some 10^-9 that depends on the value. Products of marked matrices differ from products of the
+    original ones, so a result shows whether it was computed on the card.
+
+    Parameters
+    ----------
+    device
+        Its ``memory_bytes`` limit the matrices on the card.
+    seed
+        Of the marks.
+
+    Attributes
+    ----------
+    flops
+        The flops of each product.
     """
 
     def __init__(self, device: Device, seed: int) -> None:
@@ -51,7 +63,7 @@ class WatchedCard:
         self._seed = seed
 
     def services(self) -> dict[str, Callable]:
-        """Return the functions that the answer may call, by name."""
+        """Return the functions that the student's code may call, by name."""
         return {
             "card.upload": self.upload,
             "card.download": lambda number: self._matrix(number).values,
@@ -73,7 +85,7 @@ class WatchedCard:
         return "\n".join([*rows, total])
 
     def marked(self, matrix: np.ndarray) -> np.ndarray:
-        """Return a matrix as it is on the card. Zeros stay zeros, and -x is marked like x."""
+        """Return a matrix with its marks. Zeros stay zeros, and -x is marked like x."""
         values, places = np.unique(np.abs(matrix), return_inverse=True)
         parts = [np.random.default_rng((self._seed, *key)).random() for key in _keys(values)]
         factors = 1 + MARK * (0.5 + np.array(parts))
@@ -83,7 +95,7 @@ class WatchedCard:
         """Put a matrix of float32 or float64 on the card. Return its number, name, shape, precision
         and bytes.
         """
-        precision = precision_of({"the matrix": array}, (2,))  # refuses what is no matrix
+        precision = precision_of({"the matrix": array}, (2,))  # raises if it isn't a matrix
         return self._hold(self.marked(array) if precision == "double" else array, name)
 
     def multiply(
@@ -137,6 +149,6 @@ class WatchedCard:
 
 
 def _keys(values: np.ndarray) -> list[tuple[int, ...]]:
-    """Return whole numbers in place of the bits of floats."""
+    """Return the bits of each float as two integers, which seed its mark."""
     words = np.ascontiguousarray(values, np.float64).view(np.uint32).reshape(-1, 2)
     return [tuple(pair) for pair in words.tolist()]

@@ -1,8 +1,8 @@
 """Time kernels on this computer's GPU: each is checked against numpy, then timed.
 
-A figure is the median of several runs after a warm-up; its ``spread`` is the time from the fastest
-run to the slowest, over the median. ``tools/cuda/experiments.py`` has the other experiments of the
-record.
+A figure is the median of several runs after a warm-up; its ``spread`` is the difference between the
+slowest and the fastest run, divided by the median. ``tools/cuda/experiments.py`` adds the other
+experiments of the record.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,22 @@ from cypresskit.today.cuda_kernels import blocked, cuda
 
 @dataclass
 class Bench:
-    """Figures of this GPU, as ``rows``. Raises ``ArithmeticError`` for a wrong result."""
+    """The figures of this GPU, as ``rows``. A wrong result raises ``ArithmeticError``."""
 
-    n: int = 4096  # of most products
+    n: int = 4096  # the size of most products
     sizes: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096)
-    megabytes: int = 256  # that cross the bus
-    warm: int = 3  # runs that don't count
-    runs: int = 9  # that do
-    seconds: float = 0.05  # that a run takes at least
+    megabytes: int = 256  # copied over the bus per call
+    warm: int = 3  # runs of the warm-up
+    runs: int = 9  # timed runs
+    seconds: float = 0.05  # the least duration of a run, which repeats short calls
     rows: list[dict] = field(default_factory=list)
 
     def add(
         self, experiment: str, case: object, unit: str, amount: float, work: Callable, **more
     ) -> None:
-        """Time ``work`` and add a row: ``amount`` per second or, for the unit ns, ``amount`` times
-        the seconds.
+        """Time ``work`` and add a row.
+
+        Its value is ``amount`` divided by the seconds of a call; for the unit "ns", multiplied.
         """
 
         def each(calls: int) -> float:
@@ -65,8 +66,26 @@ class Bench:
         down: int = 0,
         shared: int = 0,
     ) -> None:
-        """Check and time C = A^T B (or A B), by workgroups of ``threads`` x ``down``, or a library
-        (``block`` 0).
+        """Check and time a product, C = A^T B or A B.
+
+        Parameters
+        ----------
+        experiment, case
+            The row's names.
+        kernel
+            A kernel; or, if ``block`` is 0, a library's function of three arrays.
+        n
+            The size.
+        block
+            Rows and columns of C per thread.
+        precision
+            The name of the elements' type.
+        transposed
+            Whether A is stored transposed.
+        threads, down
+            The threads of a workgroup along both axes; ``down`` is ``threads`` by default.
+        shared
+            Bytes of shared memory that a workgroup takes besides its own.
         """
         a, b = operands(n, precision)
         arrays = (
@@ -82,13 +101,14 @@ class Bench:
 
         work()
         agrees(arrays[2].copy_to_host(), a, b, transposed)
-        registers: dict = getattr(
-            kernel, "get_regs_per_thread", dict
-        )()  # by signature, of which there is one
+        # A dict with one entry, since the kernel is compiled for one signature; a library has none.
+        registers: dict = getattr(kernel, "get_regs_per_thread", dict)()
         self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
 
     def products(self) -> None:
-        """Time blocks of a thread, in both precisions; both layouts of A; and sizes."""
+        """Time products with several blocks per thread, in both precisions; with A transposed or
+        not; and of several sizes.
+        """
         n = self.n
         for b in (1, 2, 4, 8):
             case = f"{b} x {b}"
@@ -102,9 +122,7 @@ class Bench:
             self.product("size", size, blocked(8, 8), size, 8)
 
     def copies(self) -> None:
-        """Time the bus, from memory that the system may not move (pinned) and from memory that it
-        may.
-        """
+        """Time copies over the bus, from pageable and from pinned memory of the host."""
         numbers = self.megabytes * 2**20 // 4
         source = np.arange(numbers, dtype=np.float32)
         on_gpu = cuda.device_array(numbers, np.float32)
@@ -115,10 +133,10 @@ class Bench:
             host[:] = source
             self.add("bus", name, "GB/s", 4e-9 * numbers, lambda: on_gpu.copy_to_device(host))  # noqa: B023
             if not np.array_equal(on_gpu.copy_to_host(), source):
-                raise ArithmeticError("what has come over the bus isn't what was sent")
+                raise ArithmeticError("the numbers on the GPU aren't those that were copied there")
 
     def record(self) -> dict:
-        """Time products and the bus. Returns the GPU's name, and a row for each figure."""
+        """Time products and the bus. Return the GPU's name, and a row for each figure."""
         self.products()
         self.copies()
         name = cuda.current_context().device.name
@@ -128,26 +146,26 @@ class Bench:
 
 @cache
 def operands(n: int, precision: str) -> list[np.ndarray]:
+    """Return random matrices A and B."""
     random = np.random.default_rng(n)
     return [(random.random((n, n)) - 0.5).astype(precision) for _ in range(2)]
 
 
 def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
-    """Raise ``ArithmeticError`` unless sixteen rows of C are numpy's, in double precision."""
+    """Raise ``ArithmeticError`` unless sixteen rows of C agree with numpy's in double precision."""
     n = len(c)
     rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
     left = (a[:, rows].T if transposed else a[rows]).astype(float)
     right = b.astype(float)
     off = np.max(np.abs(c[rows] - left @ right) / (np.abs(left) @ np.abs(right)))
-    if not off <= np.finfo(c.dtype).eps * (
-        n if c.dtype != np.float16 else 1
-    ):  # cuBLAS adds halves up in singles
+    roundings = n if c.dtype != np.float16 else 1  # cuBLAS accumulates half precision in single
+    if not off <= np.finfo(c.dtype).eps * roundings:
         raise ArithmeticError(
-            f"a product of {n} x {n} in {c.dtype} is off by {off:.2g} of its terms"
+            f"a product of {n} x {n} in {c.dtype} has a relative error of {off:.2g}"
         )
 
 
 def same(on_gpu, numbers: np.ndarray, what: str) -> None:
-    """Raise ``ArithmeticError`` unless the GPU's numbers are ``numbers``."""
+    """Raise ``ArithmeticError`` unless the GPU's array equals ``numbers``."""
     if not np.array_equal(on_gpu.copy_to_host(), numbers):
-        raise ArithmeticError(f"{what} has given wrong numbers")
+        raise ArithmeticError(f"{what} returned wrong numbers")
