@@ -251,8 +251,8 @@ def test_time_prints_a_report(capsys):
 
 def test_time_prints_what_each_line_costs(capsys):
     text = said(capsys, "time", "sgemm_nn", "--n", "256", "--costs")
-    prices, what_if, report = text.split("\n\n")
-    assert "costs the most" in prices and "sample_resource(0)" in prices
+    costs, what_if, report = text.split("\n\n")
+    assert "costs the most" in costs and "sample_resource(0)" in costs
     assert "empty wavefront slots" in what_if
     assert report.startswith("sgemm_nn 256 x 256 x 256 on HD 5870: ")
 

@@ -37,9 +37,9 @@ def kept_files(folder):
 
 
 def all_of(report):
-    """All that a report and its prices say, as text and bytes."""
+    """All that a report and its costs say, as text and bytes."""
     arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
-    prices = ck.line_costs(report)
+    costs = ck.line_costs(report)
     numbers = (
         report.row(),
         report.error,
@@ -47,7 +47,7 @@ def all_of(report):
         report.line_observations,
         report.lines,
     )
-    said = repr((numbers, prices.lines, prices.iterations, prices.wavefronts))
+    said = repr((numbers, costs.lines, costs.iterations, costs.wavefronts))
     return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
 
 
@@ -64,7 +64,7 @@ def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, 
     monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
     forget_reports()
     assert all_of(simulate(name, **size)) == anew
-    assert len(kept_files(folder)) == 3  # times, lines, prices
+    assert len(kept_files(folder)) == 3  # times, lines, costs
     forget_reports()
     with monkeypatch.context() as patch:
         patch.setattr("cypresskit.timing.sampling.run", refused)

@@ -10,7 +10,7 @@ Each row of ``KINDS`` is a kind of program, and the function that writes and tri
   ``OPEN`` explains the difference.
 - timed: a launch of any program on any board; its report must obey the law (`law`).
 - sampled: a launch that is partly simulated; its time must be correct within its error (`samples`).
-- priced: a launch whose lines have costs, which must obey their law (`price_law`).
+- costs: a launch whose lines have costs, which must obey their law (`cost_law`).
 
 To add a kind, write a function that takes a ``random.Random``, writes a program (`grammar` has the
 common parts), calls ``note`` with its text, tries it, and raises ``Wrong`` or any other exception
@@ -28,10 +28,10 @@ import cypresskit as ck
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
+from tools.fuzz.cost_law import check_line_costs
 from tools.fuzz.engines import STEPS, Wrong, agree, in_words
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.law import Uncounted, timed
-from tools.fuzz.price_law import priced
 from tools.fuzz.programs import random_program
 from tools.fuzz.samples import sampled
 
@@ -175,7 +175,7 @@ KINDS: dict[str, Callable[[random.Random], object]] = {
     "random": anything,
     "timed": timed,
     "sampled": sampled,
-    "priced": priced,
+    "costs": check_line_costs,
 }
 TURNS = (
     "valid",
@@ -187,7 +187,7 @@ TURNS = (
     "in step",
     "sampled",
     "in step",
-    "priced",
+    "costs",
 )
 
 
