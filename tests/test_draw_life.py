@@ -36,7 +36,7 @@ class Life:
         self.spent["waits"] = CLOCK * sum(e.end - e.served for e in events)
         self.spent["bus"] = sum(s.end - s.start for s in self.trip.spans if s.task.name != "kernel")
         self.spent["launch"] = self.report.seconds - self.report.clocks * CLOCK
-        self.spent["changes clauses"] = self.whole - sum(self.spent.values())
+        self.spent["switches clauses"] = self.whole - sum(self.spent.values())
 
 
 def in_seconds(words: str) -> float:
@@ -159,7 +159,7 @@ def rules(element: tuple[int, int]) -> dict[str, Rule]:
         return [(9, 0, 4, 5, 3, 1)[say.index]]
 
     table = {
-        r"(bus|launch|waits|fetches|computes|stores|changes clauses): # (ms|µs|clocks)": part,
+        r"(bus|launch|waits|fetches|computes|stores|switches clauses): # (ms|µs|clocks)": part,
         r"# (ms|µs|clocks) in sight\. .*": caption,
         r"(send|fetch) [ABC], # .*|kernel, # .*": trip,
         r"launch, # .*": part_of("launch", lambda _: life.spent["launch"]),

@@ -64,12 +64,13 @@ def measured_table() -> str:
         f"{ITSELF}.": lambda c, w: -(-w // c),
         f"{ITSELF}. Round up to a whole number.": lambda c, w: w / c,
         f"{ITSELF}. Round up, not down.": lambda c, w: w // c,
-        "where compute fills wait exactly this is one too many: 4 times 2 clocks fill 2 + 6.": (
+        "if compute divides wait, this is one too many: 4 times 2 clocks fill 2 + 6.": (
             lambda c, w: w // c + 2
         ),
         "one less would do.": lambda c, w: -(-w // c) + 2,
     },
-    "while one wavefront waits, others compute: how many fill that time, and the one itself?",
+    "while one wavefront waits, others compute: how many fill that time? Count the waiting one,"
+    " too.",
 )
 def check_needed(c, w):
     """Exercise 1: ``needed(compute, wait)``, the least number of wavefronts that keeps an engine

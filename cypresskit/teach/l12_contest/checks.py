@@ -218,7 +218,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
         message = (
-            f"On some way through the program r{number}.{'xyzw'[component]} is read, but nothing"
+            f"On some path through the program r{number}.{'xyzw'[component]} is read, but nothing"
             " has set it."
         )
         return Verdict(

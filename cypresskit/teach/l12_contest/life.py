@@ -48,7 +48,7 @@ SPENT = {
     "fetches": "texture",
     "computes": "alu",
     "stores": "c",
-    "changes clauses": "line",
+    "switches clauses": "line",
 }
 CLOCK = 1 / (HD5870.clock_ghz * 1e9)  # seconds
 
@@ -83,7 +83,7 @@ def life(element: tuple[int, int] = (5, 3)) -> Player:
     _draw_lanes(sheet, parts, starts[:, np.newaxis], spans[:, np.newaxis])
     sheet.about |= _about(parts)
 
-    own = f"Its own arithmetic is {SIDE} multiply-adds, a clock of one lane each"
+    own = f"Its own arithmetic is {SIDE} multiply-adds, a clock of one unit each"
     total = f"Of {_took(whole)}: {_draw_sums(sheet, parts, whole)}. {own}."
     lessons = ", ".join(f"{name} [lesson {stem[:2]}]({stem})" for name, stem in LANES)
     legend = sheet.legend(
@@ -334,7 +334,7 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
         name = "bus" if part.lane == HOST and part.name != "kernel" else part.name
         if name in spent and part.lane in (HOST, CHIP, CLAUSES):
             spent[name] += part.end - part.start
-    spent["changes clauses"] = whole - sum(spent.values())
+    spent["switches clauses"] = whole - sum(spent.values())
 
     left = 8.0
     for name, seconds in spent.items():
