@@ -15,8 +15,8 @@ import cypresskit as ck
 from cypresskit.editing import conversation, supervisor
 from cypresskit.editing.answer_process import Jobs, work
 from cypresskit.editing.answering import AnswerHere
-from cypresskit.editing.conversation import CLOSED, Conversation
-from cypresskit.editing.edit_history import Edit, Edits, history_path
+from cypresskit.editing.conversation import LEFT, Conversation
+from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.static_answers import words
 from cypresskit.editing.step_files import BROUGHT, saved_edit, submitted_edit
@@ -459,7 +459,6 @@ def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monke
     talk.talk.look()
     assert talk.said[-1] == {"type": "heard", "edit": "a-2", "problem": ""}
     assert talk.path.read_text() == NAIVE + "; mine 2\n"
-    assert not talk.talk.edits.rows, "it is in the file"
 
 
 def test_a_file_that_becomes_a_folder_isnt_called_saved(talk):
@@ -521,7 +520,13 @@ def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk)
     assert talk.path.read_text() == mine and talk.said[-1]["text"] == mine
     talk.talk.hear({"type": "hello", "unsent": {place: {"text": older, "base": NAIVE}}})
     assert talk.path.read_text() == mine
-    assert talk.talk.edits.known(older).note == "never reached the file"
+    assert talk.talk.edits.known(older).note == LEFT
+    talk.path.chmod(0o444)
+    talk.type("a-1", NAIVE + "; read-only\n")
+    talk.path.chmod(0o644)
+    talk.talk.look()
+    assert talk.path.read_text() == NAIVE + "; read-only\n"
+    assert {mine, older} <= {edit.text for edit in talk.talk.edits}
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -549,7 +554,7 @@ def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, mo
     mend()
     again = Talk(talk.path)
     (kept,) = again.talk.edits
-    assert (kept.text, kept.note) == (NAIVE + "; mine\n", "never reached the file")
+    assert (kept.text, kept.note) == (NAIVE + "; mine\n", UNWRITTEN)
     again.talk.close()
 
 
@@ -1090,14 +1095,18 @@ def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path
         talk.close()
 
 
-def test_a_workbench_that_has_ended_says_so_and_that_nothing_is_saved(tmp_path):
+def test_a_workbench_that_others_followed_starts_again_once_it_is_typed_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversation.Conversation, "_watch", lambda _: None)
     path = tmp_path / "my.il"
-    benches = [ck.workbench(path, like="sgemm_naive", n=n) for n in (64, 128, 256, 512)]
-    page = []
-    talk = benches[0]._conversation
-    talk.hear({"type": "text", "edit": "a-1", "text": NAIVE + "; late\n"}, page.append)
-    assert path.read_text() == NAIVE
-    assert [message["type"] for message in page] == ["heard"]
-    assert CLOSED in page[0]["problem"]
-    for bench in benches:
-        bench._conversation.close()
+    talks, page = [], []
+    for n in (64, 128, 256, 512):
+        talks.append(ck.workbench(path, like="sgemm_naive", n=n)._conversation)
+        talks[-1].supervisor.start = Actor
+        talks[-1].connect(page.append)
+    ck.workbench(path, like="sgemm_naive", n=512)
+    assert talks[0].supervisor.answerer is None
+    talks[0].hear({"type": "text", "edit": "a-1", "text": NAIVE + "; late\n"}, page.append)
+    assert path.read_text() == NAIVE + "; late\n"
+    assert talks[0].supervisor.answerer.jobs
+    for talk in talks:
+        talk.close()

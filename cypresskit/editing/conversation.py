@@ -7,8 +7,8 @@ own answers it (``supervisor``), so the notebook's kernel stays free, whatever a
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from itertools import count
 from time import monotonic
@@ -29,12 +29,8 @@ from cypresskit.editing.views import VIEWS
 LONG_TEXT = 50_000  # characters: of a longer text, "text" is also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 CLIMB = "climb"  # the view that shows all steps
+LEFT = "was on the page when the kernel ended"  # note on a text
 LOOK_SECONDS = 0.4  # between two looks at the file, and at the process
-
-CLOSED = (
-    "this workbench has ended, since others were opened on its file. Copy what you need, and run"
-    " its cell again."
-)
 
 Send = Callable[[Message], None]
 
@@ -72,7 +68,6 @@ class Conversation:
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
         self.numbers = count(1)  # of texts that did not come from a page
-        self.history_fails = False
         self.watching: threading.Thread | None = None
         self.closed = threading.Event()
 
@@ -85,8 +80,6 @@ class Conversation:
         with self.lock:
             others = [page for page in self.pages if page != send]
             self.pages = [*others, send][-MAX_PAGES:]
-            if self.closed.is_set():
-                return
             self.supervisor.prepare()
             if self.watching is None:
                 self.watching = threading.Thread(target=self._watch, daemon=True)
@@ -133,9 +126,9 @@ class Conversation:
         unsent = all_unsent.get(str(self.file.path)) if isinstance(all_unsent, dict) else None
         if unsent is not None and (text := whole_letters(str(unsent["text"]))) != self.text:
             if unsent.get("base") == self.text:
-                self.put(text, "was on the page when the kernel ended")
+                self.put(text, LEFT)
             else:
-                self._keep(text, UNWRITTEN)
+                self._keep(text, LEFT)
         state = {
             "type": "state",
             "name": self.name,
@@ -144,7 +137,7 @@ class Conversation:
             "edit": self.edit,
             "words": words(),
             "history": self._history(),
-            "problem": self._problem(),
+            "problem": self.file.problem,
             "step": self._step_state(),
         }
         self.say(state, page)
@@ -191,9 +184,7 @@ class Conversation:
         """Take a text that was typed."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
         base, typed = message.get("base"), float(message.get("typed", math.inf)) / 1000
-        if self.closed.is_set():
-            self._acknowledge(edit)
-        elif self._has_later_text(base, typed):
+        if self._has_later_text(base, typed):
             self._keep(text, "before the file was changed outside")
             self._acknowledge(edit)
             self.say({"type": "text", "text": self.text, "edit": self.edit})
@@ -233,7 +224,7 @@ class Conversation:
         from.
         """
         with self.lock:
-            if self.closed.is_set() or text == self.text:
+            if text == self.text:
                 return
             self._keep(self.text, "before another text came")
             self._write(text)
@@ -255,23 +246,15 @@ class Conversation:
             self.put(edit.text, f"edit {edit.number} again")
 
     def _acknowledge(self, edit: str) -> None:
-        self.say({"type": "heard", "edit": edit, "problem": self._problem()})
-
-    def _problem(self) -> str:
-        """Why the text isn't in the file, or ""."""
-        if self.closed.is_set():
-            return f"Nothing is saved any more: {CLOSED}"
-        return self.file.problem
+        self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
 
     def _write(self, text: str) -> Overwritten | None:
-        """Write a text into the file. One that can't be written is kept in the history, and each
+        """Write a text into the file. One that can't be written goes into the history, and each
         look tries again. Returns another editor's text that it overwrites.
         """
-        failed = bool(self.file.problem)
         overwritten = self.file.save(text)
-        if failed or self.file.problem:
-            with self._history_errors():
-                self.edits.stand_in(text if self.file.problem else None)
+        if self.file.problem:
+            self._keep(text, UNWRITTEN)
         if overwritten is not None:
             self._keep(overwritten.text, "changed outside")
             message = "The file was changed at the same time. What it held is in the history."
@@ -282,7 +265,7 @@ class Conversation:
 
     def _hear_shown(self, message: Message, page: Send | None) -> None:
         """Answer a text that a page shows."""
-        if message["edit"] != self.edit or self.closed.is_set():
+        if message["edit"] != self.edit:
             return
         if PARTS[0] not in self.answers and not self.supervisor.jobs:
             self._answer_text()
@@ -309,7 +292,7 @@ class Conversation:
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, or a view."""
-        if message.get("edit", self.edit) != self.edit or self.closed.is_set():
+        if message.get("edit", self.edit) != self.edit:
             return
         if message["part"] == "replay":
             element = [int(place) for place in message["element"]]
@@ -377,8 +360,11 @@ class Conversation:
             self._add(Edit(0, text, note=note))
 
     def _add(self, edit: Edit) -> None:
-        with self._history_errors():
+        try:
             self.edits.add(edit)
+        except OSError as error:
+            problem = f"The history can't be written: {error.strerror or error}."
+            self.say({"type": "trouble", "message": problem})
         self._say_history()
 
     def _read_history(self) -> None:
@@ -394,18 +380,6 @@ class Conversation:
 
     def _history(self) -> list[Message]:
         return [edit.shown() for edit in self.edits]
-
-    @contextmanager
-    def _history_errors(self) -> Iterator[None]:
-        """Say once if the history can't be written."""
-        problem = ""
-        try:
-            yield
-        except OSError as error:
-            problem = f"The history can't be written: {error.strerror or error}."
-        if problem and not self.history_fails:
-            self.say({"type": "trouble", "message": problem})
-        self.history_fails = bool(problem)
 
     # -- the file
 

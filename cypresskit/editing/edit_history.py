@@ -1,8 +1,8 @@
 """The history of a kernel: its edits, with what was found about each.
 
 An edit is kept once it is checked and timed, if its figures differ from those of the edit before.
-Incorrect attempts within seconds count as one. A text that another editor replaced, or that never
-reached the kernel's file, is kept unchecked. All workbenches on a file share its history, also
+Incorrect attempts within seconds count as one. A text that another editor replaced, or that couldn't
+be written, is kept unchecked. All workbenches on a file share its history, also
 those of other processes: it is read again before each change.
 """
 
@@ -26,7 +26,7 @@ MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
 BURST = 15.0  # seconds: incorrect attempts closer than this count as one
 LETTERS = 48  # characters of a line that is quoted
-UNWRITTEN = "never reached the file"
+UNWRITTEN = "couldn't be written"
 
 
 @dataclass(frozen=True)
@@ -106,38 +106,26 @@ class Edits(Sequence[Edit]):
             self.rows = [replace(edit, number=n) for n, edit in enumerate(rows, 1)]
             self._drop()
 
-    def stand_in(self, text: str | None) -> None:
-        """Keep the text that can't be written into the kernel's file, instead of the last such
-        text; None: there is none. Raises ``OSError`` as ``add`` does.
-        """
-        with self._change():
-            self.rows = [edit for edit in self.rows if edit.note != UNWRITTEN]
-            if text is not None and self.known(text) is None:
-                self._append(Edit(0, text, note=UNWRITTEN))
-
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
         isn't known to be correct. Raises ``OSError`` if the file can't be written; the edit is then
         written with the next one.
         """
         with self._change():
-            return self._append(edit)
-
-    def _append(self, edit: Edit) -> Edit:
-        last = self.rows[-1] if self.rows else Edit(0, "", right=True)
-        edit = replace(edit, number=last.number + 1, time=round(edit.time or time.time(), 1))
-        if not last.right and last.text == edit.text:
-            note = edit.note if last.note == UNWRITTEN else last.note or edit.note
-            self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
-            return self.rows[-1]
-        is_attempt = not (last.right or edit.right or last.note or edit.note)
-        if is_attempt and edit.time - last.time < BURST:
-            self.rows.pop()
-        if self.rows:
-            edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
-        self.rows.append(edit)
-        self._drop()
-        return edit
+            last = self.rows[-1] if self.rows else Edit(0, "", right=True)
+            edit = replace(edit, number=last.number + 1, time=round(edit.time or time.time(), 1))
+            if not last.right and last.text == edit.text:
+                note = edit.note if last.note == UNWRITTEN else last.note or edit.note
+                self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
+                return self.rows[-1]
+            is_attempt = not (last.right or edit.right) and last.note == edit.note
+            if is_attempt and edit.note in ("", UNWRITTEN) and edit.time - last.time < BURST:
+                self.rows.pop()
+            if self.rows:
+                edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
+            self.rows.append(edit)
+            self._drop()
+            return edit
 
     def _drop(self) -> None:
         """Drop edits beyond ``MOST`` from the older half: unchecked or incorrect ones, then the

@@ -39,7 +39,7 @@ PLAIN = "text/plain"
 HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "This is the kernel as it was when this cell ran. Run the cell to edit it."
-MAX_BENCHES = 3  # with different settings, on one file
+MAX_PROCESSES = 3  # for one file: of older settings, one starts again when it is needed
 _conversations: dict[Path, list[Conversation]] = {}  # by file
 
 
@@ -285,8 +285,9 @@ def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
         known.remove(found)
         found.look()
     known.append(found)
-    while len(known) > MAX_BENCHES:
-        known.pop(0).close()
+    for old in known[:-MAX_PROCESSES]:
+        if not old.supervisor.jobs:
+            old.supervisor.stop()
     return found
 
 
