@@ -248,7 +248,11 @@ def test_an_element_is_a_row_and_a_column(place):
     [
         (lambda: ck.workbench("nodir/x.il"), OSError, "there is no folder nodir for x.il: make it"),
         (lambda: ck.workbench("nodir/x.il", like="sgemm_tn"), OSError, "there is no folder nodir"),
-        (lambda: ck.workbench(5), TypeError, "file is a path, such as 'my_kernel.il', not 5"),
+        (
+            lambda: ck.workbench(5),
+            TypeError,
+            "a path that ends in .il, such as 'my_kernel.il', not 5",
+        ),
         (lambda: ck.load_kernel("mine.il", name=5), TypeError, "name is what to call the kernel"),
         (lambda: ck.workbench(step="99"), ValueError, "step is one of '00', '01a', '01b',"),
         (lambda: ck.workbench(step="00", text=5), TypeError, "text is a kernel's text, not 5"),

@@ -15,13 +15,12 @@ import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import joined
-from cypresskit.editing import dynamic_answers, page_files, static_answers
+from cypresskit.editing import dynamic_answers, page_files, static_answers, suggestions
 from cypresskit.editing.answering import FORGET, AnswerHere, OtherJobs
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
-from cypresskit.editing.supervisor import SLOW
 from cypresskit.il import dataflow
 from cypresskit.kernels import own
 from cypresskit.kernels.generated import block_kernel
@@ -368,11 +367,8 @@ def test_a_line_whose_result_is_read_where_it_was_takes_no_operation():
 def test_components_that_no_texel_holds_are_named():
     text = ck.kernels["sgemm_naive"].text.replace("mov o0.x, r10.x", "mov o0.xyz, r10.xyz")
     mine = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive").kernel
-    words = dynamic_answers.launch_in_words(mine)
-    assert "one element of C" in words and words.endswith("has fewer components: o0.y, o0.z.")
-    text = text.replace("xyz", "xyzw")
-    mine = dynamic_answers.judged_kernel(text, "mine.il", "sgemm_naive").kernel
-    assert dynamic_answers.dropped_components(mine) == ["o0.y", "o0.z", "o0.w"]
+    assert "a block of 1 x 1 of C" in dynamic_answers.launch_in_words(mine)
+    assert suggestions.dropped_components(mine) == ["o0.y", "o0.z"]
 
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
@@ -458,15 +454,6 @@ def test_a_page_hears_when_nothing_more_comes(talk, parts):
     assert talk.said[-1] == {"type": "done", "edit": "a-1"}
 
 
-def test_a_text_too_long_to_be_answered_says_how_long_it_is(talk):
-    text = TEXT + "; a line\n" * 20_000
-    talk.type("a-1", text)
-    talk.talk.supervisor._end_jobs(SLOW)
-    trouble, done = talk.said[-2:]
-    assert f" {text.count(chr(10)) + 1:,} lines " in trouble["message"]
-    assert done["type"] == "done"
-
-
 def test_a_process_that_ends_is_begun_anew_and_its_text_asked_once_more(talk):
     talk.type("a-1", TEXT)
     talk.processes[0].ended()
@@ -474,7 +461,7 @@ def test_a_process_that_ends_is_begun_anew_and_its_text_asked_once_more(talk):
     assert [job["edit"] for job in talk.processes[1].jobs] == ["a-1"]
     talk.processes[1].ended()  # it may be what they die of
     assert talk.kinds()[-2:] == ["trouble", "done"]
-    assert not talk.processes[2].jobs
+    assert len(talk.processes) == 2
     talk.type("a-2", TEXT + ";")
     assert [job["edit"] for job in talk.processes[2].jobs] == ["a-2"]
 
@@ -723,11 +710,10 @@ def test_an_edit_is_kept_once_it_is_timed_and_differs(talk):
     [
         ("a\nb\nc", "a\nb\nc", ""),
         ("a\nb\nc", "a\nx\nc", "line 2 is now x"),
-        ("a\nb\nc", "a\nb\nx\nc", "line 3 is new: x"),
-        ("a\na\na", "a\na", "line 3 is gone: a"),
-        ("a\nb\nc\nd", "a\nx\nc\ny", "2 lines are changed, the first is line 2"),
-        ("a\nb\nc", "a\nx\ny\nz\nc", "from line 2, 3 lines in place of 1"),
-        ("", "a\nb", "from line 1, 2 lines in place of 0"),
+        ("a\nb\nc", "a\nb\nx\nc", "line 3 is now x"),
+        ("a\na\na", "a\na", "lines are moved or gone"),
+        ("a\nb\nc\nd", "a\nx\nc\ny", "line 2 is now x, and 1 more line"),
+        ("a\nb\nc", "a\nx\ny\nz\nc", "line 2 is now x, and 2 more lines"),
         ("a\nb", "a\n" + "x" * 99, "line 2 is now " + "x" * 47 + "\N{HORIZONTAL ELLIPSIS}"),
     ],
 )
@@ -835,18 +821,14 @@ def test_arguments_that_make_no_sense_are_named(tmp_path, file, more, error, wor
 
 
 @pytest.mark.parametrize(
-    ("file", "error", "words"),
-    [
-        (TEXT, ValueError, 'pathlib.Path("my_kernel.il").write_text(text)'),
-        ("sgemm_tn", ValueError, 'ck.workbench("my_kernel.il", like="sgemm_tn")'),
-        (ck.kernels["sgemm_tn"], TypeError, 'ck.workbench("my_kernel.il", like="sgemm_tn")'),
-        (7, TypeError, "file is a path"),
-    ],
+    ("file", "error"),
+    [(TEXT, ValueError), ("sgemm_tn", ValueError), (ck.kernels["sgemm_tn"], TypeError)]
+    + [(7, TypeError), (None, TypeError)],
 )
-def test_what_is_no_file_is_told_how_to_become_one(file, error, words):
-    with pytest.raises(error, match=re.escape(words)) as raised:
+def test_what_is_no_file_is_told_how_to_become_one(file, error):
+    with pytest.raises(error, match=r'ck.workbench\("my_kernel.il", text=text\)') as raised:
         ck.workbench(file)
-    assert len(str(raised.value)) < 300
+    assert len(str(raised.value)) < 350
 
 
 def test_a_text_that_multiplies_nothing_is_told_what_runs_it():

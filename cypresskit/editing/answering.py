@@ -98,18 +98,15 @@ class Case:
         self.no_costs = "problem" in answer or not self.seen.right
         return answer
 
-    def replay_place(self) -> Sequence[int] | None:
-        """The element in the job, or the first incorrect one, or None."""
+    def replay_place(self) -> Sequence[int]:
+        """The element in the job, or the first incorrect one, or none."""
         if "element" in self.job or not self.seen.wrong:
-            return self.job.get("element")
+            return self.job.get("element", ())
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
-    def replay(self) -> Answer | None:
-        """The terms of the element in the job, or of the first incorrect one."""
-        place = self.replay_place()
-        if place is None:
-            return None
-        return dynamic_answers.replay_answer(self.seen, self.small, *place)
+    def replay(self) -> Answer:
+        """The terms of this element."""
+        return dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
 
     def view(self) -> Answer:
         """A view of the kernel, as a page that plays; or a problem."""

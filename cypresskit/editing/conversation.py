@@ -324,8 +324,7 @@ class Conversation:
 
     def _give_up(self, reason: str) -> None:
         """Say why the missing parts of an answer won't come."""
-        message = reason.replace("{lines}", f"{self.text.count(chr(10)) + 1:,}")
-        self.say({"type": "trouble", "edit": self.edit, "message": message})
+        self.say({"type": "trouble", "edit": self.edit, "message": reason})
         self.say({"type": "done", "edit": self.edit})
 
     # -- history

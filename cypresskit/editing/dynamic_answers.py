@@ -15,11 +15,10 @@ from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, word_length, written_line
 from cypresskit.editing.steps import reference_kernel
-from cypresskit.editing.suggestions import bottleneck, dropped_components, suggest
+from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
-from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.own import LaunchConventionError, likeliest_launch, load_kernel
 from cypresskit.kernels.products import share_correct
@@ -44,7 +43,6 @@ OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
-SHOWN_WAIT = 0.01  # share of the wavefronts' lifetime: a shorter wait is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -166,24 +164,14 @@ def _launch_row(seen: Verification) -> Answer:
 
 
 def launch_in_words(mine: Kernel) -> str:
-    """Describe how a kernel is launched: what a work-item computes, and what a texel holds."""
+    """Describe how a kernel is launched: what a work-item computes, and how A and B are stored."""
     rows, columns = mine.block
-    words = "Launched so that each work-item computes "
-    if mine.vector:
-        words += quantity(rows, "element") + " of y"
-    else:
-        words += "one element of C" if rows * columns == 1 else f"{rows} x {columns} elements of C"
-    if mine.convention.parts > 1:
-        words += f", {mine.convention.parts} of them share its values of k"
+    elements = f"{rows} elements of y" if mine.vector else f"a block of {rows} x {columns} of C"
+    words = f"Launched so that each work-item computes {elements}"
     words += f"; each iteration handles {quantity(mine.k_step, 'value')} of k"
-    if not mine.convention.buffer:
-        numbers = max(1, mine.convention.texel // BYTES[mine.precision])
-        words += f"; each fetch returns {quantity(numbers, 'number')}"
     stored = [("A", mine.trans_a, "A[k, row]"), ("B", mine.trans_b, "B[column, k]")]
     for name, transposed, place in stored:
         words += f"; {name} is stored transposed, as {place}" if transposed else ""
-    if dropped := dropped_components(mine):
-        words += f". Not stored, since a texel of C has fewer components: {', '.join(dropped)}"
     return f"{words}."
 
 
@@ -333,8 +321,7 @@ def costs_answer(found: LineCosts) -> Answer:
     for row in found.lines:
         written[written_line(row.work)].append(row)
     costs = {line: _sum_of(parts) for line, parts in written.items()}
-    lived = found.report.resident_clocks
-    rows = [_cost_row(line, costs[line], parts, lived) for line, parts in written.items()]
+    rows = [_cost_row(line, costs[line], parts) for line, parts in written.items()]
     first = max(costs, key=lambda line: costs[line].cost, default=0)
     if not first or costs[first].cost < WORTH:
         return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
@@ -364,25 +351,16 @@ def _sum_of(parts: Sequence[LineCost]) -> CostEstimate:
     return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
 
 
-def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost], lived: float) -> Answer:
-    """Return a line's cost, the unit that works for it, and the share of the wavefronts' lifetime
-    (``lived`` clocks in all) that they wait at it.
-    """
+def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost]) -> Answer:
+    """Return a line's cost, and the unit that works for it."""
     work: dict[str, float] = defaultdict(float)
     for part in parts:
         work[part.unit] += part.share
     unit, share = max(work.items(), key=lambda each: each[1])
     text = (
         f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time"
+        f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time."
     )
-    runs = max(part.work.runs for part in parts)
-    if unit != "ALU" and runs:
-        clocks = math.fsum(part.work.clocks[unit] for part in parts) / runs
-        text += f", {clocks:.3g} clocks each time"
-    waited = math.fsum(part.work.waiting_clocks for part in parts) / max(lived, 1.0)
-    if waited >= SHOWN_WAIT:
-        text += f"; wavefronts spend {percent(waited)} of their lifetime waiting here"
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
     numbers = {"work": round(share, 5), "cost": round(cost.cost, 5)}
-    return {"line": line, **numbers, "shown": shown, "text": f"{text}."}
+    return {"line": line, **numbers, "shown": shown, "text": text}

@@ -1,20 +1,18 @@
 """The history of a kernel: its edits, with what was found about each.
 
 An edit is kept once it is checked and timed, if its figures differ from those of the edit before.
-Incorrect attempts within seconds count as one. A text that another editor replaced, or that couldn't
-be written, is kept unchecked. All workbenches on a file share its history, also
-those of other processes: it is read again before each change.
+Incorrect attempts within seconds count as one. A text that another editor replaced, or that
+couldn't be written, is kept unchecked. All workbenches on a file share its history, also those of
+other processes: it is read again before each change.
 """
 
 import fcntl
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -171,34 +169,14 @@ class Edits(Sequence[Edit]):
 
 
 def change_between(before: str, after: str) -> str:
-    """Describe the change of a text in a few words; "" for none."""
-    old, new = before.splitlines(), after.splitlines()
-    first = _equal_lines(old, new)
-    removed, added = old[first:], new[first:]
-    same = _equal_lines(removed[::-1], added[::-1])
-    removed, added = removed[: len(removed) - same], added[: len(added) - same]
-    match removed, added:
-        case [], []:
-            return ""
-        case [_], [line]:
-            return f"line {first + 1} is now {_quoted(line)}"
-        case [], [line]:
-            return f"line {first + 1} is new: {_quoted(line)}"
-        case [line], []:
-            return f"line {first + 1} is gone: {_quoted(line)}"
-    if len(removed) == len(added):
-        count = sum(one != other for one, other in zip(removed, added))
-        return f"{count} lines are changed, the first is line {first + 1}"
-    return f"from line {first + 1}, {quantity(len(added), 'line')} in place of {len(removed)}"
-
-
-def _equal_lines(old: list[str], new: list[str]) -> int:
-    """Return how many lines are the same, before the first different one."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new)))
-
-
-def _quoted(line: str) -> str:
-    return elided(line.strip(), LETTERS) or "empty"
+    """Describe the change of a text by its first new line; "" for none."""
+    lines = {*before.splitlines()}
+    new = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
+    if not new:
+        return "" if before == after else "lines are moved or gone"
+    (number, line), *others = new
+    more = f", and {quantity(len(others), 'more line')}" if others else ""
+    return f"line {number} is now {elided(line.strip(), LETTERS) or 'empty'}{more}"
 
 
 def history_path(path: Path) -> Path:
@@ -236,14 +214,5 @@ def _read(path: Path) -> list[Edit]:
 
 
 def _edit(row: dict[str, Any]) -> Edit:
-    """Return the edit that a row of the file describes. Raises an error for values of other types,
-    and for numbers that aren't finite.
-    """
-    kinds: dict[str, Any] = {field.name: field.type for field in fields(Edit)}
-    values = {name: row[name] for name in kinds.keys() & row.keys()}
-    if not all(isinstance(value, kinds[name]) for name, value in values.items()):
-        raise TypeError
-    edit = Edit(**values)
-    if not math.isfinite(edit.gflops + edit.time):
-        raise ValueError
-    return edit
+    """Return the edit that a row of the file describes."""
+    return Edit(**{field.name: row[field.name] for field in fields(Edit) if field.name in row})

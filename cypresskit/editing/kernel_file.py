@@ -105,10 +105,8 @@ class KernelFile:
         """
         try:
             mode = self.path.stat().st_mode
-            if stat.S_ISDIR(mode):
-                return "there is a folder of this name"
             if not stat.S_ISREG(mode):
-                return "it is a pipe or a device"
+                return "it is a folder, a pipe or a device"
             if not mode & WRITABLE:
                 return "it is read-only"
             if file_stamp(self.path) != self.stamp:  # changed, but not to a text

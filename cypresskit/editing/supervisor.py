@@ -9,15 +9,11 @@ from typing import Protocol
 from cypresskit.editing.answering import Message
 
 HANDOVER = 5.0  # seconds until a process that is busy with an older text is replaced
-LONGEST = 60.0  # seconds for one part of an answer
-LONGEST_FIRST = 240.0  # the same while the process may have to compile the engine
-LONGEST_COSTS = 180.0  # seconds for the costs of lines
+LONGEST = 240.0  # seconds for one part of an answer; the first may have to compile the engine
 MAX_PROCESSES = 2  # that are given the same jobs
-MAX_EARLY_ENDS = 2  # in a row; then a process is only started for a job
 
-OVER = "The process that checks kernels ended at this one, and was restarted. Edit it to try again."
-SLOW = "Checking this kernel of {lines} lines timed out. Edit it to try again."
-SLOW_COSTS = "Finding the costs of this kernel timed out. Edit it to try again."
+OVER = "The process that checks kernels ended at this one. Edit it to try again."
+SLOW = "Checking this kernel took longer than four minutes. Edit it to try again."
 
 
 class Answerer(Protocol):
@@ -63,7 +59,6 @@ class Supervisor:
         self.start, self.clock = start, clock
         self.answerer: Answerer | None = None
         self.number = 0  # of answerers that were started: an older one is not heard
-        self.early_ends = 0  # of answerers that sent no message, in a row
         self.has_timed = False  # this answerer has timed a kernel
         self.jobs: list[Message] = []
         self.tries = 0  # answerers that were given these jobs
@@ -109,7 +104,7 @@ class Supervisor:
         self.stop()
         self.jobs = jobs
         if self.part or self.tries >= MAX_PROCESSES:
-            self._end_jobs(SLOW_COSTS if self.part == "costs" else SLOW)
+            self._end_jobs(SLOW)
         else:
             self._hand_over()
 
@@ -118,7 +113,7 @@ class Supervisor:
         self.tries += 1
         self.part = ""
         answerer = self.prepare()
-        self.deadline = self.clock() + (HANDOVER if self.has_timed else LONGEST_FIRST)
+        self.deadline = self.clock() + (HANDOVER if self.has_timed else LONGEST)
         for job in tuple(self.jobs):
             answerer.ask(job)
 
@@ -126,7 +121,6 @@ class Supervisor:
         with self.lock:
             if number != self.number:
                 return
-            self.early_ends = 0
             if not self.jobs or message.get("edit") != self.jobs[0]["edit"]:
                 return
             kind, part = message["type"], message.get("part", "")
@@ -138,8 +132,7 @@ class Supervisor:
                 message = {"type": "done", "edit": message["edit"]}
             elif kind == "working":
                 self.part = part
-                longest = LONGEST if self.has_timed else LONGEST_FIRST
-                self.deadline = self.clock() + (LONGEST_COSTS if part == "costs" else longest)
+                self.deadline = self.clock() + LONGEST
             elif part == "clocks":
                 self.has_timed = True
             self.hear(message)
@@ -150,19 +143,11 @@ class Supervisor:
             if number != self.number or self.answerer is None:
                 return
             self.answerer = None
-            self.early_ends += 1
-            if not self.jobs:
-                self._prepare_next()
-            elif self.tries < MAX_PROCESSES:
+            if self.jobs and self.tries < MAX_PROCESSES:
                 self._hand_over()
-            else:
+            elif self.jobs:
                 self._end_jobs(OVER)
 
     def _end_jobs(self, reason: str) -> None:
         self.drop()
         self.give_up(reason)
-        self._prepare_next()
-
-    def _prepare_next(self) -> None:
-        if self.early_ends <= MAX_EARLY_ENDS:
-            self.prepare()

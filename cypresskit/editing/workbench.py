@@ -29,7 +29,7 @@ from cypresskit.editing.steps import MIME, reference_kernel, starter_text, step_
 from cypresskit.files.atomic import save_file
 from cypresskit.il import ILError
 from cypresskit.il.errors import shortened
-from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import resolve
 from cypresskit.session import without_dead_widget
@@ -102,12 +102,7 @@ def workbench(
     >>> ck.workbench(step="02")  # doctest: +SKIP
     """
     chosen = None if step is None else step_named(step)
-    if file is None:
-        if chosen is None:
-            raise TypeError('file is a path, such as "my_kernel.il"; or give a step, as step="02"')
-        path = Path(CLIMB, chosen.file)
-    else:
-        path = _kernel_path(file)
+    path = _kernel_path(Path(CLIMB, chosen.file) if file is None and chosen else file)
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
     if text is not None and not isinstance(text, str):
@@ -150,30 +145,16 @@ def workbench(
     return bench
 
 
-def _kernel_path(file: object) -> Path:
+def _kernel_path(file: Any) -> Path:
     """Return the path of a kernel's file. Raises ``TypeError`` and ``ValueError`` for others."""
-    if isinstance(file, Kernel):
-        raise TypeError(
-            f"file is a path, not a Kernel. To begin a file with its text:"
-            f' ck.workbench("my_kernel.il", like="{file.name}")'
-        )
-    if not isinstance(file, (str, Path)):
-        raise TypeError(f"file is a path, such as 'my_kernel.il', not {shortened(file)}")
-    if isinstance(file, str) and file in KERNELS:
-        raise ValueError(
-            f"file is a path, and {file} is a kernel of the catalog. To begin a file with its"
-            f' text: ck.workbench("my_kernel.il", like="{file}")'
-        )
-    if isinstance(file, str) and "\n" in file:
-        raise ValueError(
-            f"file is a path, not a kernel's text, {shortened(file)}. Put the text into a file:"
-            ' pathlib.Path("my_kernel.il").write_text(text), then ck.workbench("my_kernel.il")'
-        )
-    if Path(file).suffix != ".il":
-        raise ValueError(
-            f"a kernel's file ends in .il, such as my_kernel.il, not {shortened(str(file))}"
-        )
-    return Path(file)
+    is_path = isinstance(file, (str, Path))
+    if is_path and Path(file).suffix == ".il":
+        return Path(file)
+    raise (ValueError if is_path else TypeError)(
+        f"file is a path that ends in .il, such as 'my_kernel.il', not {shortened(file)}. To edit a"
+        ' kernel of the catalog: ck.workbench("my_kernel.il", like="sgemm_tn"); any other text:'
+        ' ck.workbench("my_kernel.il", text=text); a step: ck.workbench(step="02")'
+    )
 
 
 class Workbench:
