@@ -295,7 +295,7 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
         "percent": float(f"{report.percent:.3g}"),
         "clocks": round(report.clocks),
         "bound": report.bound,
-        "help": bottleneck(report.bound).help,
+        "help": bottleneck(report.bound)[0],
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
         "launch": round(1 - report.chip_time_share, 4),
