@@ -10,7 +10,6 @@ from cypresskit.editing import dynamic_answers
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.editing.suggestions import (
     BOTTLENECKS,
-    Facts,
     _bank_conflicts,
     _room_for_one_more,
     bottleneck,
@@ -95,7 +94,7 @@ def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
         board = replace(ck.HD5870, register_pool=active * gprs)
         reports[active] = ck.simulate(kernel, 1024, device=board, progress=False)
     for report in reports.values():
-        step = _room_for_one_more(Facts(report, kernel))
+        step = _room_for_one_more(report, kernel)
         if step is None:
             continue
         more = int(re.search(r"would allow (\d+)", step.text)[1])
@@ -108,7 +107,7 @@ def test_wavefronts_that_would_make_a_launch_slower_are_never_advised(name):
 )
 def test_a_quad_is_that_of_the_programs_mode(name, quad):
     kernel = ck.kernels[name]
-    said = _bank_conflicts(Facts(ck.simulate(kernel, N), kernel))
+    said = _bank_conflicts(ck.simulate(kernel, N), kernel)
     assert f"a quad ({quad}" in said.text
 
 
@@ -159,9 +158,9 @@ end
 @pytest.mark.parametrize("name", BOTTLENECKS)
 def test_rules_take_a_kernel_without_a_bundle(name):
     kernel = ck.load_kernel(ONLY_FETCHES, like="sgemm_naive")
-    facts = Facts(ck.simulate(kernel, 128), kernel)
+    report = ck.simulate(kernel, 128)
     for rule in BOTTLENECKS[name][1]:
-        step = rule(facts)
+        step = rule(report, kernel)
         assert step is None or step.text.endswith(".")
 
 
