@@ -337,8 +337,10 @@ def _line_cost(
     """Return the cost of a line that saves these shares of the launch."""
     unit = max(UNITS, key=lambda unit: work.clocks[unit])
     share = work.clocks[unit] / (report.clocks * report.device.simd_engines)
-    low, high = float(saved.min()), float(saved.max())
-    return LineCost(float(saved[-1]), low, high, work, share, unit, measured_with)
+    saved = np.minimum(saved, 1)  # extrapolated from few iterations, it could be more
+    return LineCost(
+        float(saved[-1]), float(saved.min()), float(saved.max()), work, share, unit, measured_with
+    )
 
 
 def percent(share: float) -> str:
