@@ -174,12 +174,12 @@ def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
     assert found["message"] == "it reads cb5, which this launch doesn't pass."
 
 
-def test_a_macros_line_says_the_price_of_all_its_instructions():
+def test_a_macros_line_says_the_cost_of_all_its_instructions():
     answer = dynamic_answers.costs_answer(ck.line_costs(ck.simulate("ddgemm_tn_nofma", 64)))
     for row in answer["lines"]:
-        price, work = re.findall(r"(?:Cost|on it) (-?[\d.]+) %", row["text"])[:2]
+        cost, work = re.findall(r"(?:Cost|on it) (-?[\d.]+) %", row["text"])[:2]
         assert abs(float(work) - 100 * row["work"]) < 0.06, row
-        assert abs(float(price) - 100 * row["cost"]) < 0.06, row
+        assert abs(float(cost) - 100 * row["cost"]) < 0.06, row
 
 
 def test_the_small_product_is_what_the_kernel_makes_of_its_factors():
@@ -269,11 +269,11 @@ def test_a_cost_that_contradicts_the_limit_is_explained():
     """Where texture limits, but its lines cost little; and nowhere else."""
     for name in ("sgemm_naive", "sgemm_tn", "sgemm_nn", "dgemm_tn"):
         report = ck.simulate(name, 512)
-        prices = ck.line_costs(report)
+        costs = ck.line_costs(report)
         unit = next((unit for unit in report.busy if report.bound.startswith(unit)), None)
-        own = [line.cost for line in prices.lines if line.unit == unit]
+        own = [line.cost for line in costs.lines if line.unit == unit]
         cheap = bool(own) and sum(own) <= report.busy[unit] / 2
-        assert bool(dynamic_answers.costs_answer(prices)["why"]) == cheap, name
+        assert bool(dynamic_answers.costs_answer(costs)["why"]) == cheap, name
 
 
 def test_an_endless_loop_ends_by_its_instructions():

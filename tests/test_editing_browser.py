@@ -678,7 +678,7 @@ def test_in_jupyterlab_the_file_holds_what_a_person_did_last(lab, page):
 
 
 def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page):
-    """At once, and not when the prices are there: whoever saves and closes hands it in."""
+    """At once, and not when the costs are there: whoever saves and closes hands it in."""
     pytest.importorskip("anywidget")
     lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
     lab.run_all(page)

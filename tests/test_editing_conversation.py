@@ -317,7 +317,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
     assert talk.troubles() == [trouble]
 
 
-def test_prices_that_take_too_long_are_given_up(talk):
+def test_costs_that_take_too_long_are_given_up(talk):
     talk.type("a-1", NAIVE)
     (actor,) = talk.actors
     while actor.hears != "costs":

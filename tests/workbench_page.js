@@ -85,7 +85,6 @@ function answersTo(text) {
         text: `${stamp}`,
       })),
       costliest: 3,
-      dear: [3],
       message: `Line 3 costs the most: ${stamp}`,
     },
   ]

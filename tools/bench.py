@@ -179,7 +179,7 @@ def clock() -> Iterator[Row]:
             yield row(f"{name} {n}", partial(spent, name, n), loop, most=3, note=note)
 
 
-def prices() -> Iterator[Row]:
+def costs() -> Iterator[Row]:
     """What each line of a kernel costs, all threads' time: 10**8 iterations of a loop"""
     for name in (*TIMED, "sgemm_nn", "sgemm_naive"):
         n = 512 if name == "sgemm_naive" else 2048
@@ -475,7 +475,7 @@ def visits(chromium, address: str, slower: float, name: str) -> Iterator[Row]:
     page = chromium.new_page()
 
     def edit(part: str) -> None:
-        browser.wait_for_part(page, "prices")
+        browser.wait_for_part(page, "costs")
         page.evaluate("parts.length = 0")
         browser.type_at_end(page, "\n; another remark")
         browser.wait_for_part(page, part)
@@ -487,7 +487,7 @@ def visits(chromium, address: str, slower: float, name: str) -> Iterator[Row]:
             named = f"the {visit} visit, until the verdict{name}"
             yield row(named, opened, yardstick, least=1, most=1)
             page.wait_for_function(HAS_MEMORY)
-        for part in ("verdict", "clocks", "prices"):
+        for part in ("verdict", "clocks", "costs"):
             edited = partial(seconds, partial(edit, part), perf_counter)
             yield row(f"an edit, until its {part}{name}", edited, yardstick, most=3)
 
@@ -508,7 +508,7 @@ def site() -> Iterator[Row]:
             yield row(name, partial(float, size / 1e6), allowed, "MB", least=1, most=1)
 
 
-RUN_ALL = (arithmetic, threads, clock, prices, words, start, edits, lessons, pages, linked, site)
+RUN_ALL = (arithmetic, threads, clock, costs, words, start, edits, lessons, pages, linked, site)
 GROUPS = {group.__name__: group for group in RUN_ALL}
 
 

@@ -96,7 +96,7 @@ def photograph_bench(browser: Browser) -> None:
         with served(Path(folder)) as address:
             for scheme in SCHEMES:
                 page = browser.new_page(viewport=BENCH_SIZE, color_scheme=scheme)
-                open_bench(page, address, "prices")
+                open_bench(page, address, "costs")
                 page.get_by_text("Which line costs the most?").wait_for()
                 page.locator(".ckw-number", has_text="16").last.click()
                 page.wait_for_timeout(1000)

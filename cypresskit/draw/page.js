@@ -32,7 +32,11 @@
   }
 
   for (const event of ["pointerenter", "focus", "click"]) link.addEventListener(event, aim)
-  if (window.self !== window.top) link.target = "_blank" // a frame's address isn't visible
+  if (window.self !== window.top) {
+    link.target = "_blank" // a frame's address isn't visible
+    const tell = () => parent.postMessage(document.documentElement.scrollHeight, "*")
+    new ResizeObserver(tell).observe(document.body)
+  }
   link.hidden = !places.length
   addEventListener("hashchange", visit)
   addEventListener("cypresskit-journey", visit)

@@ -275,7 +275,7 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
 
     It holds ``size`` [m, n, k], and ``at``, the size in words; ``gflops``, ``percent`` of peak,
     ``clocks``; what it is ``bound`` by, and what would ``help``; ``busy`` (shares of the time, by
-    unit), ``hits`` (shares, by cache), ``launch`` (the overhead's share of the time), ``error`` (a
+    unit), ``hits`` (shares, by cache), ``error`` (a
     share); ``steps``, suggestions with ``text`` and ``lines``; or a ``problem``, why it can't be
     timed.
     """
@@ -298,7 +298,6 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
         "help": bottleneck(report.bound)[0],
         "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
         "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
-        "launch": round(1 - report.chip_time_share, 4),
         "error": round(report.error, 4),
         "steps": [step._asdict() for step in suggest(report, seen.kernel)],
     }

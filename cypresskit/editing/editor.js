@@ -5,7 +5,6 @@
 // are colored by the CSS Custom Highlight API (without it they are plain). A text from elsewhere
 // replaces the value and ends undo; the history has the old text. Lines are not wrapped.
 import {keepKeys, make} from "../draw/shell.js"
-import {wordAt} from "./il_text.js"
 import {PaintedLines} from "./painted_lines.js"
 
 const PAGE_KEYS = {PageUp: -1, PageDown: 1}
@@ -17,19 +16,16 @@ const OWN = new Set(
 const COLUMNS = [
   ["number", "line", ""],
   ["live", "live", "registers in use at this line; the highest number is bold"],
-  ["price", "cost", "percent of the time that would be saved if this line took no time"],
+  ["cost", "cost", "percent of the time that would be saved if this line took no time"],
 ]
 const INDENT = "    "
 const HOW_TO_LEAVE = "Tab indents. Escape, then Tab, leaves the editor."
-const HOVER_MS = 350 // before a tooltip opens
 
 export class Editor {
   /**
    * @param {HTMLElement} parent
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   meaning: (word: string, line: number) => string[] | undefined,
-   *   beside: (text: string) => string, picked: (line: number) => void}} owner `beside` returns
-   *   what to paint beside a line; `picked` is called when its number is clicked */
+   *   picked: (line: number) => void}} owner `picked` is called when a line's number is clicked */
   constructor(parent, owner) {
     this.owner = owner
     this.frame = make(parent, "div", {class: "ckw-frame"})
@@ -40,7 +36,7 @@ export class Editor {
       this.goTo(line)
       owner.picked(line)
     }
-    this.lines = new PaintedLines(this.frame, picked, owner.beside)
+    this.lines = new PaintedLines(this.frame, picked)
     /** @type {HTMLTextAreaElement} */
     this.area = make(this.lines.code, "textarea", {
       class: "ckw-area",
@@ -61,17 +57,13 @@ export class Editor {
       onselectionchange: () => this.move(),
       onkeyup: () => this.move(), // in a shadow tree nothing says that the selection has changed
       onclick: () => this.move(),
-      onmousemove: (event) => this.rest(event),
-      onmouseleave: () => this.hideTip(),
       onscroll: () => this.area.scrollTo(0, 0), // the frame scrolls, with the gutters
     })
     keepKeys(this.area, keeps)
-    this.tip = make(this.frame, "div", {class: "ckw-tip", role: "tooltip", hidden: ""})
     this.lines.write("")
   }
 
   end() {
-    clearTimeout(this.resting)
     this.lines.end()
   }
 
@@ -158,7 +150,6 @@ export class Editor {
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return
     const leaves = this.escaped && event.key === "Tab"
     if (event.key !== "Shift") this.escaped = event.key === "Escape"
-    if (this.escaped) this.hideTip()
     if (event.key === "Tab") {
       if (leaves) return
       this.indent(event.shiftKey)
@@ -185,9 +176,7 @@ export class Editor {
     if (changed.join() === lines.join()) return
     this.area.setSelectionRange(first, last)
     insert(changed.join("\n"))
-    const move = changed[0].length - lines[0].length
-    const all = changed.join("\n").length - (last - first)
-    this.area.setSelectionRange(Math.max(first, start + move), end + all)
+    if (selected) this.area.setSelectionRange(first, first + changed.join("\n").length)
   }
 
   /** Go to the end of the line's code, before its comment. Returns false if the caret is there. */
@@ -205,34 +194,6 @@ export class Editor {
     const before = this.text.slice(0, this.area.selectionStart)
     const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
     insert(`\n${indent}`)
-  }
-
-  /** The mouse rests at a point: say there what it is on. */
-  rest(event) {
-    this.hideTip()
-    this.resting = setTimeout(() => this.showTip(this.lines.at(event)), HOVER_MS)
-  }
-
-  showTip({line, column}) {
-    const fault = this.lines.all[line - 1]?.faults?.find(
-      ({column: first, length, old}) => !old && column >= first - 1 && column < first - 1 + length,
-    )
-    const word = wordAt(this.line(line), column)
-    const known = word && column < this.line(line).length && this.owner.meaning(word, line)
-    const [name, meaning] = fault ? ["", fault.message] : known || ["", this.cutRemark(line)]
-    if (!meaning) return
-    this.tip.replaceChildren()
-    if (name) make(this.tip, "b", {}, name)
-    make(this.tip, "span", {}, ` ${meaning}`)
-    this.tip.hidden = false
-    const {left, top} = this.lines.placeOf(line, column)
-    this.tip.style.left = `${Math.max(4, Math.min(left, this.frame.clientWidth - 330))}px`
-    this.tip.style.top = `${top + 4}px`
-  }
-
-  hideTip() {
-    clearTimeout(this.resting)
-    this.tip.hidden = true
   }
 }
 

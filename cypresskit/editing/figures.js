@@ -3,14 +3,6 @@
 import {make} from "../draw/shell.js"
 
 const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
-const WORKING = {
-  text: "reading the source",
-  code: "compiling",
-  verdict: "checking C",
-  clocks: "timing",
-  costs: "finding what each line costs",
-  replay: "tracing an incorrect element",
-}
 // The rows of the statistics: name, field, and meaning.
 export const STATISTICS = [
   [
@@ -29,7 +21,8 @@ export const STATISTICS = [
   ["full bundles", "full", "share of the loop's bundles in which all five slots are filled"],
 ]
 const NO_SPEED = "Speed and costs are shown once C is correct."
-const WHY_DEAR = "How much sooner the kernel would finish if the line took no time. Go to the line."
+const WHY_COSTLIEST =
+  "How much sooner the kernel would finish if the line took no time. Go to the line."
 
 export class Figures {
   /**
@@ -41,14 +34,15 @@ export class Figures {
     this.terms = make(terms, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
     this.units = make(limits, "section", {class: "ckw-units ckw-of-clocks"})
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
-    this.dear = make(costs, "section", {class: "ckw-dear ckw-of-prices", hidden: ""})
+    this.costliest = make(costs, "section", {class: "ckw-costliest ckw-of-costs", hidden: ""})
     this.working = make(working, "p", {class: "ckw-working"})
     /** @type {Record<string, any> | undefined} */
     this.correctCard = undefined // the statistics of the last correct kernel
   }
 
   works(part) {
-    this.working.textContent = WORKING[part] ? `${WORKING[part]} …` : ""
+    const words = part === "costs" ? "finding what each line costs …" : "checking …"
+    this.working.textContent = part && words
   }
 
   /** Show the statistics, and their change since the last correct kernel. */
@@ -89,11 +83,10 @@ export class Figures {
       make(bar, "i", {style: `width: ${100 * Math.min(1, share)}%`})
       make(line, "span", {class: "ckw-share"}, percent(share))
     }
-    const {error, clocks, hits = {}, launch = 0} = answer
+    const {error, clocks, hits = {}} = answer
     const part = answer.percent < 0.01 ? "below 0.01" : answer.percent
     const within = error > 0.02 ? ` (± ${percent(error)})` : ""
     note(`${part} % of peak, ${inClocks(clocks)} clocks${within}`)
-    if (launch > 0.05) note(`launch overhead: ${percent(launch)} of the time`)
     const rates = Object.entries(hits).map(([cache, share]) => `${cache} ${percent(share)}`)
     if (rates.length) note(`hits: ${rates.join(", ")}`)
   }
@@ -121,13 +114,13 @@ export class Figures {
   }
 
   /** Show the most expensive line, with a button to it. */
-  prices({message = "", costliest, why = ""}) {
-    this.dear.hidden = !message
-    this.dear.textContent = costliest ? "" : message
+  costs({message = "", costliest, why = ""}) {
+    this.costliest.hidden = !message
+    this.costliest.textContent = costliest ? "" : message
     if (!costliest) return
     const onclick = () => this.owner.goTo(costliest)
-    make(this.dear, "button", {title: WHY_DEAR, onclick}, message)
-    if (why) make(this.dear, "p", {class: "ckw-soft"}, why)
+    make(this.costliest, "button", {title: WHY_COSTLIEST, onclick}, message)
+    if (why) make(this.costliest, "p", {class: "ckw-soft"}, why)
   }
 }
 

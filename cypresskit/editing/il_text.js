@@ -34,14 +34,8 @@ export function wordAt(line, column) {
 
 /** The meanings of IL's words. */
 export class Words {
-  /** @param {{opcodes: string[][], others: string[][], beside?: string[][]}} words */
-  constructor({opcodes, others, beside = []}) {
-    this.puts = beside.map(([pattern, text]) => ({
-      pattern: new RegExp(`${pattern}\\.([xyzw]+)`, "g"),
-      parts: [
-        ...text.matchAll(/\b([xyzw]+): ([^;]*?)(?: as [^;]*| in [^;]*|, not [^;]*)?(?=;|$)/g),
-      ].map(([, letters, what]) => [letters, what]),
-    }))
+  /** @param {{opcodes: string[][], others: string[][]}} words */
+  constructor({opcodes, others}) {
     this.opcodes = new Map(opcodes.map((entry) => [entry[0], entry]))
     this.others = others.map(([name, pattern, text]) => ({
       name,
@@ -58,20 +52,6 @@ export class Words {
       if (entry) return entry
     }
     return undefined
-  }
-
-  /** Describe what the launch passes in the words of an instruction that has no comment. */
-  beside(line) {
-    if (/;|\/\/|^\s*dcl_/.test(line)) return ""
-    const known = this.puts.flatMap(({pattern, parts}) =>
-      [...line.matchAll(pattern)].flatMap(([name, components]) =>
-        [...new Set(components ?? "")].flatMap((one) => {
-          const part = parts.find(([letters]) => letters.includes(one))
-          return part ? [`${name.split(".")[0]}.${one}: ${part[1]}`] : []
-        }),
-      ),
-    )
-    return known.join("; ")
   }
 
   /** Return what a word means, as [name, meaning], or undefined. */

@@ -13,7 +13,7 @@ const LETTERS = 100 // whose width is measured
 const COLORS = 8
 
 // The gutter's columns, and what they are statements about.
-const GUTTER = ["number", "live ckw-of-live", "price ckw-of-prices", "chip ckw-of-code"]
+const GUTTER = ["number", "live ckw-of-live", "cost ckw-of-costs", "chip ckw-of-code"]
 
 /** Return how many letters wide a line is, at most. */
 function lettersOf(line) {
@@ -53,16 +53,13 @@ function unhighlight(row) {
 
 export class PaintedLines {
   /** @param {HTMLElement} parent
-   * @param {(line: number) => void} goTo called when a line's gutter is clicked
-   * @param {(text: string) => string} beside returns what to paint beside a line, or "" */
-  constructor(parent, goTo, beside) {
-    this.beside = beside
+   * @param {(line: number) => void} goTo called when a line's gutter is clicked */
+  constructor(parent, goTo) {
     this.all = [] // each line's text, and what is known about it
     this.rows = [] // the elements of the visible lines
     this.lit = new Set() // the lines of a slot or finding
     this.here = 0 // the caret's line
     this.widest = 0 // of the lines, in letters
-    this.sight = 0 // the height of the visible lines
     this.frame = parent
     parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
     this.scroll = make(parent, "div", {class: "ckw-scroll", onscroll: () => this.draw()})
@@ -76,18 +73,8 @@ export class PaintedLines {
     })
     this.code = make(this.scroll, "div", {class: "ckw-code"})
     this.paint = make(this.code, "div", {class: "ckw-paint", "aria-hidden": "true"})
-    this.sized = new ResizeObserver(() => this.resized())
+    this.sized = new ResizeObserver(() => this.draw())
     this.sized.observe(this.scroll)
-  }
-
-  /** Keep the caret's line visible when the editor shrinks. */
-  resized() {
-    const {scroll} = this
-    const below = this.here * LINE_HIGH - scroll.scrollTop
-    const high = scroll.clientHeight
-    if (below <= this.sight && below > high) scroll.scrollTop += below - high
-    this.sight = high
-    this.draw()
   }
 
   end() {
@@ -118,22 +105,15 @@ export class PaintedLines {
   }
 
   /** Set what is known about lines: a Map from a line's number to its
-   * - live, price: {text, title, part, most} of its cell in the gutter
+   * - live, cost: {text, title, part, most} of its cell in the gutter
    * - color: a number
    * - dropped: true if it compiles to nothing
-   * - faults: [{column, length, message, old}] */
+   * - faults: [{column, length}] */
   know(kind, about) {
     this.all = this.all.map((line, n) => {
       const known = about.get(n + 1)
       return line[kind] === known ? line : {...line, [kind]: known}
     })
-    this.draw()
-  }
-
-  /** The text has changed: show its old faults as stale. */
-  markFaultsStale() {
-    const aged = ({faults}) => faults.map((fault) => ({...fault, old: true}))
-    this.all = this.all.map((line) => (line.faults ? {...line, faults: aged(line)} : line))
     this.draw()
   }
 
@@ -167,37 +147,34 @@ export class PaintedLines {
 
   makeRow() {
     const gutter = make(this.gutter, "div")
-    const [number, live, price, chip] = GUTTER.map((name) =>
+    const [number, live, cost, chip] = GUTTER.map((name) =>
       make(gutter, "span", {class: `ckw-${name}`}),
     )
     const paint = make(this.paint, "div", {}, " ")
-    return {gutter, number, live, price, chip, paint, beside: make(paint, "i"), ranges: []}
+    return {gutter, number, live, cost, chip, paint, ranges: []}
   }
 
   /** Write a line into a row, unless it is there. It removes no element: that would end the browser's undo while the
    * reader types. */
   fill(row, line, number) {
-    const {text, live, price, color, dropped = false, faults = []} = line
+    const {text, live, cost, color, dropped = false, faults = []} = line
     const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
     const lit = kinds.flatMap((kind) => (kind ? [`ckw-${kind}`] : [])).join(" ")
     if (row.line === line && row.at === number && row.lit === lit) return
     Object.assign(row, {line, at: number, lit})
-    const fault = faults.length ? (faults[0].old ? "ckw-wasbad" : "ckw-bad") : ""
-    row.gutter.className = `ckw-row ${lit} ${fault}`
-    row.gutter.title = fault === "ckw-bad" ? faults[0].message : ""
+    row.gutter.className = `ckw-row ${lit} ${faults.length ? "ckw-bad" : ""}`
     row.paint.className = lit
     writeInto(row.number, String(number))
     fillCell(row.live, live)
-    fillCell(row.price, price)
+    fillCell(row.cost, cost)
     row.chip.classList.toggle("ckw-dropped", dropped)
     row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
     unhighlight(row)
     writeInto(row.paint, text || "\n")
-    writeInto(row.beside, this.beside(text))
     for (const {kind, start, end} of parts(text)) highlight(row, kind, start, end)
-    for (const {column, length, old} of faults) {
+    for (const {column, length} of faults) {
       const start = Math.min(column - 1, Math.max(0, text.length - 1))
-      highlight(row, old ? "was-fault" : "fault", start, start + length)
+      highlight(row, "fault", start, start + length)
     }
   }
 
@@ -252,13 +229,6 @@ export class PaintedLines {
     const {left, top} = this.paint.getBoundingClientRect()
     const line = Math.floor((clientY - top) / LINE_HIGH) + 1
     return {line, column: Math.floor((clientX - left) / this.letter)}
-  }
-
-  /** Return the place of a line and column in the frame, at the line's lower edge. */
-  placeOf(line, column) {
-    const [paint, frame] = [this.paint, this.frame].map((one) => one.getBoundingClientRect())
-    const left = paint.left - frame.left + column * this.letter
-    return {left, top: paint.top - frame.top + line * LINE_HIGH}
   }
 
   /** A letter's width, in pixels, once there is a layout. */

@@ -35,9 +35,8 @@ Messages of Python
 ------------------
 ``state``: name, file, text, edit, words, history, problem, step
     All that a page needs to begin: the file's name and path; its text; the meanings of the
-    language's words (``static_answers.words``; ``beside``: the launch's values); the
-    history; the problem, as in ``heard``; and the step, or None. Only the page that sent ``hello``
-    gets it.
+    language's words (``static_answers.words``); the history; the problem, as in ``heard``; and the
+    step, or None. Only the page that sent ``hello`` gets it.
 ``heard``: edit, problem
     The text is in the file; or ``problem`` says why it isn't, and where it is kept.
 ``working``: edit, part

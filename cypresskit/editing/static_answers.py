@@ -22,16 +22,13 @@ Answer = dict[str, Any]
 #: What identifies a bundle, fetch or store in two compilations: its kind, and for each of its parts
 #: the slot, the operation and the text of its line.
 Signature = tuple[str, tuple[tuple[int, str, str], ...]]
-#: What the launch of a pixel kernel passes in its only input.
-PLACE = [r"vWinCoord0", "x: column of its texel of C, + 0.5; y: row, + 0.5"]
 
 
 def words() -> Answer:
     """Return the meanings of the language's words, for tooltips.
 
     ``opcodes`` lists name, operands, cost and meaning; ``others`` lists name, pattern (a regular
-    expression for all spellings) and meaning; ``beside`` lists pattern and meaning of what the
-    launch of a product passes.
+    expression for all spellings) and meaning, first of what the launch of a product passes.
     """
     tables = (reference.REGISTERS, reference.MODIFIERS, reference.SYNTAX)
     others = [[name, row["pattern"], row["text"]] for part in tables for name, row in part.items()]
@@ -39,7 +36,6 @@ def words() -> Answer:
     return {
         "opcodes": [reference.entry(op)[:4] for op in OPCODES.values()],
         "others": passed + others,
-        "beside": [PLACE, *(row[1:] for row in passed)],
     }
 
 

@@ -150,7 +150,12 @@ export class StepHead {
 /** Show a page in a frame that follows the theme. Returns a function that stops it. */
 function showPage(place, page) {
   let shown
-  return followTheme(place, () => {
+  const fit = ({source, data}) => {
+    const frame = place.querySelector("iframe")
+    if (source === frame.contentWindow) frame.style.height = `${data}px`
+  }
+  window.addEventListener("message", fit)
+  const stop = followTheme(place, () => {
     const {look} = place.dataset
     if (look === shown) return
     shown = look
@@ -160,6 +165,10 @@ function showPage(place, page) {
       .replace("<body ", `<body data-theme="${look}" data-look="${look}" `)
     make(place, "iframe", {title: "A view of this kernel", sandbox: "allow-scripts", srcdoc})
   })
+  return () => {
+    stop()
+    window.removeEventListener("message", fit)
+  }
 }
 
 /** Draw the block of C that a work-item computes, with the texels of A to its left and of B above it,

@@ -24,13 +24,12 @@ const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
 const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
-const MAX_SET = 8 // lines that set a register that are listed
+const MAX_LINES = 8 // that a sentence names
 const MAX_FAULTS = 50 // that are listed
-const HEADLINE = 70 // characters: a longer headline is smaller, in two lines
-const SEEN = 170 // characters of a headline that are visible
+const SEEN = 150 // characters of a headline that are visible
 const DIGITS = {maximumSignificantDigits: 3} // of a speed below 1000
 // The statements about a text: each becomes fresh with a part of its answer.
-const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "prices"]
+const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "costs"]
 
 /** Begin a workbench in an element.
  * @param {HTMLElement} host
@@ -112,8 +111,6 @@ class Workbench {
       label: `IL of ${state.name}`,
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
-      meaning: (word, line) => this.meaning(word, line),
-      beside: (text) => this.words.beside(text),
       picked: (line) => this.guess(line),
     })
     this.help = make(left, "p", {class: "ckw-help"})
@@ -122,7 +119,7 @@ class Workbench {
       this.ask({part: "replay", element: [row, column]})
     })
     const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
-    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-prices", role: "status", hidden: ""})
+    this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-costs", role: "status", hidden: ""})
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
     this.panels = new Panels(host, row, make(page, "div", {class: "ckw-panels"}))
@@ -205,8 +202,6 @@ class Workbench {
   markStale() {
     this.host.dataset.stale = STATEMENTS.join(" ")
     this.answers = {}
-    this.editor.hideTip()
-    this.editor.lines.markFaultsStale()
     this.figures.works("")
     this.step?.forget()
     if (this.guessed) this.prompt.hidden = true
@@ -306,7 +301,7 @@ class Workbench {
       code: () => this.showCode(answer),
       verdict: () => this.showVerdict(answer),
       clocks: () => this.showClocks(answer),
-      costs: () => this.showPrices(answer),
+      costs: () => this.showCosts(answer),
       replay: () => this.showReplay(answer),
       view: () => this.step?.view(answer),
     }
@@ -423,10 +418,10 @@ class Workbench {
     }
   }
 
-  showPrices(answer) {
-    this.editor.lines.know("price", priceCells(answer.lines))
-    this.figures.prices(answer)
-    this.markFresh("prices")
+  showCosts(answer) {
+    this.editor.lines.know("cost", costCells(answer.lines))
+    this.figures.costs(answer)
+    this.markFresh("costs")
     this.explain()
     if (!this.state.step?.guess || this.guessed || !answer.costliest) return
     this.prompt.hidden = false
@@ -483,7 +478,6 @@ class Workbench {
     this.verdictLine.dataset.kind = kind
     this.verdictLine.textContent = text
     this.verdictLine.title = text
-    this.verdictLine.classList.toggle("ckw-long", text.length > HEADLINE)
     this.markFresh("headline")
     if (faults) this.list(faults)
   }
@@ -493,16 +487,14 @@ class Workbench {
     this.findings.replaceChildren()
     this.markFresh("findings")
     const headline = this.verdictLine.textContent
-    const read = headline.length <= SEEN ? headline : undefined
+    const read = headline.length <= SEEN ? headline : ""
     for (const {line, column, message, advice} of faults.slice(0, MAX_FAULTS)) {
-      const known = read?.includes(message.replace(/\.$/, ""))
+      const known = read.includes(message.replace(/\.$/, ""))
       if (known && !line && !advice) continue
       const item = make(this.findings, "p")
       const onclick = () => this.editor.goTo(line, column)
       if (line) make(item, "button", {onclick}, `line ${line}`)
-      const words = read && message.startsWith(read) ? message.slice(read.length) : ` ${message}`
-      const stop = advice && !/[.?!]$/.test(words) ? "." : ""
-      if (!known) make(item, "span", {}, words + stop)
+      if (!known) make(item, "span", {}, ` ${message.replace(read, "")}`)
       if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
     }
     const more = faults.length - MAX_FAULTS
@@ -540,9 +532,8 @@ class Workbench {
     if (this.help.classList.contains("ckw-note")) return
     const {line, column} = this.editor.caret
     const text = this.editor.line(line)
-    const at = wordAt(text, column)
-    const word = /^cb\d/.test(at) ? at : text.trim().split(/[\s,]/)[0]
-    const meaning = word && this.meaning(word, line)
+    const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
+    const meaning = words.map((word) => word && this.meaning(word, line)).find(Boolean)
     this.help.replaceChildren()
     const say = (words, kind = "", tag = "span") => make(this.help, tag, {class: kind}, words)
     const fault = this.answers.text?.faults.find((one) => one.line === line)
@@ -554,8 +545,8 @@ class Workbench {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)
       if (this.answers.code?.dropped?.includes(line)) say(DROPPED)
-      const {price} = this.editor.lines.all[line - 1]
-      if (price?.text && !this.panels.all.get("costs").box.hidden) say(price.title, "ckw-of-prices")
+      const {cost} = this.editor.lines.all[line - 1]
+      if (cost?.text && !this.panels.all.get("costs").box.hidden) say(cost.title, "ckw-of-costs")
     } else say("Put the caret on a word to see what it means.", "ckw-soft")
   }
 
@@ -569,8 +560,7 @@ class Workbench {
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
-    const some = set.length > MAX_SET ? `${set.slice(0, MAX_SET).join(", ")} …` : set.join(", ")
-    const where = set.length ? `set in line${set.length > 1 ? "s" : ""} ${some}` : "never set"
+    const where = set.length ? `set in ${linesInWords(set)}` : "never set"
     const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
     return [name, state + where]
   }
@@ -613,19 +603,17 @@ function liveCells(live) {
 }
 
 /** The cells of costs, {line, cost, shown, text}; the highest cost fills the bar. */
-function priceCells(rows) {
+function costCells(rows) {
   const highest = Math.max(0.01, ...rows.map(({cost}) => cost))
-  const cell = ({line, cost, shown, text}) => {
-    return [line, {text: shown, title: text, part: Math.max(0, cost / highest)}]
-  }
+  const cell = ({line, cost, shown, text}) => [
+    line,
+    {text: shown, title: text, part: cost / highest},
+  ]
   return new Map(rows.map(cell))
 }
 
-/** "line 31", "lines 31 and 32", "lines 45 to 52" or "lines 3, 6". */
+/** "line 31" or "lines 3, 6". */
 function linesInWords(lines) {
-  const [first, last] = [lines[0], lines.at(-1)]
-  if (lines.length === 1) return `line ${first}`
-  if (last - first === 1) return `lines ${first} and ${last}`
-  if (last - first === lines.length - 1) return `lines ${first} to ${last}`
-  return `lines ${lines.slice(0, 4).join(", ")}${lines.length > 4 ? " …" : ""}`
+  const some = lines.slice(0, MAX_LINES).join(", ")
+  return `line${lines.length > 1 ? "s" : ""} ${some}${lines.length > MAX_LINES ? " …" : ""}`
 }
