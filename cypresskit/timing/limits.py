@@ -17,7 +17,7 @@ from typing import Any
 from cypresskit.devices import Device
 from cypresskit.tables import table
 from cypresskit.threads import map_in_threads
-from cypresskit.timing.report import Report, cached_in_report
+from cypresskit.timing.report import ChipReport, Report, cached_in_report
 from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
@@ -71,7 +71,7 @@ class WhatIf:
         The limits from the chip's peak down to what the launch reaches, then other changes.
     """
 
-    report: Report
+    report: ChipReport
     steps: tuple[Limit, ...]
 
     def __iter__(self) -> Iterator[Limit]:

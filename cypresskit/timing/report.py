@@ -281,8 +281,8 @@ class Report(ChipReport, LaunchTime):
 
 
 def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
-    """Decorate a function that explains a report: cache what it returns in the report, and raise
-    ``TypeError`` for anything else than a report on an IL kernel.
+    """Decorate a function that explains a report on an IL kernel: cache what it returns in the
+    report. Other reports explain themselves. Raise ``TypeError`` for anything else.
     """
 
     @wraps(explain)
@@ -290,11 +290,8 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
         name = explain.__name__
         check_options(name, options, signature(explain).parameters)
         if isinstance(report, ChipReport) and not isinstance(report, Report):
-            raise TypeError(
-                f"{name} is for kernels in IL, and {report.kernel} is one in CUDA:"
-                " `report.listing` has the cost of each line, and `ck.today.simulate(...,"
-                " board=...)` times it on another board"
-            )
+            own: T = getattr(report, name)  # a report on a kernel in CUDA explains itself
+            return own
         if not isinstance(report, Report):
             raise TypeError(
                 f"{name} takes a report: ck.{name}(ck.simulate(...)), not {shortened(report)}"

@@ -29,7 +29,7 @@ from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_on
 from cypresskit.today.cuda_access import requested, sectors_per_warp
 from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
-from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, function_of
+from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, What, function_of
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_part_clock import PartRun, TimedPart
 from cypresskit.today.cuda_parts import CodePart, max_blocks, parts_of, trace_parts
@@ -125,7 +125,7 @@ def simulate(
     totals = totals_of(launch)
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
-    return _Timing(launch, totals, board).report(code)
+    return _traced(launch, totals, board, code).report()
 
 
 def _sizes(name: str, given: Any) -> tuple[int, int]:
@@ -144,12 +144,12 @@ def _codes(parts: list[CodePart], given: Loop | None, has_local: bool) -> tuple[
     """Return the machine code of each part, and the number of the main one."""
     sizes = [part.count * len(part.actions) for part in parts]
     main = sizes.index(max(sizes))
-    codes = [_assumed(part, has_local, part is parts[0]) for part in parts]
+    codes = [_assumed(part, has_local) for part in parts]
     codes[main] = given or codes[main]
     return codes, main
 
 
-def _assumed(part: CodePart, has_local: bool, begins: bool) -> Loop:
+def _assumed(part: CodePart, has_local: bool) -> Loop:
     """Return the code of the most similar product, for a product with blocks in registers or shared
     memory, or else what numba's compiler makes of such code.
     """
@@ -163,7 +163,7 @@ def _assumed(part: CodePart, has_local: bool, begins: bool) -> Loop:
         loop, distance = nearest(counts, max(computing), part.kind, bool(kinds["shared load"]))
         if distance < MAX_DISTANCE:
             return loop
-    return generic(part.actions, part.kind, begins)
+    return generic(part)
 
 
 def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
@@ -178,69 +178,109 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
     return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
 
 
-@dataclass(frozen=True, eq=False)
-class _Timing:
-    """The time of a launch on a board."""
+def _traced(
+    launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None
+) -> "TracedLaunch":
+    """Trace the workgroups that are run. Raises ``ValueError`` for one that doesn't fit."""
+    most = max_blocks(launch, totals)
+    parts = parts_of(totals.items)
+    codes, _ = _codes(parts, code, totals.has_local)
+    threads = math.prod(launch.threads)
+    registers = max(each.registers for each in codes)
+    together = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
+    shares = 1
+    while together * (board.simd_engines // shares) > most and shares < MAX_SHARES:
+        shares *= 2
+    groups = -(-totals.busy_count // shares)
+    is_straight = len(parts) == 1 and not parts[0].kind
+    full = together * (board.simd_engines // shares)
+    rounds = _rounds(groups, full, most if is_straight else 0)
+    parts = trace_parts(launch, totals, rounds[0][1])
+    codes, main = _codes(parts, code, totals.has_local)
+    is_similar = codes[main].unroll == 0
+    assumed = "for the most similar product on record: " if is_similar else "assumed: "
+    arrays = [array for array in launch.arguments if getattr(array, "shape", ())]
+    traced = TracedLaunch(
+        name=launch.name,
+        source=function_of(launch.kernel).__code__.co_filename,
+        groups=math.prod(launch.grid),
+        threads=threads,
+        array_bytes=sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in arrays),
+        totals=replace(totals, items=[]),
+        board=board,
+        shares=shares,
+        together=together,
+        rounds=rounds,
+        parts=parts,
+        codes=codes,
+        main=main,
+        assumed="" if code else assumed,
+    )
+    for part in parts:
+        _refuse_rows(part, traced)
+    return traced
 
-    launch: GridLaunch
+
+def _refuse_rows(part: CodePart, traced: "TracedLaunch") -> None:
+    """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
+    is_slow = any(action.kind == SLOW for action in part.actions)
+    for action in part.actions if part.kind and is_slow else ():
+        if action.kind != "load":
+            continue
+        if sectors_per_warp(action, traced.threads, traced.board) > SCATTERED_SECTORS:
+            raise Untraceable(f"line {action.line} of {traced.name}: {refusal('rows')}")
+
+
+@dataclass(frozen=True, eq=False)
+class TracedLaunch:
+    """A launch whose trace and machine code are known, on a board.
+
+    Attributes
+    ----------
+    name, source
+        The kernel's, and its file.
+    groups, threads
+        Workgroups of the launch, and threads of one.
+    array_bytes
+        Those of all arrays.
+    totals
+        What the launch does.
+    board, shares
+        The board, and into how many equal shares it is divided, of which one is run.
+    together
+        Workgroups on a multiprocessor.
+    rounds
+        How often how many workgroups run at once.
+    parts, codes, main
+        The parts, the machine code of each, and the number of the main one.
+    assumed
+        What that code is if it isn't the kernel's own; "" if it is.
+    """
+
+    name: str
+    source: str
+    groups: int
+    threads: int
+    array_bytes: int
     totals: Totals
     board: CudaGpu
-
-    @property
-    def threads(self) -> int:
-        """Threads of a workgroup."""
-        return math.prod(self.launch.threads)
+    shares: int
+    together: int
+    rounds: list[tuple[float, int]]
+    parts: list[CodePart]
+    codes: list[Loop]
+    main: int
+    assumed: str
 
     @property
     def fits_in_l2(self) -> bool:
         """Whether all arrays do."""
-        arrays = [array for array in self.launch.arguments if getattr(array, "shape", ())]
-        size = sum(math.prod(array.shape) * np.dtype(array.dtype).itemsize for array in arrays)
-        return size <= self.board.l2_bytes
+        return self.array_bytes <= self.board.l2_bytes
 
-    def report(self, code: Loop | None) -> CudaReport:
-        """Time each part. Raises ``ValueError`` for a workgroup that doesn't fit."""
-        launch, totals = self.launch, self.totals
-        most = max_blocks(launch, totals)
-        parts = list(parts_of(totals.items))
-        codes, _ = _codes(parts, code, totals.has_local)
-        registers = max(each.registers for each in codes)
-        shared = totals.shared_bytes + launch.shared
-        together = occupancy(self.board, registers, self.threads, shared)
-        share, shares = self._share(together, most)
-        groups = -(-totals.busy_count // shares)
-        is_straight = len(parts) == 1 and not parts[0].kind
-        rounds = _rounds(groups, together * share.simd_engines, most if is_straight else 0)
-        parts = trace_parts(launch, totals, rounds[0][1])
-        self._refuse_rows(parts)
-        codes, main = _codes(parts, code, totals.has_local)
-        runs = tuple(
-            self._run(TimedPart(part, own, share, self.threads, together), rounds)
-            for part, own in zip(parts, codes, strict=True)
-        )
-        is_similar = codes[main].unroll == 0
-        assumed = "for the most similar product on record: " if is_similar else "assumed: "
-        return self._report(runs, runs[main], "" if code else assumed, rounds[0][1])
-
-    def _refuse_rows(self, parts: list[CodePart]) -> None:
-        """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
-        for part in parts:
-            is_slow = any(action.kind == SLOW for action in part.actions)
-            for action in part.actions if part.kind and is_slow else ():
-                if action.kind != "load":
-                    continue
-                if sectors_per_warp(action, self.threads, self.board) > SCATTERED_SECTORS:
-                    where = f"line {action.line} of {self.launch.name}"
-                    raise Untraceable(f"{where}: {refusal('rows')}")
-
-    def _share(self, together: int, most: int) -> tuple[CudaGpu, int]:
-        """Return one of equal shares of the board, which ``most`` workgroups fill, and how many
-        shares there are.
-        """
-        board = self.board
-        shares = 1
-        while together * (board.simd_engines // shares) > most and shares < MAX_SHARES:
-            shares *= 2
+    @property
+    def share(self) -> CudaGpu:
+        """The share of the board that is run."""
+        board, shares = self.board, self.shares
         share = replace(
             board,
             simd_engines=board.simd_engines // shares,
@@ -251,12 +291,12 @@ class _Timing:
         )
         if self.fits_in_l2:
             share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
-        return share, shares
+        return share
 
-    def _run(self, timed: TimedPart, rounds: list[tuple[float, int]]) -> PartRun:
-        """Run a part in ``rounds`` of workgroups: how often, and how many."""
+    def _run(self, timed: TimedPart) -> PartRun:
+        """Run a part, round by round."""
         board, total = self.board, self.totals.busy_count
-        runs = [(times, timed.round(blocks)) for times, blocks in rounds]
+        runs = [(times, timed.round(blocks)) for times, blocks in self.rounds]
         clocks = sum(times * took for times, (took, _) in runs)
         stored, written = self._stored(timed.part)
         sectors = sum(stored.values())
@@ -267,9 +307,9 @@ class _Timing:
             "L2": board.l2_stored_sector_clocks * sectors,
             "DRAM": 0.0 if self.fits_in_l2 else written / bytes_clock,
         }
-        return PartRun(timed, clocks, *runs[0][1], stored, storing)
+        return PartRun(timed, clocks, runs[0][1][1], stored, storing)
 
-    def _stored(self, part: CodePart) -> tuple[dict[tuple[int, str], float], int]:
+    def _stored(self, part: CodePart) -> tuple[dict[What, float], int]:
         """Return the sectors that a part's stores request in the whole launch, by line, and the
         bytes.
         """
@@ -285,30 +325,33 @@ class _Timing:
                 written += n * size
         return stored, written
 
-    def _report(
-        self, runs: tuple[PartRun, ...], main: PartRun, assumed: str, blocks: int
-    ) -> CudaReport:
-        """Return the report on parts that have run, given the ``main`` one."""
-        launch, board, totals = self.launch, self.board, self.totals
-        groups = math.prod(launch.grid)
+    def report(self) -> CudaReport:
+        """Run each part."""
+        board, totals = self.board, self.totals
+        share = self.share
+        runs = tuple(
+            self._run(TimedPart(part, code, share, self.threads, self.together))
+            for part, code in zip(self.parts, self.codes, strict=True)
+        )
+        main = runs[self.main]
         warps = -(-self.threads // WARP)
-        clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * groups)
-        scale = board.simd_engines / main.timed.board.simd_engines
+        clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * self.groups)
+        scale = board.simd_engines / share.simd_engines
         counts = {name: scale * sum(run.counts[name] for run in runs) for name in main.counts}
         busy = {unit: sum(run.busy[unit] for run in runs) for unit in main.busy}
         shares = {unit: min(amount / clocks, 1.0) for unit, amount in busy.items()}
         exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
         events, use = main.pictured
         return CudaReport(
-            kernel=launch.name,
+            kernel=self.name,
             device=board,
             clocks=clocks,
             flops=float(totals.flops),
             peak_gflops=board.peak_gflops(totals.item),
             bound=self._bound(main, shares),
-            registers=max(run.timed.loop.registers for run in runs),
-            active_wavefronts=main.timed.together * warps,
-            wavefronts=groups * warps,
+            registers=max(code.registers for code in self.codes),
+            active_wavefronts=self.together * warps,
+            wavefronts=self.groups * warps,
             simulated=min(1.0, 1 / max(main.repeats, 1e-9)),
             busy=read_only(shares),
             hits=read_only(hit_rates(counts)),
@@ -317,16 +360,20 @@ class _Timing:
             events=events,
             use=use,
             loop=main.timed.loop,
-            assumed=assumed,
-            source=function_of(launch.kernel).__code__.co_filename,
+            assumed=self.assumed,
+            source=self.source,
             parts=runs,
-            blocks=blocks,
+            blocks=self.rounds[0][1],
+            on=self.on,
         )
+
+    def on(self, board: CudaGpu) -> CudaReport:
+        """Time the launch on a board that differs in its rates."""
+        return replace(self, board=board).report()
 
     def _bound(self, main: PartRun, busy: dict[str, float]) -> str:
         """Return the bottleneck of the launch, as ``main`` fills the multiprocessors."""
-        together = main.timed.together
-        slots = together * -(-self.threads // WARP) * main.timed.board.simd_engines
-        occupied = main.out.resident_clocks / (main.out.end_clock * slots)
-        rounds = self.totals.busy_count / (together * self.board.simd_engines)
+        slots = self.together * -(-self.threads // WARP)
+        occupied = main.out.resident_clocks / (main.out.end_clock * slots * self.share.simd_engines)
+        rounds = self.totals.busy_count / (self.together * self.board.simd_engines)
         return bound(busy, occupied, rounds, wavefront="warp")

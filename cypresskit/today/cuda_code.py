@@ -27,7 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.today.cuda_events import Action
+from cypresskit.today.cuda_events import NOTHING, Action, What
+from cypresskit.today.cuda_parts import CodePart
 from cypresskit.today.cuda_values import SLOW
 
 MULTIPLY_ADDS = "fd"
@@ -106,41 +107,41 @@ UNROLL = 4  # iterations that numba's compiler unrolls
 BATCH = 4  # loads that a loop waits for together
 
 
-def generic(actions: list[Action], kind: str, begins: bool = True) -> Loop:
-    """Return the code that is assumed where none is known.
+def generic(part: CodePart, free: What = NOTHING) -> Loop:
+    """Return the code that is assumed where none is known, without arithmetic that is ``free``.
 
     Loads start together, and are waited for before arithmetic; a store, a barrier or a function
     ends a batch. A loop is unrolled, with a few loads per batch, unless its batches can't be
-    combined. ``begins``: with the kernel's first instructions.
+    combined.
     """
+    actions, kind = part.actions, part.kind
     apart = any(a.kind in ("store", "shared store", "barrier", SLOW) for a in actions)
     loading = sum(a.kind.endswith("load") for a in actions)
     unroll = 1 if apart or not kind else UNROLL
     together = min(max(BATCH // max(loading, 1), 1), unroll)
-    text = START if begins and not kind else ""
+    text = START if part.begins and not kind else ""
     for _ in range(unroll // together):
-        text += _batch(actions, together, kind)
+        text += _batch(actions, together, kind, free)
     text += "." * BRANCH if kind else ""
     return Loop("loads, arithmetic, stores", REGISTERS, text, kind=kind, unroll=unroll)
 
 
-def _batch(actions: list[Action], together: int, kind: str) -> str:
+def _batch(actions: list[Action], together: int, kind: str, free: What) -> str:
     """Return the code of some iterations whose loads start together."""
     text = loads = arithmetic = ""
     for _ in range(together):
         places: list[Any] = []
         loads += ITERATION.get(kind, "")
         for action in actions:
-            if action.kind == SLOW:
-                arithmetic += SLOW_CODE[action.size]
-            elif action.kind not in ACCESS and action.kind != "barrier":
-                arithmetic += "d..." if action.size == 8 else "f.."
-            elif action.kind.endswith("load"):
+            if action.kind.endswith("load"):
                 loads += _index(action, places, kind) + ACCESS[action.kind]
-            else:
+            elif action.kind in ACCESS or action.kind == "barrier":
                 store = _index(action, places, kind) + ACCESS.get(action.kind, "B")
                 text += f"{loads}w{arithmetic}{store}"
                 loads = arithmetic = ""
+            elif action.what != free:
+                short = "d..." if action.size == 8 else "f.."
+                arithmetic += SLOW_CODE[action.size] if action.kind == SLOW else short
     return f"{text}{loads}w{arithmetic}"
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from cypresskit.today.cuda_values import name_of
 
 WARP = 32
+What = tuple[int, str]  # a line, and "loads of" or "stores of" an array, or "arithmetic"
+NOTHING: What = 0, ""
 
 
 class Untraceable(ValueError):
@@ -69,8 +71,8 @@ class Action:
     step: int = 0
 
     @property
-    def what(self) -> tuple[int, str]:
-        """Its line, and in words what it is a part of."""
+    def what(self) -> What:
+        """What a cost is given for."""
         return self.line, f"{self.kind}s of {self.array}" if self.array else "arithmetic"
 
 

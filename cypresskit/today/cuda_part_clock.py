@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -20,15 +19,14 @@ from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Stream, WavefrontPath, pack
 from cypresskit.today.cuda_access import streams_of
-from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop
+from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic
 from cypresskit.today.cuda_count import FLOPS
-from cypresskit.today.cuda_events import WARP
+from cypresskit.today.cuda_events import NOTHING, WARP, What
 from cypresskit.today.cuda_parts import CodePart
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 MAX_EFFORT = 1_000_000  # sectors and clauses of a run
 MIN_ITERATIONS = 12  # of a run
-NOTHING = 0, ""
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 
 
@@ -52,26 +50,21 @@ class TimedPart:
     group: int
     together: int
 
-    def clauses(
-        self, part: CodePart, free: tuple[int, str] = NOTHING
-    ) -> tuple[tuple[Clause, ...], int]:
+    def clauses(self, part: CodePart, free: What = NOTHING) -> tuple[tuple[Clause, ...], int]:
         """Return an iteration of the machine code, without what is ``free``, and how many of the
         source it does.
         """
-        text, unroll, weight = self._text(part, free)
-        streams = {letter: self._streams(part, text, unroll, letter) for letter in LETTERS}
+        text, unroll, weight = self._text(free)
+        streams = {letter: self._streams(part, text, unroll, letter, free) for letter in LETTERS}
         clauses: list[Clause] = []
         clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
         waiting: list[tuple[int, Stream]] = []
-        nothing: tuple[Any, Any] = None, None
         for letter in text + "w":
             if letter not in "wB":
                 share = weight if letter in MULTIPLY_ADDS else 1.0
                 alone += share
                 clocks += share * self.board.issue_clocks.get(letter, 0.0)
-                what, stream = next(streams.get(letter, iter(())), nothing)
-                if stream is not None and what != free:
-                    waiting.append((what[0], stream))
+                waiting += next(streams[letter]) if letter in streams else []
                 continue
             if slots := round(clocks):
                 pause = max(round(SCHEDULERS * (alone - slots)), 0)
@@ -84,27 +77,28 @@ class TimedPart:
             waiting = []
         return tuple(clauses), unroll
 
-    def _text(self, part: CodePart, free: tuple[int, str]) -> tuple[str, int, float]:
+    def _text(self, free: What) -> tuple[str, int, float]:
         """Return the letters of an iteration of the code, the iterations of the source in it, and
         the share of a multiply-add of the source that each one of the code computes.
         """
-        computing = [action.what for action in part.actions if action.kind in FLOPS]
-        share = 1 - computing.count(free) / max(len(computing), 1)
         if self.loop.unroll:
-            return self.loop.text, self.loop.unroll, share
+            return generic(self.part, free).text, self.loop.unroll, 1.0
+        computing = [action.what for action in self.part.actions if action.kind in FLOPS]
         head, _, rest = self.loop.text.partition("[")
         inner, _, tail = rest.partition("]")
         own = self.loop.fmas or len(computing)
         trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
         text = head + inner * trips + tail
         unroll = 1 if inner else max(round(_count(text) / own), 1)
-        return text, unroll, share * len(computing) * unroll / max(_count(text), 1)
+        computed = len(computing) - computing.count(free)
+        return text, unroll, computed * unroll / max(_count(text), 1)
 
     def _streams(
-        self, part: CodePart, text: str, unroll: int, letter: str
-    ) -> Iterator[tuple[Any, Any]]:
-        """Yield for each letter of the code what it accesses: loads leave as multiply-adds need
-        them, the first of each array first; in assumed code, in the order of the source.
+        self, part: CodePart, text: str, unroll: int, letter: str, free: What
+    ) -> Iterator[list[tuple[int, Stream]]]:
+        """Yield for each letter of the code what it requests, with the line: loads leave as
+        multiply-adds need them, the first of each array first; in assumed code, in the order of the
+        source.
         """
         own = [action for action in part.actions if action.kind == LETTERS[letter]]
         if not self.loop.unroll:
@@ -114,23 +108,28 @@ class TimedPart:
         all_of = [(action, iteration) for iteration in range(unroll) for action in own]
         count = max(text.count(letter), 1)
         bounds = [round(len(all_of) * n / count) for n in range(count + 1)]
-        accesses = [all_of[first:end] for first, end in pairwise(bounds)]
+        accesses = [
+            [access for access in all_of[first:end] if access[0].what != free]
+            for first, end in pairwise(bounds)
+        ]
         some = [access for access in accesses if access]
         is_loop = bool(part.kind)
         streams = iter(streams_of(some, unroll, is_loop, self.group, self.board) if some else ())
         for access in accesses:
-            yield (access[0][0].what, next(streams)) if access else (None, None)
+            yield [(access[0][0].line, next(streams))] if access else []
 
-    def round(self, blocks: int, free: tuple[int, str] = NOTHING) -> tuple[float, Outcome]:
+    def round(
+        self, blocks: int, free: What = NOTHING, least: int = MIN_ITERATIONS
+    ) -> tuple[float, Outcome]:
         """Return the clocks of the first ``blocks`` workgroups at once, and a run of some of their
-        iterations.
+        iterations, of which there are ``least`` or more.
         """
         clauses, unroll = self.clauses(self.part.of_blocks(blocks, self.group), free)
         iterations = -(-self.part.count // unroll)
         streams = [stream for clause in clauses for stream in clause.streams]
         each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
         phases = max((stream.phases for stream in streams), default=1)
-        some = -(-max(int(MAX_EFFORT // max(each, 1)), MIN_ITERATIONS) // phases) * phases
+        some = -(-max(int(MAX_EFFORT // max(each, 1)), least) // phases) * phases
         if iterations <= 2 * some:
             out = self._run(clauses, iterations, blocks)
             return out.end_clock / SCHEDULERS, out
@@ -156,10 +155,10 @@ class PartRun:
     ----------
     timed
         The part.
-    clocks, round_clocks
-        Its clocks in the whole launch without stores, and those of a full round of workgroups.
+    clocks
+        Its clocks in the whole launch without stores.
     out
-        The simulation of some iterations of that round.
+        The simulation of some iterations of a full round of workgroups.
     stored
         The sectors that each line's stores request in the whole launch.
     storing
@@ -168,9 +167,8 @@ class PartRun:
 
     timed: TimedPart
     clocks: float
-    round_clocks: float
     out: Outcome
-    stored: Mapping[tuple[int, str], float]
+    stored: Mapping[What, float]
     storing: Mapping[str, float]
 
     @property

@@ -33,11 +33,14 @@ class CodePart:
         The number of iterations.
     kind
         That of the loop; "" for straight code.
+    begins
+        Whether the kernel begins with it.
     """
 
     actions: list[Action]
     count: int = 1
     kind: str = ""
+    begins: bool = False
 
     def of_blocks(self, blocks: int, group: int) -> "CodePart":
         """Return the same by the first workgroups of ``group`` threads."""
@@ -49,10 +52,15 @@ class CodePart:
         return replace(self, actions=some)
 
 
-def parts_of(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
-    """Yield the parts of a trace, in order. Of a loop whose iterations differ, those that do the
+def parts_of(items: list) -> list[CodePart]:
+    """Return the parts of a trace, in order. Of a loop whose iterations differ, those that do the
     most stand for all.
     """
+    first, *others = _parts(items)
+    return [replace(first, begins=True), *others]
+
+
+def _parts(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
     straight: list[Action] = []
     for item in items:
         if isinstance(item, Action):
@@ -68,7 +76,7 @@ def parts_of(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
             yield CodePart(straight, count, kind)
             straight = []
         iterations = max(round(_size([item]) / max(_size(first), 1)), 1)
-        yield from parts_of(first, count * iterations, item.kind)
+        yield from _parts(first, count * iterations, item.kind)
     if straight:
         yield CodePart(straight, count, kind)
 
@@ -106,7 +114,7 @@ def _set_steps(first: list, second: list) -> None:
 
 def trace_parts(launch: GridLaunch, totals: Totals, blocks: int) -> list[CodePart]:
     """Return the parts, as the first workgroups do them that do anything."""
-    return list(parts_of(Tracer(launch, *totals.busy_blocks(blocks)).run()))
+    return parts_of(Tracer(launch, *totals.busy_blocks(blocks)).run())
 
 
 def max_blocks(launch: GridLaunch, totals: Totals) -> int:

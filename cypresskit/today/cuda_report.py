@@ -1,19 +1,35 @@
 """``CudaReport``: how long a launch of a CUDA kernel takes, why, and how sure that is."""
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from linecache import getline
+from typing import Any
 
 from cypresskit.tables import plural
+from cypresskit.timing.limits import LAUNCH, MEMORY, Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
+from cypresskit.today.cuda_events import NOTHING, What
 from cypresskit.today.cuda_part_clock import PartRun
-from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WAITS = {ALU: "a scheduler", BARRIER: "other warps"}
+COST_ITERATIONS = 32  # of a run: without a load, warps settle later
+LITTLE = 1e-9  # clocks
+NEAR = {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks}
+FAST = {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6}
+STORES = dict.fromkeys(("stored_sector_clocks", "l2_stored_sector_clocks"), LITTLE)
+#: What a chip may lack: a limit, the lesson about it, and how the board changes.
+LIMITS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    (LAUNCH, "08", {"launch_overhead_us": 0.0, "workgroup_clocks": LITTLE}),
+    ("clocks of stores in L1 and L2", "07", STORES),
+    ("bytes per clock of L2 and memory", "02", FAST),
+    (MEMORY, "04", NEAR),
+)
 #: How far modeled times are off those measured on an H200 or H100, by class (docs/model.md).
 ACCURACY = {
     "own code": "blocks in registers, own machine code: all 29 products of the record within 15 %;"
@@ -45,6 +61,8 @@ class CudaReport(ChipReport):
         What has run: straight code and loops, one after the other.
     blocks
         The workgroups of a full round.
+    on
+        Times the launch on a board that differs in its rates.
     """
 
     device: CudaGpu
@@ -53,6 +71,7 @@ class CudaReport(ChipReport):
     source: str
     parts: tuple[PartRun, ...] = field(repr=False)
     blocks: int
+    on: Callable[[CudaGpu], "CudaReport"] = field(repr=False)
 
     @property
     def accuracy(self) -> str:
@@ -66,11 +85,11 @@ class CudaReport(ChipReport):
         return ACCURACY["loops" if is_looped else "straight code"]
 
     @cached_property
-    def sectors(self) -> dict[tuple[int, str], float]:
+    def sectors(self) -> dict[What, float]:
         """Sectors of 32 bytes that a warp requests with a load, on average, by (line, "loads of"
         an array).
         """
-        found: dict[tuple[int, str], list[float]] = defaultdict(list)
+        found: dict[What, list[float]] = defaultdict(list)
         for run in self.parts:
             for action in run.timed.part.actions:
                 if action.kind == "load":
@@ -95,33 +114,34 @@ class CudaReport(ChipReport):
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
     @cached_property
-    def costs(self) -> dict[tuple[int, str], float]:
-        """The share of the launch that is saved if the loads of an array, the arithmetic or the
-        stores of a line take no time, by (line, what). Below 0, the launch takes longer.
-        """
-        found: dict[tuple[int, str], float] = defaultdict(float)
+    def line_costs(self) -> "CudaLineCosts":
+        """What ``ck.line_costs`` returns."""
+        found: dict[What, float] = defaultdict(float)
         for run in self.parts:
             actions = run.timed.part.actions
             blocks = min(self.blocks, len(actions[0].on) // run.timed.group)
+            whole, _ = run.timed.round(blocks, NOTHING, COST_ITERATIONS)
             for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
-                free, _ = run.timed.round(blocks, what)
-                found[what] += run.clocks / self.clocks * (1 - free / run.round_clocks)
+                free, _ = run.timed.round(blocks, what, COST_ITERATIONS)
+                found[what] += run.clocks / self.clocks * (1 - free / whole)
         for run in self.parts:
             sectors = sum(run.stored.values())
             for what, count in run.stored.items():
                 found[what] += (run.all_clocks - run.clocks) * count / sectors / self.clocks
-        return dict(found)
+        return CudaLineCosts(self, dict(found))
 
-    @property
-    def listing(self) -> str:
-        """A table of what each line costs, the sectors that it requests, and its source."""
-        rows = [f"{'cost':>7} {'sectors':>8}   (index arithmetic not included)"]
-        for (line, what), cost in self.costs.items():
-            requested = self.sectors.get((line, what), 0)
-            text = getline(self.source, line).strip()
-            percent = round(100 * cost)
-            rows.append(f"{percent:5} % {requested:8.1f}   line {line}, {what}:  {text}")
-        return "\n".join(rows)
+    @cached_property
+    def what_if(self) -> WhatIf:
+        """What ``ck.what_if`` returns."""
+        steps = []
+        left = self
+        for name, lesson, change in LIMITS:
+            alone = self.on(replace(self.device, **change))
+            gain = self.seconds / alone.seconds - 1
+            steps.append(Limit(name, lesson, alone.gflops, gain, left.gflops))
+            left = self.on(replace(left.device, **change))
+        steps.append(Limit("all else", "", None, None, left.gflops))
+        return WhatIf(self, tuple(reversed(steps)))
 
     def __repr__(self) -> str:
         waits = ", ".join(
@@ -131,3 +151,34 @@ class CudaReport(ChipReport):
         waits = waits.replace("%", "% of its time", 1)
         lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
         return "\n  ".join([super().__repr__(), *lines])
+
+
+@dataclass(frozen=True, repr=False)
+class CudaLineCosts:
+    """What each line of a CUDA kernel costs.
+
+    Attributes
+    ----------
+    report
+        The report on the launch.
+    costs
+        The share of the launch that is saved if the loads of an array, the arithmetic or the stores
+        of a line take no time, by (line, what). Below 0, the launch takes longer: by up to a tenth,
+        that is noise.
+    """
+
+    report: CudaReport
+    costs: dict[What, float]
+
+    def __repr__(self) -> str:
+        report = self.report
+        rows = [
+            f"{report.kernel} on {report.device.name}: what each line costs, without indices",
+            f"{'cost':>7} {'sectors':>8}",
+        ]
+        for (line, what), cost in self.costs.items():
+            requested = report.sectors.get((line, what), 0)
+            text = getline(report.source, line).strip()
+            percent = round(100 * cost)
+            rows.append(f"{percent:5} % {requested:8.1f}   line {line}, {what}:  {text}")
+        return "\n".join(rows)

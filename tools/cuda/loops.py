@@ -224,7 +224,7 @@ def of_a_turn(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
     """A turn of the source: multiply-adds, what ``places_of`` tells, and the kind of the loop."""
     matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
     totals = totals_of(GridLaunch(kernel, (2, 2), (side, side), matrices))
-    parts = list(parts_of(totals.items))
+    parts = parts_of(totals.items)
     part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.actions))
     fmas = sum(one.kind == "multiply-add" for one in part.actions)
     return fmas, *places_of(part.actions), part.kind
