@@ -36,7 +36,7 @@ def first_quad(name: str) -> list[tuple[int, int]]:
 
 def measured_table(device: Device = HD5870) -> str:
     """Tabulate small products, alone and stacked, with Ashraf's range; and SGEMV with and without
-    the launch overhead, with the roof of memory.
+    the launch overhead, with memory's ceiling.
     """
     row = published("sgemm_packed4")
     rows = []
@@ -49,12 +49,12 @@ def measured_table(device: Device = HD5870) -> str:
     low, high = row["gflops_range"]
     boards = device, replace(device, launch_overhead_us=0)
     best, bare = (simulate("sgemv_t_reduce4", 2048, device=d).gflops for d in boards)
-    bursts = 100 * device.dram_efficiency
-    roof = 2 * device.memory_gb_s * device.dram_efficiency / 4
+    share = device.dram_efficiency
+    ceiling = 2 * device.memory_gb_s * share / 4
     rows += [
         f"published (measured on an HD 5870), N = {row['n']}: {low} to {high} Gflop/s",
         f"SGEMV at N = 2048, modeled: {best:.1f} Gflop/s with the launch, {bare:.1f} without it",
-        f"  the roof, at the {bursts:.0f} % of it that bursts reach: {roof:.1f} Gflop/s",
+        f"  memory, which reaches {100 * share:.0f} % of its peak, allows {ceiling:.1f} Gflop/s",
     ]
     return "\n".join(rows)
 
@@ -69,7 +69,7 @@ def measured_table(device: Device = HD5870) -> str:
             lambda r, s: r / s
         ),
         "GB/s are bytes, not numbers: how many numbers arrive in a second?": lambda r, s: 2 * r,
-        "that is with the 84 % that bursts reach; here memory delivers all of `memory_gb_s`.": (
+        "that is with the 84 % of its peak that memory reaches; here it delivers all.": (
             lambda r, s: 2 * HD5870.dram_efficiency * r / s
         ),
         "this is in flop/s. Return Gflop/s.": lambda r, s: 2e9 * r / s,
