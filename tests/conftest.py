@@ -273,7 +273,7 @@ def draw_the_same(monkeypatch, seed: str) -> None:
     random.seed(seed)
     monkeypatch.setattr(secrets, "token_hex", lambda size=None: own.randbytes(size or 32).hex())
     if check := sys.modules.get("cypresskit.teach.check"):
-        check.chance.seed(seed)
+        check.check_rng.seed(seed)
 
 
 @pytest.fixture(autouse=True)

@@ -40,8 +40,8 @@ def hand_in(handed_out: Path, folder: Path, lesson: str, answers: list[str], why
     for cell in notebook.cells:
         if cell.cell_type == "code" and ".check_" in cell.source and answers:
             cells.append(nbformat.v4.new_code_cell(answers.pop(0)))
-        if why and cell.source == explanations.frame():
-            cell.source = explanations.frame(why)
+        if why and cell.source == explanations.explanation_cell():
+            cell.source = explanations.explanation_cell(why)
         cells.append(cell)
     cells += map(nbformat.v4.new_code_cell, answers)
     notebook.cells = cells

@@ -299,8 +299,8 @@ def test_a_judged_report_is_the_one_of_the_product():
 
 def test_the_judges_matrices_belong_to_the_seed():
     def matrices(seed):
-        with shell.seeded(seed):
-            return contest._problem(8, 8, 8, 9, shell.draws(8).getrandbits(32))[0]
+        with shell.use_seed(seed):
+            return contest._problem(8, 8, 8, 9, shell.make_generator(8).getrandbits(32))[0]
 
     assert np.array_equal(matrices("a"), matrices("a"))
     assert not np.array_equal(matrices("a"), matrices("b"))

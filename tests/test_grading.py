@@ -400,8 +400,8 @@ def submitted(tmp_path):
     folder = tmp_path / "in"
     student, solved = cells("09", book.student), cells("09", book.solved)
     evil = deepcopy(student)
-    place = next(cell for cell in evil.cells if cell.source == explanations.frame())
-    place.source = explanations.frame("=cmd()<script>" + "x" * 10**5)
+    place = next(cell for cell in evil.cells if cell.source == explanations.explanation_cell())
+    place.source = explanations.explanation_cell("=cmd()<script>" + "x" * 10**5)
     put(folder / f"{ADA}file", "Bus 09_bus (1).ipynb", solved)
     put(folder / f"{ADA}onlinetext", "09_bus.ipynb", student)
     put(folder / "=bob", "09_bus.ipynb", student)
@@ -1178,7 +1178,7 @@ sys.exit(cli.main(["handout", "09", "--to", handed_in + "/ada"])
 
 def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
     """So are all of a student's answers if the judging process dies."""
-    broken = check.broken(KeyError("odd"))
+    broken = check.report_broken_check(KeyError("odd"))
     monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
     ((right, finding, hint),) = judging.judge_all([[["cell"], CHECK]], "", None)
     assert not right and "check fails" in finding and "odd" in finding and hint

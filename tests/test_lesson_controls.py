@@ -20,7 +20,7 @@ from said import Rule, Said, assert_true
 import cypresskit as ck
 from cypresskit import draw, host, timing
 from cypresskit.host.blocked import choose_block
-from cypresskit.teach.bindings import needed
+from cypresskit.teach.bindings import find_needed_cells
 from cypresskit.teach.l02_why_blocks import checks as why_blocks
 from cypresskit.teach.l10_larger import checks as larger
 from cypresskit.teach.l12_contest import checks as contest
@@ -92,7 +92,7 @@ def control(lesson: str) -> Control:
     made, names = Control(), dict[str, object]()
     with made.listening() as patch:
         patch.setattr(draw, "interactive", made.offer)
-        for n in [*needed(statements[:place], statements[place]), place]:
+        for n in [*find_needed_cells(statements[:place], statements[place]), place]:
             exec(compile(statements[n], path.name, "exec"), names)
     return made
 

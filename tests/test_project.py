@@ -28,7 +28,7 @@ from packaging.utils import canonicalize_name
 
 import cypresskit
 from cypresskit.cli import cmd_lab
-from cypresskit.teach.check import chance
+from cypresskit.teach.check import check_rng
 from tools import score
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -662,7 +662,7 @@ def test_no_source_of_random_numbers_is_fresh_in_each_run(folder):
 def test_two_runs_of_a_test_draw_the_same_numbers(monkeypatch):
     def drawn(seed):
         draw_the_same(monkeypatch, seed)
-        return random.random(), secrets.token_hex(), chance.random()
+        return random.random(), secrets.token_hex(), check_rng.random()
 
     again = drawn("a test")
     assert again == drawn("a test")

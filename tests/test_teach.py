@@ -23,7 +23,7 @@ from cypresskit.host import largest_block
 from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
 from cypresskit.teach import check as shell
 from cypresskit.teach import formula
-from cypresskit.teach.kernels import fault
+from cypresskit.teach.kernels import judge_findings
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
 from cypresskit.teach.l02_why_blocks.checks import counted, simulate_block
@@ -114,19 +114,20 @@ def test_a_verdict_on_findings_counts_the_others():
     )
     opcode = replace(loop, message="mad reads r1, which was never written")
     assert (
-        fault(Findings([loop])).message == "This loop has not ended. Line 4 of the kernel: endloop"
+        judge_findings(Findings([loop])).message
+        == "This loop has not ended. Line 4 of the kernel: endloop"
     )
-    assert fault(Findings([loop] * 2)).message.endswith(
+    assert judge_findings(Findings([loop] * 2)).message.endswith(
         "(1 more finding follows from it, or comes next.)"
     )
-    assert fault(Findings([loop] * 3)).message.endswith(
+    assert judge_findings(Findings([loop] * 3)).message.endswith(
         "(2 more findings follow from it, or come next.)"
     )
     assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
-    assert fault(Findings([opcode])).message.startswith("mad reads")
-    assert fault(Findings([replace(loop, message="work-item 3 reads it")])).message.startswith(
-        "Work-item 3 reads it."
-    )
+    assert judge_findings(Findings([opcode])).message.startswith("mad reads")
+    assert judge_findings(
+        Findings([replace(loop, message="work-item 3 reads it")])
+    ).message.startswith("Work-item 3 reads it.")
 
 
 def test_every_check_has_answers():
@@ -202,8 +203,8 @@ def test_who_knows_the_shown_results_by_heart_is_found_out():
 def test_numbers_are_drawn_between_those_that_are_shown():
     shown = [(128, 0.5, 4), (1024, 0.25, 8), (640, 4.0, 4)]
     for seed in range(50):
-        shell.chance.seed(seed)
-        n, share, size = formula.drawn(shown)
+        shell.check_rng.seed(seed)
+        n, share, size = formula.draw_case(shown)
         assert n % 128 == 0 and 128 <= n <= 1024 and size in (4, 8) and 0.25 <= share <= 4
 
 

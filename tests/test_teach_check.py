@@ -201,7 +201,7 @@ def test_a_page_of_what_an_answer_prints_is_shown(capsys):
         and re.fullmatch(r"\.\.\. and 349,981 lines more", out[20])
     )
     assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
-    assert capsys.readouterr().out == "once\n" * (4 + formula.DRAWN)
+    assert capsys.readouterr().out == "once\n" * (4 + formula.N_RANDOM_CASES)
 
 
 def test_lines_are_counted_from_the_students_first():
@@ -274,7 +274,7 @@ def opens_the_closure(*given):
 
 
 def replaces_the_comparison(*_):
-    formula.isclose = formula._same = lambda *_, **__: True
+    formula.isclose = formula._is_equal = lambda *_, **__: True
     return 1.0
 
 
@@ -362,9 +362,9 @@ def test_a_cheat_earns_nothing(check, answer):
 
 def test_a_check_draws_the_same_numbers_for_a_seed():
     def drawn(seed):
-        with shell.seeded(seed):
+        with shell.use_seed(seed):
             shell.exercise(lambda answer: Verdict(True, ""))(1)
-            return shell.chance.random()
+            return shell.check_rng.random()
 
     assert drawn("ada") == drawn("ada") != drawn("bob")
 
@@ -423,7 +423,7 @@ def test_where_a_step_keeps_nothing_its_check_says_so(step, check, text):
     assert "assemble" not in str(verdict) and 'it says "Saved"' in verdict.hint
 
 
-@pytest.mark.parametrize("name", sorted(shell.ARGUMENTS))
+@pytest.mark.parametrize("name", sorted(shell.ARGUMENT_CHECKERS))
 def test_the_files_that_refuse_arguments_are_there(name):
     assert "raise ValueError(" in (shell.PACKAGE / name).read_text(encoding="utf-8")
 

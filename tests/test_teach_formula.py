@@ -5,7 +5,7 @@ from math import gcd
 
 import pytest
 
-from cypresskit.teach.formula import _same, drawn
+from cypresskit.teach.formula import _is_equal, draw_case
 
 
 def test_numbers_match_if_they_agree_to_six_digits():
@@ -13,13 +13,13 @@ def test_numbers_match_if_they_agree_to_six_digits():
     for _ in range(200):
         right = rng.uniform(1, 10) * 10.0 ** rng.randrange(-6, 12)
         sign = rng.choice((-1, 1))
-        assert _same(right * (1 + sign * 4e-6), right)
-        assert not _same(right * (1 + sign * 6e-6), right), "differs in the sixth digit"
+        assert _is_equal(right * (1 + sign * 4e-6), right)
+        assert not _is_equal(right * (1 + sign * 6e-6), right), "differs in the sixth digit"
 
 
 def test_a_whole_number_matches_only_itself():
-    assert _same(2_000_000.4, 2_000_000)
-    assert not _same(2_000_001, 2_000_000)
+    assert _is_equal(2_000_000.4, 2_000_000)
+    assert not _is_equal(2_000_001, 2_000_000)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -28,7 +28,7 @@ def test_a_random_case_is_like_those_that_are_shown(seed):
     step = rng.choice([1, 7, 64])
     whole = [step * rng.randrange(1, 100) for _ in range(3)]
     real = [rng.uniform(-5, 5) for _ in range(3)]
-    cases = [drawn(list(zip(whole, real, [12] * 3))) for _ in range(20)]
+    cases = [draw_case(list(zip(whole, real, [12] * 3))) for _ in range(20)]
     for number, share, same in cases:
         assert min(whole) <= number <= max(whole) and number % gcd(*whole) == 0
         assert min(real) <= share <= max(real) and same == 12

@@ -167,7 +167,7 @@ def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
         ipython().display_pub, "publish", lambda **_: None
     )  # a kernel's reaches nobody from a copy
     assert start.check_peak(lambda e, p, u, g: display(42) or 2 * e * p * u * g).right
-    assert capsys.readouterr().out == "42\n" * (4 + formula.DRAWN)
+    assert capsys.readouterr().out == "42\n" * (4 + formula.N_RANDOM_CASES)
 
 
 def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):

@@ -35,7 +35,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from cypresskit.grading.course import ENTRY
-from cypresskit.teach.explanations import frame
+from cypresskit.teach.explanations import explanation_cell
 from cypresskit.timing.numba_native import NOTICE
 
 SOLUTION = re.compile(
@@ -195,7 +195,7 @@ def _asked(cell: NotebookNode, solved: bool) -> Iterator[NotebookNode]:
     asks = exercise | {"part": "question", "question": question}
     yield _cell("markdown", ASKS + question, {ENTRY: asks})
     written = textwrap.fill(good, 100) if solved else ""
-    yield _cell("code", frame(written), {ENTRY: exercise | {"part": "sentence"}})
+    yield _cell("code", explanation_cell(written), {ENTRY: exercise | {"part": "sentence"}})
     yield _cell("markdown", GOOD.format(good), {ENTRY: exercise | {"part": "good", "good": good}})
     if rest := WHY.sub("", cell.source).strip():
         yield _cell("markdown", rest, {})

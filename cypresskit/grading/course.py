@@ -230,7 +230,7 @@ def written_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str
         if cell["cell_type"] == "markdown" and cell["id"] in lesson.entries:
             number = of if type(of) is int else 0 if cell["source"].startswith("## ") else number
         elif entry.get("part") == "sentence" and type(of) is int:
-            texts[of] = f"{texts.get(of, '')} {explanations.written(cell['source'])}"
+            texts[of] = f"{texts.get(of, '')} {explanations.extract_explanation(cell['source'])}"
         elif cell["cell_type"] == "markdown" and number:
             texts[number] = f"{texts.get(number, '')} {cell['source']}"
     return {number: " ".join(text.split())[:LONGEST] for number, text in texts.items()}

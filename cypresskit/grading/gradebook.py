@@ -383,7 +383,7 @@ def combined(
         kernels = course.saved_kernels(cells)
         explanations = course.written_explanations(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
-            cell = kernels.get(exercise.step) or bindings.last_setting(code, exercise.answer)
+            cell = kernels.get(exercise.step) or bindings.find_last_setting(code, exercise.answer)
             new = GradedAnswer(verdict, cell, explanations.get(exercise.number, ""))
             old = answers.get(exercise)
             if old:

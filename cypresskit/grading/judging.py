@@ -22,7 +22,13 @@ from cypresskit.grading.course import Cell, Exercise, Lesson
 from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused, call
 from cypresskit.isolated.process import CallLimits, ForkServer, Sandbox, find_sandbox
 from cypresskit.teach import bindings, check
-from cypresskit.teach.check import Verdict, built, lost_words, not_served, seeded
+from cypresskit.teach.check import (
+    Verdict,
+    explain_no_result,
+    rebuild_device,
+    refuse_service,
+    use_seed,
+)
 
 #: Matches an `Exercise.check`: the lesson's module, the check, the name of the answer.
 CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
@@ -73,40 +79,40 @@ def judge(
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = server or ForkServer(find_sandbox())
     try:
-        return _judged([bindings.plain(cell) for cell in cells], answer, run, seed, own)
+        return _judged([bindings.strip_magics(cell) for cell in cells], answer, run, seed, own)
     except Exception as error:
-        return check.broken(error)
+        return check.report_broken_check(error)
     finally:
         if server is None:
             own.end()
 
 
 def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -> Verdict:
-    numbers = bindings.needed(cells, answer)
-    needed = bindings.names_behind([cells[number] for number in numbers], answer)
-    if not any(bindings.sets(cells[number], answer) for number in numbers):
+    numbers = bindings.find_needed_cells(cells, answer)
+    needed = bindings.find_dependencies([cells[number] for number in numbers], answer)
+    if not any(bindings.is_set_in(cells[number], answer) for number in numbers):
         return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
     taken = [
         {
             "source": cells[number],
-            "sets": answer if bindings.sets(cells[number], answer) else "",
-            "binding": bindings.binding_lines(cells[number], needed),
+            "sets": answer if bindings.is_set_in(cells[number], answer) else "",
+            "binding": bindings.find_setting_lines(cells[number], needed),
         }
         for number in numbers
     ]
     limits = CallLimits(check.SECONDS, check.WALL, check.MEGABYTES)
     made = Answer(
         {"cells": taken, "name": answer},
-        services=dict.fromkeys(run.services, not_served),
+        services=dict.fromkeys(run.services, refuse_service),
         limits=limits,
         making=MAKING,
         server=server,
     )
     try:
-        with made, seeded(seed):
+        with made, use_seed(seed):
             if run.needs_function:
                 return run(made)
-            value = Other("function") if made.function else built(made.value)
+            value = Other("function") if made.function else rebuild_device(made.value)
             return run(value)
     except Refused as refused:
         where = f"The cell of {answer}" if refused.sets else f"A cell that {answer} needs"
@@ -118,7 +124,7 @@ def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -
     except Raised as error:
         return Verdict(False, f"The answer could not be judged: {error}.", NEEDED_CELLS_HINT)
     except NoResult as lost:
-        message, hint = lost_words(f"the cell of {answer}", lost)
+        message, hint = explain_no_result(f"the cell of {answer}", lost)
         return Verdict(False, f"The answer could not be judged: {message}", hint)
 
 
@@ -199,5 +205,5 @@ def judge_student(
     try:
         results = call(*where, work, seed, sandbox and [*sandbox], limits=STUDENT, server=server)
     except (NoResult, Raised, OSError) as error:
-        return [check_failed(check.broken(error))] * len(work)
+        return [check_failed(check.report_broken_check(error))] * len(work)
     return [Verdict(*result) for result in results]

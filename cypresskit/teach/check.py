@@ -40,11 +40,11 @@ T = TypeVar("T")
 # Limits of a call of an answer
 SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
-LOOP = "what changes from one iteration of the loop to the next, and what ends it?"
-CHARACTERS = 4_000  # of a verdict
-GRADER = "NBGRADER_EXECUTION"  # the variable in which nbgrader states what it is doing
-BEYOND = 2**63  # above all sizes, rates and counts
-UNUSABLE = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
+LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
+MAX_CHARACTERS = 4_000  # of a verdict
+NBGRADER_VARIABLE = "NBGRADER_EXECUTION"  # the variable in which nbgrader states what it is doing
+INTEGER_LIMIT = 2**63  # above all sizes, rates and counts
+UNUSABLE_ERRORS = (TypeError, ValueError, OverflowError, AttributeError, IndexError, KeyError)
 BROKEN = "This check is broken: {}. Your answer was not judged."
 REPORT = (
     "this is a fault of the workbook, not yours. Please report it with the lines above, by an"
@@ -52,13 +52,13 @@ REPORT = (
 )
 
 #: The random numbers of checks. Each check first seeds it with its own name and the current seed
-#: (see ``seeded``), so a repeated check draws the same. In grading, each submission has a seed.
-chance = random.Random("notebook")
+#: (see ``use_seed``), so a repeated check draws the same. In grading, each submission has a seed.
+check_rng = random.Random("notebook")
 _seed = ["notebook"]
 
 
 @contextmanager
-def seeded(seed: str) -> Iterator[None]:
+def use_seed(seed: str) -> Iterator[None]:
     """Let checks seed their random numbers with ``seed``."""
     _seed.append(seed)
     try:
@@ -67,7 +67,7 @@ def seeded(seed: str) -> Iterator[None]:
         _seed.pop()
 
 
-def draws(*parts: object) -> random.Random:
+def make_generator(*parts: object) -> random.Random:
     """Return a random generator, seeded with the current seed and ``parts``."""
     return random.Random(f"{_seed[-1]} {parts}")
 
@@ -86,20 +86,20 @@ class Verdict:
         head = "Right." if self.right else "Not yet."
         if self.broken:
             head = "Not judged."
-        hint = f"\nWhere to look: {capitalized(self.hint)}" if self.hint else ""
+        hint = f"\nWhere to look: {capitalize(self.hint)}" if self.hint else ""
         return f"{head} {self.message}{hint}"
 
     __repr__ = __str__
 
 
-def capitalized(text: str) -> str:
+def capitalize(text: str) -> str:
     """Capitalize a text, unless its first word is an instruction, a letter or not all letters."""
     word, *_ = text.replace("-", "").split(maxsplit=1)
     is_name = not word.isalpha() or word in OPCODES or (len(word) == 1 and word != "a")
     return text if is_name else text[0].upper() + text[1:]
 
 
-def a_type(value) -> str:
+def type_with_article(value) -> str:
     """Return a value's type with its article: ``an int``; ``None`` stays ``None``."""
     if value is None:
         return "None"
@@ -109,7 +109,7 @@ def a_type(value) -> str:
     return f"{'an' if name[:1] in 'aeiouAEIO' or name == 'ndarray' else 'a'} {name}"
 
 
-def matching_mistake(result: np.ndarray, mistakes: Mapping[str, np.ndarray], otherwise: str) -> str:
+def find_mistake(result: np.ndarray, mistakes: Mapping[str, np.ndarray], otherwise: str) -> str:
     """Return the first hint in ``mistakes`` whose value equals ``result``, or ``otherwise``."""
     return next(
         (hint for hint, wrong in mistakes.items() if np.array_equal(result, wrong)), otherwise
@@ -155,27 +155,27 @@ def call_answer(
             f"{name} stops with {str(error).rstrip('.')}{_line(error)}.", hint
         ) from None
     except NoResult as lost:
-        raise CheckStopped(*lost_words(call, lost)) from None
+        raise CheckStopped(*explain_no_result(call, lost)) from None
     except KeyboardInterrupt:
-        raise CheckStopped(STOPPED.format(call), LOOP) from None
-    except UNUSABLE as error:
+        raise CheckStopped(STOPPED.format(call), LOOP_HINT) from None
+    except UNUSABLE_ERRORS as error:
         nothing = "NoneType" in error_text(error)
         what = "nothing" if nothing else unusable
         raise CheckStopped(f"{name} returns {what}.", hint) from None
 
 
-def lost_words(call: str, lost: NoResult) -> tuple[str, str]:
+def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
     """Return (message, hint) on a ``call`` that gave no result."""
     *_, last = ["", *str(lost).splitlines()]
     ended = f" ({signal.Signals(lost.signal).name})" if lost.signal > 0 else ""
     return {
         "time": (
             f"`{call}` had not ended after {SECONDS:g} s of computing: does its loop end?",
-            LOOP,
+            LOOP_HINT,
         ),
         "clock": (
             f"`{call}` had not ended after {WALL:g} s by the clock: does its loop end?",
-            LOOP,
+            LOOP_HINT,
         ),
         "memory": (
             f"`{call}` fills the memory: is an array too large, or growing without end?",
@@ -225,35 +225,35 @@ def plain_value(value: Any) -> Any:
     """Return a value as plain data. A board becomes a ``Device`` of the package; values that aren't
     plain become ``Other``.
     """
-    return built(decode(encode(value, described)))
+    return rebuild_device(decode(encode(value, described)))
 
 
-def built(value: Any) -> Any:
+def rebuild_device(value: Any) -> Any:
     """Return the ``Device`` that plain fields describe; any other value as it is."""
     if not isinstance(value, Described):
         return value
     given = value.fields
     if value.kind == "Device" and given.keys() == {f.name for f in fields(Device)}:
-        fine = all(_alike(given[name], own) for name, own in vars(HD5870).items())
+        fine = all(_is_field_like(given[name], own) for name, own in vars(HD5870).items())
         with suppress(TypeError, ValueError):
             return Device(**given) if fine else value
     return value
 
 
-def _alike(value: Any, own: Any) -> bool:
+def _is_field_like(value: Any, own: Any) -> bool:
     """Whether a board's field has the stock board's type (an int may stand for a float), and is
-    below ``BEYOND``.
+    below ``INTEGER_LIMIT``.
     """
-    if isinstance(value, int | float) and not abs(value) < BEYOND:
+    if isinstance(value, int | float) and not abs(value) < INTEGER_LIMIT:
         return False
     return type(value) is type(own) or (isinstance(own, float) and type(value) is int)
 
 
-def _without_end(value: Any) -> bool:
-    """Whether a value holds a whole number of ``BEYOND`` or more."""
+def _has_huge_integer(value: Any) -> bool:
+    """Whether a value holds a whole number of ``INTEGER_LIMIT`` or more."""
     if isinstance(value, list | tuple):
-        return any(map(_without_end, value))
-    return type(value) is int and not abs(value) < BEYOND
+        return any(map(_has_huge_integer, value))
+    return type(value) is int and not abs(value) < INTEGER_LIMIT
 
 
 # -- checks
@@ -284,15 +284,15 @@ def exercise(
         if not needed:
             value = plain_value(arguments[0])
             message = f"{name} holds a number of 2^63 or more."
-            require(not _without_end(value), message, "how is it computed?")
+            require(not _has_huge_integer(value), message, "how is it computed?")
             return check(value)
         with ExitStack() as stack:
-            return check(_opened(arguments[0], name, services, stack))
+            return check(_open_answer(arguments[0], name, services, stack))
 
     @wraps(check)
     def checked(*arguments) -> Verdict:
         key = (check.__module__, check.__name__)
-        chance.seed(f"{_seed[-1]} {key}")
+        check_rng.seed(f"{_seed[-1]} {key}")
         try:
             verdict = judged(*arguments)
         except CheckStopped as halted:
@@ -300,13 +300,13 @@ def exercise(
         except KeyboardInterrupt:
             verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
         except Exception as error:
-            verdict = broken(error)
-        if os.environ.get(GRADER) == "autograde" and not verdict.right:
+            verdict = report_broken_check(error)
+        if os.environ.get(NBGRADER_VARIABLE) == "autograde" and not verdict.right:
             raise AssertionError(str(verdict))
         if verdict.broken:
             return replace(verdict, check=key)
-        if (size := len(message := verdict.message)) > CHARACTERS:
-            message = f"{message[:CHARACTERS]} ... ({size:,} characters)"
+        if (size := len(message := verdict.message)) > MAX_CHARACTERS:
+            message = f"{message[:MAX_CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, message=message, check=key)
 
     checked.needs_function = needed  # type: ignore[attr-defined]
@@ -315,7 +315,7 @@ def exercise(
     return checked
 
 
-def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
+def _open_answer(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
     """Return the answer in a bare process, which ends with ``stack``."""
     if isinstance(answer, Answer):  # grading made it, from a notebook's cells
         kind = f"{name} is of type {answer.type}, not a function."
@@ -325,7 +325,7 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
     require(callable(answer), kind, f"keep the line `def {name}`.")
     page = _Shown()
     limits = CallLimits(SECONDS, WALL, MEGABYTES)
-    offered = dict.fromkeys(services, not_served)
+    offered = dict.fromkeys(services, refuse_service)
     try:
         opened = Answer(answer, services=offered, limits=limits, show=page.show)
     except Exception as error:
@@ -341,7 +341,7 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
             "define everything that the function uses inside it.",
         ) from None
     except NoResult as lost:
-        raise CheckStopped(*lost_words(name, lost)) from None
+        raise CheckStopped(*explain_no_result(name, lost)) from None
     except OSError as error:
         raise CheckStopped(
             f"The check can't begin: no Python can be started here ({error.strerror or error}).",
@@ -351,7 +351,7 @@ def _opened(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -
     return opened
 
 
-def not_served(*_: Any, **__: Any) -> None:
+def refuse_service(*_: Any, **__: Any) -> None:
     """Refuse a service before the check has begun."""
     raise ValueError("the card isn't there yet")
 
@@ -375,7 +375,7 @@ class _Shown:
 
 
 #: Modules that check arguments: an error raised there is the answer's fault.
-ARGUMENTS = {
+ARGUMENT_CHECKERS = {
     "devices.py",
     "machine/arguments.py",
     "machine/engines.py",
@@ -386,16 +386,18 @@ ARGUMENTS = {
 }
 
 
-def refused(error: Exception) -> bool:
+def is_invalid_input(error: Exception) -> bool:
     """Whether an error means that a kernel or a board is invalid, not that the package failed."""
     if isinstance(error, DataDependentError):
         return True
     *_, (frame, _) = walk_tb(error.__traceback__)
     file = Path(frame.f_code.co_filename)
-    return file.is_relative_to(PACKAGE) and file.relative_to(PACKAGE).as_posix() in ARGUMENTS
+    return (
+        file.is_relative_to(PACKAGE) and file.relative_to(PACKAGE).as_posix() in ARGUMENT_CHECKERS
+    )
 
 
-def broken(error: Exception) -> Verdict:
+def report_broken_check(error: Exception) -> Verdict:
     """Return the verdict for an error in the check itself, with a traceback to report."""
     lines = "".join(traceback.format_exception(error)).rstrip()
     return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, broken=True)

@@ -19,26 +19,26 @@ from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.own import LaunchConventionError
 from cypresskit.kernels.verification import Verification
 from cypresskit.teach.check import Verdict, exercise, require
-from cypresskit.teach.kernels import fault, judge_kernel
+from cypresskit.teach.kernels import judge_findings, judge_kernel
 from cypresskit.timing import Report, simulate
 
 Check = Callable[..., Verdict]
 
 
-def of_workbench(step: str) -> Callable[[Check], Check]:
+def accept_workbench(step: str) -> Callable[[Check], Check]:
     """Let a check of a text also take the workbench of a step."""
 
     def made(check: Check) -> Check:
         @wraps(check)
         def checked(*answers: object) -> Verdict:
-            return check(*(answer_text(answer, step) for answer in answers))
+            return check(*(read_answer(answer, step) for answer in answers))
 
         return checked
 
     return made
 
 
-def answer_text(answer: object, step: str) -> object:
+def read_answer(answer: object, step: str) -> object:
     """Return the text of a workbench that counts for a step; any other answer as it is."""
     if not isinstance(answer, Workbench):
         return answer
@@ -46,7 +46,7 @@ def answer_text(answer: object, step: str) -> object:
     return answer.text if saved is None else saved.text
 
 
-def unless_empty(text: object, step: str) -> None:
+def require_text(text: object, step: str) -> None:
     """Stop the check of an empty text: the step's workbench saved none."""
     minimum = STEPS[step].targets.minimum
     message = f'Nothing was saved for the step "{STEPS[step].title}"'
@@ -63,11 +63,11 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
     chosen = STEPS[step]
 
     def made(describe: Callable[[Kernel], str]) -> Check:
-        @of_workbench(step)
+        @accept_workbench(step)
         @exercise
         @wraps(describe)
         def check(text: Any) -> Verdict:
-            unless_empty(text, step)
+            require_text(text, step)
             return judge_kernel(text, chosen.file, partial(_judged, chosen, text, describe))
 
         return check
@@ -82,7 +82,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     except LaunchConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
-        return wrong_product(seen.kernel, seen)
+        return explain_wrong_product(seen.kernel, seen)
     mine = seen.kernel
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
@@ -91,7 +91,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     return Verdict(True, f"{message}.")
 
 
-def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
+def explain_wrong_product(mine: Kernel, seen: Verification) -> Verdict:
     """Return the verdict on a wrong product: what the checks found; or the wrong element, with its
     wrong term as the hint.
     """
@@ -102,7 +102,9 @@ def wrong_product(mine: Kernel, seen: Verification) -> Verdict:
         if notes:
             return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
     what = f"{wrong or seen.error}."
-    return fault(findings) or Verdict(False, what, "what goes into this element, term by term?")
+    return judge_findings(findings) or Verdict(
+        False, what, "what goes into this element, term by term?"
+    )
 
 
 def describe_iteration(mine: Kernel) -> str:

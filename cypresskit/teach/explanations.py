@@ -26,12 +26,12 @@ def explanation(text: str) -> Noted:
     return Noted(len(str(text).split()))
 
 
-def frame(text: str = "") -> str:
+def explanation_cell(text: str = "") -> str:
     """Return the source of a cell for an explanation."""
     return f"{OPENS}\n{text}\n{CLOSES}"
 
 
-def written(source: str) -> str:
+def extract_explanation(source: str) -> str:
     """Return the explanation in a cell's source, on one line; or the whole source if more than the
     explanation was changed.
     """

@@ -16,18 +16,18 @@ import numpy as np
 from cypresskit.teach.check import (
     CheckStopped,
     Verdict,
-    a_type,
     call_answer,
-    capitalized,
-    chance,
+    capitalize,
+    check_rng,
     exercise,
     require,
+    type_with_article,
 )
 
 Mistakes = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
-CLOSE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
-DRAWN = 3  # calls with numbers that aren't shown
+RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
+N_RANDOM_CASES = 3  # calls with numbers that aren't shown
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
 
@@ -41,7 +41,7 @@ def formula_exercise(
     draw: Draw = None,
 ) -> Callable[[Callable], Callable[[object], Verdict]]:
     """Turn the right function into the check of a student's function: both must return the same for
-    ``cases``, and for random cases from ``draw``, by default ``drawn``. The student's is called
+    ``cases``, and for random cases from ``draw``, by default ``draw_case``. The student's is called
     ``name``, by default the right one's name without ``check_``.
 
     ``mistakes``: hint to the function that makes the mistake. ``hint`` is for other mistakes;
@@ -54,7 +54,7 @@ def formula_exercise(
         @wraps(right)
         def check(answer) -> Verdict:
             formula = Formula(
-                right, called, cases, mistakes, hint, unit, draw or partial(drawn, cases)
+                right, called, cases, mistakes, hint, unit, draw or partial(draw_case, cases)
             )
             return formula.judged(answer)
 
@@ -82,7 +82,7 @@ class Formula:
         """Return the verdict on a student's function."""
         want = [self.right(*case) for case in self.cases]
         results = [self.result(answer, case) for case in self.cases]
-        fine = [_same(result, value) for result, value in zip(results, want)]
+        fine = [_is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
             return self.refused(results, want)
 
@@ -94,7 +94,7 @@ class Formula:
 
     def try_others(self, answer: Callable) -> None:
         """Stop the check if the answer is wrong for numbers that aren't shown."""
-        for case in [self.draw() for _ in range(DRAWN)]:
+        for case in [self.draw() for _ in range(N_RANDOM_CASES)]:
             result = self.result(answer, case)
             want = self.right(*case)
             message = (
@@ -102,33 +102,33 @@ class Formula:
                 " numbers."
             )
             why = f"{self.hint} Does it compute from what it is given?"
-            if _rounded(result, want):
+            if _is_rounded(result, want):
                 why = ROUNDED
-            require(_same(result, want), message, why)
+            require(_is_equal(result, want), message, why)
 
     def refused(self, results: list[float], want: list[float]) -> Verdict:
         """Return the verdict on wrong results: the first, and the mistake that explains all."""
-        fine = [_same(result, value) for result, value in zip(results, want)]
+        fine = [_is_equal(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
         message = (
             f"{self.call(self.cases[n])} gives {_text(results[n])}{self.unit};"
             f" it should be {_text(want[n])}{self.unit}."
         )
         for its_hint, mistake in self.mistakes.items():
-            if all(_same(result, mistake(*case)) for result, case in zip(results, self.cases)):
+            if all(_is_equal(result, mistake(*case)) for result, case in zip(results, self.cases)):
                 return Verdict(False, message, its_hint)
 
         whether = isinstance(want[0], bool)
         hint = self.hint
-        if not whether and all(map(_rounded, results, want)):
+        if not whether and all(map(_is_rounded, results, want)):
             hint = ROUNDED
         if not any(results) and not whether:
-            hint = f"it returns 0 in every call (printing isn't returning). {capitalized(hint)}"
+            hint = f"it returns 0 in every call (printing isn't returning). {capitalize(hint)}"
         if any(fine):
             # A number in every call, but not the 0 with which one begins.
             if results[0] and len(set(results)) == 1 and not whether:
                 ignored = "it returns that in every call, as if it did not use its arguments."
-                hint = f"{ignored} {capitalized(hint)}"
+                hint = f"{ignored} {capitalize(hint)}"
             are = "is" if sum(fine) == 1 else "are"
             hint += f" ({sum(fine)} of {len(self.cases)} calls {are} right.)"
         return Verdict(False, message, hint)
@@ -143,7 +143,7 @@ class Formula:
         return f"{self.name}({', '.join(map(_text, case))})"
 
 
-def drawn(cases: Sequence[tuple]) -> tuple:
+def draw_case(cases: Sequence[tuple]) -> tuple:
     """Return a random case: each number is between the least and the largest in its place. Whole
     numbers keep their common divisor, so multiples of 64 stay multiples of 64.
     """
@@ -152,7 +152,9 @@ def drawn(cases: Sequence[tuple]) -> tuple:
         low, high = min(column), max(column)
         step = gcd(*column) if all(isinstance(number, int) for number in column) else 0
         case.append(
-            step * chance.randint(low // step, high // step) if step else chance.uniform(low, high)
+            step * check_rng.randint(low // step, high // step)
+            if step
+            else check_rng.uniform(low, high)
         )
     return tuple(case)
 
@@ -175,11 +177,11 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
     require(
         value is not None,
         f"{call} returns nothing.",
-        f"its `return` is missing, or has nothing to return. {capitalized(hint)}",
+        f"its `return` is missing, or has nothing to return. {capitalize(hint)}",
     )
     figure = call_answer(call, number, value, hint=was)
     if figure is None:
-        kind = "a text" if isinstance(value, str) else a_type(value)
+        kind = "a text" if isinstance(value, str) else type_with_article(value)
         more = " In Python a decimal has a point: 1.3, not 1,3." if isinstance(value, tuple) else ""
         more += (
             " `.item()` takes the number out of an array." if getattr(value, "size", 0) == 1 else ""
@@ -190,13 +192,13 @@ def _result(call: str, answer: Callable, case: tuple, hint: str, whether: bool) 
     return figure
 
 
-def _same(value: float, right: float) -> bool:
+def _is_equal(value: float, right: float) -> bool:
     """Whether two numbers agree to six digits and, if ``right`` is whole, to less than a half."""
     off_by_one = isinstance(right, int) and abs(value - right) >= 0.5
-    return isclose(value, right, rel_tol=CLOSE, abs_tol=1e-12) and not off_by_one
+    return isclose(value, right, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12) and not off_by_one
 
 
-def _rounded(value: float, right: float) -> bool:
+def _is_rounded(value: float, right: float) -> bool:
     """Whether ``value`` is ``right`` with fewer digits."""
     if not isclose(value, right, rel_tol=0.1):
         return False

@@ -13,7 +13,14 @@ from cypresskit.isolated.runner import error_text
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
-from cypresskit.teach.check import LOOP, Verdict, a_type, capitalized, exercise, refused
+from cypresskit.teach.check import (
+    LOOP_HINT,
+    Verdict,
+    capitalize,
+    exercise,
+    is_invalid_input,
+    type_with_article,
+)
 
 
 def judge_kernel(
@@ -33,7 +40,7 @@ def judge_kernel(
     ``assemble``.
     """
     if type(text) is not str:
-        kind = a_type(text)
+        kind = type_with_article(text)
         hints = {"None": "run the cell above first.", "a Kernel": "pass its `.text`."}
         return Verdict(False, f"The {what} is {kind}, not text.", hints.get(kind, quotes))
     try:
@@ -47,9 +54,9 @@ def judge_kernel(
         hint = crowded if "registers" in str(error) else "the line it names."
         return Verdict(False, f"The kernel does not compile: {error}", hint)
     except (KernelError, TypeError, ValueError) as error:
-        if not isinstance(error, KernelError) and not refused(error):
+        if not isinstance(error, KernelError) and not is_invalid_input(error):
             raise
-        hint = LOOP if "has not ended" in str(error) else stuck
+        hint = LOOP_HINT if "has not ended" in str(error) else stuck
         text = error_text(error)
         if isinstance(error, KernelError):  # without its advice: a student doesn't make the launch
             text = f"{type(error).__name__}: {error.message}"
@@ -74,7 +81,7 @@ def kernel_exercise(
     return made
 
 
-def fault(findings: Findings) -> Verdict | None:
+def judge_findings(findings: Findings) -> Verdict | None:
     """Return the verdict on the first finding, or None if there is none."""
     if not findings:
         return None
@@ -88,4 +95,4 @@ def fault(findings: Findings) -> Verdict | None:
         f" finding{'s follow from it, or come' if others > 1 else ' follows from it, or comes'}"
         " next.)"
     )
-    return Verdict(False, f"{capitalized(first.message)}.{line}{more * (others > 0)}", first.advice)
+    return Verdict(False, f"{capitalize(first.message)}.{line}{more * (others > 0)}", first.advice)

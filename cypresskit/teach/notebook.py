@@ -40,7 +40,7 @@ def unread(
         return None
     answer = match[1]
     before = range(len(cells) - 1)
-    cell = next((n for n in reversed(before) if bindings.sets(cells[n], answer)), None)
+    cell = next((n for n in reversed(before) if bindings.is_set_in(cells[n], answer)), None)
     if cell is None:
         return None
     try:
@@ -52,7 +52,9 @@ def unread(
             message += f" The cell that you ran after it sets {', '.join(sorted(others))} instead."
             hint = f"the name: the check looks at {answer}."
         return Verdict(False, message, hint)
-    binds = [node.end_lineno or 0 for node in tree.body if answer in bindings.bound(node)]
+    binds = [
+        node.end_lineno or 0 for node in tree.body if answer in bindings.find_bound_names(node)
+    ]
     line, error = (failed or {}).get(cell, (0, ""))
     if not error or line > max(binds, default=0):
         return None
@@ -62,7 +64,7 @@ def unread(
 
 def _set_since(cells: Sequence[str]) -> set[str]:
     """Return the functions that the last of these cells defines, if it is valid."""
-    tree = bindings.parsed(cells[-1]) if cells else None
+    tree = bindings.parse_cell(cells[-1]) if cells else None
     body = tree.body if tree else []
     return {statement.name for statement in body if isinstance(statement, ast.FunctionDef)}
 

@@ -11,7 +11,14 @@ from cypresskit.isolated import Answer, Other
 from cypresskit.kernels.convention import adds_c
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import Observer
-from cypresskit.teach.check import CheckStopped, Verdict, a_type, call_answer, exercise, require
+from cypresskit.teach.check import (
+    CheckStopped,
+    Verdict,
+    call_answer,
+    exercise,
+    require,
+    type_with_article,
+)
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 
@@ -162,7 +169,7 @@ def check_half(half: float, step: int = 128) -> Verdict:
     whole = isinstance(half, int | np.integer) and not isinstance(half, bool)
     message = f"half is {half!r}" + f", of type {type(half).__name__}" * (not whole)
     if isinstance(half, Other):
-        message = f"half is {a_type(half)}"
+        message = f"half is {type_with_article(half)}"
     multiple = whole and half >= step and half % step == 0
     if whole and half >= step:
         message = f"{half} is no multiple of {step}"

@@ -14,10 +14,10 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.products import LONGEST
 from cypresskit.machine.checks import check
-from cypresskit.teach.check import Verdict, matching_mistake, require
+from cypresskit.teach.check import Verdict, find_mistake, require
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.kernels import fault, kernel_exercise
+from cypresskit.teach.kernels import judge_findings, kernel_exercise
 
 HEAD = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
@@ -202,7 +202,7 @@ def check_sum(program: Program) -> Verdict:
         max_instructions=LONGEST,
         in_place=True,
     )
-    if verdict := fault(findings):
+    if verdict := judge_findings(findings):
         return verdict
     right = sums(4)
     if not np.array_equal(output, right):
@@ -216,7 +216,7 @@ def check_sum(program: Program) -> Verdict:
         otherwise = "which of the 16 numbers does r0.x hold at the end, and how often each?"
         got, wanted = output.flat[0], right.flat[0]
         message = f"r0.x is {got:g} in place of {wanted:g} for the first work-item."
-        return Verdict(False, message, matching_mistake(output, mistakes, otherwise))
+        return Verdict(False, message, find_mistake(output, mistakes, otherwise))
     count = len(working(compile(program).controls))
     hint = (
         "additions that need each other's results are in different bundles: which could be done"

@@ -9,7 +9,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, a_type, exercise, require
+from cypresskit.teach.check import Verdict, exercise, require, type_with_article
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
@@ -97,7 +97,7 @@ def check_chip(chip: object) -> Verdict:
     if not isinstance(chip, Device):
         return Verdict(
             False,
-            f"my_chip is {a_type(chip)}.",
+            f"my_chip is {type_with_article(chip)}.",
             "dataclasses.replace(ck.HD5870, ...) gives a device.",
         )
     same = replace(chip, name=HD5870.name, register_pool=HD5870.register_pool) == HD5870

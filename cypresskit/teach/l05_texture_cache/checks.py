@@ -12,7 +12,7 @@ from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import chance
+from cypresskit.teach.check import check_rng
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
@@ -31,7 +31,8 @@ def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], 
 
 def four_texels() -> tuple:
     """Return four random texels, and a random width of their texture."""
-    return [(chance.randrange(9), chance.randrange(9)) for _ in range(4)], chance.randrange(9, 99)
+    texels = [(check_rng.randrange(9), check_rng.randrange(9)) for _ in range(4)]
+    return texels, check_rng.randrange(9, 99)
 
 
 @formula_exercise(
@@ -209,9 +210,9 @@ def limit(f, b, c):
     " Gflop/s",
     name="ceiling_of",
     draw=lambda: (
-        chance.randint(1, 10 * (bundles := chance.randint(30, 90))),
+        check_rng.randint(1, 10 * (bundles := check_rng.randint(30, 90))),
         bundles,
-        chance.randint(64, 384),
+        check_rng.randint(64, 384),
     ),
 )
 def check_ceiling(f, b, c):

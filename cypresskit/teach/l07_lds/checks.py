@@ -9,7 +9,14 @@ from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, a_type, call_answer, chance, exercise, require
+from cypresskit.teach.check import (
+    Verdict,
+    call_answer,
+    check_rng,
+    exercise,
+    require,
+    type_with_article,
+)
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
@@ -143,7 +150,7 @@ STEPS = [[*range(0, 16 * step, step)] for step in (1, 2, 4, 32, 33)]  # words of
     },
     "for each bank, how many different words are requested? The busiest bank decides.",
     name="clocks",
-    draw=lambda: ([chance.choice((1, 8, 32)) * chance.randrange(16) for _ in range(16)],),
+    draw=lambda: ([check_rng.choice((1, 8, 32)) * check_rng.randrange(16) for _ in range(16)],),
 )
 def check_bank_clocks(words):
     """Exercise 1: ``clocks(words)`` is how many clocks 32 banks need to give 16 work-items the
@@ -162,7 +169,11 @@ def check_place(place: Callable) -> Verdict:
     # A number in an array counts as a number
     places = [word[()] if isinstance(word, np.ndarray) else word for word in places]
     for row, word in enumerate(places):
-        require(isinstance(word, Real), f"place({row}) returns {a_type(word)}, not a number.", hint)
+        require(
+            isinstance(word, Real),
+            f"place({row}) returns {type_with_article(word)}, not a number.",
+            hint,
+        )
         require(
             word % 1 == 0,
             "place gives parts of a word.",

@@ -13,7 +13,7 @@ from cypresskit.kernels.verification import NAMES
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import Verdict, chance, matching_mistake
+from cypresskit.teach.check import Verdict, check_rng, find_mistake
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
@@ -77,7 +77,7 @@ def measured_table(device: Device = HD5870) -> str:
     },
     "how many numbers of A arrive in a second, and how many operations does each take part in?",
     " Gflop/s",
-    draw=lambda: (round(chance.uniform(20, 400), 1), chance.choice((2, 4, 8, 16))),
+    draw=lambda: (round(check_rng.uniform(20, 400), 1), check_rng.choice((2, 4, 8, 16))),
 )
 def check_ceiling(r, s):
     """Exercise 1: ``ceiling(memory_gb_s, size)`` in Gflop/s of a matrix-vector product, ``size``
@@ -135,7 +135,7 @@ def _reduction_mistake(program: Program, given: Product, result: np.ndarray) -> 
         "what r14 holds before `mul r14, r14, cb0[0].x`: it should be a leader's sums plus its"
         " helper's."
     )
-    return matching_mistake(
+    return find_mistake(
         result[:, 0], {words: 2 * sum_ - y[:, 0] for words, sum_ in sums.items()}, hint
     )
 

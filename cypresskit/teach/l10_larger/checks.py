@@ -13,7 +13,7 @@ from cypresskit.host.blocked import MULTIPLE, card_bytes, choose_block
 from cypresskit.isolated import Answer
 from cypresskit.isolated.card import HANDLE, CardMemoryError
 from cypresskit.published import host as published
-from cypresskit.teach.check import Verdict, call_answer, chance, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l10_larger.watched_card import MARK, WatchedCard
 
@@ -104,7 +104,7 @@ def check_order(order: Callable) -> Verdict:
     """Exercise 2: ``order(rows, columns)``, all blocks (i, j), only one of i and j changing from
     one to the next.
     """
-    drawn = chance.randint(4, 9), chance.randint(4, 9)  # so that no answer can list the tasks
+    drawn = check_rng.randint(4, 9), check_rng.randint(4, 9)  # so no answer can list the tasks
     for rows_, columns in ((2, 3), (1, 4), (4, 1), drawn, (3, 3)):
         call = f"order({rows_}, {columns})"
         hint = f"the call was {call}; it has to return a list of pairs (i, j)."
@@ -164,7 +164,7 @@ def check_product(product: Answer) -> Verdict:
     rng = np.random.default_rng(1792)
     for n, block in ((192, 64), (200, 64)):
         a, b = rng.integers(-4, 5, (2, n, n)).astype(np.float64)
-        card = WatchedCard(SMALL, chance.getrandbits(32))
+        card = WatchedCard(SMALL, check_rng.getrandbits(32))
         call = f"product(gpu, a, b, {block})"
         product.services.update(card.services())
         hint = f"the call was {call} with {n} x {n} matrices."

@@ -20,7 +20,7 @@ from cypresskit.host import (
 from cypresskit.host.rates import kernel_rate
 from cypresskit.published import host as published
 from cypresskit.tables import quantity
-from cypresskit.teach.check import Verdict, call_answer, chance, exercise, require
+from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
 from cypresskit.teach.formula import formula_exercise
 
 STAGES = ("load", "mult", "store")
@@ -149,8 +149,8 @@ def measured_table(machine: Machine) -> str:
     " of the lesson.",
     " s",
     draw=lambda: (
-        [chance.randint(1, 40) / 4 for _ in range(chance.randint(2, 6))],
-        chance.randint(2, 20),
+        [check_rng.randint(1, 40) / 4 for _ in range(check_rng.randint(2, 6))],
+        check_rng.randint(2, 20),
     ),
 )
 def check_pipeline(s, u):

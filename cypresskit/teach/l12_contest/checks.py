@@ -37,12 +37,20 @@ from cypresskit.kernels.generated import entry, generate_kernel
 from cypresskit.kernels.verification import verify
 from cypresskit.machine import LaunchCounters, launch
 from cypresskit.tables import elided
-from cypresskit.teach.check import Verdict, a_type, broken, draws, exercise, refused, require
+from cypresskit.teach.check import (
+    Verdict,
+    exercise,
+    is_invalid_input,
+    make_generator,
+    report_broken_check,
+    require,
+    type_with_article,
+)
 from cypresskit.teach.climb import (
+    accept_workbench,
     climb_exercise,
-    of_workbench,
-    unless_empty,
-    wrong_product,
+    explain_wrong_product,
+    require_text,
 )
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
@@ -122,13 +130,13 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
     try:
         return _judged(kernel, name, device, n, exact)
     except Exception as error:  # the check's fault: _judged reports an entry's mistakes
-        return Score(name, broken(error))
+        return Score(name, report_broken_check(error))
 
 
 def name_of(kernel) -> str:
     """Return an entry's name as printable text of at most 60 characters."""
     name = getattr(kernel, "name", None)
-    name = name if type(name) is str else a_type(kernel if name is None else name)
+    name = name if type(name) is str else type_with_article(kernel if name is None else name)
     return elided("".join(c if c.isprintable() else " " for c in name), 60)
 
 
@@ -144,7 +152,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
         try:
             report = time_kernel(kernel, n, device=device, exact=exact, flops=0.0)
         except ValueError as error:
-            if not refused(error):
+            if not is_invalid_input(error):
                 raise
             hint = (
                 "addresses and branches may not depend on what the matrices hold; a wavefront has"
@@ -184,7 +192,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
     if type(kernel) is not Kernel:
         what = (
             "An entry is what contest.entry(...) or contest.generate_kernel(...) returns, not"
-            f" {a_type(kernel)}."
+            f" {type_with_article(kernel)}."
         )
         return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
@@ -214,7 +222,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
-        return wrong_product(kernel, small)
+        return explain_wrong_product(kernel, small)
     if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
         number, component = min(numbering.keys(unset))
         message = (
@@ -224,7 +232,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
         return Verdict(
             False, message, "set it before the loop, or before the branch that may skip it."
         )
-    chance = draws(kernel.text, full)  # each edit of the kernel gives other sizes
+    chance = make_generator(kernel.text, full)  # each edit of the kernel gives other sizes
     large = (
         *(chance.randrange(full // 3, full // 2) | 1 for _ in "mn"),
         chance.randrange(16, 64) | 1,
@@ -236,7 +244,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     runs: dict[int, LaunchCounters] = {}
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
     for (m, n, k), alpha, beta in products:
-        seed = chance.getrandbits(32) if beta else draws(full).getrandbits(32)
+        seed = chance.getrandbits(32) if beta else make_generator(full).getrandbits(32)
         wrong, runs[m] = _compared(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
         if wrong:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
@@ -337,7 +345,7 @@ def chip_fault(device) -> Verdict | None:
     if type(device) is not Device:
         return Verdict(
             False,
-            f"A chip is a Device, not {a_type(device)}.",
+            f"A chip is a Device, not {type_with_article(device)}.",
             "replace(ck.HD5870, ...) makes one.",
         )
     for field in fields(Device):
@@ -430,13 +438,13 @@ def check_chip(chip) -> Verdict:
     )
 
 
-@of_workbench("contest")
+@accept_workbench("contest")
 @exercise
 def check_entry(text: Any) -> Verdict:
     """Exercise 4: a kernel's text that is right, and faster on the simulated HD 5870 than all that
     ``generate_kernel`` makes.
     """
-    unless_empty(text, "contest")
+    require_text(text, "contest")
     return judge_kernel(text, STEPS["contest"].file, partial(_entered, text))
 
 

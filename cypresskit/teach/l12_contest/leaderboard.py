@@ -29,7 +29,7 @@ from cypresskit.editing.steps import CLOSE
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.process import CallLimits, ForkServer
 from cypresskit.kernels import Kernel, generated
-from cypresskit.teach.check import BROKEN, REPORT, seeded
+from cypresskit.teach.check import BROKEN, REPORT, use_seed
 from cypresskit.teach.l12_contest import checks as contest
 
 HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
@@ -93,7 +93,7 @@ def judged(text: str, file: str, n: int, seed: str) -> dict:
         entry = read(text, file)
     except ValueError as error:
         return {"name": file, "file": file, "verdict": cannot(file, str(error))}
-    with seeded(seed):
+    with use_seed(seed):
         return vars(scored(entry, contest.judge(entry, n=n, exact=True), file))
 
 

@@ -22,7 +22,14 @@ import numpy as np
 from cypresskit.isolated import Answer
 from cypresskit.isolated.repeat_run import compiled
 from cypresskit.tables import markdown
-from cypresskit.teach.check import CheckStopped, Verdict, call_answer, chance, exercise, require
+from cypresskit.teach.check import (
+    CheckStopped,
+    Verdict,
+    call_answer,
+    check_rng,
+    exercise,
+    require,
+)
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
 from cypresskit.today import clock_errors, figures, record
@@ -141,7 +148,7 @@ def check_saves(first, second, work):
     },
     "how many columns of C has a warp, and how many rows?",
     " numbers",
-    draw=lambda: (2 ** chance.randrange(6),),
+    draw=lambda: (2 ** check_rng.randrange(6),),
 )
 def check_numbers(across):
     """Exercise 3: ``numbers(across)``, how many different numbers of a and b a warp needs for an
