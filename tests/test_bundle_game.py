@@ -9,11 +9,11 @@ import cypresskit as ck
 from cypresskit.compiler import Bundle, Code, Read, compile
 from cypresskit.compiler.isa import SLOT_SETS
 from cypresskit.compiler.ports import Ports, slot_reads
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.teach.l03_bundles.bundle_game import TABLES, bundle_game, cards
 from tools.legality import CONSTANTS, check
 
-RULES = packaged("teach/l03_bundles/bundle_rules.js").replace("export ", "")
+RULES = read_packaged("teach/l03_bundles/bundle_rules.js").replace("export ", "")
 GAME = ".cypresskit-figure"
 MOVES = 1500  # that are judged
 

@@ -12,7 +12,7 @@ from bokeh.models import ColumnDataSource
 from pages import record, view
 
 import cypresskit as ck
-from cypresskit.draw.player import Track, short
+from cypresskit.draw.player import Track, format_short
 from cypresskit.draw.sheet import Sheet
 from cypresskit.teach.l12_contest import checks as contest
 
@@ -131,4 +131,4 @@ def test_a_player_can_be_shown_and_saved_again_and_again(player, tmp_path):
     + [(np.nan, "NaN")],
 )
 def test_short_numbers(value, text):
-    assert short(value) == text
+    assert format_short(value) == text

@@ -10,14 +10,14 @@ from conftest import ROOT
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.climb_picture import (
-    BAR,
+    BAR_HEIGHT,
     FIGURES,
+    GRID_GFLOPS,
     IDEAS,
     LEFT,
     PAPER,
     PEAK,
     REFERENCE,
-    SCALE,
     WIDTH,
     Bar,
     Climb,
@@ -137,13 +137,13 @@ def test_bars_are_as_long_as_their_figures_on_the_scale(seed):
     climb = some_climb(seed)
     boxes = parts(climb.still(), "rect")
     lines = sorted(float(b["x"]) for b in boxes if b["width"] == "1" and float(b["height"]) > 60)
-    marks = sorted((*SCALE, PAPER, PEAK))
+    marks = sorted((*GRID_GFLOPS, PAPER, PEAK))
     assert len(lines) == len(marks)
     slope = np.log(marks[-1] / marks[0]) / (lines[-1] - lines[0])
     assert np.log(marks) - np.log(marks[0]) == pytest.approx(
         slope * (np.array(lines) - lines[0]), abs=0.002
     )
-    rows = [b for b in boxes if b["height"] == str(BAR)]
+    rows = [b for b in boxes if b["height"] == str(BAR_HEIGHT)]
     bars = [*climb.bars[::-1], *climb.beside]
     assert len(rows) == 2 * len(bars)
     for bar, had, change in zip(bars, rows[::2], rows[1::2], strict=True):

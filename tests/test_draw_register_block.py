@@ -16,7 +16,7 @@ import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.block import find_block
 from cypresskit.draw.block_steps import BlockSteps
-from cypresskit.draw.player import short
+from cypresskit.draw.player import format_short
 from cypresskit.kernels import samples
 
 A, B = whole_numbers(4, (8, 16), (8, 24))
@@ -222,7 +222,8 @@ def test_captions_name_the_elements_that_an_instruction_works_on(run):
     assert len(captions) == len(recording)
     fetch = next(c for c in captions if "fetches B" in c)
     assert (
-        "fetches B[0, 8:12] into r4: " + f"({', '.join(short(float(v)) for v in b[0, 8:12])})"
+        "fetches B[0, 8:12] into r4: "
+        + f"({', '.join(format_short(float(v)) for v in b[0, 8:12])})"
         in fetch
     )
     grows = [c for c in captions if "grows by" in c]

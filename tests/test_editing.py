@@ -14,7 +14,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.draw import theme
-from cypresskit.draw.scripts import joined
+from cypresskit.draw.scripts import join_modules
 from cypresskit.editing import dynamic_answers, page_files, static_answers, suggestions
 from cypresskit.editing.answering import FORGET, AnswerHere, OtherJobs
 from cypresskit.editing.conversation import Conversation
@@ -901,6 +901,6 @@ def test_of_two_editors_that_write_at_once_none_loses_its_text(seed, tmp_path, m
 
 def test_no_two_modules_of_the_page_declare_the_same_name():
     """They are joined into one scope."""
-    script = joined(*page_files.MODULES)
+    script = join_modules(*page_files.MODULES)
     names = re.findall(r"^(?:const|let|function|class|async function) (\w+)", script, re.M)
     assert len(names) > 50 and sorted(names) == sorted(set(names))

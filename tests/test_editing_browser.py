@@ -12,7 +12,7 @@ from conftest import JS, close_at_script_errors
 from pages import axe_finds
 
 import cypresskit as ck
-from cypresskit.draw.scripts import joined
+from cypresskit.draw.scripts import join_modules
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edit, Edits, history_path
@@ -73,7 +73,7 @@ class Bench:
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.talk.hear(json.loads(message)))
         page.expose_function("poll", self.poll)
-        page.set_content(PAGE % (page_files.style(), joined(*page_files.MODULES)))
+        page.set_content(PAGE % (page_files.style(), join_modules(*page_files.MODULES)))
         page.wait_for_selector(".ckw-slot")
 
     def poll(self):

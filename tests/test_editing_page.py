@@ -12,7 +12,7 @@ from conftest import close_at_script_errors
 from pages import axe_finds
 
 import cypresskit as ck
-from cypresskit.draw.scripts import joined
+from cypresskit.draw.scripts import join_modules
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
 from cypresskit.editing.edit_history import Edit, Edits
@@ -51,7 +51,7 @@ def begin(page):
     page.emulate_media(reduced_motion="reduce")
 
     def make(text=TEXT, seed=1):
-        script = joined(*page_files.MODULES)
+        script = join_modules(*page_files.MODULES)
         page.set_content(PAGE % (page_files.style(), FAKE, script, seed, text))
         page.wait_for_selector(".ckw-slot")
 

@@ -25,7 +25,7 @@ import cypresskit as ck
 from cypresskit.draw import display, pipelines, theme
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 from tools import gallery
 
 PICTURE = "cypresskit-picture"
@@ -66,7 +66,7 @@ def packed_data(html: str) -> dict:
 
 
 def with_data(html: str, data: dict) -> str:
-    return DATA.sub(lambda found: found[1] + display.packed(json.dumps(data)), html)
+    return DATA.sub(lambda found: found[1] + display.pack_json(json.dumps(data)), html)
 
 
 def test_a_script_that_fails_ends_a_tests_wait(browser):
@@ -403,10 +403,10 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
 
 
 def test_every_color_has_a_light_and_a_dark_one():
-    names = set(re.findall(r"--ck-(\w+):.*light-dark", packaged("draw/look.css")))
+    names = set(re.findall(r"--ck-(\w+):.*light-dark", read_packaged("draw/look.css")))
     sizes = {"control", "label", "result", "sans", "sentence", "text"}
     assert names == set(theme.TOKENS) and len(names) > 15
-    used = re.findall(r"var\(--ck-(\w+)\)", display.look() + packaged("draw/player.css"))
+    used = re.findall(r"var\(--ck-(\w+)\)", display.look() + read_packaged("draw/player.css"))
     assert set(used) <= names | sizes | {"high", "room"}
 
 
@@ -443,7 +443,7 @@ def luminance(color: np.ndarray) -> float:
 def test_joined_modules_have_no_name_twice():
     """In one script a function that is defined twice is silently the last."""
     names = re.findall(
-        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", joined(*display.MODULES)
+        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", join_modules(*display.MODULES)
     )
     assert len(names) == len(set(names)) > 40
 
@@ -451,7 +451,7 @@ def test_joined_modules_have_no_name_twice():
 def test_modules_stand_after_those_that_they_import_from():
     for n, name in enumerate(display.MODULES):
         home = Path(name).parent
-        imported = re.findall(r'from "(\.[\w./]+\.js)"', packaged(name))
+        imported = re.findall(r'from "(\.[\w./]+\.js)"', read_packaged(name))
         assert {normpath(home / path) for path in imported} <= set(display.MODULES[:n]), name
 
 
@@ -460,7 +460,7 @@ def test_bokeh_is_used_by_its_public_names():
     drawing = [*package.glob("draw/*.py"), *package.glob("teach/l*/*.py")]
     own = {
         "py": "\n".join(file.read_text() for file in drawing),
-        "js": joined(*display.MODULES),
+        "js": join_modules(*display.MODULES),
     }
     assert not re.findall(r"(?<!self)(?<!cls)\.(_(?!_)\w+)", own["js"])
     for name in ("renderer_views", "canvas_view", "glyph_view", "Bokeh.index"):

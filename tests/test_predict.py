@@ -14,7 +14,7 @@ from said import Said, assert_true
 import cypresskit as ck
 from cypresskit import draw, session
 from cypresskit.draw.predict import number
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 
 SPEED = {"speed": {1: 200.0, 2: 400.0, 4: 1030.0}}
 
@@ -215,8 +215,8 @@ MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(sourc
 def test_a_curve_is_drawn_on_its_chart(page):
     """In Chromium: with the mouse in one stroke, or by the keys of each point."""
     page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
-    page.add_style_tag(content=packaged("draw/look.css"))
-    page.evaluate(MODEL, joined("draw/shell.js", "draw/guess_chart.js"))
+    page.add_style_tag(content=read_packaged("draw/look.css"))
+    page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
     points = page.get_by_role("slider")
     names = [point.get_attribute("aria-label") for point in points.all()]
     assert names == [f"How fast? at {place}" for place in (256, 512, 3072)]
@@ -240,8 +240,8 @@ def test_a_curve_is_drawn_on_its_chart(page):
 def test_a_curves_chart_is_as_large_as_it_is_drawn_or_as_the_page(page, width, least):
     page.set_viewport_size({"width": width, "height": 700})
     page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
-    page.add_style_tag(content=packaged("draw/look.css"))
-    page.evaluate(MODEL, joined("draw/shell.js", "draw/guess_chart.js"))
+    page.add_style_tag(content=read_packaged("draw/look.css"))
+    page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
     box = page.locator(".cypresskit-guess-chart").bounding_box()
     assert least <= box["width"] <= width
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width

@@ -17,7 +17,7 @@ import cypresskit as ck
 from cypresskit import host
 from cypresskit.blas.performance_table import KernelPerformance
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
-from cypresskit.draw.wavefronts import ROWS, iteration_ends, steps
+from cypresskit.draw.wavefronts import ACTIVITIES, count_overlaps, find_iteration_ends
 from cypresskit.editing.steps import STEPS
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels import Kernel
@@ -53,18 +53,21 @@ def dial_point(report: Report) -> Point:
     window = (FROM, FROM + LONG)
     events = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
     bars = []
-    for kind in ROWS[:BARS]:
+    for activity in ACTIVITIES[:BARS]:
         rows = [
-            (event.slot, *np.clip((getattr(event, kind.begin), getattr(event, kind.end)), *window))
+            (
+                event.slot,
+                *np.clip((getattr(event, activity.begin), getattr(event, activity.end)), *window),
+            )
             for event in events
-            if event.kind == kind.clause
+            if event.kind == activity.clause_kind
         ]
         spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
         bars.append(spans[spans[:, 2] > spans[:, 1]])
-    alu = steps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
-    texture = steps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
-    alu, texture = (np.round(strip - [FROM, FROM, 0]) for strip in (alu, texture))
-    ended = iteration_ends(report)
+    alu = count_overlaps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
+    texture = count_overlaps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
+    alu, texture = (np.round(track - [FROM, FROM, 0]) for track in (alu, texture))
+    ended = find_iteration_ends(report)
     done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
     pace = (len(done) - 1) / (done[-1] - done[0])  # iterations per clock
     return Point(bars, alu, texture, round(float(FLOPS * pace), 1))

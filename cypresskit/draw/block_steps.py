@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from cypresskit.draw.block import Block, elements
-from cypresskit.draw.player import short
+from cypresskit.draw.player import format_short
 from cypresskit.il import Instruction
 from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.convention import MATRICES
@@ -137,7 +137,7 @@ class BlockSteps:
         """Return a register component's value after a step, as text."""
         register, component = cell
         bits = self.bits[step, register, component : component + self.block.words]
-        return short(float(bits.view(self.dtype)[0]))
+        return format_short(float(bits.view(self.dtype)[0]))
 
     def _caption(self, step: int) -> str:
         """Return the caption of a step."""
@@ -255,7 +255,7 @@ class BlockSteps:
         else:
             kinds: dict[str, type] = {"i": np.int32, "u": np.uint32}
             values = bits.view(kinds.get(result, np.float32))[written]
-        texts = [short(float(value)) for value in values]
+        texts = [format_short(float(value)) for value in values]
         return _listed(texts[:1] if len(set(texts)) == 1 else texts)
 
     def sums(self, first: int) -> Iterator[tuple[int, tuple[int, str]]]:

@@ -16,7 +16,7 @@ from cypresskit.compiler import Bundle, Code, compile
 from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, by_frame, nonempty, together
+from cypresskit.draw.sheet import Sheet, by_frame, concatenate_scenes, require_nonempty
 from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
@@ -54,7 +54,7 @@ def bundles(*codes: Code | Source) -> Player:
     --------
     >>> ck.draw.bundles("sgemm_tn", "dgemm_tn")
     """
-    compiled = nonempty(
+    compiled = require_nonempty(
         map(_compiled, codes or ("sgemm_tn",)), "pass compiled code, a program, or a kernel", Code
     )
     loops = [_loop(code, CODE_KEYS * n) for n, code in enumerate(compiled)]
@@ -226,7 +226,7 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
 
     left, width, height = LISTING_LEFT, LISTING_WIDTH, LISTING_LINE
     y = TOP + (np.arange(LISTED) + 0.5) * height
-    sheet.words(left, 16, "Lines of IL", bold=True, size=14)
+    sheet.text(left, 16, "Lines of IL", bold=True, size=14)
     source = sheet.boxes(
         "lines",
         left + width / 2,
@@ -286,9 +286,9 @@ def _table(loop: _Loop) -> _Table:
 
 def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     """Draw all bundles of each loop, with a frame around the current one."""
-    sheet.words(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
+    sheet.text(TABLE_LEFT, 16, "The loop's bundles: slots x y z w t", bold=True, size=14)
     tables = zip(*(_table(loop) for loop in loops))
-    x, y, w, h, color, key, now = map(together, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
+    x, y, w, h, color, key, now = map(concatenate_scenes, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
     source = sheet.boxes("slots", x, y, w, h, fill=(COLORS, color), key=key, columns={"now": now})
     sheet.ring(source, "w", "h", "now", "ink")
 
@@ -332,7 +332,7 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     slots.
     """
     frames = [(loop, n) for loop in loops for n in range(len(loop.bundles))]
-    sheet.words(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
+    sheet.text(DETAIL_LEFT, 16, "The current bundle", bold=True, size=14)
     drops, ends = zip(*(_wires(loop, n) for loop, n in frames))
     for name, lines, size in (("drops", drops, 0.1), ("wires", ends, 5)):
         x0, y0, x1, y1 = by_frame(lines, 4)
@@ -356,8 +356,8 @@ def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     sheet.numbers("ports", x, y, register, prefix="R", align="center", size=12)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
-    sheet.words(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
-    sheet.words(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
+    sheet.text(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
+    sheet.text(DETAIL_LEFT + 34, CYCLES_Y, cycles, "soft", align="right", size=11)
 
 
 def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
@@ -382,8 +382,8 @@ def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
         sheet.boxes(f"slots {row}", SLOTS_X, y, SLOT - 8, 24, **look)
         sheet.boxes(f"colors {row}", SLOTS_X, y + 9, SLOT - 8, 6, fill=(COLORS, color))
         sheet.numbers(f"names {row}", SLOTS_X, y - 3, name, names=short, align="center", size=11)
-        sheet.words(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
-    sheet.words(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
+        sheet.text(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
+    sheet.text(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
 
 
 def _abbrev(name: str) -> str:

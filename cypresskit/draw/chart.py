@@ -27,7 +27,7 @@ from bokeh.models import (
 from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
-from cypresskit.draw.sheet import Sheet, ticks_between
+from cypresskit.draw.sheet import Sheet, choose_ticks
 from cypresskit.tables import elided
 
 WIDTH = 1100  # pixels of a chart that fills a picture
@@ -48,7 +48,7 @@ class Scale:
 
     def numbers(self) -> list[float]:
         """Return the ticks between the ends of the axis."""
-        ticks = self.ticks or ticks_between(self.low, self.high, 5.01)
+        ticks = self.ticks or choose_ticks(self.low, self.high, 5.01)
         return [float(tick) for tick in ticks if self.low <= tick <= self.high]
 
 
@@ -83,7 +83,7 @@ class Chart:
         self.sheet, self.across, self.up = sheet, across, up
         self.width = width - LEFT - RIGHT
         self.height = height
-        self._names = [_within(theme.readable(name), self.width) for name in legend]
+        self._names = [_cut_text(theme.make_readable(name), self.width) for name in legend]
         columns = self._columns()
         below = BOTTOM + theme.ENTRY * -(-len(self._names) // columns)
         self.figure = sheet.framed(
@@ -116,7 +116,7 @@ class Chart:
         ticker = FixedTicker(ticks=ticks)
         axis = LinearAxis(
             ticker=ticker,
-            axis_label=_within(theme.readable(scale.title), self.width),
+            axis_label=_cut_text(theme.make_readable(scale.title), self.width),
             axis_label_text_font_size=TEXT,
             axis_label_text_font_style="normal",
             major_label_overrides={tick: f"{tick:g}" for tick in ticks},
@@ -165,7 +165,7 @@ class Chart:
         hollow: bool = False,
         alpha: float = 1.0,
     ) -> None:
-        """Draw a line with points that show ``words`` on hover.
+        """Draw a line with points that show ``text`` on hover.
 
         If ``y`` has shape (frames, points), it follows the frames. ``number`` selects color, dash
         and marker.
@@ -204,6 +204,6 @@ class Chart:
             self._legend.items.append(LegendItem(label=label, renderers=list(drawn)))
 
 
-def _within(text: str, room: float) -> str:
+def _cut_text(text: str, room: float) -> str:
     """Cut a text to about ``room`` pixels."""
     return elided(text, int((room - theme.KEY) // theme.LETTER))

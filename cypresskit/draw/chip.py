@@ -17,7 +17,7 @@ from cypresskit.draw.chip_scene import (
     engine_key,
 )
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty, together
+from cypresskit.draw.sheet import Sheet, concatenate_scenes, require_nonempty
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.timing import Report, simulate
 
@@ -53,7 +53,7 @@ def chip(
     if isinstance(reports, Source):
         kernel = resolve(reports)
         reports = [simulate(kernel, n) for n in sizes]
-    drawn = nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
+    drawn = require_nonempty(reports, "pass reports of simulate, or a kernel's name", Report)
     scenes = _scenes(drawn)
 
     device = drawn[0].device
@@ -135,7 +135,7 @@ def _draw_map(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None
     sheet.numbers("heading", left, 14, which, names=heads, bold=True, size=14)
 
     columns = zip(*(scene.tiles(layout) for scene in scenes))
-    x, y, size, state, key = map(together, columns, (np.nan, np.nan, np.nan, 0, -1))
+    x, y, size, state, key = map(concatenate_scenes, columns, (np.nan, np.nan, np.nan, 0, -1))
     sheet.boxes("map", x, y, size, size, fill=(STATES, state), key=key)
 
 
@@ -144,7 +144,7 @@ def _draw_dots(
 ) -> None:
     """Draw the running wavefronts."""
     columns = zip(*(scene.dots(places, layout) for scene in scenes))
-    x, y, width, key = map(together, columns, (np.nan, np.nan, HIDDEN, -1))
+    x, y, width, key = map(concatenate_scenes, columns, (np.nan, np.nan, HIDDEN, -1))
     look: dict = {"color": "ink", "moves": ("x", "y", "w"), "round": layout.dot // 2}
     sheet.boxes("dots", x, y, width, layout.dot, key=key, **look)
 
@@ -176,7 +176,7 @@ def _draw_engines(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
         tip="@words: @busy wavefronts",
     )
     names = [f"engine {n}" if layout.across == 5 else str(n) for n in number]
-    sheet.words(x + 6, y + 11, names, "soft", size=12)
+    sheet.text(x + 6, y + 11, names, "soft", size=12)
 
     _draw_bars(sheet, scenes, layout, "ALU", "alu", x + width - 28)
     _draw_bars(sheet, scenes, layout, "texture", "texture", x + width - 14)
@@ -192,7 +192,7 @@ def _draw_bars(
     height = layout.engine_size[1]
     room = height - 14
     foot = y + height - 7
-    share = together([scene.share(unit) for scene in scenes], 0)
+    share = concatenate_scenes([scene.share(unit) for scene in scenes], 0)
     bar = np.maximum(share, 0.5) / 100 * room
     sheet.boxes(f"room {unit}", x, y + height / 2, 10, room, color="faint")
     sheet.boxes(
@@ -229,7 +229,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
     """Draw how busy the L2 slices and the memory channels are."""
     rows = {"L2": ("L2 slice", "L2"), "DRAM": ("memory channel", "channel")}
     for row, (unit, (title, short)) in enumerate(rows.items()):
-        share = together([scene.share(unit) for scene in scenes], 0)
+        share = concatenate_scenes([scene.share(unit) for scene in scenes], 0)
         count = share.shape[1]
         room = layout.engines_width / count
         left = layout.left + np.arange(count) * room
@@ -252,7 +252,7 @@ def _draw_memory(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> N
         names = [f"{short} {i}" for i in range(count)]
         if room < 60:
             names = [f"{count} {title}s", *[""] * (count - 1)]
-        sheet.words(left + room / 2, y, names, size=12, align="center" if room >= 60 else "left")
+        sheet.text(left + room / 2, y, names, size=12, align="center" if room >= 60 else "left")
 
 
 def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> None:
@@ -272,4 +272,4 @@ def _draw_running(sheet: Sheet, scenes: Sequence[Scene], layout: ChipLayout) -> 
     sheet.boxes("run", columns, foot - bar / 2, pitch + 0.3, bar, color="c", alpha=0.45)
     sheet.play_head("head", np.tile(x, len(scenes)), middle, RUNNING, 2.5)
     words = f"running wavefronts (at most {slots})"
-    sheet.words(left + width, top - 8, words, "soft", size=12, align="right")
+    sheet.text(left + width, top - 8, words, "soft", size=12, align="right")

@@ -20,16 +20,16 @@ from typing import NamedTuple
 from cypresskit.devices import HD5870
 from cypresskit.draw import svg
 from cypresskit.draw.display import Displayable
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.published import kernel as published
 from cypresskit.tables import elided
 
-WIDTH, LEFT, WIDE = 1040, 64, 960  # pixels: width, left end of bars, length of the peak's bar
-TOP, ROW, BAR = 74, 34, 10  # pixels: the first row's y, heights of a row and of its bar
+WIDTH, LEFT, PEAK_WIDTH = 1040, 64, 960  # pixels: width, left end of bars, length of the peak's bar
+TOP, ROW_HEIGHT, BAR_HEIGHT = 74, 34, 10  # pixels: y of the first row, heights of rows and bars
 DETAILS_LEFT = 300  # pixels: where a step's details start
 MAX_DETAILS = 115  # letters
-LEAST = 10  # Gflop/s at the left end of the bars
-SCALE = (30, 100, 300, 1000)  # Gflop/s of the grid lines
+MIN_GFLOPS = 10  # Gflop/s at the left end of the bars
+GRID_GFLOPS = (30, 100, 300, 1000)  # Gflop/s of the grid lines
 PEAK = HD5870.peak_gflops("single")
 PAPER = published("sgemm_tn")["gflops_max"]
 REFERENCE = 2048  # the N of most steps
@@ -116,7 +116,8 @@ IDEAS = (
     Idea(11, "two chips, pipeline", Timed("five_stage", 16384), BLOCKED),
 )
 FIGURES: dict[Timed, Figure] = {
-    Timed(*launch): Figure(*figure) for launch, figure in json.loads(packaged("draw/climb.json"))
+    Timed(*launch): Figure(*figure)
+    for launch, figure in json.loads(read_packaged("draw/climb.json"))
 }
 
 
@@ -162,7 +163,7 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
         return Bar(name)
     figure = FIGURES[idea.launch]
     before = FIGURES[idea.before].gflops if idea.before else 0.0
-    details = f"{idea.launch.kernel}, N = {idea.launch.n}{_than(idea)}"
+    details = f"{idea.launch.kernel}, N = {idea.launch.n}{_compare(idea)}"
     return Bar(
         name,
         f"{details}; {figure.unit} limit: {figure.ceiling:,.0f}",
@@ -173,7 +174,7 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
     )
 
 
-def _than(idea: Idea) -> str:
+def _compare(idea: Idea) -> str:
     """Return the comparison with the kernel that an idea starts from, if there is one."""
     if idea.before is None:
         return ""
@@ -204,15 +205,15 @@ class Climb(Displayable):
         Its text is light on dark pages. ``on_paper`` gives it a white background, for other
         programs.
         """
-        foot = TOP + ROW * len(self.bars)
-        high = foot + 20
-        rows = list(zip(self.bars[::-1], range(TOP, foot, ROW)))
+        foot = TOP + ROW_HEIGHT * len(self.bars)
+        height = foot + 20
+        rows = list(zip(self.bars[::-1], range(TOP, foot, ROW_HEIGHT)))
         heads = []
         if self.beside:
-            heads.append(svg.words(LEFT, foot + 34, "Other ideas, and the kernels they start from"))
+            heads.append(svg.text(LEFT, foot + 34, "Other ideas, and the kernels they start from"))
             beside = foot + 44
-            high = beside + ROW * len(self.beside) + 20
-            rows += zip(self.beside, range(beside, high, ROW))
+            height = beside + ROW_HEIGHT * len(self.beside) + 20
+            rows += zip(self.beside, range(beside, height, ROW_HEIGHT))
         about = (
             "Simulated Gflop/s on AMD's Cypress (2009), logarithmic. Two digits: the lesson."
             " Pale: the starting kernel. Red: slower."
@@ -220,14 +221,14 @@ class Climb(Displayable):
         if any(bar.ceiling for bar in self.bars):
             about += " Thin line: limit of the busiest unit."
         parts = [
-            *([svg.box(0, 0, WIDTH, high, "var(--page)")] if on_paper else []),
-            svg.words(8, 28, self.sentence, "head"),
-            svg.words(8, 48, about, "soft"),
-            *(_scale(high - 16) if rows else ()),
+            *([svg.box(0, 0, WIDTH, height, "var(--page)")] if on_paper else []),
+            svg.text(8, 28, self.sentence, "head"),
+            svg.text(8, 48, about, "soft"),
+            *(_draw_scale(height - 16) if rows else ()),
             *heads,
-            *(part for bar, y in rows for part in _drawn(bar, y)),
+            *(part for bar, y in rows for part in _draw_row(bar, y)),
         ]
-        size = WIDTH, high
+        size = WIDTH, height
         return svg.picture(parts, size, style=STYLE, title=self.sentence, on_paper=on_paper)
 
     def still_on_paper(self) -> str:
@@ -242,51 +243,55 @@ class Climb(Displayable):
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
         """Return the picture for a page, with buttons that save it as SVG and PNG."""
         return (
-            f'<div><img src="{_address(self.still())}" alt="{escape(repr(self))}"'
+            f'<div><img src="{_data_url(self.still())}" alt="{escape(repr(self))}"'
             f' style="max-width: 100%"><p><a style="{LINK}" download="climb.svg"'
-            f' href="{_address(self.still_on_paper())}">Save as SVG</a> &nbsp;'
+            f' href="{_data_url(self.still_on_paper())}">Save as SVG</a> &nbsp;'
             f'<button style="{LINK}" onclick="{escape(RASTER)}">Save as PNG</button></p></div>'
         )
 
 
-def _address(picture: str) -> str:
+def _data_url(picture: str) -> str:
     """Return a data URL of an SVG."""
     return f"data:image/svg+xml;base64,{base64.b64encode(picture.encode()).decode()}"
 
 
-def _along(gflops: float) -> float:
+def _bar_length(gflops: float) -> float:
     """Return the length of a bar in pixels."""
-    return WIDE * log(max(gflops, LEAST) / LEAST) / log(PEAK / LEAST)
+    return PEAK_WIDTH * log(max(gflops, MIN_GFLOPS) / MIN_GFLOPS) / log(PEAK / MIN_GFLOPS)
 
 
-def _scale(foot: float) -> Iterator[str]:
+def _draw_scale(foot: float) -> Iterator[str]:
     """Yield the grid lines down to ``foot``, the published speed and the chip's peak."""
-    marks = [(gflops, f"{gflops:,}") for gflops in SCALE]
+    marks = [(gflops, f"{gflops:,}") for gflops in GRID_GFLOPS]
     ends = (PAPER, f"record of 2010: {PAPER:,}"), (PEAK, f"the chip's peak {PEAK:,.0f}")
     for gflops, words in (*marks, *ends):
-        x = LEFT + _along(gflops)
-        yield svg.words(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
+        x = LEFT + _bar_length(gflops)
+        yield svg.text(x - 3, foot + 12 if gflops == PEAK else TOP - 6, words, "end")
         color = "var(--wait)" if gflops == PAPER else "var(--line)"
         yield svg.box(x, TOP - 2, 1, foot - TOP + 2, color, fill_opacity=0.6)
 
 
-def _drawn(bar: Bar, y: float) -> Iterator[str]:
+def _draw_row(bar: Bar, y: float) -> Iterator[str]:
     """Yield a row at ``y``. The idea's gain is solid, its loss red."""
     if bar.lit:
-        yield svg.box(2, y + 1, WIDTH - 4, ROW - 3, "none", stroke="var(--ink)", stroke_width=2)
-    yield svg.words(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
+        yield svg.box(
+            2, y + 1, WIDTH - 4, ROW_HEIGHT - 3, "none", stroke="var(--ink)", stroke_width=2
+        )
+    yield svg.text(LEFT, y + 14, bar.name, "name" if bar.gflops else "soft")
     if not bar.gflops:
         return
-    yield svg.words(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
-    yield svg.words(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
-    reaches, starts, ceiling = map(_along, (bar.gflops, bar.before, bar.ceiling))
+    yield svg.text(LEFT - 8, y + 24, f"{bar.gflops:,.0f}", "speed")
+    yield svg.text(DETAILS_LEFT, y + 14, elided(bar.details, MAX_DETAILS), "soft")
+    reaches, starts, ceiling = map(_bar_length, (bar.gflops, bar.before, bar.ceiling))
     low = sorted((reaches, starts))
     top = y + 19
-    yield svg.box(LEFT, top, low[0], BAR, "var(--c)", fill_opacity=0.4)
+    yield svg.box(LEFT, top, low[0], BAR_HEIGHT, "var(--c)", fill_opacity=0.4)
     is_faster = reaches > starts
     color = "var(--c)" if is_faster else "var(--wait)"
     opacity = 1 if is_faster else 0.35
-    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR, color, fill_opacity=opacity)
+    yield svg.box(LEFT + low[0], top, low[1] - low[0], BAR_HEIGHT, color, fill_opacity=opacity)
     if bar.ceiling:
-        yield svg.box(LEFT + reaches, top + BAR / 2, max(ceiling - reaches, 0), 1, "var(--ink)")
-        yield svg.box(LEFT + ceiling, top - 2, 2, BAR + 4, "var(--ink)")
+        yield svg.box(
+            LEFT + reaches, top + BAR_HEIGHT / 2, max(ceiling - reaches, 0), 1, "var(--ink)"
+        )
+        yield svg.box(LEFT + ceiling, top - 2, 2, BAR_HEIGHT + 4, "var(--ink)")

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from cypresskit.draw import theme
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.files.atomic import save_file
 
 #: The scripts that all pictures share, each after those that it imports from.
@@ -43,8 +43,8 @@ ADVICE = (
     " browser. If the notebook shows each output in its own frame, run"
     " <code>ck.draw.load(frames=True)</code>, then this cell."
 )
-PAGE = Template(packaged("draw/page.html"))
-UNPACK = Template(packaged("draw/unpack.js"))
+PAGE = Template(read_packaged("draw/page.html"))
+UNPACK = Template(read_packaged("draw/unpack.js"))
 
 
 @cache
@@ -56,19 +56,19 @@ def scripts() -> str:
     from bokeh.resources import Resources  # here: not all pictures need it
 
     bokeh = Resources(mode="inline", components=["bokeh"]).js_raw
-    own = joined(*MODULES).replace("$format", FORMAT).replace('"$look"', json.dumps(look()))
+    own = join_modules(*MODULES).replace("$format", FORMAT).replace('"$look"', json.dumps(look()))
     text = "\n".join([*bokeh, f"(() => {{\n{own}\n}})()"])
-    packed = zlib.compress(text.encode(), 6)
-    return UNPACK.substitute(packed=base64.b64encode(packed).decode(), key=zlib.crc32(packed))
+    pack_json = zlib.compress(text.encode(), 6)
+    return UNPACK.substitute(packed=base64.b64encode(pack_json).decode(), key=zlib.crc32(pack_json))
 
 
 @cache
 def look() -> str:
     """Return the style sheets of a page with pictures."""
-    return "".join(map(packaged, STYLES))
+    return "".join(map(read_packaged, STYLES))
 
 
-def packed(data: str) -> str:
+def pack_json(data: str) -> str:
     """Compress JSON for the scripts."""
     return base64.b64encode(zlib.compress(data.encode(), 9)).decode()
 
@@ -78,7 +78,7 @@ def embed(kind: str, data: str, inside: str) -> str:
     return (
         f'<cypresskit-picture class="cypresskit cypresskit-{kind}" data-kind="{kind}"'
         f' data-format="{FORMAT}">{inside}'
-        f'<script type="application/x-cypresskit">{packed(data)}</script></cypresskit-picture>'
+        f'<script type="application/x-cypresskit">{pack_json(data)}</script></cypresskit-picture>'
     )
 
 
@@ -86,7 +86,7 @@ def still_image(svg: str, text: str) -> str:
     """Return a static image as HTML, with ``text`` as its alternative."""
     image = base64.b64encode(svg.encode()).decode()
     return (
-        f'<div class="cypresskit-still"><img alt="{theme.escaped(text)}"'
+        f'<div class="cypresskit-still"><img alt="{theme.escape_html(text)}"'
         f' src="data:image/svg+xml;base64,{image}" style="max-width: 100%"><p>{ADVICE}</p></div>'
     )
 
@@ -130,12 +130,12 @@ class Displayable:
         (page.js).
         """
         return PAGE.substitute(
-            title=theme.escaped(self.title),
-            look=packaged("draw/look.css"),
+            title=theme.escape_html(self.title),
+            look=read_packaged("draw/look.css"),
             scripts=scripts,
             player=self.to_html(links=bool(links)),
             links=links,
-            address=packaged("draw/page.js"),
+            address=read_packaged("draw/page.js"),
         )
 
     def save(self, path: str | Path) -> Path:

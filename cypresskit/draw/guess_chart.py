@@ -6,7 +6,7 @@ script. ``line_chart`` later draws the result over the guess.
 
 from collections.abc import Sequence
 
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 
 
 def guess_chart(name: str, places: Sequence[float], top: float):
@@ -18,8 +18,8 @@ def guess_chart(name: str, places: Sequence[float], top: float):
     from traitlets import Float, List, Unicode
 
     class GuessChart(anywidget.AnyWidget):
-        _esm = joined("draw/shell.js", "draw/guess_chart.js")
-        _css = packaged("draw/look.css")
+        _esm = join_modules("draw/shell.js", "draw/guess_chart.js")
+        _css = read_packaged("draw/look.css")
         name = Unicode().tag(sync=True)
         places = List(Float()).tag(sync=True)
         top = Float().tag(sync=True)

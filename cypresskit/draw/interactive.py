@@ -37,7 +37,7 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
     given = {
         "options": options,
         "value": start.get(name, values[0]),
-        "description": theme.readable(name),
+        "description": theme.make_readable(name),
     }
     if slider:
         return widgets.SelectionSlider(continuous_update=False, **given)
@@ -49,13 +49,13 @@ def _chooser(name: str, values: Sequence, start: Mapping, slider: bool):
 
 
 def _label(value) -> str:
-    return "empty" if value is None else theme.readable(str(value))
+    return "empty" if value is None else theme.make_readable(str(value))
 
 
 def _saved(shown: Displayable | str) -> str:
     """Return the HTML that a saved notebook keeps of a view."""
     if isinstance(shown, str):
-        return in_columns(theme.readable(shown))
+        return in_columns(theme.make_readable(shown))
     return shown.bundle()["text/html"]
 
 
@@ -124,20 +124,20 @@ def interactive(
     waiting: list[asyncio.TimerHandle] = []
     first: str | None = None
 
-    def words() -> str:
+    def slider_values() -> str:
         """Return the sliders' values as HTML. Menus show their own value."""
-        return theme.escaped(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
+        return theme.escape_html(", ".join(f"{name} = {chosen[name].value}" for name in sliders))
 
     def draw() -> None:
-        status.value = f'<span role="status">Computing {words()} ...</span>'
+        status.value = f'<span role="status">Computing {slider_values()} ...</span>'
         try:
             with _stoppable():
                 shown = view(**{name: widget.value for name, widget in chosen.items()})
         # Show every error: a widget's callback would otherwise lose it.
         except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
-            problem = theme.escaped(f"{kind}{error}")
-            status.value = f'<span role="alert">{words()}: {problem}</span>'
+            problem = theme.escape_html(f"{kind}{error}")
+            status.value = f'<span role="alert">{slider_values()}: {problem}</span>'
             return
         # Assigning `outputs` works without a browser; `display` would add an output to the cell.
         # Only the first result needs a static image, for the saved notebook.
@@ -145,12 +145,12 @@ def interactive(
         if first is None:
             first = _saved(shown)
         data = (
-            {"text/plain": theme.readable(shown)}
+            {"text/plain": theme.make_readable(shown)}
             if isinstance(shown, str)
             else shown.bundle(still=False)
         )
         place.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
-        status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{words()}</span>'
+        status.value = f'<span role="status" style="{SCREEN_READER_ONLY}">{slider_values()}</span>'
 
     def choose(_) -> None:
         """Draw once pending messages are handled, since these may change the choice again."""
@@ -158,7 +158,7 @@ def interactive(
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return draw()
-        status.value = f'<span role="status">Computing {words()} ...</span>'
+        status.value = f'<span role="status">Computing {slider_values()} ...</span>'
         if waiting:
             waiting.pop().cancel()
         waiting.append(loop.call_later(DEBOUNCE_SECONDS, draw))
@@ -169,10 +169,10 @@ def interactive(
     row = widgets.Box(list(chosen.values()), layout={"flex_flow": "row wrap"})
     whole = widgets.VBox([row, status, place]).add_class("cypresskit-controls")
     settings = "".join(
-        f"<p>{theme.escaped(name)}: <b>{theme.escaped(_label(widget.value))}</b></p>"
+        f"<p>{theme.escape_html(name)}: <b>{theme.escape_html(_label(widget.value))}</b></p>"
         for name, widget in chosen.items()
     )
-    names = theme.readable(", ".join(chosen))
+    names = theme.make_readable(", ".join(chosen))
     saved = {"text/plain": f"Controls for {names} (run this cell to use them)"}
     if first is not None:
         saved["text/html"] = settings + first + SAVED_NOTE

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from cypresskit.draw import svg, theme
 from cypresskit.draw.display import Displayable, embed, still_image
-from cypresskit.draw.scripts import joined
+from cypresskit.draw.scripts import join_modules
 
 #: The modules that all such scripts share, each after those that it imports from.
 SHARED = ("draw/shell.js", "draw/guess.js", "draw/interactive_figure.js")
@@ -34,7 +34,7 @@ class InteractiveFigure(Displayable):
     data: dict = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return theme.readable(self.text)
+        return theme.make_readable(self.text)
 
     def still(self) -> str:
         style = "rect{stroke:var(--line)}text{fill:var(--ink)}"
@@ -43,6 +43,6 @@ class InteractiveFigure(Displayable):
     def to_html(self, *, links: bool = True, still: bool = True) -> str:
         own = {"title": self.title, "keys": self.keys, "series": theme.SERIES}
         inside = still_image(self.still(), repr(self)) if still else ""
-        own_modules = joined(*SHARED, *self.modules)
+        own_modules = join_modules(*SHARED, *self.modules)
         script = SCRIPT.format(modules=own_modules, kind=json.dumps(self.kind), begin=self.begin)
         return embed(self.kind, json.dumps(self.data | own), inside) + script

@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
 from cypresskit.draw.predict import Prediction
-from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.draw.sheet import Sheet, require_nonempty
 
 Curve = Mapping[float, float]
 GUESS = 5  # the series number whose color, dash and marker every guess has
@@ -53,8 +53,10 @@ def line_chart(
     >>> ck.draw.line_chart({"sgemm_tn": {256: 92, 1024: 1650}}, "N", "Gflop/s")
     """
     wanted = "each curve is a dict from x to y"
-    nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
-    places = sorted(set(nonempty((place for curve in series.values() for place in curve), wanted)))
+    require_nonempty(series.values() if isinstance(series, Mapping) else series, wanted, Mapping)
+    places = sorted(
+        set(require_nonempty((place for curve in series.values() for place in curve), wanted))
+    )
     guessed = guess.value if guess else None
     own = guessed if isinstance(guessed, dict) else {}
     heights = [height for curve in (*series.values(), own) for height in curve.values()]

@@ -15,7 +15,7 @@ import numpy as np
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
 from cypresskit.host import Machine, Span, Task, Timeline, five_stage, four_stage
 
 # In pixels:
@@ -70,8 +70,8 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
         machine = Machine()
         names = ("four stages, without the texture cache", "five stages, with it")
         timelines = four_stage(8192, 8192, 2048, machine), five_stage(8192, 8192, 2048, machine)
-    for run in nonempty(timelines, "pass timelines of ck.host", Timeline):
-        nonempty(run.spans, "a timeline needs at least one task")
+    for run in require_nonempty(timelines, "pass timelines of ck.host", Timeline):
+        require_nonempty(run.spans, "a timeline needs at least one task")
     names = *names, *(f"timeline {n + 1}" for n in range(len(names), len(timelines)))
 
     charts = _charts(timelines, names, rows)
@@ -81,7 +81,7 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     sheet.stage(label, STAGE, foot + 18, most=min(1.06, 430 / (foot + 18)))
     bands = [band for chart in charts for band in chart.bands.values()]
     sheet.ticks((LEFT, RIGHT), 1e3 * charts[0].end, bands, foot + 9)
-    sheet.words(LEFT - 24, foot + 9, "milliseconds:", "soft", align="right", size=12)
+    sheet.text(LEFT - 24, foot + 9, "milliseconds:", "soft", align="right", size=12)
     any_full = False
     for chart in charts:
         any_full |= _draw_chart(sheet, chart)
@@ -319,7 +319,7 @@ class _Chart:
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:
     """Draw a timeline. Returns whether a shared resource is ever full."""
-    sheet.words(4, chart.top + 12, chart.name, bold=True, size=14)
+    sheet.text(4, chart.top + 12, chart.name, bold=True, size=14)
     sheet.play_head(
         f"head {chart.name}",
         np.tile(chart.to_x(chart.moments)[:, np.newaxis], len(chart.rows)),
@@ -367,7 +367,7 @@ def _draw_own(sheet: Sheet, chart: _Chart, words: np.ndarray) -> None:
     )
     left, right, middle = (chart.to_x(seconds) for seconds in (start, end, (start + end) / 2))
     names = [_name_in(span.task, room) for span, room in zip(own, right - left - 8)]
-    sheet.words(middle, y, names, size=12, align="center")
+    sheet.text(middle, y, names, size=12, align="center")
 
 
 def _draw_shared(sheet: Sheet, chart: _Chart, row: str, words: np.ndarray) -> bool:
@@ -420,8 +420,8 @@ def _draw_labels(sheet: Sheet, chart: _Chart) -> None:
         for row in chart.rows
     }
     called = [f"{row}: {', '.join(of_row)}" if of_row else row for row, of_row in stages.items()]
-    sheet.words(LEFT - 8, y, called, align="right", size=12)
-    sheet.words(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
+    sheet.text(LEFT - 8, y, called, align="right", size=12)
+    sheet.text(RIGHT + 46, chart.top + HEAD - 9, "of capacity", "soft", align="right", size=12)
 
     moments = chart.moments
     capacity = {row: run.resources[row].capacity for row in chart.rows}

@@ -25,7 +25,7 @@ from bokeh.models import ColumnDataSource, Plot
 from cypresskit import session
 from cypresskit.draw import svg_export, theme
 from cypresskit.draw.display import Displayable, embed, scripts, still_image
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 from cypresskit.draw.theme_colors import ThemeColors
 
 SPEEDS = {"slowest": 0.125, "slow": 0.4, "normal": 1.0, "fast": 2.5, "fastest": 6.0}
@@ -33,7 +33,7 @@ About = str | Sequence[tuple[int, str]]  # a text, or texts with the frames wher
 SECONDS = 12.0  # duration at normal speed, if that is 1 to 30 frames per second
 
 
-def short(value: float) -> str:
+def format_short(value: float) -> str:
     """Return a number in about five characters, as players write it into a cell."""
     size = abs(value)
     if np.isnan(value):
@@ -84,7 +84,7 @@ class Track:
         if self.names:
             return self.names[int(value)]
         if not self.prefix:
-            return short(value)
+            return format_short(value)
         return f"{self.prefix}{value}" if value >= 0 else ""
 
     def as_dict(self) -> dict:
@@ -104,7 +104,7 @@ class Parts:
     """The parts of a picture that a view fills in for its player."""
 
     def __init__(self, title: str) -> None:
-        self.title = theme.readable(title)
+        self.title = theme.make_readable(title)
         self.colors = ThemeColors()
         self.tracks: list[Track] = []
         self.figures: list[Plot] = []
@@ -171,7 +171,7 @@ class Player(Displayable):
         self.tracks = parts.tracks
         self.figures = parts.figures
         self.about = parts.about
-        self._text = theme.readable(text)
+        self._text = theme.make_readable(text)
         self._colors = parts.colors
         if not captions:
             raise ValueError(f"the player {self.title!r} has no captions: give one for each frame")
@@ -180,7 +180,7 @@ class Player(Displayable):
                 name = f"{track.column!r} of {track.source.name!r}"
                 counts = f"{len(track.frames)} frames and the player has {len(captions)} captions"
                 raise ValueError(f"the track {name} has {counts}: give as many of both")
-        self.captions = [theme.readable(caption) for caption in captions]
+        self.captions = [theme.make_readable(caption) for caption in captions]
         self.scenes = list(settings.scenes) or [("", len(captions))]
         last = len(captions) - 1
         self.still_frame = last if settings.still_frame is None else settings.still_frame
@@ -220,10 +220,10 @@ class Player(Displayable):
         most = max(frames for _, frames in self.scenes)
         return HTML.substitute(
             {name: "" if is_shown else "hidden" for name, is_shown in shown.items()},
-            css=theme.minified(packaged("draw/player.css")),
+            css=theme.minify(read_packaged("draw/player.css")),
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
-            step=theme.escaped(settings.step),
+            step=theme.escape_html(settings.step),
             dials="".join(map(_dial, settings.dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
@@ -274,7 +274,7 @@ class Player(Displayable):
         document = {"version": bokeh.__version__, "title": self.title, "roots": roots}
         data = json.dumps({"document": document, "html": self.html})
         inside = still_image(self.still(), repr(self)) if still else ""
-        return embed("player", data if links else theme.without_links(data), inside)
+        return embed("player", data if links else theme.remove_links(data), inside)
 
 
 def _settings_fields(settings: Settings) -> dict:
@@ -282,14 +282,14 @@ def _settings_fields(settings: Settings) -> dict:
     lines, current = settings.listing
     return {
         "dials": [
-            [theme.readable(name), [theme.readable(value) for value in values]]
+            [theme.make_readable(name), [theme.make_readable(value) for value in values]]
             for name, values in settings.dials
         ],
         "listing": {
-            "lines": [theme.escaped(line.replace("    ", "  ")) for line in lines],
+            "lines": [theme.escape_html(line.replace("    ", "  ")) for line in lines],
             "current": current,
         },
-        "step": theme.readable(settings.step),
+        "step": theme.make_readable(settings.step),
     }
 
 
@@ -318,7 +318,7 @@ def _buttons(labels: Iterable[str]) -> str:
 
 
 def _dial(dial: tuple[str, Sequence[str]]) -> str:
-    name = theme.escaped(dial[0])
+    name = theme.escape_html(dial[0])
     most = len(dial[1]) - 1
     return (
         f'<label><span></span><input type="range" value="0" max="{most}"'
@@ -334,12 +334,12 @@ def _placed(part: Plot | str) -> str:
     return f'<div class="figure" role="img" id="{part.id}" style="{share}"></div>'
 
 
-HTML = Template(packaged("draw/player.html"))
+HTML = Template(read_packaged("draw/player.html"))
 
 
 def cell_script() -> str:
     """Return the script that ``load`` runs on a notebook's cells."""
-    return f"(() => {{\n{joined('draw/il_colors.js', 'draw/cells.js')}}})()"
+    return f"(() => {{\n{join_modules('draw/il_colors.js', 'draw/cells.js')}}})()"
 
 
 def load(frames: bool | None = None) -> None:

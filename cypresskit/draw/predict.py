@@ -23,7 +23,7 @@ class Prediction:
     def __init__(
         self, question: str, choices: Sequence, curve: Sequence[float], top: float, unit: str
     ) -> None:
-        self.question, self.unit = theme.readable(question), theme.readable(unit)
+        self.question, self.unit = theme.make_readable(question), theme.make_readable(unit)
         self.choices, self.curve, self.top = choices, curve, top
         self._widget: Any = None
         self._entries: list = []
@@ -89,7 +89,7 @@ class Prediction:
         if self.curve:
             self._entries = [guess_chart(label, self.curve, self.top)]
         elif self.choices:
-            options = [(theme.readable(str(choice)), choice) for choice in self.choices]
+            options = [(theme.make_readable(str(choice)), choice) for choice in self.choices]
             self._entries = [
                 widgets.ToggleButtons(
                     options=options, value=None, style={"button_width": "initial"}, tooltip=label
@@ -99,7 +99,7 @@ class Prediction:
             field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": label}
             self._entries = [widgets.Text(**field)]
             unit = [widgets.Label(self.unit)]
-        question = widgets.HTML(f"<b>Your guess:</b> {theme.escaped(self.question)}")
+        question = widgets.HTML(f"<b>Your guess:</b> {theme.escape_html(self.question)}")
         self._status = widgets.HTML(self._noted())
         for entry in self._entries:
             entry.observe(self._note, "value")
@@ -114,11 +114,13 @@ class Prediction:
         entered = "" if self.curve or self.choices else self._entries[0].value.strip()
         if entered and self.value is None:
             problem = f"{entered[:40]!r} can't be read as a number: try one like 8, 1.5 or 1/70."
-            return f'<b role="alert" style="color: {RED}">{theme.escaped(problem)}</b>'
+            return f'<b role="alert" style="color: {RED}">{theme.escape_html(problem)}</b>'
         if self.value is None:
             return "Enter your guess, then run the next cell."
         value = "your curve" if self.curve else _shown_guess(self.value)
-        return f'<span role="status">Noted: {theme.escaped(value)}. Now run the next cell.</span>'
+        return (
+            f'<span role="status">Noted: {theme.escape_html(value)}. Now run the next cell.</span>'
+        )
 
 
 def _shown_guess(value) -> str:

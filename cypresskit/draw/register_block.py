@@ -146,7 +146,7 @@ def _draw_k(sheet: Sheet, scenes: Sequence[BlockSteps], before: Sequence[float])
     )
     k = np.concatenate([scene.k for scene in scenes])
     sheet.track(heads, "k", k, text="text", prefix="k=")
-    sheet.words("x", "y", "text", "soft", align="align", size=11, source=heads)
+    sheet.text("x", "y", "text", "soft", align="align", size=11, source=heads)
 
 
 def _draw_names(sheet: Sheet, block: Block, y: Sequence[float], before: Sequence[float]) -> None:
@@ -156,11 +156,11 @@ def _draw_names(sheet: Sheet, block: Block, y: Sequence[float], before: Sequence
     look: dict = {"color": "soft", "size": 11}
     names = [_registers(block.totals, 0, row) for row in block.rows]
     names += [_registers(block.b, 0, phase) for phase in range(block.phases)]
-    sheet.words([right] * len(names), [*y, *before], names, **look)
+    sheet.text([right] * len(names), [*y, *before], names, **look)
     names = [_registers(block.a, 1, phase) for phase in range(block.phases)]
-    sheet.words(list(before), [below] * len(names), names, align="center", **look)
+    sheet.text(list(before), [below] * len(names), names, align="center", **look)
     corners = [0.0, -GAP - block.phases / 2 - 0.1], [-edge - 0.4, -GAP - 0.35]
-    sheet.words(*corners, ["B", "A"], bold=True)
+    sheet.text(*corners, ["B", "A"], bold=True)
 
 
 def _registers(cells: dict[tuple[int, int], tuple[int, int]], axis: int, number: int) -> str:
@@ -209,7 +209,7 @@ def _draw_group(
         sheet.picks.append(
             {"source": source, "figure": sheet.fig, "w": 1, "h": 1, "on": 3, "marks": []}
         )
-    sheet.words("x", "y", "text", align="center", fit=0.34, source=source)
+    sheet.text("x", "y", "text", align="center", fit=0.34, source=source)
 
 
 def _draw_frames(sheet: Sheet, source: ColumnDataSource, w, h) -> None:
@@ -283,7 +283,7 @@ def _draw_maps(sheet: Sheet, scenes: Sequence[BlockSteps]) -> Plot:
     _draw_items(sheet, scenes, maps)
     has_room = {name: 8 * columns > maps.right for name, (_, columns) in maps.shapes.items()}
     names = [f"{name}  {size}" if has_room[name] else name for name, size in sizes.items()]
-    sheet.words(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
+    sheet.text(list(maps.left.values()), -0.45 * gap, names, baseline="bottom")
     _draw_marks(sheet, scenes, maps)
     return fig
 

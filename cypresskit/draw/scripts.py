@@ -4,18 +4,18 @@ import re
 from importlib.resources import files
 
 
-def packaged(path: str) -> str:
+def read_packaged(path: str) -> str:
     """Return the text of a file of the package, such as ``draw/look.css``."""
     return files("cypresskit").joinpath(path).read_text(encoding="utf-8")
 
 
-def joined(*paths: str) -> str:
+def join_modules(*paths: str) -> str:
     """Join JavaScript modules into one script.
 
     Modules may import only from each other; only ``default`` exports stay exported. Whole-line
     comments and indentation are removed.
     """
-    text = re.sub(r"(?m)^export (?!default)", "", "\n".join(map(packaged, paths)))
+    text = re.sub(r"(?m)^export (?!default)", "", "\n".join(map(read_packaged, paths)))
     text = re.sub(r'(?ms)^import\b.*?from "\.[\w./]+\.js"\n', "", text)
     text = re.sub(r"(?ms)^ *//[^\n]*\n|^ */\*\*.*?\*/\n", "", text)
     return re.sub(r"(?m)^ +", " ", text)

@@ -143,7 +143,7 @@ class Sheet(Parts):
             The y of the labels.
         """
         left, right = ends
-        ticks = ticks_between(0, last)
+        ticks = choose_ticks(0, last)
         x = left + np.array(ticks) / last * (right - left)
         y, high = np.array([((top + low) / 2, low - top) for top, low in bands]).T
         across, down = np.tile(x, len(y)), np.repeat(y, len(x))
@@ -151,7 +151,7 @@ class Sheet(Parts):
         self.boxes("ticks", across, down, 1, tall, color="line", alpha=0.6)
         texts = [f"{tick:g}" for tick in ticks]
         words = self.source("tick names", x=x, y=np.full(len(x), foot), text=texts)
-        self.words("x", "y", "text", "soft", source=words, align="center", size=12)
+        self.text("x", "y", "text", "soft", source=words, align="center", size=12)
 
     def plot(
         self, label: str, x: tuple[float, float], y: tuple[float, float], high: float = 0, **options
@@ -193,7 +193,7 @@ class Sheet(Parts):
             **options,
         )
         self.figures.append(fig)
-        self.labels[fig.id] = theme.readable(label)
+        self.labels[fig.id] = theme.make_readable(label)
         self.fig = fig
         self._staged = False
         return fig
@@ -207,7 +207,7 @@ class Sheet(Parts):
         if key is not None:
             columns |= {"key": np.asarray(key), "lit": [0] * np.shape(key)[-1]}
         still = {
-            column: [theme.readable(v) if isinstance(v, str) else v for v in value]
+            column: [theme.make_readable(v) if isinstance(v, str) else v for v in value]
             if isinstance(value, list)
             else value
             for column, value in columns.items()
@@ -229,7 +229,7 @@ class Sheet(Parts):
             frames = frames.astype(
                 np.uint8 if frames.min(initial=0) >= 0 and frames.max(initial=0) < 256 else np.int32
             )
-        names = [theme.readable(name) for name in how.pop("names", ())]
+        names = [theme.make_readable(name) for name in how.pop("names", ())]
         self.tracks.append(Track(source, column, frames, names=names, **how))
 
     def glyph(
@@ -436,7 +436,7 @@ class Sheet(Parts):
         values = values.reshape(len(values), -1)
         source = self.source(name, x=np.full(values.shape[1], x), y=np.full(values.shape[1], y))
         self.track(source, "value", values, text="text", prefix=prefix, names=names)
-        self.words("x", "y", "text", source=source, **style)
+        self.text("x", "y", "text", source=source, **style)
         return source
 
     def race(
@@ -470,7 +470,7 @@ class Sheet(Parts):
             The unit of the clocks.
         """
         left, width = lane
-        self.words(left, 12, title, bold=True, size=14)
+        self.text(left, 12, title, bold=True, size=14)
         self.boxes(f"lane {name}", left + width / 2, 34, width, 10, color="faint")
         passed = np.maximum(width * so_far / most, 0.01)[:, np.newaxis]
         clocks = so_far.astype(int)
@@ -493,7 +493,7 @@ class Sheet(Parts):
             size=12,
         )
 
-    def words(
+    def text(
         self,
         x,
         y,
@@ -540,7 +540,7 @@ class Sheet(Parts):
             if color.split()[0] in theme.TOKENS:
                 color = theme.css(color, "--ck-")
             mark = f'<span class="key {look}" style="color:{color}"></span>'
-            spans.append(f'<span class="keyed">{mark}{theme.escaped(words)}</span>')
+            spans.append(f'<span class="keyed">{mark}{theme.escape_html(words)}</span>')
         return " &ensp;".join(spans)
 
     def note(self, text: str) -> str:
@@ -560,7 +560,7 @@ class Sheet(Parts):
         return Player(self, picture, list(captions), text, given)
 
 
-def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
+def choose_ticks(start: float, end: float, most: float = 12) -> list[float]:
     """Return round numbers between two numbers, in fewer than ``most`` steps of 1, 2 or 5 times
     10^n.
     """
@@ -571,7 +571,7 @@ def ticks_between(start: float, end: float, most: float = 12) -> list[float]:
     return [number * step for number in range(first, last + 1)]
 
 
-def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
+def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
     """Return ``things`` as a list.
 
     Error messages end with ``what``: what to pass. Raises ``ValueError`` if the list is empty, and
@@ -588,7 +588,7 @@ def nonempty(things, what: str, kind: type | tuple[type, ...] = object) -> list:
     return parts
 
 
-def together(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
+def concatenate_scenes(scenes: Sequence[np.ndarray], empty=np.nan) -> np.ndarray:
     """Concatenate arrays (frames, things) of several scenes, padded to the largest number of
     things.
     """

@@ -11,10 +11,10 @@ from cypresskit.draw import theme
 FAMILY = "sans-serif"
 
 
-def words(x: float, y: float, text: object, kind: str = "") -> str:
+def text(x: float, y: float, text: object, kind: str = "") -> str:
     """Return a line of text that starts at a point. ``kind`` are its CSS classes."""
     kinds = f' class="{kind}"' if kind else ""
-    return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{theme.escaped(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}"{kinds} xml:space="preserve">{theme.escape_html(text)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, **more: object) -> str:
@@ -46,7 +46,7 @@ def picture(
     text = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}"'
         f' height="{height}" font-family="{FAMILY}" font-size="14" role="img">'
-        f"<title>{theme.escaped(title)}</title><style>{look}{style}</style>{''.join(parts)}</svg>"
+        f"<title>{theme.escape_html(title)}</title><style>{look}{style}</style>{''.join(parts)}</svg>"
     )
     if on_paper:
         return re.sub(r"var\(--(\w+)\)", lambda name: theme.TOKENS[name[1]][0], text)

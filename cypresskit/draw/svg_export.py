@@ -264,7 +264,7 @@ def _text(
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size:.1f}"'
-        f" {more}>{theme.escaped(str(text))}</text>"
+        f" {more}>{theme.escape_html(str(text))}</text>"
     )
 
 

@@ -214,7 +214,7 @@ class _Replay:
             across, down = item // 4 % 4 * 2 + item % 2, item // 16 * 2 + item % 4 // 2
         apart = (across // 2 * 3, down // 2 * 3) if pixels else (across // 4 * 3, 0)
         x, y = left + across * ITEM + apart[0] + 9, TOP + down * ITEM + apart[1] + 8
-        sheet.words(left, TOP - 14, "64 work-items, in quads", size=12)
+        sheet.text(left, TOP - 14, "64 work-items, in quads", size=12)
         words = [f"work-item {n} of the wavefront, in quad {n // 4 + 1}" for n in item]
         sheet.boxes(
             f"tile {self.name}", x, y, ITEM - 2, ITEM - 2, color="faint", line="line", words=words
@@ -300,13 +300,13 @@ class _Replay:
         )
         sheet.ring(source, "w", "h", "wait")
         title = f"{name}: {texture.height} rows of {texture.width} texels"
-        sheet.words(x0, TOP - 14, title, MATRIX_COLORS[min(resource, 1)], size=12)
+        sheet.text(x0, TOP - 14, title, MATRIX_COLORS[min(resource, 1)], size=12)
         top = np.flatnonzero(ends[1] == 0)
         foot = TOP + texture.height * (y1 - y0) + 9
         names = [str(w % self.banks) for w in word[top]]
-        sheet.words(x[top], foot, names, "soft", align="center", size=12)
+        sheet.text(x[top], foot, names, "soft", align="center", size=12)
         if resource == min(self.textures):
-            sheet.words(x0 - 6, foot, "banks", "soft", align="right", size=12)
+            sheet.text(x0 - 6, foot, "banks", "soft", align="right", size=12)
         for n, text in enumerate(words):
             label = f"{self.name}: **{text}**"
             when = (
@@ -320,10 +320,10 @@ class _Replay:
         label = 44 if lane > 120 else 12
         step = (lane - label) / MAX_QUEUE
         head = left + lane * np.arange(self.banks) + label + step / 2
-        sheet.words(left, BANKS_Y - 24, f"Each bank delivers one {self.unit} per clock", size=12)
+        sheet.text(left, BANKS_Y - 24, f"Each bank delivers one {self.unit} per clock", size=12)
         sheet.boxes(f"banks {self.name}", head, BANKS_Y, step, 22, color="faint", line="ink")
         names = [f"bank {bank}" if label > 12 else f"{bank}" for bank in range(self.banks)]
-        sheet.words(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
+        sheet.text(head - step / 2 - 5, BANKS_Y, names, "soft", align="right", size=12)
 
         words = list(self.place)
         # Two sets of boxes alternate, so that none moves back from a bank to a queue.
@@ -391,7 +391,7 @@ class _Replay:
             f" {step.number + 1}, L1 {'miss' if step.missed else 'hit'}"
             for t, step in enumerate(self.served, 1)
         ]
-        sheet.words(left, TICKS - 14, "Clocks of each fetch so far, one box per clock", size=12)
+        sheet.text(left, TICKS - 14, "Clocks of each fetch so far, one box per clock", size=12)
         at = (
             f"ticks {self.name}",
             np.where(paid, x, np.nan),
@@ -407,7 +407,7 @@ class _Replay:
         shown = np.arange(0, len(self.accesses), max(1, round(7 / row)))
         names = [f"{f + 1}: {_matrix(self.accesses[f].resource)}" for f in shown]
         place = left + 72 - 36 * (np.arange(len(shown)) % 2 == 0), TICKS + (shown + 0.5) * row
-        sheet.words(*place, names, "soft", align="right", size=12)
+        sheet.text(*place, names, "soft", align="right", size=12)
 
 
 def _matrix(resource: int) -> str:

@@ -12,14 +12,14 @@ picture must still say everything by shape or text as well.
 import re
 from html import escape
 
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.tables import elided
 
 COLOR = r"(#\w+|rgba\([^)]*\))"
 #: For each color: its value on light pages and on dark ones.
 TOKENS: dict[str, tuple[str, str]] = {}
 for _name, _light, _dark in re.findall(
-    rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", packaged("draw/look.css")
+    rf"--ck-(\w+):.*?light-dark\({COLOR}, {COLOR}\)", read_packaged("draw/look.css")
 ):
     TOKENS.setdefault(_name, (_light, _dark))  # later definitions are for high contrast
 # Colors of similar things (rows of a matrix, blocks, wavefronts), visible on light and dark pages.
@@ -54,7 +54,7 @@ UNREADABLE = re.compile(
 LONG_WORD = re.compile(r"\S{201,}")
 
 
-def readable(text: str) -> str:
+def make_readable(text: str) -> str:
     """Return a text that can be shown, whatever it contains.
 
     Characters that can't be encoded or change the text direction become U+FFFD. Words of more than
@@ -64,12 +64,12 @@ def readable(text: str) -> str:
     return LONG_WORD.sub(lambda word: elided(word[0], 200), text)
 
 
-def escaped(text: object) -> str:
+def escape_html(text: object) -> str:
     """Return text as HTML."""
-    return escape(readable(str(text)))
+    return escape(make_readable(str(text)))
 
 
-def minified(css: str) -> str:
+def minify(css: str) -> str:
     """Return a style sheet in one line, without comments: every player contains it."""
     return " ".join(re.sub(r"(?s)/\*.*?\*/", "", css).split())
 
@@ -96,12 +96,12 @@ def html(text: str) -> str:
     """Return text as HTML. ``**bold**``, `` `code` `` and line ends are marked up, the rest is
     escaped.
     """
-    text = escaped(text)
+    text = escape_html(text)
     for mark, tag in MARKS:
         text = re.sub(mark, tag, text)
     return text
 
 
-def without_links(text: str) -> str:
+def remove_links(text: str) -> str:
     """Replace links to lessons by their names, in HTML or in JSON of it."""
     return re.sub(r"<a href=[^>]*>(lesson \d\d)</a>", r"\1", text)

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.compiler import compile
 from cypresskit.devices import Board, Terms
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, nonempty
+from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
 from cypresskit.il.errors import shortened
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
@@ -28,15 +28,15 @@ FRAMES = 150
 LEFT, RIGHT, ROW = 44, 1170, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
-KEYS = 100_000  # wavefront w of report r has the key KEYS * r + w
+KEYS_PER_REPORT = 100_000  # wavefront w of report r has the key KEYS_PER_REPORT * r + w
 
 Window = tuple[float, float]  # first and last clock
 
 
-class Kind(NamedTuple):
+class Activity(NamedTuple):
     """An activity that a row shows."""
 
-    clause: str  #: the kind of clause
+    clause_kind: str  #: the kind of its clauses
     begin: str  #: the field of ``Event`` with its first clock
     end: str  #: the field with its last clock
     words: str
@@ -44,16 +44,16 @@ class Kind(NamedTuple):
     height: int
 
 
-ROWS = (
-    Kind("ALU", "start", "end", "computes", "alu", 11),
-    Kind("TEX", "start", "served", "is in the {unit}", "texture", 11),
-    Kind("TEX", "served", "end", "waits for data", "soft", 2),
-    Kind("WRITE", "start", "end", "stores", "c", 11),
+ACTIVITIES = (
+    Activity("ALU", "start", "end", "computes", "alu", 11),
+    Activity("TEX", "start", "served", "is in the {unit}", "texture", 11),
+    Activity("TEX", "served", "end", "waits for data", "soft", 2),
+    Activity("WRITE", "start", "end", "stores", "c", 11),
 )
-DOING = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
+CLAUSE_VERBS = {"ALU": "computes", "TEX": "fetches", "WRITE": "stores"}
 
 
-class Computing(NamedTuple):
+class AluPart(NamedTuple):
     """The part of the ALU's track in which a certain number of wavefronts compute."""
 
     state: str
@@ -62,41 +62,41 @@ class Computing(NamedTuple):
     from_right: int  #: pixels from the right end of the rows to its printed share
 
 
-TERMS = Terms()
-STATES = "idle", "one computes", "two compute", "three compute", "four compute"
-FROM_RIGHT = 0, 104, 250, 390, 540
+DEFAULT_TERMS = Terms()
+ALU_STATES = "idle", "one computes", "two compute", "three compute", "four compute"
+SHARE_OFFSETS = 0, 104, 250, 390, 540
 
 
-def at_once(device: Board) -> int:
+def count_full_speed_wavefronts(device: Board) -> int:
     """Return how many wavefronts must compute at once for the engine's full speed: at most four."""
-    return min(device.alu_latency_clocks // device.bundle_clocks, len(STATES) - 1)
+    return min(device.alu_latency_clocks // device.bundle_clocks, len(ALU_STATES) - 1)
 
 
-def computing(most: int) -> list[Computing]:
+def make_alu_parts(most: int) -> list[AluPart]:
     """Return the parts of the ALU's track: for 0 to ``most`` wavefronts that compute at once."""
     return [
-        Computing(STATES[n], "alu" if n else "wait", 16 * n // most or 16, FROM_RIGHT[n])
+        AluPart(ALU_STATES[n], "alu" if n else "wait", 16 * n // most or 16, SHARE_OFFSETS[n])
         for n in range(most + 1)
     ]
 
 
-class UnitStrip(NamedTuple):
-    """A track that shows when ``working`` wavefronts use a unit."""
+class UnitTrack(NamedTuple):
+    """A track that shows when ``n_working`` wavefronts use a unit."""
 
     name: str  #: the first part of its data source's name
     words: str  #: what the wavefronts do in it
     unit: str  #: "alu" or "texture"
-    working: int
+    n_working: int
     y: float
     height: float
     color: str
 
 
-class UnitHeights(NamedTuple):
+class UnitPositions(NamedTuple):
     """The y of the title, and of the ALU's track."""
 
     title: float
-    strip: float
+    track: float
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class _Layout:
         return self.top + 30 + ROW * np.arange(self.slots)
 
     @property
-    def strip(self) -> float:
+    def track(self) -> float:
         """The y of the ALU's track."""
         return self.top + 38 + ROW * self.most
 
     @property
     def head(self) -> tuple[float, float]:
         """The y and height of the play head, from the rows to the lower track."""
-        first, last = self.top + 22, self.strip + 28
+        first, last = self.top + 22, self.track + 28
         return (first + last) / 2, last - first
 
 
@@ -157,7 +157,7 @@ def wavefronts(
         simulate(report, n) if isinstance(report, Source) else report
         for report in reports or ("sgemm_tn", "sgemm_tn_37")
     ]
-    drawn = nonempty(given, "pass reports of simulate, or names of kernels", ChipReport)
+    drawn = require_nonempty(given, "pass reports of simulate, or names of kernels", ChipReport)
     for report in drawn:
         if not report.timeline:
             raise ValueError(f"{report.kernel}: the report has no timeline to draw")
@@ -185,8 +185,9 @@ def wavefronts(
         for r in drawn
     ]
     heights = f"half height: only one {terms.wavefront}, half speed"
-    if at_once(device) != 2:
-        heights = f"full height: {at_once(device)} {terms.wavefront}s, full speed"
+    at_full_speed = count_full_speed_wavefronts(device)
+    if at_full_speed != 2:
+        heights = f"full height: {at_full_speed} {terms.wavefront}s, full speed"
     legend = sheet.legend(
         (f"computes ({heights})", "alu", "box"),
         ("stores", "c", "box"),
@@ -195,19 +196,21 @@ def wavefronts(
         (f"{terms.alu} idle", "wait", "box"),
         ("not yet", "faint", "box"),
     )
-    return sheet.player(_captions(drawn, clocks), lines, below=[legend], step="Clock")
+    return sheet.player(_write_captions(drawn, clocks), lines, below=[legend], step="Clock")
 
 
-def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
+def _write_captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
     """Return a caption for each clock: what each report's wavefronts do then. The last caption
     counts iterations.
     """
-    states = [[f"**{r.kernel}**: {state}." for state in _states(r, clocks)] for r in reports]
+    states = [
+        [f"**{r.kernel}**: {state}." for state in _describe_clocks(r, clocks)] for r in reports
+    ]
     captions = [f"Clock {clock:.0f}. {' '.join(now)}" for clock, *now in zip(clocks, *states)]
     first, last = clocks[0], clocks[-1]
     done = []
     for report in reports:
-        ended = iteration_ends(report)
+        ended = find_iteration_ends(report)
         count = np.count_nonzero((ended > first) & (ended <= last))
         done += [f"**{report.kernel}** {count}"] if len(ended) else []
     if done:
@@ -215,7 +218,7 @@ def _captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
     return captions
 
 
-def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
+def count_overlaps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
     """Split the window where the number of overlapping ``spans`` changes: rows (from, to, number).
 
     The number is at most ``most``.
@@ -229,7 +232,7 @@ def steps(spans: Sequence[Window], window: Window, most: int) -> np.ndarray:
     return np.column_stack([clocks[begins], clocks[[*begins[1:], -1]], counts[begins]])
 
 
-def iteration_ends(report: ChipReport) -> np.ndarray:
+def find_iteration_ends(report: ChipReport) -> np.ndarray:
     """Return the clocks at which wavefronts of SIMD engine 0 finished an iteration of the main
     loop.
 
@@ -250,7 +253,7 @@ def iteration_ends(report: ChipReport) -> np.ndarray:
     return np.sort(ends)[::per_iteration]
 
 
-def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
+def find_pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
     """Yield (wavefront, end of a clause, clock from which it could continue, start of its next
     clause).
 
@@ -266,7 +269,7 @@ def pauses(report: ChipReport) -> Iterator[tuple[int, float, float, float]]:
         ended[event.wavefront] = event.end
 
 
-def _states(report: ChipReport, clocks: np.ndarray) -> list[str]:
+def _describe_clocks(report: ChipReport, clocks: np.ndarray) -> list[str]:
     """Return what the wavefronts of the engine do at each of the ``clocks``, as text."""
 
     def count(spans: Iterable[Window]) -> np.ndarray:
@@ -274,7 +277,7 @@ def _states(report: ChipReport, clocks: np.ndarray) -> list[str]:
         return ((start <= clocks) & (clocks < end)).sum(axis=0)
 
     events = report.timeline
-    between = list(pauses(report))
+    between = list(find_pauses(report))
     computing = count((e.start, e.end) for e in events if e.kind == "ALU")
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
     waiting = count((ready, start) for _, _, ready, start in between)
@@ -301,23 +304,25 @@ def _draw_report(
     of_all = f"{report.registers} of {report.device.register_pool} registers"
     slots = f"{report.active_wavefronts} {terms.wavefront} slots"
     title = f"{report.kernel}: {of_all} per {terms.wavefront}, {slots}"
-    sheet.words(LEFT, layout.title, title, bold=True, size=14)
+    sheet.text(LEFT, layout.title, title, bold=True, size=14)
     numbers = [str(slot) for slot in range(layout.slots)]
-    sheet.words(LEFT - 8, layout.rows, numbers, "soft", align="right", size=12)
+    sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right", size=12)
 
-    for kind in ROWS:
-        _draw_kind(sheet, report, kind, (name, KEYS * number), layout.rows, axis)
-    _draw_totals(sheet, report, name, UnitHeights(layout.title, layout.strip), axis)
+    for activity in ACTIVITIES:
+        _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
+    _draw_totals(sheet, report, name, UnitPositions(layout.title, layout.track), axis)
     sheet.play_head(f"head {name}", axis.to_x(clocks), *layout.head)
 
-    stories = _stories(report, (float(clocks[0]), float(clocks[-1])))
-    sheet.about |= {KEYS * number + wavefront: words for wavefront, words in stories.items()}
+    stories = _describe_wavefronts(report, (float(clocks[0]), float(clocks[-1])))
+    sheet.about |= {
+        KEYS_PER_REPORT * number + wavefront: words for wavefront, words in stories.items()
+    }
 
 
-def _draw_kind(
+def _draw_activity(
     sheet: Sheet,
     report: ChipReport,
-    kind: Kind,
+    activity: Activity,
     named: tuple[str, int],
     y: np.ndarray,
     axis: TimeAxis,
@@ -327,20 +332,22 @@ def _draw_kind(
     window = float(axis.moments[0]), float(axis.moments[-1])
 
     def span(event: Event) -> Window:
-        return getattr(event, kind.begin), getattr(event, kind.end)
+        return getattr(event, activity.begin), getattr(event, activity.end)
 
     events = [
         event
         for event in report.timeline
-        if event.kind == kind.clause and span(event)[1] > window[0] and span(event)[0] < window[1]
+        if event.kind == activity.clause_kind
+        and span(event)[1] > window[0]
+        and span(event)[0] < window[1]
     ]
     if not events:
         return
     start, end = np.array([span(event) for event in events]).T
     slot = np.array([event.slot for event in events], int)
-    bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], kind.height)
+    bars = Bars(np.clip(start, *window), np.clip(end, *window), y[slot], activity.height)
     terms = report.device.terms
-    doing = kind.words.format(unit=terms.fetch_unit)
+    doing = activity.words.format(unit=terms.fetch_unit)
     words = [
         f"{terms.wavefront} {event.wavefront} {doing}: clocks {begin:.0f} to {finish:.0f}"
         for event, begin, finish in zip(events, start, end)
@@ -350,7 +357,7 @@ def _draw_kind(
         bars,
         axis,
         future="faint",
-        color=kind.color,
+        color=activity.color,
         words=words,
         key=[first_key + event.wavefront for event in events],
     )
@@ -359,11 +366,11 @@ def _draw_kind(
 def draw_units(
     sheet: Sheet,
     name: str,
-    heights: UnitHeights,
+    heights: UnitPositions,
     ends: tuple[float, float],
-    draw: Callable[[UnitStrip], np.ndarray],
+    draw: Callable[[UnitTrack], np.ndarray],
     most: int = 2,
-    terms: Terms = TERMS,
+    terms: Terms = DEFAULT_TERMS,
 ) -> None:
     """Draw the tracks of both units, and how busy they have been so far.
 
@@ -386,17 +393,17 @@ def draw_units(
         The board's vocabulary.
     """
     left, right = ends
-    alu = heights.strip
-    texture = heights.strip + 20
+    alu = heights.track
+    texture = heights.track + 20
     units = [terms.alu, terms.fetches]
-    sheet.words(left - 8, [alu, texture], units, align="right", bold=True, size=12)
+    sheet.text(left - 8, [alu, texture], units, align="right", bold=True, size=12)
 
     percent = [f"{part} %" for part in range(101)]
     shares = []
-    for n, part in enumerate(computing(most)):
+    for n, part in enumerate(make_alu_parts(most)):
         y = alu + (16 - part.height) / 2
-        strip = UnitStrip(f"computing {n}", part.state, "alu", n, y, part.height, part.color)
-        shares.append(draw(strip))
+        track = UnitTrack(f"computing {n}", part.state, "alu", n, y, part.height, part.color)
+        shares.append(draw(track))
         sheet.numbers(
             f"share {n} {name}",
             right - part.from_right,
@@ -409,7 +416,7 @@ def draw_units(
             size=14,
         )
     words = f"the {terms.fetch_unit} is busy"
-    serving = draw(UnitStrip("texture", words, "texture", 1, texture, 12, "texture"))
+    serving = draw(UnitTrack("texture", words, "texture", 1, texture, 12, "texture"))
 
     # n of the `most` wavefronts give n / most of the ALU's speed.
     busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
@@ -421,39 +428,42 @@ def draw_units(
 
 
 def _draw_totals(
-    sheet: Sheet, report: ChipReport, name: str, heights: UnitHeights, axis: TimeAxis
+    sheet: Sheet, report: ChipReport, name: str, heights: UnitPositions, axis: TimeAxis
 ) -> None:
     """Draw how busy both units have been so far, and the finished iterations."""
     clocks = axis.moments
     window = float(clocks[0]), float(clocks[-1])
     computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
     serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
-    most = at_once(report.device)
-    counts = {"alu": steps(computes, window, most), "texture": steps(serves, window, 1)}
+    most = count_full_speed_wavefronts(report.device)
+    counts = {
+        "alu": count_overlaps(computes, window, most),
+        "texture": count_overlaps(serves, window, 1),
+    }
 
-    def draw_strip(strip: UnitStrip) -> np.ndarray:
-        count = counts[strip.unit]
-        start, end, _ = count[count[:, 2] == strip.working].T
-        words = [f"{strip.words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        bars = Bars(start, end, strip.y, strip.height)
+    def draw_track(track: UnitTrack) -> np.ndarray:
+        count = counts[track.unit]
+        start, end, _ = count[count[:, 2] == track.n_working].T
+        words = [f"{track.words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
+        bars = Bars(start, end, track.y, track.height)
         sheet.progress_bars(
-            f"{strip.name} {name}", bars, axis, future="faint", color=strip.color, words=words
+            f"{track.name} {name}", bars, axis, future="faint", color=track.color, words=words
         )
         so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
         return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
-    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_strip, most, report.device.terms)
-    ended = iteration_ends(report)
+    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_track, most, report.device.terms)
+    ended = find_iteration_ends(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
         x = RIGHT + 8
         lines = heights.title + np.array([0, 16])
-        sheet.words(x, lines, ["iterations", "of the loop"], "soft", size=12)
+        sheet.text(x, lines, ["iterations", "of the loop"], "soft", size=12)
         counter = heights.title + 42
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 
-def _stories(report: ChipReport, window: Window) -> dict[int, str]:
+def _describe_wavefronts(report: ChipReport, window: Window) -> dict[int, str]:
     """Return a sentence for each wavefront: how it spends the clocks of the window."""
     spent: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
 
@@ -463,8 +473,8 @@ def _stories(report: ChipReport, window: Window) -> dict[int, str]:
             spent[wavefront][doing] += clocks
 
     for event in report.timeline:
-        spend(event.wavefront, DOING[event.kind], event.start, event.end)
-    for wavefront, end, ready, start in pauses(report):
+        spend(event.wavefront, CLAUSE_VERBS[event.kind], event.start, event.end)
+    for wavefront, end, ready, start in find_pauses(report):
         spend(wavefront, "switches clauses", end, ready)
         spend(wavefront, "waits for a unit", ready, start)
 

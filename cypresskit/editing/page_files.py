@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from cypresskit.draw.scripts import joined, packaged
+from cypresskit.draw.scripts import join_modules, read_packaged
 
 #: The modules, each after those that it imports.
 MODULES = (
@@ -27,10 +27,10 @@ STYLES = ("draw/look.css", "editing/workbench.css")
 @cache
 def widget_module() -> str:
     """Return the widget's JavaScript as one ES module."""
-    return joined(*MODULES, "editing/widget.js")
+    return join_modules(*MODULES, "editing/widget.js")
 
 
 @cache
 def style() -> str:
     """Return the style sheets of a page with a workbench."""
-    return "".join(map(packaged, STYLES))
+    return "".join(map(read_packaged, STYLES))

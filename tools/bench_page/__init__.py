@@ -26,7 +26,7 @@ from tempfile import TemporaryDirectory
 import llvmlite
 import numba
 
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import FIRST, STEPS
 from tools.bench_page.engine import engine_module
@@ -219,7 +219,7 @@ def write_page(folder: Path) -> None:
         for name, step in STEPS.items()
     ]
     page = Template((HERE / "page.html").read_text(encoding="utf-8")).substitute(
-        look=packaged("draw/look.css"),
+        look=read_packaged("draw/look.css"),
         style=page_files.style(),
         begin=json.dumps(begin).replace("<", "\\u003c"),
         steps=" ".join(steps),

@@ -13,7 +13,7 @@ import numpy as np
 
 from cypresskit.draw.block import find_block
 from cypresskit.draw.player import Player
-from cypresskit.draw.sheet import Sheet, nonempty
+from cypresskit.draw.sheet import Sheet, require_nonempty
 from cypresskit.machine.record import Recording
 
 FRAMES = 128
@@ -32,7 +32,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
 
         ck.teach.register_block.block_race(ck.teach.register_block.block_runs((1, 2, 4, 8)))
     """
-    nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
+    require_nonempty([runs], "pass a dict of launches by name, each with its recordings", Mapping)
     launches = {
         name: _events(sorted(run, key=lambda recording: recording.item))
         for name, run in runs.items()
@@ -153,8 +153,8 @@ def _draw_launch(sheet: Sheet, name: str, launch: _Launch, clocks: np.ndarray) -
     last = int(clocks[-1])
     sheet.race(name, lane, so_far, launch.words, last, title=name, unit="word")
 
-    sheet.words(a[0] + 4, a[1] - 9, "A", "a", bold=True, size=14)
-    sheet.words(b[0] - 16, b[1] + 9, "B", "b", bold=True, size=14)
+    sheet.text(a[0] + 4, a[1] - 9, "A", "a", bold=True, size=14)
+    sheet.text(b[0] - 16, b[1] + 9, "B", "b", bold=True, size=14)
     _draw_elements(sheet, name, matrices, clocks)
 
     words = (launch.fetched[:, 0] <= clocks[:, np.newaxis]).sum(axis=1)

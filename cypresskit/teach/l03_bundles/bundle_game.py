@@ -19,7 +19,7 @@ from cypresskit.compiler.isa import (
 )
 from cypresskit.draw import svg, theme
 from cypresskit.draw.interactive_figure import InteractiveFigure
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.il import Program, assemble
 from cypresskit.il.cursor import without_remark
 from cypresskit.kernels.own import Source, resolve_program
@@ -40,7 +40,8 @@ def bundle_game(kernel: Source = "sgemm_tn") -> InteractiveFigure:
     """
     small = {"a dot product": "dot_product.il", "a rank-1 update": "rank_1.il"}
     named = {
-        name: assemble(packaged(f"teach/l03_bundles/{file}"), file) for name, file in small.items()
+        name: assemble(read_packaged(f"teach/l03_bundles/{file}"), file)
+        for name, file in small.items()
     }
     program = resolve_program(kernel)
     named[program.name.removesuffix(".il")] = program
@@ -72,13 +73,13 @@ def _marks(lines: dict[int, str]) -> list[str]:
     ports = [svg.box(420 + 84 * n, 36 + 36 * k, 76, 28, "none") for n in range(4) for k in range(3)]
     slots = [svg.box(420 + 84 * n, 206, 76, 52, "none") for n in range(5)]
     return [
-        svg.words(4, 20, "Lines of IL"),
-        *(svg.words(4, 50 + 24 * k, f"{n}  {line}") for k, (n, line) in enumerate(lines.items())),
-        svg.words(420, 20, "Read ports of banks x y z w"),
+        svg.text(4, 20, "Lines of IL"),
+        *(svg.text(4, 50 + 24 * k, f"{n}  {line}") for k, (n, line) in enumerate(lines.items())),
+        svg.text(420, 20, "Read ports of banks x y z w"),
         *ports,
-        svg.words(420, 190, "Slots of the bundle"),
+        svg.text(420, 190, "Slots of the bundle"),
         *slots,
-        *(svg.words(456 + 84 * n, 238, slot) for n, slot in enumerate("xyzwt")),
+        *(svg.text(456 + 84 * n, 238, slot) for n, slot in enumerate("xyzwt")),
     ]
 
 
@@ -191,9 +192,11 @@ def level(name: str, program: Program) -> dict:
         longest.append(1 + max((longest[n] for n, later in card.waits.items() if later), default=0))
     slots = Counter(part.row.slots for card in deck for part in card.parts)
     return {
-        "name": theme.readable(f"{name}: {len(deck)} operations"),
+        "name": theme.make_readable(f"{name}: {len(deck)} operations"),
         "cards": [card.as_dict(colors[card.parts[0].line]) for card in deck],
-        "lines": {n: theme.readable(without_remark(program.lines[n - 1]).strip()) for n in lines},
+        "lines": {
+            n: theme.make_readable(without_remark(program.lines[n - 1]).strip()) for n in lines
+        },
         "compiled": len(bundles),
         "least": max(fewest_bundles(slots), *longest),
     }

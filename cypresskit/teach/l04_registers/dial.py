@@ -20,9 +20,9 @@ import numpy as np
 from cypresskit.devices import HD5870
 from cypresskit.draw.chart import Chart, Scale
 from cypresskit.draw.player import Player
-from cypresskit.draw.scripts import packaged
+from cypresskit.draw.scripts import read_packaged
 from cypresskit.draw.sheet import Sheet, by_frame
-from cypresskit.draw.wavefronts import ROWS, UnitHeights, UnitStrip, draw_units
+from cypresskit.draw.wavefronts import ACTIVITIES, UnitPositions, UnitTrack, draw_units
 
 GPRS = 25  # of the kernel as it is
 REGISTERS = (16, 18, 20, 22, 25, 28, 31, 34, 37, 43, 51, 64)
@@ -40,8 +40,8 @@ PEAK = HD5870.peak_gflops("single")
 
 
 class Point(NamedTuple):
-    """A setting of the dials, simulated: for each kind in ``ROWS`` its bars in the window (row,
-    from, to); the strips of ALU and texture unit (from, to, how many wavefronts); Gflop/s.
+    """A setting of the dials: for each of the ``ACTIVITIES``, its bars in the window (row,
+    from, to); the tracks of ALU and texture unit (from, to, number of wavefronts); Gflop/s.
     """
 
     bars: list[np.ndarray]
@@ -58,7 +58,7 @@ def settings() -> Iterator[tuple[int, int, int]]:
 @cache
 def grid() -> list[Point]:
     """Return the recorded settings, decoded from ``dial.json``."""
-    stored = json.loads(packaged("teach/l04_registers/dial.json"))
+    stored = json.loads(read_packaged("teach/l04_registers/dial.json"))
     numbers = np.frombuffer(zlib.decompress(base64.b64decode(stored["parts"])), np.uint16)
     rows = numbers.astype(float).reshape(-1, 3)
     parts = iter(np.split(rows, np.cumsum(stored["rows"])[:-1]))
@@ -114,7 +114,7 @@ def _say(points: list[Point], n: int, registers: int) -> str:
 
 
 def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, int]]) -> None:
-    """Draw the wavefronts' rows, the strips of both units, and the shares of the ALU's time."""
+    """Draw the wavefronts' rows, the tracks of both units, and the shares of the ALU's time."""
     pixels = (RIGHT - LEFT) / LONG  # of a clock
 
     def draw_bars(name: str, start, end, y, height: float, color: str) -> None:
@@ -122,7 +122,7 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
         width = np.fmax((end - start) * pixels - 0.7, 0.001)
         sheet.boxes(name, x, y, np.nan_to_num(width, nan=0.001), height, color=color)
 
-    sheet.words(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=14)
+    sheet.text(LEFT, 16, f"{LONG} clocks of a SIMD engine", bold=True, size=14)
     room = np.array([HD5870.register_pool // registers for *_, registers in choices])
     row = np.arange(MOST)
     names = ["", *map(str, row)]
@@ -130,19 +130,26 @@ def _draw_rows(sheet: Sheet, points: list[Point], choices: list[tuple[int, int, 
     y = TOP + ROW * (row + 0.5)
     sheet.numbers("rows", LEFT - 8, y, name, names=names, color="soft", align="right", size=12)
 
-    for n, kind in enumerate(ROWS[:BARS]):
+    for n, activity in enumerate(ACTIVITIES[:BARS]):
         row, start, end = by_frame([point.bars[n] for point in points], 3)
         y = TOP + ROW * (row + 0.5)
-        draw_bars(f"{kind.clause} {kind.begin}", start, end, y, kind.height, kind.color)
+        draw_bars(
+            f"{activity.clause_kind} {activity.begin}",
+            start,
+            end,
+            y,
+            activity.height,
+            activity.color,
+        )
 
-    def draw_strip(strip: UnitStrip) -> np.ndarray:
-        counts = [getattr(point, strip.unit) for point in points]
-        start, end, _ = by_frame([count[count[:, 2] == strip.working] for count in counts], 3)
-        draw_bars(strip.name, start, end, strip.y, strip.height, strip.color)
+    def draw_track(track: UnitTrack) -> np.ndarray:
+        counts = [getattr(point, track.unit) for point in points]
+        start, end, _ = by_frame([count[count[:, 2] == track.n_working] for count in counts], 3)
+        draw_bars(track.name, start, end, track.y, track.height, track.color)
         return 100 * np.nansum(end - start, axis=1) / LONG
 
-    heights = UnitHeights(title=16, strip=TOP + ROW * MOST + 14)
-    draw_units(sheet, "dial", heights, (LEFT, RIGHT), draw_strip)
+    heights = UnitPositions(title=16, track=TOP + ROW * MOST + 14)
+    draw_units(sheet, "dial", heights, (LEFT, RIGHT), draw_track)
 
 
 def _draw_speed(sheet: Sheet, points: list[Point]) -> None:

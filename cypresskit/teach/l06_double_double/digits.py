@@ -149,8 +149,8 @@ def _draw_places(sheet: Sheet, ruler: Ruler, rows: int) -> None:
     """Names of some places above the columns, and the decimal point."""
     named = ruler.places[ruler.places % 5 == 0]
     texts = [f"10{_raised(place)}" for place in named]
-    sheet.words(ruler.x(named), 16, texts, "soft", align="center", size=12)
-    sheet.words(RIGHT + 14, 16, "off by", "soft", size=12)
+    sheet.text(ruler.x(named), 16, texts, "soft", align="center", size=12)
+    sheet.text(RIGHT + 14, 16, "off by", "soft", size=12)
     high = ROW * rows
     sheet.boxes("point", ruler.x(-0.5), TOP + high / 2, 2, high, color="ink")
 
@@ -166,7 +166,7 @@ def _draw_row(
     is_exact = name == "exact"
     bits = 0 if is_exact else FORMATS[name]
     label = name if is_exact else f"{name}, {bits} bits"
-    sheet.words(LEFT - 26, y, label, bold=is_exact, align="right", size=14)
+    sheet.text(LEFT - 26, y, label, bold=is_exact, align="right", size=14)
     places = ruler.places
     shape = len(values), len(places)
     digit, state = np.full(shape, 10), np.full(shape, ABSENT)

@@ -90,7 +90,7 @@ def name_banks(sheet: Sheet, left: float, top: float, foot: float, name: str) ->
     ticks = np.array([0, 8, 16, 24, 31])
     names = [f"bank {t}" if t in (0, 31) else str(t) for t in ticks]
     places = left + (ticks + 0.5) * BANK + [14, 0, 0, 0, -14]
-    sheet.words(places, foot + 10, names, "soft", align="center", size=12)
+    sheet.text(places, foot + 10, names, "soft", align="center", size=12)
 
 
 def _first_iteration(run: Traffic) -> list[Access]:
@@ -208,7 +208,7 @@ class Layout:
         sheet.race(self.name, (left, PANEL), so_far, self.clocks, most, title=title)
         self._draw_registers(sheet, left)
         name_banks(sheet, left, STACK - 76, WORDS + 64, self.name)
-        sheet.words(
+        sheet.text(
             left + 2, STACK - 84, "requests to the banks: each serves one per clock", size=12
         )
         self._draw_words(sheet, left, frames)
@@ -226,7 +226,7 @@ class Layout:
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
         head = "64 work-items, each with four values of k of one row of A (a color)"
-        sheet.words(left, REGISTERS - 10, head, size=12)
+        sheet.text(left, REGISTERS - 10, head, size=12)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS
         words = [f"A[{a}, k = {k}] in work-item {a}" for a, k in zip(row, step)]
@@ -268,10 +268,10 @@ class Layout:
         for loaded, frame in arrived.items():
             color[frame:, element == loaded] = loaded // STEPS % NOTHING
 
-        sheet.words(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
+        sheet.text(left, BELOW + 12, f"Work-item {self.item} gets columns", size=12)
         x = left + 44 + np.arange(8 * STEPS) % 8 * 20.0
         y = BELOW + 32 + step * 17.0
-        sheet.words(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=12)
+        sheet.text(left, y[::8], [f"k = {k}" for k in range(STEPS)], "soft", size=12)
         look: dict = {
             "key": element,
             "words": [

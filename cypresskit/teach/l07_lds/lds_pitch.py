@@ -57,7 +57,7 @@ def _marks() -> list[str]:
         for word in range(ROW)
     ]
     return [
-        svg.words(8, 22, "32 banks, and 16 rows of A at a pitch of 4"),
+        svg.text(8, 22, "32 banks, and 16 rows of A at a pitch of 4"),
         *(svg.box(8 + 34 * n, 36, 31, 354, "var(--faint)") for n in range(HD5870.lds_banks)),
         *(
             svg.box(9 + 34 * bank, 40 + 22 * row, 29, 18, theme.SERIES[row % 8])

@@ -210,7 +210,7 @@ class _Side:
         if has_sums:
             self._draw_sums(sheet, stored, added)
         for dx, head in heads.items():
-            sheet.words(self.left + dx, TOP - 16, head, bold=True, size=14)
+            sheet.text(self.left + dx, TOP - 16, head, bold=True, size=14)
         self._draw_matrix(sheet, frames)
         self._draw_flights(sheet, frames)
 

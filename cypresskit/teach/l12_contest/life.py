@@ -16,9 +16,9 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.draw import theme
 from cypresskit.draw.block import Update, find_block
-from cypresskit.draw.player import Player, short
+from cypresskit.draw.player import Player, format_short
 from cypresskit.draw.sheet import Sheet
-from cypresskit.draw.wavefronts import DOING
+from cypresskit.draw.wavefronts import CLAUSE_VERBS
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder, Recording
@@ -195,7 +195,7 @@ def _clauses(events: Sequence[Event], is_another: bool) -> Iterator[Part]:
         story += ", timed like wavefront 0"
     yield Part(CLAUSES, events[0].start, events[-1].end, "faint", "", story)
     for event in events:
-        does = DOING[event.kind]
+        does = CLAUSE_VERBS[event.kind]
         yield Part(CLAUSES, event.start, event.served, SPENT[does], does, f"it {does}")
         if event.end > event.served:
             story = "its data are in flight"
@@ -257,7 +257,7 @@ def _multiply_add(recording: Recording, update: Update) -> str:
 
     def number(step: int, cell: tuple[int, int]) -> str:
         register, component = cell
-        return short(float(recording.registers(step)[register].view(np.float32)[component]))
+        return format_short(float(recording.registers(step)[register].view(np.float32)[component]))
 
     before = number(update.step - 1, update.total)
     after = number(update.step, update.total)
@@ -272,8 +272,8 @@ def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np
     y = TOP + LANE * (np.arange(len(LANES)) + 0.5)
     names, stems = zip(*LANES)
     lessons = [f"lesson {stem[:2]}" for stem in stems]
-    sheet.words(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
-    sheet.words(LEFT - 10, y + 9, lessons, "soft", align="right", size=12)
+    sheet.text(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
+    sheet.text(LEFT - 10, y + 9, lessons, "soft", align="right", size=12)
     middle = (LEFT + RIGHT) / 2
     sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR, color="faint", alpha=0.3)
 
@@ -324,7 +324,7 @@ def _draw_events(
     has_room = width > [theme.LETTER * len(event.name) for event in events]
     label = np.where(has_room, [names.index(event.name) for event in events], 0)
     sheet.track(source, "label", label, text="named", names=names)
-    sheet.words("x", "y", "named", source=source, align="center", size=12)
+    sheet.text("x", "y", "named", source=source, align="center", size=12)
 
 
 def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
@@ -343,10 +343,10 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
         look: dict = {"color": SPENT[name], "alpha": 0.6, "words": [f"{name}: {_took(seconds)}"]}
         sheet.boxes(f"sum {name}", x, SUMS_Y, max(width - 1, 0.5), 24, **look)
         if width > 7 * len(name):
-            sheet.words(x, SUMS_Y, name, align="center", size=12)
+            sheet.text(x, SUMS_Y, name, align="center", size=12)
         elif width > 30:  # a name that is longer than its part of the bar is above it
             above = min(x, WIDTH - 4 * len(name))
-            sheet.words(above, SUMS_Y - 19, name, align="center", size=12)
+            sheet.text(above, SUMS_Y - 19, name, align="center", size=12)
         left += width
     return ", ".join(f"{name} {_took(seconds)}" for name, seconds in spent.items())
 
