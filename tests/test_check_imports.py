@@ -5,11 +5,11 @@ import ast
 import pytest
 
 from tools.check_imports import (
-    duplicate_names,
-    import_cycles,
-    mixed_assignments,
-    upward_imports,
-    upward_scripts,
+    find_duplicate_names,
+    find_import_cycles,
+    find_mixed_assignments,
+    find_wrong_imports,
+    find_wrong_scripts,
 )
 
 
@@ -32,36 +32,48 @@ def broken(rule, **changed: str) -> list[str]:
     "rule, changed, words",
     [
         (
-            upward_imports,
+            find_wrong_imports,
             {"il__lexer": "from cypresskit.timing.chip import x"},
             "il/lexer.py imports timing/chip.py, of a higher layer",
         ),
         (
-            upward_imports,
+            find_wrong_imports,
             {"il__lexer": "if TYPE_CHECKING:\n import cypresskit.timing.chip"},
             "of a higher layer",
         ),
-        (upward_imports, {"il__lexer": "import cypresskit"}, "il/lexer.py imports __init__.py"),
+        (find_wrong_imports, {"il__lexer": "import cypresskit"}, "il/lexer.py imports __init__.py"),
         (
-            upward_imports,
+            find_wrong_imports,
             {"timing__chip": "def f():\n from cypresskit.il import lexer"},
             "il/lexer.py inside a function",
         ),
-        (upward_imports, {"timing__chip": "def f():\n import numpy"}, "numpy inside a function"),
-        (upward_imports, {"timing__chip": "import bokeh.models"}, "which only draw may"),
-        (upward_imports, {"attic__box": ""}, "in no layer"),
         (
-            import_cycles,
+            find_wrong_imports,
+            {"timing__chip": "def f():\n import numpy"},
+            "numpy inside a function",
+        ),
+        (find_wrong_imports, {"timing__chip": "import bokeh.models"}, "which only draw may"),
+        (find_wrong_imports, {"attic__box": ""}, "in no layer"),
+        (
+            find_import_cycles,
             {"il__lexer": "def f():\n from cypresskit.il import parser"},
             "of 2 files: il/lexer.py, il/parser.py",
         ),
         (
-            duplicate_names,
+            find_duplicate_names,
             {"il__lexer": "class A: pass", "timing__chip": "class A: pass"},
             "class A is in",
         ),
-        (duplicate_names, {"timing__lexer": ""}, "il/lexer.py, timing/lexer.py have the same name"),
-        (mixed_assignments, {"il__lexer": "k, n = find(text), 8"}, "il/lexer.py:1: split `k, n"),
+        (
+            find_duplicate_names,
+            {"timing__lexer": ""},
+            "il/lexer.py, timing/lexer.py have the same name",
+        ),
+        (
+            find_mixed_assignments,
+            {"il__lexer": "k, n = find(text), 8"},
+            "il/lexer.py:1: split `k, n",
+        ),
     ],
 )
 def test_a_violation_is_reported(rule, changed, words):
@@ -81,7 +93,7 @@ def test_a_violation_is_reported(rule, changed, words):
     ],
 )
 def test_assignments_of_one_form_are_allowed(statement):
-    assert not broken(mixed_assignments, il__lexer=statement)
+    assert not broken(find_mixed_assignments, il__lexer=statement)
 
 
 @pytest.mark.parametrize(
@@ -104,6 +116,6 @@ def test_a_script_of_a_higher_layer_is_reported(python, script, words):
         "draw/shell.js": "",
         "teach/l03/game.js": 'import {make} from "../../draw/shell.js"',
     }
-    found = upward_scripts(files, scripts)
+    found = find_wrong_scripts(files, scripts)
     assert len(found) == bool(words)
     assert all(words in line for line in found)

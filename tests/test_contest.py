@@ -33,7 +33,7 @@ ENDLESS = HEAD.format("endless") + TEXT.replace("break_logicalnz r1.x", "")
 def test_what_is_saved_is_read_again(tmp_path):
     mine = contest.generate_kernel(8, 4, 3)
     assert "by Ada B, to hand in" in contest.save(mine, tmp_path / "a.il", "Ada\nB")
-    again = leaderboard.read((tmp_path / "a.il").read_text())
+    again = leaderboard.read_entry((tmp_path / "a.il").read_text())
     assert (again.name, again.block, again.k_step) == ("Ada B", (8, 4), 3)
     assert contest.judge(again, n=256).gflops == contest.judge(mine, n=256).gflops
 
@@ -70,7 +70,7 @@ def test_no_file_of_the_readers_is_written_over(tmp_path, capsys, mine):
 )
 def test_what_is_no_entry_is_refused_in_words(text, said):
     with pytest.raises(ValueError, match=said):
-        leaderboard.read(text)
+        leaderboard.read_entry(text)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def shown_rows(monkeypatch):
     rows, own = [], leaderboard.page
 
     def noted(given, n):
-        rows.extend(leaderboard.ranked(given, n))
+        rows.extend(leaderboard.rank_rows(given, n))
         return own(given, n)
 
     monkeypatch.setattr(leaderboard, "page", noted)
@@ -135,7 +135,7 @@ def test_who_is_as_fast_within_half_a_per_cent_shares_a_place():
         leaderboard.Row(name, f"{name}.il", speed)
         for name, speed in zip("abcd", (9.04, 8.0, 9.0, 0.0))
     ]
-    places = {of.name: place for place, of in leaderboard.ranked(rows, 256)}
+    places = {of.name: place for place, of in leaderboard.rank_rows(rows, 256)}
     assert [places[name] for name in "abcd"] == [1, 3, 1, ""]
 
 
@@ -300,7 +300,7 @@ def test_a_judged_report_is_the_one_of_the_product():
 def test_the_judges_matrices_belong_to_the_seed():
     def matrices(seed):
         with shell.use_seed(seed):
-            return contest._problem(8, 8, 8, 9, shell.make_generator(8).getrandbits(32))[0]
+            return contest._make_problem(8, 8, 8, 9, shell.make_generator(8).getrandbits(32))[0]
 
     assert np.array_equal(matrices("a"), matrices("a"))
     assert not np.array_equal(matrices("a"), matrices("b"))
@@ -317,8 +317,8 @@ def test_the_bar_is_what_write_reaches():
             for shape in shapes
         }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
-    assert contest.generate_kernel(*shapes[0]) == contest.BAR
-    assert reports[shapes[0]].gflops == contest.bar_gflops()
+    assert contest.generate_kernel(*shapes[0]) == contest.TARGET_KERNEL
+    assert reports[shapes[0]].gflops == contest.read_target_gflops()
 
 
 @pytest.mark.slow
@@ -339,12 +339,12 @@ def test_entries_too_close_for_samples_get_a_photo_finish(monkeypatch):
     monkeypatch.setattr(contest, "judge", lambda speed, chip, n, **how: judged(gflops=speed, **how))
     for gain, near, far in ((1.0, 101.9, 104.0), (1.03, 104.9, 111.0), (1.03, 101.1, 110.0)):
         speeds = {100.0: True, near: True, far: False, 90.0: False, 0.0: False}
-        scores = contest.finish([(speed, HD5870) for speed in speeds], 2048, gain)
+        scores = contest.score_entries([(speed, HD5870) for speed in speeds], 2048, gain)
         assert [score.exact for score in scores] == [*speeds.values()]
 
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
-    contest._judged.cache_clear()
+    contest._judge.cache_clear()
     at_once = replace(HD5870, launch_overhead_us=0.0)
 
     def timed(*a, **o):
@@ -352,7 +352,7 @@ def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
 
     monkeypatch.setattr(contest, "time_kernel", timed)
     score = contest.judge(SGEMM, n=256)
-    contest._judged.cache_clear()
+    contest._judge.cache_clear()
     assert score.report is None and "its operations need at least" in score.verdict.message
 
 
@@ -435,4 +435,7 @@ def test_a_class_of_copies_and_long_names_fits_on_a_projector(tmp_path, page, sc
 
 
 def test_the_contests_step_names_the_bar_of_its_check():
-    assert f"above {contest.CLOSE * contest.bar_gflops():,.0f} Gflop/s" in STEPS["contest"].idea
+    assert (
+        f"above {contest.CLOSE * contest.read_target_gflops():,.0f} Gflop/s"
+        in STEPS["contest"].idea
+    )

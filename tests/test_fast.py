@@ -33,7 +33,7 @@ from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.processor import HostProcessor, this_host
 from cypresskit.machine.fast.translate import number_types, register_slots
 from cypresskit.machine.fast.translation import DONE
-from tools.check_imports import PACKAGE, imports, sources
+from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
 
@@ -426,7 +426,9 @@ def test_the_key_of_kept_kernels_covers_what_translation_reads():
     while needed:
         found.add(path := needed.pop())
         needed |= {
-            target for _, target in imports(path, sources()[path], sources()) if target in sources()
+            target
+            for _, target in find_imports(path, parse_sources()[path], parse_sources())
+            if target in parse_sources()
         } - found
     assert {(PACKAGE / path).parent for path in found if path != "tables.py"} == set(
         jit.FOLDERS

@@ -432,10 +432,10 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
     def fails(*_, **__):
         raise RuntimeError("internal error 17")
 
-    contest._judged.cache_clear()
+    contest._judge.cache_clear()
     monkeypatch.setattr(contest, "time_kernel", fails)
     score = contest.judge(contest.generate_kernel(4, 4, 1), n=256)
-    contest._judged.cache_clear()
+    contest._judge.cache_clear()
     assert score.verdict.broken and "internal error 17" in score.verdict.message
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.isolated.card import CardMemoryError
-from cypresskit.teach.l10_larger.watched_card import MARK, WatchedCard
+from cypresskit.teach.l10_larger.watched_card import MARK_SIZE, WatchedCard
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def test_matrices_stay_on_the_card_between_operations(card):
     product = card.multiply(a, b, None, alpha=2.0, trans_b=True)[0]
     twice = card.multiply(a, b, product, beta=-1.0, trans_b=True)[0]
     download = card.services()["card.download"]
-    assert np.allclose(download(product), 2 * x @ y.T, rtol=0, atol=1e4 * MARK)
-    assert np.allclose(download(twice), -x @ y.T, rtol=0, atol=1e4 * MARK)
+    assert np.allclose(download(product), 2 * x @ y.T, rtol=0, atol=1e4 * MARK_SIZE)
+    assert np.allclose(download(twice), -x @ y.T, rtol=0, atol=1e4 * MARK_SIZE)
     assert np.array_equal(download(a), card.marked(x)) and (download(a) != x)[x != 0].all()
     assert card.flops == [2 * 13 * 13 * 21] * 2
 

@@ -7,7 +7,7 @@ if there are any. All rules are computed from the sources:
   functions, in ``TYPE_CHECKING`` blocks, and of JavaScript modules.
 - Modules don't import each other in a cycle.
 - Only ``cypresskit/__init__.py`` and ``cli`` may import inside functions, since they must start
-  quickly; ``LATE`` and ``LATE_OF_OURS`` list the exceptions.
+  quickly; ``LATE_PACKAGES`` and ``LATE_MODULES`` list the exceptions.
 - No two classes have the same name, nor two files (but for each package's ``__init__.py`` and each
   lesson's ``checks.py``).
 - A statement that assigns several values at once assigns like values: ``x, y = row[0], row[1]``,
@@ -54,7 +54,7 @@ LAYERS = (
 )
 DRAWING = ("bokeh", "ipywidgets")  # imported only by `draw` and by the pictures of lessons
 #: Third-party packages that may be imported inside a function: they are optional or slow to import.
-LATE = (
+LATE_PACKAGES = (
     *DRAWING,
     "IPython",
     "anywidget",
@@ -68,7 +68,7 @@ LATE = (
 )
 #: Modules of the package that may be imported inside a function: importing them takes longer than
 #: all the rest of `import cypresskit`, or needs a GPU.
-LATE_OF_OURS = {
+LATE_MODULES = {
     "editing/views.py": ("draw/__init__.py",),  # for the first view
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # for the first launch
     "machine/fast/jit.py": ("machine/fast/host.py",),  # if compiled code isn't cached
@@ -83,7 +83,7 @@ LATE_OF_OURS = {
 
 
 @cache
-def sources() -> dict[str, ast.Module]:
+def parse_sources() -> dict[str, ast.Module]:
     """Return the parsed files of the package by path, such as "il/parser.py"."""
     files = sorted(PACKAGE.rglob("*.py"))
     return {
@@ -98,7 +98,7 @@ def layer_of(path: str) -> str:
     return "" if first in ("__init__", "__main__") else first
 
 
-def imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, str]]:
+def find_imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, str]]:
     """Return all imports of a file.
 
     Returns
@@ -130,7 +130,7 @@ def _target(name: str, files: dict) -> str:
     return "__init__.py"
 
 
-def late(tree: ast.Module) -> set[ast.stmt]:
+def find_function_imports(tree: ast.Module) -> set[ast.stmt]:
     """Return the imports inside functions."""
     inside = (
         node
@@ -141,43 +141,43 @@ def late(tree: ast.Module) -> set[ast.stmt]:
     return {node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
 
 
-def lesson(path: str) -> str:
+def lesson_of(path: str) -> str:
     """Return the lesson whose folder contains a file, or ""."""
     match = re.match(r"teach/(l\d\d_\w+)/", path)
     return match[1] if match else ""
 
 
-def upward_imports(files: dict[str, ast.Module]) -> list[str]:
+def find_wrong_imports(files: dict[str, ast.Module]) -> list[str]:
     """Find imports of higher layers, of drawing packages, and inside functions."""
     violations = []
     for path, tree in files.items():
         layer = layer_of(path)
-        inside = late(tree)
+        inside = find_function_imports(tree)
         if layer and layer not in LAYERS:
             violations.append(f"{path} is in no layer: add it to LAYERS")
             continue
-        for node, target in imports(path, tree, files):
+        for node, target in find_imports(path, tree, files):
             if target in files and layer and layer != "cli":
                 target_layer = layer_of(target)
                 if not target_layer or (
                     target_layer in LAYERS and LAYERS.index(target_layer) > LAYERS.index(layer)
                 ):
                     violations.append(f"{path} imports {target}, of a higher layer")
-            draws = layer == "draw" or (lesson(path) and not path.endswith("checks.py"))
-            if target in DRAWING and not draws:
+            may_draw = layer == "draw" or (lesson_of(path) and not path.endswith("checks.py"))
+            if target in DRAWING and not may_draw:
                 violations.append(f"{path} imports {target}, which only draw may")
-            if lesson(path) and layer_of(target) == "draw" and not draws:
+            if lesson_of(path) and layer_of(target) == "draw" and not may_draw:
                 violations.append(f"{path} imports {target}: a lesson's checks must not draw")
             if (
                 node in inside
                 and layer not in ("", "cli")
-                and target not in (*LATE, *LATE_OF_OURS.get(path, ()))
+                and target not in (*LATE_PACKAGES, *LATE_MODULES.get(path, ()))
             ):
                 violations.append(f"{path} imports {target} inside a function")
     return violations
 
 
-def upward_scripts(files: dict[str, ast.Module], scripts: dict[str, str]) -> list[str]:
+def find_wrong_scripts(files: dict[str, ast.Module], scripts: dict[str, str]) -> list[str]:
     """Find uses of JavaScript modules of a higher layer.
 
     A use is an import in JavaScript, or the module's path as a string in Python.
@@ -201,7 +201,7 @@ def upward_scripts(files: dict[str, ast.Module], scripts: dict[str, str]) -> lis
 
 
 @cache
-def scripts() -> dict[str, str]:
+def read_scripts() -> dict[str, str]:
     """Return the JavaScript of the package by path, such as "draw/shell.js"."""
     return {
         file.relative_to(PACKAGE).as_posix(): file.read_text(encoding="utf-8")
@@ -209,13 +209,13 @@ def scripts() -> dict[str, str]:
     }
 
 
-def import_cycles(files: dict[str, ast.Module]) -> list[str]:
+def find_import_cycles(files: dict[str, ast.Module]) -> list[str]:
     """Find the first cycle of imports. The package's own ``__init__.py`` doesn't count."""
     graph = {
         path: (
             {
                 target
-                for _, target in imports(path, tree, files)
+                for _, target in find_imports(path, tree, files)
                 if target in files and layer_of(target)
             }
             - {path}
@@ -231,11 +231,13 @@ def import_cycles(files: dict[str, ast.Module]) -> list[str]:
     return []
 
 
-def duplicate_names(files: dict[str, ast.Module]) -> list[str]:
+def find_duplicate_names(files: dict[str, ast.Module]) -> list[str]:
     """Find names that several classes, or several files, share."""
     classes, names = defaultdict(list), defaultdict(list)
     for path, tree in files.items():
-        if not path.endswith("__init__.py") and not (lesson(path) and path.endswith("checks.py")):
+        if not path.endswith("__init__.py") and not (
+            lesson_of(path) and path.endswith("checks.py")
+        ):
             names[path.split("/")[-1]].append(path)
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
@@ -250,7 +252,7 @@ def duplicate_names(files: dict[str, ast.Module]) -> list[str]:
     ]
 
 
-def mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
+def find_mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
     """Find statements that assign unlike values: ``kernel, n = find(text), 1024``.
 
     Values are alike if they differ only in names, numbers and operators: ``x[0], y[1]``.
@@ -278,16 +280,16 @@ def _form(value: str) -> str:
     return re.sub(r"[-+*/%|&^<>]+", "+", text)
 
 
-RULES = (upward_imports, import_cycles, duplicate_names, mixed_assignments)
+RULES = (find_wrong_imports, find_import_cycles, find_duplicate_names, find_mixed_assignments)
 
 
-def violations() -> list[str]:
+def find_violations() -> list[str]:
     """Return the violations of all rules, one per line."""
-    lines = [line for rule in RULES for line in sorted(rule(sources()))]
-    return lines + sorted(upward_scripts(sources(), scripts()))
+    lines = [line for rule in RULES for line in sorted(rule(parse_sources()))]
+    return lines + sorted(find_wrong_scripts(parse_sources(), read_scripts()))
 
 
 if __name__ == "__main__":
-    found = violations()
+    found = find_violations()
     print("\n".join(found) or "No violations of the package's structure.")
     sys.exit(bool(found))

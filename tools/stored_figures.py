@@ -160,13 +160,14 @@ def kernel_figures(kernel: Kernel) -> KernelPerformance:
 if __name__ == "__main__":
     os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
+    target = contest.time_kernel(contest.TARGET_KERNEL, contest.N, exact=True)
     stored = {
         "blas/performance_table": {
             name: astuple(kernel_figures(it)) for name, it in ck.kernels.items()
         },
         "draw/climb": climb_rows(),
         "teach/l04_registers/dial": dial(),
-        "teach/l12_contest/bar": contest.time_kernel(contest.BAR, contest.N, exact=True).gflops,
+        "teach/l12_contest/target": target.gflops,
     }
     for place, figures in stored.items():
         (package / f"{place}.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")

@@ -61,10 +61,10 @@ def contest(args: argparse.Namespace) -> None:
     from cypresskit.teach.l12_contest.leaderboard import (
         MADE_BY,
         Row,
-        cannot,
+        explain_unjudged,
         line,
         page,
-        ranked,
+        rank_rows,
         row,
     )
 
@@ -81,9 +81,9 @@ def contest(args: argparse.Namespace) -> None:
                 raise ValueError(why)
             text = read_plain(file, LARGEST).decode()
         except UnicodeDecodeError:
-            return Row(name, name, verdict=cannot(name, "it isn't text"))
+            return Row(name, name, verdict=explain_unjudged(name, "it isn't text"))
         except ValueError as error:
-            return Row(name, name, verdict=cannot(name, str(error)))
+            return Row(name, name, verdict=explain_unjudged(name, str(error)))
         return row(text, name, args.n, server=server)
 
     rows = []
@@ -94,7 +94,7 @@ def contest(args: argparse.Namespace) -> None:
         outcome = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
         outcome = one_line(outcome.partition("\n")[0])
         print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
-    for place, entry in ranked(rows, args.n):
+    for place, entry in rank_rows(rows, args.n):
         print(f"{place:3} {line(entry)}")
     if faults := try_to_save(args.html, page(rows, args.n).encode("utf-8", "replace")):
         raise CommandError("\n".join(faults))

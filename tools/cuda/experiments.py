@@ -20,7 +20,7 @@ import numpy as np
 from numba import config as config
 
 from cypresskit.files.atomic import save_file
-from cypresskit.teach.l13_what_is_left.own_gpu import Bench, operands, same
+from cypresskit.teach.l13_what_is_left.own_gpu import Bench, make_operands, require_equal
 from cypresskit.today.cuda_kernels import as_written, blocked, tiled
 from cypresskit.today.cuda_kernels import cuda as cuda
 from tools.cuda.microbenchmarks import (
@@ -70,7 +70,7 @@ class Experiments(Bench):
 
     def double_double(self) -> None:
         n = self.n // 2
-        high = operands(n, "float64")
+        high = make_operands(n, "float64")
         low = [2.0**-54 * matrix * matrix[::-1] for matrix in high]
         arrays = [
             cuda.to_device(m)
@@ -136,7 +136,7 @@ class Experiments(Bench):
                 )
                 first = pitch * (np.arange(out.size) % 32 // share)
                 sums = sum(numbers[first + LINE * n] for n in range(EIGHT))
-                same(out, turns * sums, f"L1 at a pitch of {pitch} words")
+                require_equal(out, turns * sums, f"L1 at a pitch of {pitch} words")
 
     def loads_of_l2(self) -> None:
         """Time loads that don't ask L1, by all multiprocessors: whole lines or lone sectors of 32
@@ -166,7 +166,7 @@ class Experiments(Bench):
             loaded = np.arange(1, EIGHT * turns + 1) + warp * (EIGHT * turns + 1)
             first = apart * (STRIDE * loaded & (regions - 1))
             sums = numbers[first[:, np.newaxis] + pitch * np.arange(32)].sum(axis=0)
-            same(out[32 * warp :], sums, f"{experiment}, {case}")
+            require_equal(out[32 * warp :], sums, f"{experiment}, {case}")
 
     def latency(self, name: str, megabytes: float, apart: int) -> None:
         """Time a chain of loads, each of which waits for the one before, through places ``apart``
@@ -189,7 +189,7 @@ class Experiments(Bench):
             walked += steps
 
         self.add("latency", name, "ns", 1e9 / steps, work)
-        same(at, start + size * order[[walked % len(order)]], f"a chain through {name}")
+        require_equal(at, start + size * order[[walked % len(order)]], f"a chain through {name}")
 
     def latencies(self) -> None:
         """Time a load from L1, from L2 and from memory, when nobody else asks."""

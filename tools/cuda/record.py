@@ -22,11 +22,11 @@ from cypresskit.today.cuda_kernels import as_written, blocked, tiled
 from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.gpus import H200
 
-INTO = Path(today.__file__).with_name("modeled.json")
-SHARED_MOST = 48 * 1024  # bytes of shared memory that a launch may request
+OUTPUT = Path(today.__file__).with_name("modeled.json")
+MAX_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a launch may request
 
 
-def timed(
+def simulate_product(
     kernel: Any,
     code: str,
     n: int,
@@ -60,41 +60,47 @@ def timed(
     return simulate(kernel, tuple(grid), threads, *matrices, code=loop, shared=shared)
 
 
-def products() -> Iterator[tuple[str, CudaReport, int]]:
+def simulate_products() -> Iterator[tuple[str, CudaReport, int]]:
     """Simulate the record's products. Yield the name, report and N of each."""
     n = record()["n"]
     for b in (1, 2, 4, 8):
         sides = (b, b), (8, 8)
-        yield f"block, {b} x {b}", timed(blocked(b, b), f"block {b} x {b}", n, *sides), n
+        yield f"block, {b} x {b}", simulate_product(blocked(b, b), f"block {b} x {b}", n, *sides), n
         kernel = blocked(b, b, np.float64)
         yield (
             f"double, {b} x {b}",
-            timed(kernel, f"double {b} x {b}", n, *sides, precision=np.float64),
+            simulate_product(kernel, f"double {b} x {b}", n, *sides, precision=np.float64),
             n,
         )
     sides = (8, 8), (8, 8)
     kernels = {"NN": blocked(8, 8, transposed=False), "TN, wide": blocked(8, 8, wide=True)}
     for name, kernel in kernels.items():
         code = "NN 8 x 8" if name == "NN" else "wide 8 x 8"
-        yield f"layout, {name}", timed(kernel, code, n, *sides), n
+        yield f"layout, {name}", simulate_product(kernel, code, n, *sides), n
     for size in map(int, figures("size")):
-        yield f"size, {size}", timed(blocked(8, 8), "block 8 x 8", size, *sides), size
-    yield "shared memory, 128 x 128", timed(tiled(16), "tile of 128", n, (8, 8), (16, 16)), n
+        yield f"size, {size}", simulate_product(blocked(8, 8), "block 8 x 8", size, *sides), size
+    yield (
+        "shared memory, 128 x 128",
+        simulate_product(tiled(16), "tile of 128", n, (8, 8), (16, 16)),
+        n,
+    )
     for warps in map(int, figures("warps")):
-        held_off = (H200.lds_bytes // warps - RESERVED_BYTES) // 128 * 128
+        reserved = (H200.lds_bytes // warps - RESERVED_BYTES) // 128 * 128
         kernel = blocked(8, 8)
-        report = timed(kernel, "block 8 x 8", n, (8, 8), (8, 4), shared=min(held_off, SHARED_MOST))
+        report = simulate_product(
+            kernel, "block 8 x 8", n, (8, 8), (8, 4), shared=min(reserved, MAX_SHARED_BYTES)
+        )
         yield f"warps, {warps}", report, n
     for case in figures("exercise"):
         across, down = map(int, case.split(" x "))
-        report = timed(as_written, "as written 8 x 8", n, (8, 8), (across, down))
+        report = simulate_product(as_written, "as written 8 x 8", n, (8, 8), (across, down))
         yield f"exercise, {case}", report, n
 
 
 def main() -> None:
     """Write ``modeled.json``. Print each product's modeled and measured speed, and their ratio."""
-    made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in products()}
-    INTO.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in simulate_products()}
+    OUTPUT.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     today.modeled.cache_clear()
     for name, speed, measured in today.clock_errors():
         print(f"{name:28} {speed:8.0f} {measured:8.0f} {speed / measured:6.2f}")

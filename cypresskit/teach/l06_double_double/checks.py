@@ -24,7 +24,7 @@ from cypresskit.teach.kernels import kernel_exercise
 from cypresskit.timing.simulate import simulate
 
 #: Gflop/s of double-double products on one core of a current processor
-TODAY = {"plain loops": 0.25, "the same loops in vectors": 2.3}
+CORE_GFLOPS = {"plain loops": 0.25, "the same loops in vectors": 2.3}
 MEASURED_ON = (
     "now: measured on an AMD EPYC of 2022 (family 25, model 17, a virtual machine)\n"
     "     on 25 November 2026, by tools/double_double.c with gcc 12.2; N = 256, best of twenty runs"
@@ -63,7 +63,7 @@ def errors(n: int) -> dict[str, float]:
     return worst
 
 
-KERNELS_HERE = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
+KERNEL_NAMES = ("dgemm_tn", "ddgemm_tn_fma", "ddgemm_tn_nofma")
 
 
 def counts_table() -> str:
@@ -71,7 +71,7 @@ def counts_table() -> str:
     them, and the compiled bundles.
     """
     rows = []
-    for name in KERNELS_HERE:
+    for name in KERNEL_NAMES:
         code = compile(KERNELS[name].program)
         operations = [o for control in code.main_loop for o in control.operations if o.place == 0]
         count = Counter(o.name.removesuffix("_64") for o in operations if o.name.endswith("_64"))
@@ -93,7 +93,7 @@ def measured_table() -> str:
     rows = [
         "                    Gflop/s: measured    modeled           registers: published   compiled"
     ]
-    for name in KERNELS_HERE:
+    for name in KERNEL_NAMES:
         row = published.kernel(name)
         report = simulate(name, row["n_at_max"])
         off = 100 * (report.gflops / row["gflops_max"] - 1)
@@ -101,7 +101,7 @@ def measured_table() -> str:
         rows.append(f"{name:19} {speeds} {row['gprs']:21} {report.registers:10}")
     card = published.kernel("ddgemm_tn_fma")["gflops_max"]
     cores = {"then, mpack": published.host("cpu_baselines")["mpack_dd_gflops"]}
-    cores |= {f"now, {words}": speed for words, speed in TODAY.items()}
+    cores |= {f"now, {words}": speed for words, speed in CORE_GFLOPS.items()}
     rows += [
         f"one core {words}: {speed} Gflop/s of double-doubles; the card, {card}, is"
         f" {card / speed:.0f} times as fast"

@@ -34,8 +34,8 @@ STACK = 232  # the foot of the stacks of requests
 STACKS = 74  # and the height of the highest
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # by row of A; the last: nothing
 NOTHING = len(theme.SERIES)
-ROWS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
-ROWS += [(f"{n}", color, "box") for n, color in enumerate(theme.SERIES) if n]
+ROW_KEYS = [("row modulo 8: 0", theme.SERIES[0], "box")]  # a key
+ROW_KEYS += [(f"{n}", color, "box") for n, color in enumerate(theme.SERIES) if n]
 
 
 def lds_transpose(*layouts: Traffic | Source) -> Player:
@@ -63,7 +63,7 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     for clock in range(most + 1):
         sentences = " ".join(f"**{panel.name}**: {panel.say(clock)}." for panel in panels)
         captions.append(f"Clock {clock}. {sentences}")
-    legend = sheet.legend(*ROWS, ("waiting for a clock or longer", "wait", "ring"))
+    legend = sheet.legend(*ROW_KEYS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,
         [f"work-item {ITEM_SHOWN} is followed"],

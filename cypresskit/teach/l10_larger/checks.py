@@ -15,7 +15,7 @@ from cypresskit.isolated.card import HANDLE, CardMemoryError
 from cypresskit.published import host as published
 from cypresskit.teach.check import Verdict, call_answer, check_rng, exercise, require
 from cypresskit.teach.formula import formula_exercise
-from cypresskit.teach.l10_larger.watched_card import MARK, WatchedCard
+from cypresskit.teach.l10_larger.watched_card import MARK_SIZE, WatchedCard
 
 SMALL = replace(HD5870, name="tiny card", memory_bytes=600_000)
 
@@ -183,7 +183,7 @@ def check_product(product: Answer) -> Verdict:
         require(c.shape == (n, n), shape, "c is N x N, whatever the block.")
         zeros = f"{where}the result is all zeros."
         require(c.any(), zeros, "download each block into its place in c.")
-        if wrong := _wrong_element(c, a @ b, block):
+        if wrong := _find_wrong_element(c, a @ b, block):
             return Verdict(False, where + wrong[0], wrong[1])
         flops = f"{sum(card.flops):,} flops of {2 * n**3:,}"
         computed = f"{where}the card computed {len(card.flops)} products, {flops}."
@@ -191,7 +191,7 @@ def check_product(product: Answer) -> Verdict:
         lacks = f"{where}c is correct, but its numbers never came from the card."
         came = card.marked(a) @ card.marked(b)
         require(
-            np.allclose(c, came, rtol=0, atol=MARK / 4),
+            np.allclose(c, came, rtol=0, atol=MARK_SIZE / 4),
             lacks,
             "gpu.download gives a product that the card computed.",
         )
@@ -204,7 +204,7 @@ def check_product(product: Answer) -> Verdict:
     return Verdict(True, message)
 
 
-def _wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, str] | None:
+def _find_wrong_element(c: np.ndarray, right: np.ndarray, block: int) -> tuple[str, str] | None:
     """Return (message, hint) on the first wrong element of c, or None."""
     wrong = ~np.isclose(c, right, rtol=0, atol=1e-3)
     if not wrong.any():

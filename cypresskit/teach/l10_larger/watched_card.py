@@ -16,7 +16,7 @@ from cypresskit.devices import Device
 from cypresskit.isolated.card import CardMemoryError
 
 ROWS, COLUMNS = 8, 64  # a matrix's sizes on the card are multiples of these
-MARK = 1e-9  # the relative size of the marks on values
+MARK_SIZE = 1e-9  # the relative size of the marks on values
 
 
 class OnCard(NamedTuple):
@@ -87,8 +87,8 @@ class WatchedCard:
     def marked(self, matrix: np.ndarray) -> np.ndarray:
         """Return a matrix with its marks. Zeros stay zeros, and -x is marked like x."""
         values, places = np.unique(np.abs(matrix), return_inverse=True)
-        parts = [np.random.default_rng((self._seed, *key)).random() for key in _keys(values)]
-        factors = 1 + MARK * (0.5 + np.array(parts))
+        parts = [np.random.default_rng((self._seed, *key)).random() for key in _split_bits(values)]
+        factors = 1 + MARK_SIZE * (0.5 + np.array(parts))
         return matrix * factors[places].reshape(matrix.shape)
 
     def upload(self, array: np.ndarray, name: str) -> tuple:
@@ -148,7 +148,7 @@ class WatchedCard:
         return self._held[number]
 
 
-def _keys(values: np.ndarray) -> list[tuple[int, ...]]:
+def _split_bits(values: np.ndarray) -> list[tuple[int, ...]]:
     """Return the bits of each float as two integers, which seed its mark."""
     words = np.ascontiguousarray(values, np.float64).view(np.uint32).reshape(-1, 2)
     return [tuple(pair) for pair in words.tolist()]

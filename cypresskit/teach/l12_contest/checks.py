@@ -58,20 +58,20 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 N = 2048  # where entries are timed
-FREE = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
+CHANGEABLE_FIELDS = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
-EXACT = 1 << 24  # up to which every whole number is a float
+MAX_EXACT = 1 << 24  # up to which every whole number is a float
 # two sampled speeds with a smaller ratio may be in the wrong order: each is within about 1 %
-PHOTO = 1.02
-ENTRY = "; name: "  # what the file of an entry begins with
+PHOTO_FINISH_RATIO = 1.02
+ENTRY_PREFIX = "; name: "  # what the file of an entry begins with
 
 
-BAR = generate_kernel(12, 8, 3)  # the fastest generated kernel
+TARGET_KERNEL = generate_kernel(12, 8, 3)  # the fastest generated kernel
 
 
-def bar_gflops() -> float:
-    """Return the bar's speed, from a stored simulation of the whole launch."""
-    return json.loads(Path(__file__).with_name("bar.json").read_text())
+def read_target_gflops() -> float:
+    """Read the target's speed, from a stored simulation of the whole launch."""
+    return json.loads(Path(__file__).with_name("target.json").read_text())
 
 
 def save(kernel: Kernel, path: str | Path, name: str) -> str:
@@ -79,11 +79,11 @@ def save(kernel: Kernel, path: str | Path, name: str) -> str:
     confirmation. Raises ``ValueError`` rather than overwrite a file that is no entry.
     """
     path = Path(path)
-    if path.is_file() and not path.read_bytes().startswith(ENTRY.encode()):
+    if path.is_file() and not path.read_bytes().startswith(ENTRY_PREFIX.encode()):
         raise ValueError(f"{path} exists and isn't an entry: choose another name")
     author = " ".join(name.split()) or "nameless"
     rows, columns = kernel.block
-    text = f"{ENTRY}{author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
+    text = f"{ENTRY_PREFIX}{author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
     text += kernel.text.strip() + "\n"
     save_file(path, text)
     return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
@@ -124,16 +124,16 @@ def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = 
     """Judge an entry (or ``sgemm_tn`` and similar kernels): check it and, if it is correct, time it
     at n x n x n. Never raises.
     """
-    name = name_of(kernel)
-    if fault := chip_fault(device) or _not_an_entry(kernel, name):
+    name = format_name(kernel)
+    if fault := judge_chip(device) or _judge_form(kernel, name):
         return Score(name, fault)
     try:
-        return _judged(kernel, name, device, n, exact)
+        return _judge(kernel, name, device, n, exact)
     except Exception as error:  # the check's fault: _judged reports an entry's mistakes
         return Score(name, report_broken_check(error))
 
 
-def name_of(kernel) -> str:
+def format_name(kernel) -> str:
     """Return an entry's name as printable text of at most 60 characters."""
     name = getattr(kernel, "name", None)
     name = name if type(name) is str else type_with_article(kernel if name is None else name)
@@ -141,12 +141,12 @@ def name_of(kernel) -> str:
 
 
 @lru_cache(maxsize=64)
-def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Score:
+def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Score:
     reports: list[Report] = []
 
     def judged(program: Program) -> Verdict:
         compile(kernel.program, device)
-        run = _checked(kernel, n)
+        run = _check_entry(kernel, n)
         if isinstance(run, Verdict):
             return run
         try:
@@ -160,7 +160,7 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
             )
             return Verdict(False, f"{name} can't be timed: {error}", hint)
         product = 2.0 * n**3
-        least = max(least_seconds(run, device), product / device.single_gflops / 1e9)
+        least = max(lower_bound_seconds(run, device), product / device.single_gflops / 1e9)
         if report.seconds < least:
             speed = product / report.seconds / 1e9
             message = f"{name} is timed at {speed:.0f} Gflop/s, but its operations need at least"
@@ -181,13 +181,13 @@ def _judged(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> S
     return Score(name, verdict, *reports)
 
 
-def least_seconds(run: LaunchCounters, device: Device) -> float:
+def lower_bound_seconds(run: LaunchCounters, device: Device) -> float:
     """Return a lower bound of a chip's time for the counted arithmetic and fetches of a run."""
     quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
     return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
 
 
-def _not_an_entry(kernel, name: str) -> Verdict | None:
+def _judge_form(kernel, name: str) -> Verdict | None:
     """Return the verdict on something that can't be run as an entry, or None."""
     if type(kernel) is not Kernel:
         what = (
@@ -215,7 +215,7 @@ def _not_an_entry(kernel, name: str) -> Verdict | None:
 
 
 @lru_cache(maxsize=64)
-def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
+def _check_entry(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     """Return the verdict on an incorrect kernel, or a correct kernel's counts at m = n = k =
     ``full``. The kernel runs at small sizes with every check on, in the launch that is timed, and
     at odd sizes with alpha and beta.
@@ -245,7 +245,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
     for (m, n, k), alpha, beta in products:
         seed = chance.getrandbits(32) if beta else make_generator(full).getrandbits(32)
-        wrong, runs[m] = _compared(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
+        wrong, runs[m] = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
         if wrong:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
@@ -256,7 +256,7 @@ def _checked(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
 
 
 @lru_cache(maxsize=1)  # all entries are timed at one size
-def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, ...]:
+def _make_problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, ...]:
     """Return random matrices of whole numbers, A and B as stored for TN, each number in a byte; and
     their product, float32.
     """
@@ -265,15 +265,15 @@ def _problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndarray, 
     return a, b, a.T.astype(np.float32) @ b.astype(np.float32)
 
 
-def _compared(
+def _compare_product(
     kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
 ) -> tuple[str, LaunchCounters]:
     """Compare every element of a random product. Return the fault, "" if there is none, and the
     run's counts.
     """
     m, n, k = size
-    most = int(min(64, (EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
-    problem = _problem if beta == 0 else _problem.__wrapped__  # odd sizes aren't cached
+    most = int(min(64, (MAX_EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
+    problem = _make_problem if beta == 0 else _make_problem.__wrapped__  # odd sizes aren't cached
     a, b, product = problem(m, n, k, most, seed)
     c = None
     if beta:
@@ -295,27 +295,27 @@ def _compared(
     return "", run
 
 
-def tied(first: float, second: float, gain: float = 1.0) -> bool:
+def is_tied(first: float, second: float, gain: float = 1.0) -> bool:
     """Whether the ratio of two sampled speeds is too close to ``gain`` to say if the true ratio is
     above it.
     """
     slow, fast = sorted((first, second))
-    return gain / PHOTO * slow < fast < gain * PHOTO * slow
+    return gain / PHOTO_FINISH_RATIO * slow < fast < gain * PHOTO_FINISH_RATIO * slow
 
 
-def finish(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
-    """Return the scores of kernels on chips. An entry whose speed is ``tied`` with another's is
-    timed on the whole launch.
+def score_entries(entries: list[tuple[Kernel, Device]], n: int, gain: float = 1.0) -> list[Score]:
+    """Return the scores of kernels on chips. An entry whose speed is too close to
+    another's (``is_tied``) is timed on the whole launch.
     """
     speeds = [judge(*entry, n).gflops for entry in entries]
     close = [
-        any(tied(speed, other, gain) for other in speeds[:at] + speeds[at + 1 :])
+        any(is_tied(speed, other, gain) for other in speeds[:at] + speeds[at + 1 :])
         for at, speed in enumerate(speeds)
     ]
     return [judge(*entry, n, exact=exact) for entry, exact in zip(entries, close)]
 
 
-def named(name: str) -> Kernel:
+def find_kernel(name: str) -> Kernel:
     """Return a catalog kernel by name, or one of two fast but incorrect entries: "hasty" omits two
     multiply-adds, "lazy" stops after 512 values of k.
     """
@@ -338,7 +338,7 @@ def die_bytes(device: Device) -> int:
     return device.simd_engines * engine + device.l2_bytes
 
 
-def chip_fault(device) -> Verdict | None:
+def judge_chip(device) -> Verdict | None:
     """Return the verdict on a chip that breaks the rules, or None: only memories may change, and
     their sum must not grow.
     """
@@ -349,11 +349,13 @@ def chip_fault(device) -> Verdict | None:
             "replace(ck.HD5870, ...) makes one.",
         )
     for field in fields(Device):
-        if field.name not in ("name", *FREE) and getattr(device, field.name) != getattr(
-            HD5870, field.name
-        ):
+        if field.name in ("name", *CHANGEABLE_FIELDS):
+            continue
+        if getattr(device, field.name) != getattr(HD5870, field.name):
             return Verdict(
-                False, f"{field.name} is not the HD 5870's.", f"only {', '.join(FREE)} may change."
+                False,
+                f"{field.name} is not the HD 5870's.",
+                f"only {', '.join(CHANGEABLE_FIELDS)} may change.",
             )
     if (over := die_bytes(device) - die_bytes(HD5870)) > 0:
         return Verdict(
@@ -420,7 +422,9 @@ def check_chip(chip) -> Verdict:
     """Exercise 3: a chip on which ``sgemm_tn`` runs at least 3 % faster than on the HD 5870, with
     as much memory.
     """
-    score, stock = finish([(KERNELS["sgemm_tn"], chip), (KERNELS["sgemm_tn"], HD5870)], N, 1.03)
+    score, stock = score_entries(
+        [(KERNELS["sgemm_tn"], chip), (KERNELS["sgemm_tn"], HD5870)], N, 1.03
+    )
     if not score.report:
         return score.verdict
     assert stock.report is not None
@@ -445,11 +449,11 @@ def check_entry(text: Any) -> Verdict:
     ``generate_kernel`` makes.
     """
     require_text(text, "contest")
-    return judge_kernel(text, STEPS["contest"].file, partial(_entered, text))
+    return judge_kernel(text, STEPS["contest"].file, partial(_judge_program, text))
 
 
-def _entered(text: str, _: Program) -> Verdict:
-    """Return the verdict on an entry that assembles: correct, and faster than the bar? Its block
+def _judge_program(text: str, _: Program) -> Verdict:
+    """Return the verdict on an entry that assembles: correct, and faster than the target? Its block
     and its values of k per iteration are found by running it.
     """
     step = STEPS["contest"]
@@ -457,18 +461,19 @@ def _entered(text: str, _: Program) -> Verdict:
     kernel = entry(text, mine.block, mine.k_step)
     for exact in (False, True):
         score = judge(kernel, exact=exact)
-        bar = bar_gflops()
-        if not tied(score.gflops, CLOSE * bar):
+        target = read_target_gflops()
+        if not is_tied(score.gflops, CLOSE * target):
             break
     if not score.report:
         return score.verdict
-    message = f"C is correct, at {score.gflops:.0f} Gflop/s; the target is {bar:.0f} ({BAR.name})"
+    message = f"C is correct, at {score.gflops:.0f} Gflop/s; the target is {target:.0f}"
+    message += f" ({TARGET_KERNEL.name})"
     bound = f"is bound by {score.report.bound}"
     require(
-        score.gflops > bar,
+        score.gflops > target,
         f"{message}.",
         f"it {bound}, with {score.report.active_wavefronts} wavefronts on an engine.",
     )
     close = "speeds less than half a percent apart share a place: look for a larger gain."
-    require(score.gflops > CLOSE * bar, f"{message}.", close)
+    require(score.gflops > CLOSE * target, f"{message}.", close)
     return Verdict(True, f"{message}. It takes {score.report.registers} registers, and {bound}.")

@@ -33,16 +33,16 @@ from cypresskit.teach.check import BROKEN, REPORT, use_seed
 from cypresskit.teach.l12_contest import checks as contest
 
 HEAD = re.compile(r"^;\s*(name|block|steps):[ \t]*(.*?)[ \t]*$", re.M)
-LONGEST = 100_000  # characters of an entry
+MAX_CHARACTERS = 100_000  # characters of an entry
 SECONDS = 120.0  # for an entry
 MEGABYTES = 4_000  # likewise
-NAME = 40  # characters of a name that a page shows
+MAX_NAME = 40  # characters of a name that a page shows
 COLUMNS = "place", "name", "Gflop/s", "", "% of peak", "registers", "bound by"
 HERE = Path(__file__).parent
 PAGE = Template((HERE / "leaderboard.html").read_text(encoding="utf-8"))
 MADE_BY = '<meta name="generator" content="cypresskit contest">'
 LOOK = HERE.parents[1] / "draw/look.css"
-ENDS = {
+END_REASONS = {
     "time": "it had not ended when its time was up",
     "clock": "it had not ended when its time by the clock was up",
     "memory": f"it needs more than {MEGABYTES:,} MB",
@@ -63,12 +63,12 @@ class Row:
     code: str = ""  # equal where programs are, whatever their comments
 
 
-def read(text: str, name: str = "entry") -> Kernel:
+def read_entry(text: str, name: str = "entry") -> Kernel:
     """Return the entry in ``text``; ``name`` is used if it gives none. Raises ``ValueError`` for an
     incomplete head.
     """
-    if len(text) > LONGEST:
-        raise ValueError(f"an entry has at most {LONGEST:,} characters; this one has more")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"an entry has at most {MAX_CHARACTERS:,} characters; this one has more")
     if not text.strip():
         raise ValueError("the file is empty")
     comments = "\n".join(
@@ -85,19 +85,19 @@ def read(text: str, name: str = "entry") -> Kernel:
     return generated.entry(text, size, int(steps), head.get("name") or name)
 
 
-def judged(text: str, file: str, n: int, seed: str) -> dict:
+def judge_text(text: str, file: str, n: int, seed: str) -> dict:
     """Return the fields of an entry's ``Row``, judged at n x n x n, on numbers that belong to
     ``seed``.
     """
     try:
-        entry = read(text, file)
+        entry = read_entry(text, file)
     except ValueError as error:
-        return {"name": file, "file": file, "verdict": cannot(file, str(error))}
+        return {"name": file, "file": file, "verdict": explain_unjudged(file, str(error))}
     with use_seed(seed):
-        return vars(scored(entry, contest.judge(entry, n=n, exact=True), file))
+        return vars(make_row(entry, contest.judge(entry, n=n, exact=True), file))
 
 
-def scored(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
+def make_row(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
     """Return the row of a kernel that was judged."""
     row = Row(score.name, file, verdict=str(score.verdict))
     report = score.report
@@ -114,7 +114,7 @@ def scored(kernel: Kernel, score: contest.Score, file: str = "") -> Row:
     )
 
 
-def cannot(file: str, why: str) -> str:
+def explain_unjudged(file: str, why: str) -> str:
     """Return the message on an entry that can't be judged."""
     return f"Not yet. {file} can't be judged: {why}."
 
@@ -134,13 +134,17 @@ def row(
     server : where the process comes from; by default a new one.
     """
     limits = CallLimits(SECONDS, 4 * SECONDS, MEGABYTES)
-    where = "cypresskit.teach.l12_contest.leaderboard", "judged"
+    where = "cypresskit.teach.l12_contest.leaderboard", "judge_text"
     own = server or ForkServer()
     try:
         fields = call(*where, text, file, n, seed or secrets.token_hex(), limits=limits, server=own)
         return Row(**fields)
     except NoResult as lost:
-        return Row(file, file, verdict=cannot(file, ENDS.get(lost.reason, "its process ended")))
+        return Row(
+            file,
+            file,
+            verdict=explain_unjudged(file, END_REASONS.get(lost.reason, "its process ended")),
+        )
     except (Raised, OSError, TypeError) as error:
         return Row(file, file, verdict=f"Not judged. {BROKEN.format(error)} {REPORT}")
     finally:
@@ -148,11 +152,11 @@ def row(
             own.end()
 
 
-def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
+def rank_rows(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
     """Return (place, row), the best first. Speeds less than half a percent apart share a place. The
-    bar and the published figure are among them, without a place.
+    target and the published figure are among them, without a place.
     """
-    beside = _bar(n), _paper()
+    beside = _target_row(n), _published_row()
     places: list[tuple[int | str, Row]] = []
     for row in sorted([*rows, *beside], key=lambda line: -line.gflops):
         faster = sum(other.gflops > CLOSE * row.gflops for other in rows)
@@ -161,7 +165,7 @@ def ranked(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row
     return places
 
 
-def _paper() -> Row:
+def _published_row() -> Row:
     """Return the row of the published figure."""
     paper = published.kernel("sgemm_tn")
     best = float(paper["gflops_max"])
@@ -171,10 +175,10 @@ def _paper() -> Row:
 
 
 @cache
-def _bar(n: int) -> Row:
-    """Return the row of the bar, timed at n x n x n."""
-    report = contest.time_kernel(contest.BAR, n, exact=True)
-    name = f"to beat: {contest.BAR.name}"
+def _target_row(n: int) -> Row:
+    """Return the row of the target, timed at n x n x n."""
+    report = contest.time_kernel(contest.TARGET_KERNEL, n, exact=True)
+    name = f"to beat: {contest.TARGET_KERNEL.name}"
     remark = "The fastest that contest.generate_kernel makes."
     return Row(name, "", report.gflops, report.percent, report.registers, report.bound, remark)
 
@@ -185,17 +189,17 @@ Entry = Kernel | str
 def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
     """Kernels or their names, or pairs of one and a chip, judged and listed, the best first and
     equal lines once, with the published figure among them. Wrong ones come last, with the reason.
-    It has neither the bar nor shared places, which a class's page has (``ranked``).
+    It has neither the target nor shared places, which a class's page has (``rank_rows``).
     """
     pairs = [
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
     ]
-    given = [(contest.named(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
-    rows = [_paper()]
-    for (kernel, chip), score in zip(given, contest.finish(given, n)):
-        row = scored(kernel, score)
+    given = [(contest.find_kernel(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
+    rows = [_published_row()]
+    for (kernel, chip), score in zip(given, contest.score_entries(given, n)):
+        row = make_row(kernel, score)
         if chip is not HD5870:
-            row = replace(row, name=f"{row.name}, {contest.name_of(chip)}")
+            row = replace(row, name=f"{row.name}, {contest.format_name(chip)}")
         rows.append(row)
     rows.sort(key=lambda row: -row.gflops)
     return "\n".join([f"Gflop/s, simulated at N = {n}", *dict.fromkeys(map(line, rows))])
@@ -218,7 +222,7 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
     """Return the leaderboard as a web page: a table, in which entries of the same program share a
     row, and below it the wrong ones. Bars begin at the slowest.
     """
-    places = _together(ranked(rows, n))
+    places = _merge_rows(rank_rows(rows, n))
     speeds = [row.gflops for _, row, _ in places if row.gflops]
     low = 100 * (min(speeds) // 100)
     lines = [
@@ -227,7 +231,7 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
         if row.gflops
     ]
     heads = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS)
-    wrong = [(_cut(row.name), row.file, row.verdict) for _, row, _ in places if not row.gflops]
+    wrong = [(_cut_name(row.name), row.file, row.verdict) for _, row, _ in places if not row.gflops]
     below = f"<h2>Not yet</h2>{tables.table(('name', 'file', 'why'), wrong)}" if wrong else ""
     return PAGE.substitute(
         made_by=MADE_BY,
@@ -241,18 +245,18 @@ def page(rows: Sequence[Row], n: int = contest.N) -> str:
     )
 
 
-def _together(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row, list[str]]]:
+def _merge_rows(places: list[tuple[int | str, Row]]) -> list[tuple[int | str, Row, list[str]]]:
     """Return (place, row, names); entries of the same program are one row with all their names."""
     rows: dict[str, tuple[int | str, Row, list[str]]] = {}
     for number, (place, row) in enumerate(places):
         key = row.code or str(number)
-        rows.setdefault(key, (place, row, []))[2].append(f"{_cut(row.name)} ({row.file})")
+        rows.setdefault(key, (place, row, []))[2].append(f"{_cut_name(row.name)} ({row.file})")
     return list(rows.values())
 
 
-def _cut(name: str) -> str:
+def _cut_name(name: str) -> str:
     """Cut a name that would make its row higher."""
-    return tables.elided(tables.one_line(name), NAME)
+    return tables.elided(tables.one_line(name), MAX_NAME)
 
 
 def _line(place: int | str, row: Row, names: list[str], share: float) -> str:

@@ -29,7 +29,7 @@ SIDE = 256  # of the matrices
 KERNEL = "sgemm_tn"
 ZOOMS, CLOSEST = 40, 64  # frames of a zoom, and the clocks that the last one shows
 # The stage, in pixels: its size, the lanes' edges and top, a lane, and a bar.
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, LANE, BAR = 1250, 314, 150, 1242, 18, 42, 26
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, LANE, BAR_HEIGHT = 1250, 314, 150, 1242, 18, 42, 26
 SUMS_Y = HEIGHT - 16  # of the bar with what the whole time was spent on
 # Each with the lesson that explains it.
 LANES = (
@@ -275,7 +275,7 @@ def _draw_lanes(sheet: Sheet, parts: Sequence[Part], start: np.ndarray, span: np
     sheet.text(LEFT - 10, y - 7, names, align="right", bold=True, size=14)
     sheet.text(LEFT - 10, y + 9, lessons, "soft", align="right", size=12)
     middle = (LEFT + RIGHT) / 2
-    sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR, color="faint", alpha=0.3)
+    sheet.boxes("lanes", middle, y, RIGHT - LEFT, BAR_HEIGHT, color="faint", alpha=0.3)
 
     def to_x(seconds: np.ndarray) -> np.ndarray:
         return LEFT + np.clip((seconds - start) / span, 0, 1) * (RIGHT - LEFT)
@@ -311,7 +311,7 @@ def _draw_events(
         x,
         y,
         width,
-        BAR,
+        BAR_HEIGHT,
         color=color,
         moves=("x", "w"),
         key=np.where(lane == CLAUSES, -1, numbers),
@@ -319,7 +319,7 @@ def _draw_events(
         alpha=0.6,
         columns={"mine": 3 * mine},
     )
-    sheet.ring(source, "w", BAR, "mine", "ink")
+    sheet.ring(source, "w", BAR_HEIGHT, "mine", "ink")
     names = ["", *dict.fromkeys(event.name for event in events if event.name)]
     has_room = width > [theme.LETTER * len(event.name) for event in events]
     label = np.where(has_room, [names.index(event.name) for event in events], 0)

@@ -87,7 +87,7 @@ class Bench:
         shared
             Bytes of shared memory that a workgroup takes besides its own.
         """
-        a, b = operands(n, precision)
+        a, b = make_operands(n, precision)
         arrays = (
             cuda.to_device(a),
             cuda.to_device(b),
@@ -100,7 +100,7 @@ class Bench:
             (kernel[tuple(grid), tuple(shape), 0, shared] if block else kernel)(*arrays)
 
         work()
-        agrees(arrays[2].copy_to_host(), a, b, transposed)
+        require_product(arrays[2].copy_to_host(), a, b, transposed)
         # A dict with one entry, since the kernel is compiled for one signature; a library has none.
         registers: dict = getattr(kernel, "get_regs_per_thread", dict)()
         self.add(experiment, case, "Gflop/s", 2e-9 * n**3, work, registers=sum(registers.values()))
@@ -145,13 +145,13 @@ class Bench:
 
 
 @cache
-def operands(n: int, precision: str) -> list[np.ndarray]:
+def make_operands(n: int, precision: str) -> list[np.ndarray]:
     """Return random matrices A and B."""
     random = np.random.default_rng(n)
     return [(random.random((n, n)) - 0.5).astype(precision) for _ in range(2)]
 
 
-def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
+def require_product(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> None:
     """Raise ``ArithmeticError`` unless sixteen rows of C agree with numpy's in double precision."""
     n = len(c)
     rows = np.random.default_rng(0).choice(n, min(n, 16), replace=False)
@@ -165,7 +165,7 @@ def agrees(c: np.ndarray, a: np.ndarray, b: np.ndarray, transposed: bool) -> Non
         )
 
 
-def same(on_gpu, numbers: np.ndarray, what: str) -> None:
+def require_equal(on_gpu, numbers: np.ndarray, what: str) -> None:
     """Raise ``ArithmeticError`` unless the GPU's array equals ``numbers``."""
     if not np.array_equal(on_gpu.copy_to_host(), numbers):
         raise ArithmeticError(f"{what} returned wrong numbers")
