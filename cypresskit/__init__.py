@@ -122,4 +122,4 @@ def load_ipython_extension(shell: object) -> None:
     ``exit`` as an error.
     """
     import_module("cypresskit.teach")
-    session.begin(shell)
+    session.set_up(shell)

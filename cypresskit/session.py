@@ -1,8 +1,8 @@
 """Set up the running IPython session, and find out whether a person watches it.
 
 Importing the package changes nothing in the session. Modules register what they would set up
-(``extend``); ``load()`` and ``%load_ext cypresskit`` then do it. A notebook that is run by a
-program (nbval, nbclient, nbconvert) has no user. Its outputs must not depend on how fast the
+(``register_extension``); ``load()`` and ``%load_ext cypresskit`` then do it. A notebook that is run
+by a program (nbval, nbclient, nbconvert) has no user. Its outputs must not depend on how fast the
 machine is, so it shows no progress bars.
 """
 
@@ -11,33 +11,33 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
+WIDGET_MIME = "application/vnd.jupyter.widget-view+json"
 PROGRESS_DELAY = 2.0  # seconds after which a progress bar is shown
 
 _extensions: list[Callable[[Any], None]] = []
-_begun: list[Any] = []  # the shells in which load() was called
+_shells: list[Any] = []  # the shells in which load() was called
 
 
-def extend(install: Callable[[Any], None]) -> None:
+def register_extension(install: Callable[[Any], None]) -> None:
     """Register ``install``, which sets up a shell when ``load()`` is called in it.
 
     Shells in which it has been called are set up at once.
     """
     _extensions.append(install)
-    for shell in _begun:
+    for shell in _shells:
         install(shell)
 
 
-def begin(shell: Any = None) -> None:
+def set_up(shell: Any = None) -> None:
     """Set up ``shell``, by default the running IPython, if there is one.
 
     Each shell is set up once.
     """
     if shell is None and "IPython" in sys.modules:
         shell = sys.modules["IPython"].get_ipython()
-    if shell is None or any(shell is begun for begun in _begun):
+    if shell is None or any(shell is begun for begun in _shells):
         return
-    _begun.append(shell)
+    _shells.append(shell)
     for install in _extensions:
         install(shell)
 
@@ -54,7 +54,7 @@ def has_user() -> bool | None:
     return bool(kernel.get_parent().get("content", {}).get("allow_stdin"))
 
 
-def is_watched() -> bool:
+def is_progress_shown() -> bool:
     """Return whether to show progress.
 
     That is, whether standard error is a terminal, or the output of a notebook with a user. It is
@@ -68,12 +68,12 @@ def is_watched() -> bool:
     return in_notebook
 
 
-def without_dead_widget(data: dict[str, Any]) -> dict[str, Any]:
+def drop_dead_widget(data: dict[str, Any]) -> dict[str, Any]:
     """Drop the widget from an output's ``data`` (by MIME type) if the notebook has no user.
 
     A page that nbconvert writes would show the widget instead of the other data; and without a
     network, a widget stays empty.
     """
     if has_user() is False:
-        return {kind: part for kind, part in data.items() if kind != WIDGET}
+        return {kind: part for kind, part in data.items() if kind != WIDGET_MIME}
     return data

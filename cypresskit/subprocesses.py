@@ -15,17 +15,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-BOOT = """
+BOOT_CODE = """
 import importlib, json, os, shutil, sys
 sys.path[:], main, modules, warm = json.loads(sys.argv[1])
 if warm: shutil.copytree(warm, os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True)
 for module in modules: importlib.import_module(module)
 importlib.import_module(main).main()
 """
-LARGEST = 1 << 26  # bytes of a message
+MAX_MESSAGE_BYTES = 1 << 26  # bytes of a message
 
 
-def begin(
+def start_process(
     command: Sequence[str], environment: Mapping[str, str] | None = None
 ) -> tuple[subprocess.Popen, socket.socket]:
     """Start a process in a new session, so that interrupting a notebook doesn't interrupt it.
@@ -58,7 +58,7 @@ def begin(
     return process, our_end
 
 
-def end(process: subprocess.Popen) -> None:
+def kill_process(process: subprocess.Popen) -> None:
     """Kill a process and the processes that it has started."""
     with suppress(OSError):
         os.killpg(process.pid, 9)
@@ -66,7 +66,7 @@ def end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def python(
+def python_command(
     path: Sequence[str],
     main: str,
     *,
@@ -87,25 +87,27 @@ def python(
         A folder with machine code that is copied to numba's cache first; "" for none.
     """
     folders = [os.path.abspath(folder) for folder in path]
-    return [sys.executable, "-I", "-c", BOOT, json.dumps([folders, main, [*modules], warm])]
+    return [sys.executable, "-I", "-c", BOOT_CODE, json.dumps([folders, main, [*modules], warm])]
 
 
-def write(stream: BinaryIO, message: Mapping[str, Any]) -> None:
-    """Write a message. Raise ``ValueError`` if it is larger than ``LARGEST``."""
+def write_message(stream: BinaryIO, message: Mapping[str, Any]) -> None:
+    """Write a message. Raise ``ValueError`` if it is larger than ``MAX_MESSAGE_BYTES``."""
     data = json.dumps(message, separators=(",", ":")).encode("ascii")
-    if len(data) > LARGEST:
-        raise ValueError(f"a message of {len(data):,} bytes: at most {LARGEST:,} are allowed")
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise ValueError(
+            f"a message of {len(data):,} bytes: at most {MAX_MESSAGE_BYTES:,} are allowed"
+        )
     stream.write(len(data).to_bytes(4, "big") + data)
     stream.flush()
 
 
-def read(stream: BinaryIO) -> dict[str, Any] | None:
+def read_message(stream: BinaryIO) -> dict[str, Any] | None:
     """Return the next message, or None at the end. Raise ``ValueError`` if it is malformed."""
     head = stream.read(4)
     if not head:
         return None
     size = int.from_bytes(head, "big")
-    if len(head) < 4 or size > LARGEST:
+    if len(head) < 4 or size > MAX_MESSAGE_BYTES:
         raise ValueError("a message without a valid length")
     data = stream.read(size)
     if len(data) < size:

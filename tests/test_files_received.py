@@ -3,27 +3,27 @@
 import pytest
 
 from cypresskit.files import received
-from cypresskit.files.received import DEEPEST, files_in
+from cypresskit.files.received import MAX_DEPTH, find_files
 
 
-@pytest.mark.parametrize("depth", [0, 1, DEEPEST, DEEPEST + 1, 3 * DEEPEST])
+@pytest.mark.parametrize("depth", [0, 1, MAX_DEPTH, MAX_DEPTH + 1, 3 * MAX_DEPTH])
 def test_files_are_found_in_so_many_folders_and_no_more(depth, tmp_path):
     folder = tmp_path.joinpath(*"d" * depth)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "work").write_text("")
-    ((path, fault),) = files_in(tmp_path)
-    if depth <= DEEPEST:
+    ((path, fault),) = find_files(tmp_path)
+    if depth <= MAX_DEPTH:
         assert (path, fault) == (folder / "work", "")
     else:
-        assert path == tmp_path.joinpath(*"d" * (DEEPEST + 1)) and "more than" in fault
+        assert path == tmp_path.joinpath(*"d" * (MAX_DEPTH + 1)) and "more than" in fault
 
 
 @pytest.mark.parametrize("count", range(7))
 def test_files_beyond_the_most_that_are_read_are_counted(count, tmp_path, monkeypatch):
-    monkeypatch.setattr(received, "MOST", 5)
+    monkeypatch.setattr(received, "MAX_FILES", 5)
     for n in range(count):
         (tmp_path / str(n)).write_text("")
-    found = [fault for _, fault in files_in(tmp_path)]
+    found = [fault for _, fault in find_files(tmp_path)]
     faults = list(filter(None, found))
     assert found.count("") == min(count, 5)
     assert faults == ["only the first 5 of its 6 files are read"] * (count == 6)

@@ -24,7 +24,7 @@ from cypresskit import cli
 from cypresskit.cli.cmd_grade import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
-from cypresskit.files.received import shown_name
+from cypresskit.files.received import printable_name
 from cypresskit.grading import archives, course, gradebook, judging, submissions
 from cypresskit.isolated import process
 from cypresskit.isolated.process import ForkServer, find_sandbox
@@ -341,7 +341,7 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, server)
     odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
     outputs = chance.sample(odd, len(odd)) + [kept("02", "a'\n\"\\")] + chance.sample(odd, 3)
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
-    attempt = judging.attempt([course._cell(opens)], lesson, exercise)
+    attempt = judging.make_attempt([course._cell(opens)], lesson, exercise)
     assert attempt.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
     for cells in (attempt.cells, [opens["source"]]):
         verdict = judging.judge([SETUP, *cells], exercise.check, server=server)
@@ -518,7 +518,7 @@ def test_feedback_shows_the_last_cell_that_sets_the_answer(seed):
     exercise = course.Exercise(1, "x", "ck.teach.start_here.check_half(half)", "why?")
     lesson = course.Lesson("x", [], {}, (exercise,))
     code = [course._cell({"cell_type": "code", "source": source}) for source in given]
-    work = gradebook.combined(lesson, [(code, [Verdict(True, "")])])
+    work = gradebook.combine_answers(lesson, [(code, [Verdict(True, "")])])
     assert work[exercise].code == given[setting[-1]]
 
 
@@ -538,7 +538,7 @@ def test_equal_sentences_are_read_once():
 def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_so(
     submitted, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(process, "sandboxed", lambda: None)
+    monkeypatch.setattr(process, "sandbox_command", lambda: None)
     out = tmp_path / "out"
     assert cli.main(["grade", str(submitted), str(out)]) == 1 and not out.exists()
     assert "--no-sandbox" in capsys.readouterr().err
@@ -587,28 +587,28 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
     folder.mkdir()
     for name in chance.sample(PLACES, chance.randrange(1, len(PLACES))):
         entry(folder, name, chance)
-    found, hidden = submissions.students(folder)
+    found, hidden = submissions.find_students(folder)
     listed = [submissions.Student(id, id) for id in chance.sample(["ada", "9", "gone", "4711"], 3)]
-    everybody = submissions.with_roster(found, listed)
+    everybody = submissions.merge_roster(found, listed)
     assert [student.id for student in everybody[:3]] == [student.id for student in listed]
     told = "\n".join(note for student in everybody for note in student.notes)
     taken = [path for student in everybody for path in student.notebooks]
     for root, folders, files in os.walk(folder):
         inside = Path(root).relative_to(folder).parts
-        if any(submissions.hidden(part) for part in inside):
+        if any(submissions.is_hidden(part) for part in inside):
             continue
         links = [name for name in folders if (Path(root) / name).is_symlink()]
         for name in files + links:
             path = Path(root) / name
-            shown = shown_name(path)
-            if submissions.hidden(name):
+            shown = printable_name(path)
+            if submissions.is_hidden(name):
                 assert inside or shown in hidden
             else:
                 assert path in taken or f"{shown}: " in told, path
     owners = {student.id for student in found}
     for path in folder.iterdir():
-        if not submissions.hidden(path.name):
-            assert any(owner in shown_name(path) for owner in owners), path
+        if not submissions.is_hidden(path.name):
+            assert any(owner in printable_name(path) for owner in owners), path
     class_ = gradebook.CourseRecords({}, [(student, {}) for student in everybody])
     for student in everybody:
         status = class_.status(student)
@@ -620,9 +620,9 @@ def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_pat
 def test_what_is_no_notebook_is_reported_once_and_not_judged(seed, tmp_path):
     """Whatever lesson's name it has: it isn't a lesson with no points."""
     chance = random.Random(seed)
-    lessons = course.lessons()
+    lessons = course.read_lessons()
     for stem in chance.sample(sorted(lessons), chance.randrange(1, 4)):
-        whole = (course.folder() / f"{stem}.ipynb").read_bytes()
+        whole = (course.lessons_folder() / f"{stem}.ipynb").read_bytes()
         broken = [
             b"",
             b"[]",
@@ -636,7 +636,7 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(seed, tmp_path):
     works = student_work(lessons, None, student, None)
     class_ = gradebook.CourseRecords(lessons, [(student, works)])
     (row,) = gradebook.grade_rows(class_)
-    page = gradebook.feedback(class_, student)
+    page = gradebook.render_page(class_, student)
     assert not works and row["maximum"] == row["total"] == 0
     for file in files:
         reason = f"not judged: {file.name} is no notebook: "
@@ -645,12 +645,12 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(seed, tmp_path):
 
 @pytest.mark.parametrize("sentence", ["", "because the bus is slower"])
 def test_a_page_shows_the_explanation_or_that_there_is_none(sentence):
-    lesson = course.lessons()["09_bus"]
+    lesson = course.read_lessons()["09_bus"]
     exercise, *_ = lesson.exercises
     student = submissions.Student("ada", "Ada")
     answers = {exercise: gradebook.GradedAnswer(Verdict(True, "Right."), "", sentence)}
     works = {"09_bus": answers}
-    page = gradebook.feedback(
+    page = gradebook.render_page(
         gradebook.CourseRecords({"09_bus": lesson}, [(student, works)]), student
     )
     assert (gradebook.UNWRITTEN in page) == (not sentence) and "<q></q>" not in page
@@ -659,7 +659,7 @@ def test_a_page_shows_the_explanation_or_that_there_is_none(sentence):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(seed):
     chance = random.Random(seed)
-    lessons = course.lessons()
+    lessons = course.read_lessons()
     stem = chance.choice(list(lessons))
     (path,) = (BOOK / "source").glob(f"{stem}.md")
     data = json.loads(json.dumps(book.solved(book.read(path))))
@@ -669,13 +669,13 @@ def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(seed):
         of.insert(chance.randrange(len(of) + 1), made)
     lost = chance.sample(of, len(of) // 5)
     data["cells"] = [cell for cell in of if cell not in lost]
-    handed = course.cells_of(json.dumps(data).encode())
-    assert course.lesson_of("homework final FINAL.ipynb", handed, lessons) == stem
+    handed = course.parse_cells(json.dumps(data).encode())
+    assert course.identify_lesson("homework final FINAL.ipynb", handed, lessons) == stem
     for cell in handed:
         cell["id"] = "lost"  # by a program that makes new ones
     handed.insert(0, course._cell({"cell_type": "markdown", "source": f"# {lessons[stem].name}"}))
-    assert course.lesson_of("homework.ipynb", handed, lessons) == stem
-    assert course.lesson_of("homework.ipynb", [], lessons) is None
+    assert course.identify_lesson("homework.ipynb", handed, lessons) == stem
+    assert course.identify_lesson("homework.ipynb", [], lessons) is None
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -688,7 +688,7 @@ def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(seed, tmp_path):
     with file.open("w", encoding=coding, errors="replace", newline="") as opened:
         writer = csv.writer(opened, delimiter=chance.choice(",;\t"))
         writer.writerows([("id", "name"), *names.items()])
-    shown = {student.id: student.name for student in submissions.roster(file)}
+    shown = {student.id: student.name for student in submissions.read_roster(file)}
     if coding == "cp1252":
         names = {id: name.encode(coding, "replace").decode(coding) for id, name in names.items()}
     assert shown == {id: submissions.one_line(name.strip() or id) for id, name in names.items()}
@@ -711,7 +711,7 @@ def test_a_wrong_roster_is_refused(tmp_path, capsys):
 
 def test_a_notebook_of_countless_cells_is_refused_before_they_fill_the_memory():
     with pytest.raises(ValueError, match="more than 2,000 cells"):
-        course.cells_of(b'{"cells": [' + b"{}," * 2_000_000 + b"{}]}")
+        course.parse_cells(b'{"cells": [' + b"{}," * 2_000_000 + b"{}]}")
 
 
 # -- hostile hand-ins
@@ -862,7 +862,7 @@ PARTS = "week3", "a b", "..", "", "C:", "J\u00f6rg", "new\nline", "x\\y"
 def test_every_notebook_in_an_archive_is_found_wherever_it_lies(seed, tmp_path):
     """Under any path, and nothing is written anywhere."""
     chance = random.Random(seed)
-    whole = (course.folder() / "09_bus.ipynb").read_bytes()
+    whole = (course.lessons_folder() / "09_bus.ipynb").read_bytes()
     names = {
         "/".join([*chance.choices(PARTS, k=chance.randrange(4)), f"{n}.ipynb"]) for n in range(3)
     }
@@ -871,13 +871,16 @@ def test_every_notebook_in_an_archive_is_found_wherever_it_lies(seed, tmp_path):
     place = tmp_path / "in" / ("ada_4711_81_week3.ZIP" if flat else "ada/homework.zip")
     packed(place, files, chance)
     before = sorted(tmp_path.rglob("*"))
-    (student,), _ = submissions.students(tmp_path / "in")
+    (student,), _ = submissions.find_students(tmp_path / "in")
     assert student.id == ("4711" if flat else "ada") and not student.notes
     assert len(student.notebooks) == 3 and sorted(tmp_path.rglob("*")) == before
     for notebook in student.notebooks:
         cells, remark = submissions.read_cells(notebook)
-        assert course.lesson_of(notebook.name, cells, course.lessons()) == "09_bus" and not remark
-        assert shown_name(notebook).isprintable() and notebook.name.startswith(place.name)
+        assert (
+            course.identify_lesson(notebook.name, cells, course.read_lessons()) == "09_bus"
+            and not remark
+        )
+        assert printable_name(notebook).isprintable() and notebook.name.startswith(place.name)
 
 
 def bomb(folder: Path, chance: random.Random) -> None:
@@ -926,7 +929,7 @@ def otherwise_compressed(folder: Path, chance: random.Random) -> None:
 
 
 def damaged(folder: Path, chance: random.Random) -> None:
-    whole = (course.folder() / "09_bus.ipynb").read_bytes()
+    whole = (course.lessons_folder() / "09_bus.ipynb").read_bytes()
     packed(folder / "a.zip", {"09_bus.ipynb": whole, "é.ipynb": whole}, chance)
     data = bytearray((folder / "a.zip").read_bytes())
     for _ in range(chance.randrange(1, 40)):
@@ -964,7 +967,7 @@ def test_no_archive_does_harm_and_each_is_accounted_for(make, seed, tmp_path):
     chance = random.Random(seed)
     (tmp_path / "ada").mkdir()
     make(tmp_path / "ada", chance)
-    (student,), _ = submissions.students(tmp_path)
+    (student,), _ = submissions.find_students(tmp_path)
     for notebook in student.notebooks:
         try:
             submissions.read_cells(notebook)
@@ -977,9 +980,9 @@ def test_no_archive_does_harm_and_each_is_accounted_for(make, seed, tmp_path):
 
 
 def test_an_archive_that_unpacks_to_too_much_is_read_as_far_as_is_allowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(archives, "LARGEST", 1000)
+    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1000)
     packed(tmp_path / "a.zip", {f"{n}.ipynb": bytes(300) for n in range(5)}, random.Random(1))
-    found = archives.members((tmp_path / "a.zip").read_bytes(), tmp_path / "a.zip")
+    found = archives.list_members((tmp_path / "a.zip").read_bytes(), tmp_path / "a.zip")
     assert [bool(why) for _, why in found] == [False] * 3 + [True] * 2
 
 
@@ -1006,7 +1009,7 @@ def test_a_notebook_is_read_in_any_encoding(coding, seed, tmp_path):
     read, remark = submissions.read_cells(tmp_path / "09_bus.ipynb")
     assert read[0]["source"].endswith(letters) and remark == expected
     student = submissions.Student("ada", "Ada", [tmp_path / "09_bus.ipynb"])
-    lesson = course.lessons()["09_bus"]._replace(exercises=())
+    lesson = course.read_lessons()["09_bus"]._replace(exercises=())
     student_work({"09_bus": lesson}, None, student, None)
     assert [note for note in student.notes if "UTF-8" in note] == [
         f"09_bus.ipynb: {remark}" for remark in [expected] if remark
@@ -1026,7 +1029,7 @@ def test_an_empty_file_is_called_empty(data, tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(seed):
     chance = random.Random(seed)
-    lessons = course.lessons()
+    lessons = course.read_lessons()
     stems = chance.sample(sorted(lessons), 4)
     due = tuple(stems[:3]) if chance.random() < 0.5 else ()
     right = gradebook.GradedAnswer(Verdict(True, "Right."))
@@ -1042,7 +1045,7 @@ def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(seed):
     for (student, works), row in zip(class_.works, rows):
         most = 60 * len(works)  # without sentences
         assert row["total"] == most <= maximum
-        page = gradebook.feedback(class_, student)
+        page = gradebook.render_page(class_, student)
         assert f"{most} of {maximum} points</h1>" in page
         missing = [lessons[stem].name for stem in class_.counted if stem not in works]
         assert not works or all(name in row["status"] for name in missing)
@@ -1097,8 +1100,8 @@ def test_what_is_listed_as_written_is_what_is_there(seed, tmp_path):
         ]
         assert not gradebook.write_all(gradebook.CourseRecords({}, works), tmp_path, [])
         there = [tmp_path / gradebook.GRADES, *(tmp_path / "feedback").iterdir()]
-        assert gradebook.earlier(tmp_path) == {
-            (gradebook.digest_of(path.read_bytes()), path.relative_to(tmp_path).as_posix())
+        assert gradebook.read_earlier_list(tmp_path) == {
+            (gradebook.hash_file(path.read_bytes()), path.relative_to(tmp_path).as_posix())
             for path in there
         }
         assert {path.stem for path in there[1:]} == set(names)
@@ -1154,7 +1157,7 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
         for file in set(course.re.findall(r"\]\(([^)#]*\.ipynb)", text)):
             assert (tmp_path / file).exists(), file
     assert "| word" in (tmp_path / "glossary.ipynb").read_text(encoding="utf-8")
-    assert course.lessons()["09_bus"].exercises
+    assert course.read_lessons()["09_bus"].exercises
 
 
 def solutions(path: Path) -> list[str]:

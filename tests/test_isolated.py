@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import cypresskit as ck
 from cypresskit.isolated import Answer, NoResult, Raised, call, plain, process, runner, seccomp
 from cypresskit.isolated.process import CallLimits, ForkServer
-from cypresskit.subprocesses import read, write
+from cypresskit.subprocesses import read_message, write_message
 
 numbers = st.one_of(st.integers(), st.floats(allow_nan=False), st.booleans(), st.none())
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -40,9 +40,9 @@ values = st.recursive(
 @given(values)
 def test_plain_data_comes_back_as_it_was(value):
     stream = io.BytesIO()
-    write(stream, {"value": plain.encode(value)})
+    write_message(stream, {"value": plain.encode(value)})
     stream.seek(0)
-    again = plain.decode(read(stream)["value"])
+    again = plain.decode(read_message(stream)["value"])
     assert again == value and type(again) is type(value)
 
 
@@ -125,7 +125,7 @@ def test_bytes_that_are_no_message_are_refused(data):
     size = len(data).to_bytes(4, "big")
     for stream in (data, size + data, size + data[:-1]):
         try:
-            message = read(io.BytesIO(stream))
+            message = read_message(io.BytesIO(stream))
         except ValueError:
             continue
         assert message is None or isinstance(message, dict)
@@ -302,12 +302,12 @@ def test_the_filter_of_calls_refuses_what_starts_a_process_and_nothing_else(seed
     """The kernel's rules for such a filter, on random calls."""
     chance = random.Random(seed)
     for processor, (name, clone, clone3, others) in seccomp.CALLS.items():
-        steps = [*struct.iter_unpack("<HBBI", seccomp.program(processor))]
+        steps = [*struct.iter_unpack("<HBBI", seccomp.make_filter(processor))]
         for _ in range(200):
             number = chance.choice([clone, clone3, *others, chance.randrange(600), 1 << 30 | clone])
             asked = chance.choice([name, name, name, chance.randrange(1 << 32)])
             first = chance.getrandbits(32)
-            free = asked == name and number < seccomp.BEYOND
+            free = asked == name and number < seccomp.FOREIGN_CALLS
             free &= number not in (clone, clone3, *others) or (
                 number == clone and bool(first & seccomp.THREAD)
             )
@@ -371,14 +371,14 @@ def test_what_an_answer_writes_appears_nowhere(capfd):
 def test_machine_code_of_other_versions_is_kept_until_it_is_stale(seed, tmp_path, monkeypatch):
     chance = random.Random(seed)
     monkeypatch.setattr(process, "home_cache", lambda: tmp_path)
-    monkeypatch.setattr(process, "sandboxed", lambda: None)
+    monkeypatch.setattr(process, "sandbox_command", lambda: None)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
     ages = [chance.uniform(0, 2) * process.STALE_SECONDS for _ in range(6)]
     others = [tmp_path / "cypresskit/isolated" / str(n) for n in range(6)]
     for folder, age in zip(others, ages):
         folder.mkdir(parents=True)
         os.utime(folder, (time.time() - age,) * 2)
-    made = process.warmed.__wrapped__()
+    made = process.warm_folder.__wrapped__()
     kept = [folder for folder, age in zip(others, ages) if age < process.STALE_SECONDS]
     assert sorted(made.parent.iterdir()) == sorted([made, *kept])
 

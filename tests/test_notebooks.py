@@ -26,7 +26,7 @@ from nbclient import NotebookClient
 from nbval.plugin import get_sanitize_patterns
 
 from cypresskit.editing.step_files import CLIMB
-from cypresskit.grading.course import ENTRY
+from cypresskit.grading.course import METADATA_KEY
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
 
@@ -112,7 +112,7 @@ def exempt(cell) -> bool:
 
 
 def is_check(cell) -> bool:
-    return cell.metadata.get(ENTRY, {}).get("part") == "check"
+    return cell.metadata.get(METADATA_KEY, {}).get("part") == "check"
 
 
 def told(outputs) -> list:

@@ -289,8 +289,10 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     monkeypatch.setattr(session, "has_user", lambda: user)
     shown = without_a_loop(eval)(code, {"ck": ck, "guess": ck.draw.predict})._repr_mimebundle_()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
-    assert (session.WIDGET in data) == (user is not False)
-    assert data["text/plain"].strip() and (user or user is None or session.WIDGET not in metadata)
+    assert (session.WIDGET_MIME in data) == (user is not False)
+    assert data["text/plain"].strip() and (
+        user or user is None or session.WIDGET_MIME not in metadata
+    )
 
 
 @pytest.mark.parametrize("disabled", ["0", "", "1"])
@@ -301,4 +303,4 @@ def test_progress_is_shown_where_somebody_sees_it(user, terminal, disabled, monk
     monkeypatch.setenv("TQDM_DISABLE", disabled)
     monkeypatch.setattr(session, "has_user", lambda: user)
     monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
-    assert session.is_watched() == (disabled != "1" and (terminal if user is None else user))
+    assert session.is_progress_shown() == (disabled != "1" and (terminal if user is None else user))

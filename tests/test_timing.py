@@ -431,7 +431,7 @@ def test_textures_are_as_large_as_the_boards_may_be():
 def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
     sampling = importlib.import_module("cypresskit.timing.sampling")
     monkeypatch.setattr(sampling, "PROGRESS_DELAY", 0.0)
-    monkeypatch.setattr(sampling, "is_watched", lambda: True)
+    monkeypatch.setattr(sampling, "is_progress_shown", lambda: True)
     quiet = simulate("sgemm_tn", 512, progress=False)
     assert capsys.readouterr().err == ""
     assert simulate("sgemm_tn", 512, exact=True).clocks == quiet.clocks

@@ -66,7 +66,7 @@ def test_the_second_session_compiles_nothing(session, tmp_path, monkeypatch):
 
 
 def test_what_compiles_says_so_once(session, capsys, monkeypatch):
-    monkeypatch.setattr(module, "is_watched", lambda: True)
+    monkeypatch.setattr(module, "is_progress_shown", lambda: True)
     module._notify.cache_clear()
     session()
     assert capsys.readouterr().err == module.NOTICE + "\n"
@@ -86,9 +86,9 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     other.write_text("text")
     sources = SourceFiles(lambda: module.native_sources(tmp_path))
     other.write_text("other text")
-    assert sources.unchanged()
+    assert sources.is_unchanged()
     one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): pass")
-    assert not sources.unchanged()
+    assert not sources.is_unchanged()
 
 
 def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
@@ -97,7 +97,7 @@ def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
     for name in ("sampling", "steady_state", "costs", "simulate", "report"):
         path = folder / f"{name}.py"
         path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
-        assert sources.unchanged(), name
+        assert sources.is_unchanged(), name
 
 
 def test_where_nothing_can_be_written_one_warning_is_all(session, tmp_path):

@@ -5,8 +5,8 @@ outputs of the run are saved, except for those that differ each time: progress b
 that loads the players' scripts. Markdown cells can't be edited, since that would reveal folded
 solutions, and checks can't be deleted. A student's checks have no saved outputs.
 
-The metadata of a cell state its role in an exercise under the key ``ENTRY``, for grading, handouts
-and the site: the number of the ``exercise``, and the ``part``, with further values:
+The metadata of a cell state its role in an exercise under the key ``METADATA_KEY``, for grading,
+handouts and the site: the number of the ``exercise``, and the ``part``, with further values:
 
     "title"      the exercise's ``title``
     "answer"     the cell for the answer; of a workbench, the climb's ``step``
@@ -34,7 +34,7 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
-from cypresskit.grading.course import ENTRY
+from cypresskit.grading.course import METADATA_KEY
 from cypresskit.teach.explanations import explanation_cell
 from cypresskit.timing.numba_native import NOTICE
 
@@ -101,7 +101,7 @@ def read(path: Path) -> NotebookNode:
         if title and cell.cell_type == "markdown":
             number = int(title[1] or 0)
         if entry := _entry(cell):
-            cell.metadata[ENTRY] = ({"exercise": number} if number else {}) | entry
+            cell.metadata[METADATA_KEY] = ({"exercise": number} if number else {}) | entry
     return _notebook(pieces)
 
 
@@ -163,7 +163,7 @@ def _made(source: NotebookNode, solved: bool) -> NotebookNode:
     cells: list[NotebookNode] = []
     above = ""
     for cell in source.cells:
-        text, part = cell.source, cell.metadata.get(ENTRY, {}).get("part")
+        text, part = cell.source, cell.metadata.get(METADATA_KEY, {}).get("part")
         if part == "question":
             cells += _asked(cell, solved)
             continue
@@ -189,14 +189,16 @@ def _solution(text: str) -> str:
 
 def _asked(cell: NotebookNode, solved: bool) -> Iterator[NotebookNode]:
     """Yield the cells of a question, its explanation and a good one; then the cell's rest."""
-    entry = cell.metadata[ENTRY]
+    entry = cell.metadata[METADATA_KEY]
     question, good = entry["question"], entry["good"]
     exercise = {"exercise": entry["exercise"]}
     asks = exercise | {"part": "question", "question": question}
-    yield _cell("markdown", ASKS + question, {ENTRY: asks})
+    yield _cell("markdown", ASKS + question, {METADATA_KEY: asks})
     written = textwrap.fill(good, 100) if solved else ""
-    yield _cell("code", explanation_cell(written), {ENTRY: exercise | {"part": "sentence"}})
-    yield _cell("markdown", GOOD.format(good), {ENTRY: exercise | {"part": "good", "good": good}})
+    yield _cell("code", explanation_cell(written), {METADATA_KEY: exercise | {"part": "sentence"}})
+    yield _cell(
+        "markdown", GOOD.format(good), {METADATA_KEY: exercise | {"part": "good", "good": good}}
+    )
     if rest := WHY.sub("", cell.source).strip():
         yield _cell("markdown", rest, {})
 
@@ -266,7 +268,7 @@ def _notebook(cells: list[NotebookNode]) -> NotebookNode:
         if answers or "folded" in cell.metadata.get("tags", ()):
             cell.metadata |= {"jupyter": {"outputs_hidden": True}, "collapsed": True}
     for cell in cells:
-        part = cell.metadata.get(ENTRY, {}).get("part")
+        part = cell.metadata.get(METADATA_KEY, {}).get("part")
         if cell.cell_type == "markdown":
             cell.metadata["editable"] = False
         elif part in ("check", "sentence"):
@@ -282,7 +284,7 @@ def _add_grader_metadata(cells: list[NotebookNode]) -> None:
     """Add nbgrader's metadata: checks are graded by running them, explanations by hand."""
     known: dict[str, int] = {}
     for cell in cells:
-        entry = cell.metadata.get(ENTRY, {})
+        entry = cell.metadata.get(METADATA_KEY, {})
         part = entry.get("part")
         if part not in ("answer", "check", "sentence"):
             continue

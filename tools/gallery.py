@@ -102,7 +102,7 @@ def read_lesson(text: str, solutions: bool = False) -> NotebookNode:
     small = re.sub(r"(\]\([\w.]*#)([\w-]+)\)", lambda link: f"{link[1]}{link[2].lower()})", text)
     book = nbformat.reads(small, as_version=4)
     left = () if solutions else (*course.NOT_FOR_STUDENTS, "sentence")
-    book.cells = [cell for cell in book.cells if course.entry_of(cell).get("part") not in left]
+    book.cells = [cell for cell in book.cells if course.find_entry(cell).get("part") not in left]
     for cell in book.cells:
         if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
             cell.metadata |= FOLDED

@@ -23,7 +23,7 @@ from cypresskit.cli import (  # noqa: F401
     cmd_lab,
     cmd_time,
 )
-from cypresskit.cli.command import PARSER, CommandError, printable
+from cypresskit.cli.command import PARSER, CommandError, escape_controls
 
 __all__ = ["main"]
 
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             where = "write to standard output"
             _discard_output()
         message = f"can't {where}: {error.strerror or error}"
-    print(f"cypresskit {args.command}: {printable(message)}", file=sys.stderr)
+    print(f"cypresskit {args.command}: {escape_controls(message)}", file=sys.stderr)
     return 1
 
 

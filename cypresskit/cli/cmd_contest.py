@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cypresskit.cli.command import CommandError, command, option, whole
+from cypresskit.cli.command import CommandError, command, integer_parser, option
 from cypresskit.files.atomic import try_to_save
-from cypresskit.files.received import files_in, read_plain, shown_name
+from cypresskit.files.received import find_files, printable_name, read_plain
 from cypresskit.tables import one_line
 
 if TYPE_CHECKING:
     from cypresskit.teach.l12_contest.leaderboard import Row
 
-ENDINGS = ".il", ".txt"
-LARGEST = 400_000  # bytes of an entry
+ENTRY_SUFFIXES = ".il", ".txt"
+MAX_ENTRY_BYTES = 400_000  # bytes of an entry
 
 
-def named(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """Return a path; refuse an empty one, which would be the current folder."""
     if not text.strip():
         raise argparse.ArgumentTypeError("an entry's name is empty")
@@ -36,12 +36,12 @@ def named(text: str) -> Path:
         "entries",
         metavar="ENTRY",
         nargs="+",
-        type=named,
+        type=parse_path,
         help="files *.il or *.txt, or folders with them",
     ),
     option(
         "--n",
-        type=whole(256, 4096),
+        type=integer_parser(256, 4096),
         default=2048,
         metavar="N",
         help="m, n and k of the timed product (default 2048)",
@@ -75,11 +75,11 @@ def contest(args: argparse.Namespace) -> None:
 
     def judged(entry: tuple[Path, str], server: ForkServer) -> "Row":
         file, why = entry
-        name = shown_name(file)
+        name = printable_name(file)
         try:
             if why:
                 raise ValueError(why)
-            text = read_plain(file, LARGEST).decode()
+            text = read_plain(file, MAX_ENTRY_BYTES).decode()
         except UnicodeDecodeError:
             return Row(name, name, verdict=explain_unjudged(name, "it isn't text"))
         except ValueError as error:
@@ -105,8 +105,10 @@ def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:
     """Yield the arguments' files and those in folders, each with why it is no entry, or ""."""
     for entry in entries:
         if entry.is_dir():
-            for file, why in files_in(entry):
-                ending = f"entries end in {' or '.join(ENDINGS)}" * (file.suffix not in ENDINGS)
+            for file, why in find_files(entry):
+                ending = f"entries end in {' or '.join(ENTRY_SUFFIXES)}" * (
+                    file.suffix not in ENTRY_SUFFIXES
+                )
                 yield file, why or ending
         elif entry.is_file():
             yield entry, ""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from cypresskit.cli.command import CommandError, command, option
-from cypresskit.files.received import shown_name
+from cypresskit.files.received import printable_name
 from cypresskit.tables import one_line
 
 NO_SANDBOX = (
@@ -53,10 +53,10 @@ def grade(args: argparse.Namespace) -> None:
     from cypresskit.isolated.process import find_sandbox, map_with_servers
 
     try:
-        due = tuple(path.stem for path in course.numbered(args.lessons))
-        students, left_out = submissions.students(args.submitted)
+        due = tuple(path.stem for path in course.select_notebooks(args.lessons))
+        students, left_out = submissions.find_students(args.submitted)
         if args.roster:
-            students = submissions.with_roster(students, submissions.roster(args.roster))
+            students = submissions.merge_roster(students, submissions.read_roster(args.roster))
     except NotADirectoryError:
         raise CommandError(f"{args.submitted} is a file: unpack it into a folder") from None
     except OSError as error:
@@ -68,7 +68,7 @@ def grade(args: argparse.Namespace) -> None:
     sandbox = None if args.no_sandbox else find_sandbox()
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
-    if changed := gradebook.changed_by_others(args.grades, students):
+    if changed := gradebook.find_changed_files(args.grades, students):
         shown = ", ".join(changed[:5]) + ", ..." * (len(changed) > 5)
         raise CommandError(
             f"{args.grades} has files that this command would overwrite, but that it didn't write,"
@@ -77,12 +77,14 @@ def grade(args: argparse.Namespace) -> None:
     (args.grades / "feedback").mkdir(parents=True, exist_ok=True)
     sheet = args.grades / gradebook.EXPLANATIONS
     try:
-        stored = gradebook.stored_rows(sheet)
+        stored = gradebook.parse_rows(sheet)
     except ValueError as error:
         raise CommandError(str(error)) from None
     graded = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
     points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in graded}
-    lessons = {stem: lesson for stem, lesson in course.lessons().items() if not due or stem in due}
+    lessons = {
+        stem: lesson for stem, lesson in course.read_lessons().items() if not due or stem in due
+    }
     records = gradebook.CourseRecords(lessons, points=points, sandboxed=bool(sandbox), due=due)
     judge = partial(student_work, lessons, sandbox)
     for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
@@ -126,7 +128,7 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
     parts: dict[str, list] = {}
     attempts: list = []
     for notebook in student.notebooks:
-        shown = shown_name(notebook)
+        shown = printable_name(notebook)
         try:
             cells, remark = submissions.read_cells(notebook)
         except ValueError as error:
@@ -134,15 +136,15 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
             continue
         if remark:
             student.notes.append(f"{shown}: {remark}")
-        stem = course.lesson_of(notebook.name, cells, lessons)
+        stem = course.identify_lesson(notebook.name, cells, lessons)
         if stem is None:
             student.notes.append(f"not judged: {shown} is none of the lessons that count")
             continue
         exercises = lessons[stem].exercises
         notebooks.append((stem, cells, len(attempts)))
-        attempts += [judging.attempt(cells, lessons[stem], exercise) for exercise in exercises]
+        attempts += [judging.make_attempt(cells, lessons[stem], exercise) for exercise in exercises]
     verdicts = judging.judge_student(attempts, server, sandbox)
     for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)
         parts.setdefault(stem, []).append((cells, verdicts[begin : begin + count]))
-    return {stem: gradebook.combined(lessons[stem], part) for stem, part in parts.items()}
+    return {stem: gradebook.combine_answers(lessons[stem], part) for stem, part in parts.items()}

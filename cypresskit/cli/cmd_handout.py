@@ -21,7 +21,7 @@ def handout(args: argparse.Namespace) -> None:
     from cypresskit.grading.handout import hand_out
 
     try:
-        chosen = course.numbered(args.lessons)
+        chosen = course.select_notebooks(args.lessons)
         hand_out(chosen, args.to)
     except ValueError as error:
         raise CommandError(str(error)) from None

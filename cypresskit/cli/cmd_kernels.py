@@ -6,7 +6,7 @@ from pathlib import Path
 
 import cypresskit as ck
 from cypresskit.blas.performance_table import read_performance
-from cypresskit.cli.command import CommandError, command, option, user_errors
+from cypresskit.cli.command import CommandError, command, convert_errors, option
 from cypresskit.il import OPCODES, reference
 from cypresskit.il.errors import did_you_mean
 from cypresskit.kernels.own import read_text
@@ -48,15 +48,15 @@ def kernels(args: argparse.Namespace) -> None:
 )
 def stats(args: argparse.Namespace) -> None:
     """Print the statistics or the listing."""
-    with user_errors(ck.ILError, ck.CompileError):
-        program, known = named_program(args.kernel)
+    with convert_errors(ck.ILError, ck.CompileError):
+        program, known = find_program(args.kernel)
         code = ck.compile(program)
-        known = known or convention_of(program)
+        known = known or find_gemm_kernel(program)
         statistics = code.stats(*known.convention.per_iteration) if known else code.stats()
     print(code.listing() if args.listing else statistics)
 
 
-def named_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
+def find_program(name: str) -> tuple[ck.Program, ck.Kernel | None]:
     """Return the program that ``name`` (in the catalog, or a path) means, and the catalog's kernel
     or None.
     """
@@ -79,7 +79,7 @@ def read_program(path: Path) -> ck.Program:
     return ck.assemble(text, str(path))
 
 
-def convention_of(program: ck.Program) -> ck.Kernel | None:
+def find_gemm_kernel(program: ck.Program) -> ck.Kernel | None:
     """Return the program as a GEMM kernel, or None if no launch convention gives a correct C."""
     try:
         with warnings.catch_warnings():
@@ -101,5 +101,5 @@ def explain(args: argparse.Namespace) -> None:
     if args.name is None:
         print("\n".join([*OPCODES, *reference.REGISTERS, *reference.MODIFIERS, *reference.SYNTAX]))
     else:
-        with user_errors(ValueError):
+        with convert_errors(ValueError):
             print(reference.describe(args.name))

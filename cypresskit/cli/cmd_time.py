@@ -3,9 +3,9 @@
 import argparse
 
 import cypresskit as ck
-from cypresskit.cli.command import command, option, user_errors, whole
+from cypresskit.cli.command import command, convert_errors, integer_parser, option
 
-SIZE = whole(1, 10**9)
+SIZE = integer_parser(1, 10**9)
 
 
 @command(
@@ -27,7 +27,7 @@ SIZE = whole(1, 10**9)
 def time(args: argparse.Namespace) -> None:
     """Simulate one launch and print the report, with the cost of each line on request."""
     plain = (KeyError, OSError, TypeError, ValueError)
-    with user_errors(*plain, ck.ILError, ck.CompileError, ck.KernelError):
+    with convert_errors(*plain, ck.ILError, ck.CompileError, ck.KernelError):
         report = ck.simulate(args.kernel, args.n)
         if args.costs:
             print(ck.line_costs(report), ck.what_if(report), sep="\n\n", end="\n\n")

@@ -66,7 +66,7 @@ def option(*names: str, **how: Any) -> Option:
     return names, how
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def integer_parser(least: int, most: int) -> Callable[[str], int]:
     """Return a ``type`` for argparse that accepts whole numbers from ``least`` to ``most``."""
 
     def number(text: str) -> int:
@@ -80,7 +80,7 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 @contextmanager
-def user_errors(*kinds: type[Exception]) -> Iterator[None]:
+def convert_errors(*kinds: type[Exception]) -> Iterator[None]:
     """Convert exceptions of these types to ``CommandError``, with the same text."""
     try:
         yield
@@ -88,7 +88,7 @@ def user_errors(*kinds: type[Exception]) -> Iterator[None]:
         raise CommandError(str(error.args[0] if isinstance(error, KeyError) else error)) from None
 
 
-def printable(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape characters that would control a terminal; file names may contain any."""
     return "".join(
         char if char.isprintable() or char in "\n\t" else ascii(char)[1:-1] for char in text

@@ -15,7 +15,7 @@ from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
-from cypresskit.session import without_dead_widget
+from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns
 
 DEBOUNCE_SECONDS = 0.05  # a newer choice within this time replaces an older one
@@ -177,5 +177,5 @@ def interactive(
     if first is not None:
         saved["text/html"] = settings + first + SAVED_NOTE
     made = whole._repr_mimebundle_
-    whole._repr_mimebundle_ = lambda **options: without_dead_widget(made(**options) | saved)
+    whole._repr_mimebundle_ = lambda **options: drop_dead_widget(made(**options) | saved)
     return whole

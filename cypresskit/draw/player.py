@@ -361,7 +361,7 @@ def load(frames: bool | None = None) -> None:
     from IPython.display import HTML, display
 
     Displayable.framed = "google.colab" in sys.modules if frames is None else frames
-    session.begin()
+    session.set_up()
     if not gc.get_freeze_count():
         gc.freeze()
     # JupyterLab would break long lines within a word

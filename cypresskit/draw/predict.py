@@ -11,7 +11,7 @@ from typing import Any
 from cypresskit.draw import theme
 from cypresskit.draw.guess_chart import guess_chart
 from cypresskit.number_parsing import number
-from cypresskit.session import without_dead_widget
+from cypresskit.session import drop_dead_widget
 
 BETWEEN = " | "  # separates choices in the text form
 RED = "light-dark({}, {})".format(*theme.TOKENS["wait"])
@@ -79,7 +79,7 @@ class Prediction:
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         if self._widget is None:
             self._build()
-        return without_dead_widget(self._widget._repr_mimebundle_() | {"text/plain": repr(self)})
+        return drop_dead_widget(self._widget._repr_mimebundle_() | {"text/plain": repr(self)})
 
     def _build(self) -> None:
         import ipywidgets as widgets  # here, since it takes its time and only notebooks have it

@@ -15,7 +15,13 @@ from queue import SimpleQueue
 from typing import BinaryIO
 
 from cypresskit.editing.answering import AnswerHere, Message, OtherJobs
-from cypresskit.subprocesses import begin, end, python, read, write
+from cypresskit.subprocesses import (
+    kill_process,
+    python_command,
+    read_message,
+    start_process,
+    write_message,
+)
 
 
 class Jobs(OtherJobs):
@@ -28,7 +34,7 @@ class Jobs(OtherJobs):
 
     def _read(self, stream: BinaryIO) -> None:
         with suppress(OSError, ValueError):
-            while job := read(stream):
+            while job := read_message(stream):
                 with self.arrived:
                     self.waiting.append(job)
                     self.arrived.notify()
@@ -63,7 +69,7 @@ def main() -> None:
     """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
     jobs = Jobs(channel.makefile("rb"))
-    answerer = AnswerHere(partial(write, channel.makefile("wb")), others=jobs)
+    answerer = AnswerHere(partial(write_message, channel.makefile("wb")), others=jobs)
     answerer.hear({"type": "ready"})
     while True:
         work(answerer, jobs)
@@ -82,14 +88,14 @@ class AnswerProcess:
 
     def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
         self.hear, self.ended = hear, ended
-        self.process, self.channel = begin(python(sys.path, __name__))
+        self.process, self.channel = start_process(python_command(sys.path, __name__))
         self.jobs: SimpleQueue[Message | None] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
         threading.Thread(target=self._write, daemon=True).start()
 
     def _listen(self) -> None:
         with suppress(OSError, ValueError), self.channel.makefile("rb") as stream:
-            while message := read(stream):
+            while message := read_message(stream):
                 with suppress(Exception):  # one answer's error doesn't end the others
                     self.hear(message)
         self.process.wait()
@@ -101,7 +107,7 @@ class AnswerProcess:
         """Send the jobs, in another thread: a busy process may not read for a long time."""
         with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
             while (job := self.jobs.get()) is not None:
-                write(stream, job)
+                write_message(stream, job)
 
     def ask(self, job: Message) -> None:
         """Send a job, without waiting."""
@@ -109,5 +115,5 @@ class AnswerProcess:
 
     def stop(self) -> None:
         """End the process at once."""
-        end(self.process)
+        kill_process(self.process)
         self.jobs.put(None)

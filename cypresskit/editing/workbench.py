@@ -32,7 +32,7 @@ from cypresskit.il.errors import shortened
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import resolve
-from cypresskit.session import without_dead_widget
+from cypresskit.session import drop_dead_widget
 from cypresskit.tables import in_columns, quantity
 
 PLAIN = "text/plain"
@@ -212,7 +212,7 @@ class Workbench:
         # For places without a running kernel, such as a saved notebook on a page
         still = f"<p><b>{escape(words)}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
         data |= {PLAIN: words, HTML: still}
-        return without_dead_widget(data), without_dead_widget(metadata)
+        return drop_dead_widget(data), drop_dead_widget(metadata)
 
     def _hand_in(self) -> None:
         """Display the step's submitted text in an invisible output, for the saved notebook, and

@@ -33,12 +33,12 @@ class SourceFiles:
     """The source files from which cached results were computed.
 
     A result computed by an old version must not be cached under the key of a new one. So a process
-    in which ``unchanged`` is False must not write to the cache.
+    in which ``is_unchanged`` is False must not write to the cache.
 
     Parameters
     ----------
     files
-        Lists the files. They are read at once, and again by ``unchanged``.
+        Lists the files. They are read at once, and again by ``is_unchanged``.
     """
 
     def __init__(self, files: Callable[[], Iterable[Path]]):
@@ -51,7 +51,7 @@ class SourceFiles:
         digest.update(repr(parts).encode())
         return digest.hexdigest()[:32]
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Return whether the files have the same contents as at the beginning."""
         return self._read().digest() == self._hash.digest()
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from cypresskit.tables import one_line
 
-LEFT_OUT = "__MACOSX"
-DEEPEST = 8  # nested folders that are read
-MOST = 2_000  # files of a folder that are read
+MACOS_FOLDER = "__MACOSX"
+MAX_DEPTH = 8  # nested folders that are read
+MAX_FILES = 2_000  # files of a folder that are read
 
 
-def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
+def find_files(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
     """Yield the files in a folder and its subfolders, sorted by name.
 
     Each comes with the reason why it can't be read, or "". Hidden files, and those that macOS adds
@@ -28,33 +28,33 @@ def files_in(folder: Path, depth: int = 0) -> Iterator[tuple[Path, str]]:
     except OSError as error:
         yield folder, f"it can't be read: {error.strerror}"
         return
-    for entry in inside[:MOST]:
+    for entry in inside[:MAX_FILES]:
         path = Path(entry.path)
-        if hidden(entry.name):
+        if is_hidden(entry.name):
             continue
         if not entry.is_dir(follow_symlinks=False):
-            yield path, kind_of(entry)
-        elif depth < DEEPEST:
-            yield from files_in(path, depth + 1)
+            yield path, explain_unreadable(entry)
+        elif depth < MAX_DEPTH:
+            yield from find_files(path, depth + 1)
         else:
-            yield path, f"it is nested in more than {DEEPEST} folders"
-    if len(inside) > MOST:
-        yield folder, f"only the first {MOST:,} of its {len(inside):,} files are read"
+            yield path, f"it is nested in more than {MAX_DEPTH} folders"
+    if len(inside) > MAX_FILES:
+        yield folder, f"only the first {MAX_FILES:,} of its {len(inside):,} files are read"
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Return whether a file or folder of this name is left out."""
-    return name.startswith(".") or name == LEFT_OUT
+    return name.startswith(".") or name == MACOS_FOLDER
 
 
-def kind_of(entry: os.DirEntry) -> str:
+def explain_unreadable(entry: os.DirEntry) -> str:
     """Return why an entry that is no folder can't be read, or "" for a plain file."""
     if entry.is_symlink():
         return "it is a link"
     return "" if entry.is_file(follow_symlinks=False) else "it is a pipe or a device"
 
 
-def shown_name(path: Path) -> str:
+def printable_name(path: Path) -> str:
     """Return a file's name on one line, with bytes that aren't UTF-8 escaped."""
     return one_line(os.fsencode(path.name).decode("utf-8", "backslashreplace"))
 

@@ -1,8 +1,8 @@
 """Read zip archives that students submit, in memory.
 
 Nothing is unpacked to disk, so a path in an archive can't write anywhere. The caller limits an
-archive's own size. Refused, each with a reason: more than ``MOST`` files, links, passwords, unusual
-compression methods, archives in archives, and more than ``LARGEST`` bytes after unpacking.
+archive's own size. Refused, each with a reason: more than ``MAX_FILES`` files, links, passwords,
+unusual compression methods, archives in archives, and more than ``MAX_UNPACKED_BYTES``.
 """
 
 import stat
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from cypresskit.files.received import MOST, hidden
+from cypresskit.files.received import MAX_FILES, is_hidden
 from cypresskit.tables import one_line
 
 ENDING = ".zip"
 SIGNATURE = b"PK\3\4"
 ENTRY = b"PK\1\2"  # begins each file's entry in the central directory
-LARGEST = 60_000_000  # bytes of all files after unpacking
+MAX_UNPACKED_BYTES = 60_000_000  # bytes of all files after unpacking
 OTHERS = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz"  # endings of other archives
 
 
@@ -29,7 +29,7 @@ class Member(NamedTuple):
     name: str  #: the archive's name, then its path there
 
 
-def members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
+def list_members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
     """List the files in an archive, without hidden ones.
 
     Parameters
@@ -50,17 +50,17 @@ def members(data: bytes, archive: Path) -> list[tuple[Member, str]]:
         If this is no archive, or has too many files.
     """
     found = []
-    left = LARGEST
+    left = MAX_UNPACKED_BYTES
     for place, info in enumerate(_list(data)):
         name = info.filename.replace("\\", "/")
         parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-        if info.is_dir() or any(map(hidden, parts)):
+        if info.is_dir() or any(map(is_hidden, parts)):
             continue
         why = _fault(info)
         if not why:
             left -= info.file_size
             if left < 0:
-                why = f"the archive unpacks to more than {LARGEST:,} bytes"
+                why = f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes"
         shown = one_line("/".join([archive.name, *parts]))
         found.append((Member(archive, place, shown), why))
     return found
@@ -88,8 +88,8 @@ def _list(data: bytes) -> list[ZipInfo]:
     """Return the entries of an archive."""
     if not data:
         raise ValueError("it is empty")
-    if data.count(ENTRY) > MOST:  # counted first: listing millions would fill the memory
-        raise ValueError(f"it has more than {MOST:,} files")
+    if data.count(ENTRY) > MAX_FILES:  # counted first: listing millions would fill the memory
+        raise ValueError(f"it has more than {MAX_FILES:,} files")
     try:
         with ZipFile(BytesIO(data)) as opened:
             return opened.infolist()

@@ -17,12 +17,12 @@ from cypresskit.teach import explanations
 PACKAGE = Path(__file__).parents[1]
 CHECKOUT = PACKAGE.parent / "notebooks"
 INSTALLED = PACKAGE / "lessons"
-ENTRY = "cypresskit"  # the key of a cell's metadata
+METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
-LONGEST = 1000  # characters of a sentence that are read
-MOST = 2_000  # cells of a notebook; a lesson has fewer than two hundred
-LETTERS = 200_000  # characters of a cell that are read
-SHARED = 0.5  # minimum share of a lesson's cells by which a renamed notebook is recognized
+MAX_SENTENCE = 1000  # characters of a sentence that are read
+MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
+MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
+MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
 LATIN = "it isn't UTF-8: read as Latin-1"
 DAMAGED = "it isn't UTF-8: some characters are lost"
@@ -55,17 +55,17 @@ class Lesson(NamedTuple):
     exercises: tuple[Exercise, ...]
 
 
-def folder() -> Path:
+def lessons_folder() -> Path:
     """Return the folder of the lessons."""
     return CHECKOUT if any(CHECKOUT.glob("[0-9]*.ipynb")) else INSTALLED
 
 
-def lessons() -> dict[str, Lesson]:
+def read_lessons() -> dict[str, Lesson]:
     """Read all lessons, by the stem of their file."""
-    return {path.stem: read(path) for path in sorted(folder().glob("[0-9]*.ipynb"))}
+    return {path.stem: read(path) for path in sorted(lessons_folder().glob("[0-9]*.ipynb"))}
 
 
-def numbered(numbers: Sequence[str]) -> list[Path]:
+def select_notebooks(numbers: Sequence[str]) -> list[Path]:
     """Return the notebooks of the lessons with these numbers.
 
     Raises
@@ -75,7 +75,7 @@ def numbered(numbers: Sequence[str]) -> list[Path]:
     """
     chosen = []
     for number in numbers:
-        notebooks = sorted(folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
+        notebooks = sorted(lessons_folder().glob(f"{number}_*.ipynb")) if number.isdecimal() else []
         if not notebooks:
             raise ValueError(f"there is no lesson {number}: give numbers such as 07")
         chosen += notebooks
@@ -84,11 +84,11 @@ def numbered(numbers: Sequence[str]) -> list[Path]:
 
 def read(path: Path) -> Lesson:
     """Read a lesson from its notebook."""
-    cells = cells_of(path.read_bytes())
+    cells = parse_cells(path.read_bytes())
     name = next(title[1] for cell in cells if (title := TITLE.match(cell["source"])))
     found: dict[int, dict[str, Any]] = {}
     for cell in cells:
-        entry = entry_of(cell)
+        entry = find_entry(cell)
         if "exercise" in entry:
             found.setdefault(entry["exercise"], {}).update(entry)
     exercises = [
@@ -103,11 +103,11 @@ def read(path: Path) -> Lesson:
         for number, parts in found.items()
         if "check" in parts
     ]
-    entries = {cell["id"]: entry_of(cell) for cell in cells}
+    entries = {cell["id"]: find_entry(cell) for cell in cells}
     return Lesson(name, cells, entries, tuple(exercises))
 
 
-def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
+def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
     """Return which lesson a submitted notebook is.
 
     That is the lesson with which it shares most cells, if these are at least half of the lesson's;
@@ -119,14 +119,14 @@ def lesson_of(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -
         for stem, lesson in lessons.items()
     }
     best = max(shares, key=lambda stem: shares[stem], default=None)
-    if best is not None and shares[best] >= SHARED:
+    if best is not None and shares[best] >= MIN_SHARED_CELLS:
         return best
     titles = [title[1] for cell in cells if (title := TITLE.match(cell["source"]))]
     named = (stem for stem, lesson in lessons.items() if lesson.name in titles[:1])
     return next(named, next((stem for stem in lessons if stem in file), None))
 
 
-def text_of(data: bytes) -> tuple[str, str]:
+def decode_text(data: bytes) -> tuple[str, str]:
     """Decode a notebook's file: UTF-8, UTF-16, UTF-32 or Latin-1.
 
     Returns
@@ -157,7 +157,7 @@ def text_of(data: bytes) -> tuple[str, str]:
     return text, remark
 
 
-def cells_of(data: bytes | str) -> list[Cell]:
+def parse_cells(data: bytes | str) -> list[Cell]:
     """Return the cells of a notebook's file or text.
 
     Each has an ``id``, ``cell_type``, ``source``, ``metadata`` and ``outputs`` of the right types;
@@ -166,17 +166,17 @@ def cells_of(data: bytes | str) -> list[Cell]:
     Raises
     ------
     ValueError
-        If this is no notebook, or has more than ``MOST`` cells.
+        If this is no notebook, or has more than ``MAX_CELLS`` cells.
     """
-    text = data if isinstance(data, str) else text_of(data)[0]
+    text = data if isinstance(data, str) else decode_text(data)[0]
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         raise ValueError("it has no cells")
-    if len(content["cells"]) > MOST:
-        raise ValueError(f"it has more than {MOST:,} cells")
+    if len(content["cells"]) > MAX_CELLS:
+        raise ValueError(f"it has more than {MAX_CELLS:,} cells")
     return [_cell(cell) for cell in content["cells"] if isinstance(cell, dict)]
 
 
@@ -189,34 +189,38 @@ def _cell(cell: dict) -> Cell:
     return {
         "id": str(cell.get("id")),
         "cell_type": str(cell.get("cell_type")),
-        "source": source[:LETTERS].encode("utf-8", "replace").decode("utf-8"),
+        "source": source[:MAX_CELL_CHARACTERS].encode("utf-8", "replace").decode("utf-8"),
         "metadata": metadata if isinstance(metadata, dict) else {},
         "outputs": [o for o in outputs if isinstance(o, dict)] if isinstance(outputs, list) else [],
     }
 
 
-def entry_of(cell: Mapping[str, Any]) -> dict[str, Any]:
+def find_entry(cell: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cell's role in an exercise, from its metadata; empty if it has none."""
-    entry = cell["metadata"].get(ENTRY)
+    entry = cell["metadata"].get(METADATA_KEY)
     return entry if isinstance(entry, dict) else {}
 
 
-def own_entry(cell: Cell, lesson: Lesson) -> Mapping[str, Any]:
+def find_lesson_entry(cell: Cell, lesson: Lesson) -> Mapping[str, Any]:
     """Return a submitted cell's role in the lesson.
 
     The cell is found by its id, or, if a program has changed the id, by its metadata.
     """
-    return lesson.entries.get(cell["id"]) or entry_of(cell)
+    return lesson.entries.get(cell["id"]) or find_entry(cell)
 
 
-def answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
+def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
     """Return the source of a notebook's code cells in order, without checks and explanations."""
     excluded = "check", "sentence"
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    return [cell["source"] for cell in code if own_entry(cell, lesson).get("part") not in excluded]
+    return [
+        cell["source"]
+        for cell in code
+        if find_lesson_entry(cell, lesson).get("part") not in excluded
+    ]
 
 
-def written_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
+def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
     """Return a student's explanations by exercise number.
 
     An explanation is the text in the exercise's cell for it, and in Markdown cells that the student
@@ -225,7 +229,7 @@ def written_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str
     number = 0
     texts = dict[int, str]()
     for cell in cells:
-        entry = own_entry(cell, lesson)
+        entry = find_lesson_entry(cell, lesson)
         of = entry.get("exercise")
         if cell["cell_type"] == "markdown" and cell["id"] in lesson.entries:
             number = of if type(of) is int else 0 if cell["source"].startswith("## ") else number
@@ -233,10 +237,10 @@ def written_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str
             texts[of] = f"{texts.get(of, '')} {explanations.extract_explanation(cell['source'])}"
         elif cell["cell_type"] == "markdown" and number:
             texts[number] = f"{texts.get(number, '')} {cell['source']}"
-    return {number: " ".join(text.split())[:LONGEST] for number, text in texts.items()}
+    return {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
 
 
-def saved_kernels(cells: Iterable[Cell]) -> dict[str, str]:
+def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, str]:
     """Return the kernels that a student's workbenches have saved, by step of the climb."""
     saved = [step_texts(cell["outputs"]) for cell in cells]
     return {step: text for texts in saved for step, (text, _) in texts.items()}

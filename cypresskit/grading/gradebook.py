@@ -206,13 +206,13 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
     return sorted(rows, key=lambda row: row["exercise"])
 
 
-def csv_file(rows: Iterable[dict]) -> bytes:
+def format_csv(rows: Iterable[dict]) -> bytes:
     """Return rows as a CSV file, with the columns of a lesson next to each other."""
     text = as_csv(rows, order=lambda name: name[:2] * name[:2].isdigit())
     return text.encode("utf-8-sig", "replace")  # without a byte-order mark, Excel guesses
 
 
-def stored_rows(sheet: Path) -> list[dict]:
+def parse_rows(sheet: Path) -> list[dict]:
     """Read the rows of ``explanations.csv``, as any spreadsheet program may have saved it.
 
     Raises
@@ -243,7 +243,7 @@ def stored_rows(sheet: Path) -> list[dict]:
 # -- pages
 
 
-def feedback(records: CourseRecords, student: Student) -> str:
+def render_page(records: CourseRecords, student: Student) -> str:
     """Return a student's page: points for each lesson, and a verdict on each exercise."""
     texts = []
     total = 0.0
@@ -287,7 +287,7 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
     )
 
 
-def earlier(folder: Path) -> Listed:
+def read_earlier_list(folder: Path) -> Listed:
     """Return what earlier runs listed in ``folder``."""
     try:
         lines = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
@@ -296,14 +296,14 @@ def earlier(folder: Path) -> Listed:
     return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
 
 
-def changed_by_others(folder: Path, students: Iterable[Student]) -> list[str]:
+def find_changed_files(folder: Path, students: Iterable[Student]) -> list[str]:
     """Return the files that would be overwritten, but have changed since an earlier run."""
-    listed = earlier(folder)
-    names = [GRADES, *(page_of(student) for student in students)]
+    listed = read_earlier_list(folder)
+    names = [GRADES, *(page_path(student) for student in students)]
     return [name for name in names if (folder / name).is_file() and not _is(folder, name, listed)]
 
 
-def page_of(student: Student) -> str:
+def page_path(student: Student) -> str:
     """Return the path of a student's page, relative to the folder of grades."""
     return f"feedback/{student.page}"
 
@@ -311,12 +311,12 @@ def page_of(student: Student) -> str:
 def _is(folder: Path, name: str, listed: Listed) -> bool:
     """Return whether a file has its listed contents."""
     try:
-        return (digest_of((folder / name).read_bytes()), name) in listed
+        return (hash_file((folder / name).read_bytes()), name) in listed
     except OSError:
         return False
 
 
-def digest_of(data: bytes) -> str:
+def hash_file(data: bytes) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
@@ -347,14 +347,14 @@ def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[
     by_key = {row[KEY]: row for row in stored if row[KEY]}
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
-    files = {GRADES: csv_file(grade_rows(records))}
+    files = {GRADES: format_csv(grade_rows(records))}
     for student, _ in records.works:
-        page = feedback(records, student)
-        files[page_of(student)] = page.encode("utf-8", "replace")
-    before = earlier(folder)
-    now = {(digest_of(data), name) for name, data in files.items()}
+        page = render_page(records, student)
+        files[page_path(student)] = page.encode("utf-8", "replace")
+    before = read_earlier_list(folder)
+    now = {(hash_file(data), name) for name, data in files.items()}
     faults = _save_list(folder, before | now)  # both, in case this run is interrupted
-    faults += try_to_save(folder / EXPLANATIONS, csv_file(rows))
+    faults += try_to_save(folder / EXPLANATIONS, format_csv(rows))
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
     for _, name in before:
@@ -370,7 +370,7 @@ def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[
 # -- from a student's cells to the work on a lesson
 
 
-def combined(
+def combine_answers(
     lesson: Lesson, submitted: list[tuple[list[course.Cell], list[Verdict]]]
 ) -> dict[Exercise, GradedAnswer]:
     """Return a student's answers to a lesson, from all submitted notebooks of it.
@@ -379,9 +379,9 @@ def combined(
     """
     answers: dict[Exercise, GradedAnswer] = {}
     for cells, verdicts in submitted:
-        code = course.answers(cells, lesson)
-        kernels = course.saved_kernels(cells)
-        explanations = course.written_explanations(cells, lesson)
+        code = course.find_answers(cells, lesson)
+        kernels = course.find_saved_kernels(cells)
+        explanations = course.read_explanations(cells, lesson)
         for exercise, verdict in zip(lesson.exercises, verdicts):
             cell = kernels.get(exercise.step) or bindings.find_last_setting(code, exercise.answer)
             new = GradedAnswer(verdict, cell, explanations.get(exercise.number, ""))

@@ -23,7 +23,7 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
     OSError
         If a file can't be written.
     """
-    texts = handouts(lessons)
+    texts = make_handouts(lessons)
     others = [name for name, text in texts.items() if _is_another(target / name, text)]
     if others:
         raise ValueError(
@@ -35,7 +35,7 @@ def hand_out(lessons: Sequence[Path], target: Path) -> None:
         save_file(target / name, text)
 
 
-def handouts(lessons: Sequence[Path]) -> dict[str, str]:
+def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
     """Return the contents of the files to hand out, by name."""
     texts = {}
     names = {lesson.name for lesson in lessons}
@@ -44,7 +44,7 @@ def handouts(lessons: Sequence[Path]) -> dict[str, str]:
         given = [
             cell
             for cell in notebook["cells"]
-            if course.entry_of(cell).get("part") not in course.NOT_FOR_STUDENTS
+            if course.find_entry(cell).get("part") not in course.NOT_FOR_STUDENTS
         ]
         linked = [_linked(cell, names) for cell in given]
         texts[lesson.name] = _text(notebook | {"cells": linked})
@@ -57,7 +57,7 @@ def _glossary(book: Path) -> str:
     lessons = map(_read, sorted(book.glob("[0-9][0-9]_*.ipynb"), reverse=True))
     cells = ((lesson, cell) for lesson in lessons for cell in lesson["cells"])
     lesson, words = next(
-        pair for pair in cells if course.entry_of(pair[1]).get("part") == "glossary"
+        pair for pair in cells if course.find_entry(pair[1]).get("part") == "glossary"
     )
     unfolded = _source(words).replace("<details>", "<details open>", 1)
     title = words | {"id": "glossary-title", "source": "# Glossary"}

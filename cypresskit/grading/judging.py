@@ -138,13 +138,13 @@ class Attempt(NamedTuple):
     check: str  #: the check, as the lesson calls it
 
 
-def attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
+def make_attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
     """Return a student's answer to an exercise.
 
     A kernel saved in a workbench replaces the cell that opens it.
     """
-    code = course.answers(cells, lesson)
-    saved = course.saved_kernels(cells).get(exercise.step)
+    code = course.find_answers(cells, lesson)
+    saved = course.find_saved_kernels(cells).get(exercise.step)
     if saved is not None:
         code.append(f"{exercise.answer} = {saved!r}")
     return Attempt(code, exercise.check)

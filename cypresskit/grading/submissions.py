@@ -2,7 +2,7 @@
 
 Each folder or file directly in it belongs to one student; Moodle's two folders of a student, and
 Canvas's files of a student, are combined. Contents may be anything: links are not followed, only
-plain files are read, at most ``LARGEST`` bytes of each, and zip archives are read in memory
+plain files are read, at most ``MAX_NOTEBOOK_BYTES`` of each, and zip archives are read in memory
 (``archives``). Each file that isn't read is listed with the reason in the student's ``notes``.
 Characters that aren't printable are escaped in names.
 """
@@ -15,18 +15,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cypresskit.files.received import files_in, hidden, kind_of, read_plain, shown_name
+from cypresskit.files.received import (
+    explain_unreadable,
+    find_files,
+    is_hidden,
+    printable_name,
+    read_plain,
+)
 from cypresskit.grading import archives
 from cypresskit.grading.archives import Member
-from cypresskit.grading.course import Cell, cells_of, text_of
+from cypresskit.grading.course import Cell, decode_text, parse_cells
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
-LARGEST = 30_000_000  # bytes of a notebook; a lesson with its outputs has less than one million
-NAME = 100  # characters in the file name of a page
+MAX_NOTEBOOK_BYTES = 30_000_000  # a lesson with its outputs has less than one million
+MAX_PAGE_NAME = 100  # characters in the file name of a page
 
 
 @dataclass
@@ -43,13 +49,13 @@ class Student:
     def page(self) -> str:
         """The file name of the student's page: unique, and valid on any file system."""
         whole = f"{self.name}_{self.id}" if self.name != self.id else self.id
-        plain = re.sub(r"[^\w .=+@-]", "_", whole).strip(" .")[:NAME]
+        plain = re.sub(r"[^\w .=+@-]", "_", whole).strip(" .")[:MAX_PAGE_NAME]
         if plain == whole:
             return f"{plain}.html"
         return f"{plain}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}.html"
 
 
-def students(submitted: Path) -> tuple[list[Student], list[str]]:
+def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
     """Return the students whose work is in a folder, and the names of hidden entries in it.
 
     Raises
@@ -64,7 +70,7 @@ def students(submitted: Path) -> tuple[list[Student], list[str]]:
     flat: dict[str, list[tuple[Path, str, str]]] = {}
     for entry in inside:
         shown = os.fsencode(entry.name).decode("utf-8", "backslashreplace")
-        if hidden(entry.name):
+        if is_hidden(entry.name):
             left_out.append(one_line(shown))
             continue
         is_folder = entry.is_dir(follow_symlinks=False)
@@ -73,10 +79,10 @@ def students(submitted: Path) -> tuple[list[Student], list[str]]:
         number, name = (match["id"], match["name"]) if match else (plain, plain)
         student = found.setdefault(number, Student(one_line(number), one_line(name)))
         if is_folder:
-            _take(student, [(path, path.name, why) for path, why in files_in(Path(entry.path))])
+            _take(student, [(path, path.name, why) for path, why in find_files(Path(entry.path))])
             continue
         file = match["file"] if match and not entry.is_symlink() else shown
-        flat.setdefault(number, []).append((Path(entry.path), file, kind_of(entry)))
+        flat.setdefault(number, []).append((Path(entry.path), file, explain_unreadable(entry)))
     for number, files in flat.items():
         _take(found[number], files)
     return list(found.values()), left_out
@@ -93,26 +99,26 @@ def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
         elif not why and NOTEBOOK in name.lower():
             student.notebooks.append(path)
         else:
-            student.notes.append(f"{shown_name(path)}: {why or _what_else(name)}")
+            student.notes.append(f"{printable_name(path)}: {why or _explain_unread(name)}")
 
 
 def _take_archive(student: Student, path: Path) -> None:
     """Add the notebooks in an archive to a student, and notes on its other files."""
     try:
-        found = archives.members(read_plain(path, LARGEST), path)
+        found = archives.list_members(read_plain(path, MAX_NOTEBOOK_BYTES), path)
     except ValueError as error:
-        student.notes.append(f"{shown_name(path)}: {error}")
+        student.notes.append(f"{printable_name(path)}: {error}")
         return
     notebooks = [member for member, why in found if not why and NOTEBOOK in member.name.lower()]
     if not notebooks:
-        student.notes.append(f"{shown_name(path)}: it contains no notebook")
+        student.notes.append(f"{printable_name(path)}: it contains no notebook")
     for member, why in found:
         if member not in notebooks:
-            student.notes.append(f"{member.name}: {why or _what_else(member.name)}")
+            student.notes.append(f"{member.name}: {why or _explain_unread(member.name)}")
     student.notebooks += notebooks
 
 
-def _what_else(name: str) -> str:
+def _explain_unread(name: str) -> str:
     """Return why a file isn't read as a notebook."""
     if name.lower().endswith(archives.OTHERS):
         return "archives of this kind aren't read: unpack it"
@@ -128,17 +134,17 @@ def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
         If it is no notebook, or can't be read.
     """
     if isinstance(notebook, Member):
-        archive = read_plain(notebook.archive, LARGEST)
-        data = archives.read_member(archive, notebook, LARGEST)
+        archive = read_plain(notebook.archive, MAX_NOTEBOOK_BYTES)
+        data = archives.read_member(archive, notebook, MAX_NOTEBOOK_BYTES)
     else:
-        data = read_plain(notebook, LARGEST)
+        data = read_plain(notebook, MAX_NOTEBOOK_BYTES)
     if data.startswith(archives.SIGNATURE):
         raise ValueError(f"it is an archive: rename it to end in {archives.ENDING}")
-    text, remark = text_of(data)
-    return cells_of(text), remark
+    text, remark = decode_text(data)
+    return parse_cells(text), remark
 
 
-def roster(file: Path) -> list[Student]:
+def read_roster(file: Path) -> list[Student]:
     """Read the students of a class from a CSV file with the columns ``id`` and, optionally,
     ``name``.
 
@@ -164,7 +170,7 @@ def roster(file: Path) -> list[Student]:
     return [Student(one_line(id), one_line(name or id)) for id, name in listed if id]
 
 
-def with_roster(found: list[Student], listed: list[Student]) -> list[Student]:
+def merge_roster(found: list[Student], listed: list[Student]) -> list[Student]:
     """Return all students in the roster's order, then those who submitted and aren't on it.
 
     Students are matched by id, or else by name.

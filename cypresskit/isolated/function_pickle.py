@@ -88,7 +88,7 @@ class _FunctionPickler(cloudpickle.Pickler):
             return importlib.import_module, (value.__name__,)
         if isinstance(value, CodeType):
             self.files.add(value.co_filename)
-        if isinstance(value, FunctionType | type) and not _installed(value):
+        if isinstance(value, FunctionType | type) and not _is_installed(value):
             if value.__module__ in sys.modules:
                 cloudpickle.register_pickle_by_value(sys.modules[value.__module__])
             if isinstance(value, FunctionType):
@@ -98,7 +98,7 @@ class _FunctionPickler(cloudpickle.Pickler):
     def _without_missing(self, function: FunctionType) -> FunctionType:
         """Return the function without global names that can't be serialized."""
         names = function.__globals__
-        used = [name for name in _mentioned(function.__code__) if name in names]
+        used = [name for name in _find_names(function.__code__) if name in names]
         left = {name: names[name] for name in used if not self._can_be_written(names[name])}
         if not left:
             return function
@@ -121,13 +121,13 @@ class _FunctionPickler(cloudpickle.Pickler):
         return True
 
 
-def _mentioned(code: CodeType) -> set[str]:
+def _find_names(code: CodeType) -> set[str]:
     """Return the names in code, and in the functions inside it."""
-    inner = [_mentioned(const) for const in code.co_consts if isinstance(const, CodeType)]
+    inner = [_find_names(const) for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*inner)
 
 
-def _installed(value: FunctionType | type) -> bool:
+def _is_installed(value: FunctionType | type) -> bool:
     """Return whether a function or class is Python's own, or an installed package's."""
     module = sys.modules.get(value.__module__ or "")
     file = getattr(module, "__file__", None)

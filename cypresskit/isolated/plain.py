@@ -21,7 +21,7 @@ import numpy as np
 MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python's JSON reads at most 4,300
 MAX_ITEMS = 2_000_000  # of a list
 MAX_DEPTH = 50  # of nested lists
-KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
+ARRAY_KINDS = "biuf"  # dtype kinds of arrays: booleans, integers, floats
 MAX_TEXT = 60  # characters of a value that isn't plain data
 
 
@@ -80,7 +80,7 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
         return float(value)
     if isinstance(value, Fraction):
         return {"fraction": [value.numerator, value.denominator]}
-    if isinstance(value, np.ndarray) and value.dtype.kind in KINDS:
+    if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
         plain = np.ascontiguousarray(value)
         data = base64.b64encode(plain.tobytes()).decode("ascii")
         return {"array": [plain.dtype.str, list(value.shape), data]}
@@ -124,7 +124,7 @@ def decode(data: Any, depth: int = 0) -> Any:
     if data is None or isinstance(data, bool | int | float):
         return data
     if isinstance(data, str):
-        return clean(data)
+        return replace_surrogates(data)
     if not isinstance(data, dict) or len(data) != 1:
         raise ValueError("a message isn't plain data")
     ((kind, content),) = data.items()
@@ -139,7 +139,7 @@ def decode(data: Any, depth: int = 0) -> Any:
     if kind == "dict":
         return dict(_pair(pair, depth) for pair in content)
     if len(content) != 2:
-        raise ValueError(f"a message has an invalid {clean(str(kind))[:20]}")
+        raise ValueError(f"a message has an invalid {replace_surrogates(str(kind))[:20]}")
     first, second = content
     if kind == "fraction":
         if type(first) is not int or type(second) is not int or not second:
@@ -147,15 +147,15 @@ def decode(data: Any, depth: int = 0) -> Any:
         return Fraction(first, second)
     if kind == "items" and isinstance(first, str) and isinstance(second, list):
         items = Items(decode(item, depth + 1) for item in second)
-        items.type = clean(first)[:MAX_TEXT]
+        items.type = replace_surrogates(first)[:MAX_TEXT]
         return items
     if kind == "other" and isinstance(first, str) and isinstance(second, str):
-        return Other(clean(first)[:MAX_TEXT], clean(second)[:MAX_TEXT])
+        return Other(replace_surrogates(first)[:MAX_TEXT], replace_surrogates(second)[:MAX_TEXT])
     if kind == "described" and isinstance(first, str) and isinstance(second, dict):
         return Described(
             first, {str(name): decode(item, depth + 1) for name, item in second.items()}
         )
-    raise ValueError(f"a message has an unknown part, {clean(str(kind))[:20]!r}")
+    raise ValueError(f"a message has an unknown part, {replace_surrogates(str(kind))[:20]!r}")
 
 
 def _pair(pair: Any, depth: int) -> tuple:
@@ -171,7 +171,9 @@ def _array(content: Any) -> np.ndarray:
     try:
         name, shape, text = content
         dtype = np.dtype(str(name))
-        if dtype.kind not in KINDS or not all(type(side) is int and side >= 0 for side in shape):
+        if dtype.kind not in ARRAY_KINDS or not all(
+            type(side) is int and side >= 0 for side in shape
+        ):
             raise ValueError("its items aren't numbers")
         raw = base64.b64decode(text, validate=True)
         if math.prod(shape) * dtype.itemsize != len(raw):
@@ -181,6 +183,6 @@ def _array(content: Any) -> np.ndarray:
         raise ValueError(f"not an array: {error}") from None
 
 
-def clean(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text that can be encoded as UTF-8: lone surrogates become question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")

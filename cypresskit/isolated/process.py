@@ -37,7 +37,13 @@ from cypresskit.files.disk_cache import home_cache
 from cypresskit.isolated import card, plain
 from cypresskit.isolated.function_pickle import PACKAGE, pickle_function
 from cypresskit.isolated.plain import decode, encode
-from cypresskit.subprocesses import begin, end, python, read, write
+from cypresskit.subprocesses import (
+    kill_process,
+    python_command,
+    read_message,
+    start_process,
+    write_message,
+)
 from cypresskit.threads import processors
 
 MAIN = "cypresskit.isolated.runner"  # the program of a bare process
@@ -128,21 +134,23 @@ class ForkServer:
         """Start the warm process, without waiting for it."""
         if self.process and self.process.poll() is None and self.pid == os.getpid():
             return
-        self.process, self.control = begin(*self._command())
+        self.process, self.control = start_process(*self._command())
         self.pid = os.getpid()
         self.fresh = True
-        weakref.finalize(self, end, self.process)
+        weakref.finalize(self, kill_process, self.process)
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         # Stored results may have been forged by an earlier answer.
         environment = bare_environment(OUTSIDE if self.sandbox is None else ())
         environment["CYPRESSKIT_KEEP"] = "0"
         if self.sandbox is None:
-            return python(sys.path, MAIN, modules=self.modules), environment
+            return python_command(sys.path, MAIN, modules=self.modules), environment
         command, warm = self.sandbox
         environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
-        inside = python([str(PACKAGE.parent), *libraries()], MAIN, warm=WARM if warm else "")
-        return [*command, *scratch(warm=warm), *inside], environment
+        inside = python_command(
+            [str(PACKAGE.parent), *library_folders()], MAIN, warm=WARM if warm else ""
+        )
+        return [*command, *scratch_arguments(warm=warm), *inside], environment
 
     def channel(self) -> socket.socket:
         """Return a stream to a new copy of the warm process."""
@@ -180,7 +188,7 @@ class ForkServer:
     def end(self) -> None:
         """End the warm process and its copy."""
         if self.process:
-            end(self.process)
+            kill_process(self.process)
         if self.control:
             self.control.close()
         self.process = self.control = None
@@ -222,7 +230,7 @@ def bare_environment(more: Sequence[str]) -> dict[str, str]:
     return passed | single | {"NUMBA_ENABLE_CUDASIM": "1"}
 
 
-def libraries() -> list[str]:
+def library_folders() -> list[str]:
     """Return the folders of installed packages and of Python's own library."""
     roots = [Path(root).resolve() for root in (sys.prefix, sys.base_prefix, sys.exec_prefix)]
     folders = []
@@ -238,7 +246,7 @@ def _hidden() -> list[str]:
     return [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
 
 
-def scratch(machine_code: str = "", warm: str = "") -> list[str]:
+def scratch_arguments(machine_code: str = "", warm: str = "") -> list[str]:
     """Return the last part of bubblewrap's command: the writable folder; all others are read-only.
 
     Parameters
@@ -259,7 +267,7 @@ def scratch(machine_code: str = "", warm: str = "") -> list[str]:
 
 
 @cache
-def sandboxed() -> list[str] | None:
+def sandbox_command() -> list[str] | None:
     """Return bubblewrap's command, or None if it isn't installed or doesn't work.
 
     In a sandbox the system's libraries, Python, installed packages and this one without its lessons
@@ -277,13 +285,13 @@ def sandboxed() -> list[str] | None:
         elif os.path.exists(folder):
             command += ["--ro-bind", folder, folder]
     places = [sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(sys.executable)]
-    places += [os.path.dirname(os.path.realpath(sys.executable)), *libraries(), str(PACKAGE)]
+    places += [os.path.dirname(os.path.realpath(sys.executable)), *library_folders(), str(PACKAGE)]
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
             command += ["--ro-bind", place, place]
     for folder in _hidden():
         command += ["--tmpfs", folder]
-    trial = [*command, *scratch(), sys.executable, "-I", "-c", "import numpy"]
+    trial = [*command, *scratch_arguments(), sys.executable, "-I", "-c", "import numpy"]
     try:
         done = subprocess.run(
             trial, capture_output=True, timeout=START_SECONDS, env=bare_environment(())
@@ -294,7 +302,7 @@ def sandboxed() -> list[str] | None:
 
 
 @cache
-def warmed() -> Path | None:
+def warm_folder() -> Path | None:
     """Return a folder with the simulator's machine code for sandboxes, made once per version.
 
     None if it can't be stored.
@@ -308,9 +316,11 @@ def warmed() -> Path | None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as part:
             code = "import cypresskit as ck; ck.simulate('sgemm_tn', 256, progress=False)"
-            boot = f"import sys; sys.path[:0] = {[str(PACKAGE.parent), *libraries()]!r}; {code}"
+            folders = [str(PACKAGE.parent), *library_folders()]
+            boot = f"import sys; sys.path[:0] = {folders!r}; {code}"
+            python = [sys.executable, "-I", "-c", boot]
             subprocess.run(
-                [*(sandboxed() or []), *scratch(part), sys.executable, "-I", "-c", boot],
+                [*(sandbox_command() or []), *scratch_arguments(part), *python],
                 env=bare_environment(()) | {"NUMBA_CACHE_DIR": MACHINE_CODE},
                 check=True,
                 capture_output=True,
@@ -327,8 +337,8 @@ def warmed() -> Path | None:
 
 def find_sandbox() -> Sandbox | None:
     """Return a sandbox, or None if there is none on this system."""
-    command = sandboxed()
-    return Sandbox(command, str(warmed() or "")) if command else None
+    command = sandbox_command()
+    return Sandbox(command, str(warm_folder() or "")) if command else None
 
 
 #: Serves a notebook's checks.
@@ -398,7 +408,7 @@ class Answer:
             how = self.how | {"first": first, "limits": limits, "services": [*self.services]}
             reply = self._exchange({"make": how}, self.making.wall)
             made = reply["made"]
-            self.type = plain.clean(str(reply.get("type", "")))[:60]
+            self.type = plain.replace_surrogates(str(reply.get("type", "")))[:60]
             if made != "function":
                 self.value = self._decoded(made["value"])
             self.function = made == "function"
@@ -467,14 +477,14 @@ class Answer:
         timer.daemon = True
         timer.start()
         try:
-            write(self.writer, message)
+            write_message(self.writer, message)
             while True:
-                reply = read(self.reader)
+                reply = read_message(self.reader)
                 if reply is None:
                     raise self._lost(late.is_set())
                 if "print" in reply:
                     with suppress(OSError):  # the output may be closed or full
-                        self.show(plain.clean(str(reply["print"]))[:4_000])
+                        self.show(plain.replace_surrogates(str(reply["print"]))[:4_000])
                 elif "ask" in reply:
                     self._serve(reply["ask"])
                 else:
@@ -503,22 +513,25 @@ class Answer:
         except tuple(card.ERRORS.values()) as error:
             kind = next(name for name, kind in card.ERRORS.items() if isinstance(error, kind))
             reply = {"raised": [kind, str(error.args[0]) if error.args else ""]}
-        write(self.writer, reply)
+        write_message(self.writer, reply)
 
     def _checked(self, reply: dict) -> dict:
         """Return a reply whose parts have the right types."""
         left_out = reply.get("left_out", 0)
         self.left_out = left_out if type(left_out) is int else 0
         if "broken" in reply:  # an answer could send this, too
-            raise NoResult("broken", plain.clean(str(reply["broken"]))[-MAX_TRACEBACK:])
+            raise NoResult(
+                "broken", plain.replace_surrogates(str(reply["broken"]))[-MAX_TRACEBACK:]
+            )
         if "halted" in reply:
-            raise NoResult(plain.clean(str(reply["halted"]))[:20])
+            raise NoResult(plain.replace_surrogates(str(reply["halted"]))[:20])
         if "failed" in reply:
             failed = reply["failed"]
             if not isinstance(failed, dict):
                 raise NoResult("forged")
             kind, text, source = (
-                plain.clean(str(failed.get(part, ""))) for part in ("type", "text", "source")
+                plain.replace_surrogates(str(failed.get(part, "")))
+                for part in ("type", "text", "source")
             )
             line = failed.get("line")
             raise Raised(kind[:60], text[:2_000], line if type(line) is int else 0, source[:200])
@@ -526,7 +539,7 @@ class Answer:
             sets, text, line = self._three(reply["cell"])
             raise Refused(
                 sets if isinstance(sets, str) else None,
-                plain.clean(str(text))[:2_000],
+                plain.replace_surrogates(str(text))[:2_000],
                 line if type(line) is int else 0,
             )
         made = reply.get("made")

@@ -45,7 +45,7 @@ from cypresskit.isolated import card, plain, teach_stub
 from cypresskit.isolated.function_pickle import PACKAGE, unpickle_function
 from cypresskit.isolated.plain import decode, encode
 from cypresskit.isolated.seccomp import forbid_child_processes
-from cypresskit.subprocesses import read, write
+from cypresskit.subprocesses import read_message, write_message
 
 MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
 MAX_FILE = 20_000_000  # bytes of a file that an answer writes
@@ -98,12 +98,12 @@ class Server:
         self.answer: Any = None
 
     def send(self, message: dict) -> None:
-        write(self.writer, message)
+        write_message(self.writer, message)
 
     def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
         """Ask the process outside, for example for a matrix product. Return its reply."""
         self.send({"ask": [name, encode(list(values)), encode(options)]})
-        reply = read(self.reader)
+        reply = read_message(self.reader)
         if reply is None:
             os._exit(1)
         if "raised" in reply:
@@ -112,7 +112,7 @@ class Server:
         return decode(reply["answer"])
 
     def serve(self) -> None:
-        while message := read(self.reader):
+        while message := read_message(self.reader):
             (task,) = message
             tasks: dict[str, Callable] = {"make": self.make, "call": self.call, "run": self.run}
             try:
@@ -137,7 +137,7 @@ class Server:
         else:
             self.missing = how["missing"]
             data = base64.b64decode(how["pickle"])
-            self.guarded(lambda: unpickle_function(data, teach_stub.absent), made=True)
+            self.guarded(lambda: unpickle_function(data, teach_stub.make_stub), made=True)
         bound_memory(how["limits"]["megabytes"])
         self.limits |= how["limits"]
 
@@ -206,15 +206,17 @@ class Server:
         """Do some work within the limits, and send the outcome."""
         before = threading.enumerate()
         try:
-            with limited(**self.limits), shielded(), redirect_stdout(self.page):
+            with limit_resources(**self.limits), refuse_input(), redirect_stdout(self.page):
                 with redirect_stderr(self.page):
                     value = work()
                 if made:
                     self.answer = value
-                    what = "function" if callable(value) else {"value": encode(value, described)}
+                    what = (
+                        "function" if callable(value) else {"value": encode(value, describe_board)}
+                    )
                     reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
-                    reply = {"result": encode(value, described)}
+                    reply = {"result": encode(value, describe_board)}
                     kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]
                     reply["arguments"] = encode(kept)
             left = [thread for thread in threading.enumerate() if thread not in before]
@@ -269,14 +271,14 @@ def place_of(error: BaseException) -> tuple[int, str]:
     did.
     """
     ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    own = next((file for file, _ in ran if not ours(file)), None)
+    own = next((file for file, _ in ran if not is_ours(file)), None)
     if own is None:
         return 0, ""
     line = [number for file, number in ran if file == own][-1]
     return line, linecache.getline(own, line).strip()
 
 
-def ours(file: str) -> bool:
+def is_ours(file: str) -> bool:
     """Return whether a file is the package's, or of a module frozen into Python.
 
     ``Path`` isn't used: it would import, and the answer may have emptied ``sys.modules``.
@@ -284,7 +286,7 @@ def ours(file: str) -> bool:
     return file.startswith(("<frozen", f"{PACKAGE}{os.sep}"))
 
 
-def described(value: Any) -> plain.Described | None:
+def describe_board(value: Any) -> plain.Described | None:
     """Return a board's fields, to rebuild it outside; None if the value isn't a board."""
     if isinstance(value, Device):
         return plain.Described("Device", dict(vars(value)))
@@ -296,7 +298,7 @@ def refuse(*_: Any) -> str:
 
 
 @contextmanager
-def shielded() -> Iterator[None]:
+def refuse_input() -> Iterator[None]:
     """End an answer that calls ``input``: there is no keyboard."""
     own = builtins.input
     builtins.input = refuse
@@ -306,7 +308,7 @@ def shielded() -> Iterator[None]:
         builtins.input = own
 
 
-def taken_memory(column: int) -> int:
+def read_memory_use(column: int) -> int:
     """Return a column of /proc/self/statm in bytes: 0 is the address space, 5 data and stack.
 
     Raises ``FileNotFoundError`` on other systems.
@@ -322,14 +324,14 @@ def bound_memory(megabytes: float) -> None:
     """
     with suppress(FileNotFoundError):
         _, before = resource.getrlimit(resource.RLIMIT_AS)
-        most = taken_memory(0) + int(2e6 * megabytes)
+        most = read_memory_use(0) + int(2e6 * megabytes)
         if before != resource.RLIM_INFINITY:
             most = min(most, before)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 @contextmanager
-def limited(seconds: float, megabytes: float) -> Iterator[None]:
+def limit_resources(seconds: float, megabytes: float) -> Iterator[None]:
     """End this process after ``seconds`` of processor time, and make Python raise ``MemoryError``
     if it needs ``megabytes`` more.
 
@@ -337,7 +339,7 @@ def limited(seconds: float, megabytes: float) -> Iterator[None]:
     """
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with suppress(FileNotFoundError):  # memory is only limited on Linux
-        taken = taken_memory(5)
+        taken = read_memory_use(5)
         sizes = [size for size in before if size != resource.RLIM_INFINITY]
         most = min([taken + int(1e6 * megabytes), *sizes])
         resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
@@ -379,7 +381,7 @@ def serve_forks(control: socket.socket) -> None:
                         Server(reader, writer).serve()
             os._exit(0)
         os.close(sockets[0])
-        status = status_of(child, control)
+        status = wait_for_status(child, control)
         control.send(status.to_bytes(2, "big"))
 
 
@@ -389,7 +391,7 @@ def tell_kernel(what: int, value: int) -> None:
         ctypes.CDLL(None).prctl(what, value, 0, 0, 0)
 
 
-def status_of(child: int, control: socket.socket) -> int:
+def wait_for_status(child: int, control: socket.socket) -> int:
     """Wait for a child, and return its status as ``os.waitpid`` does.
 
     The child is killed if the other end of ``control`` is closed.

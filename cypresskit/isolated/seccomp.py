@@ -14,27 +14,26 @@ import struct
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
 THREAD = 0x10000  # CLONE_THREAD, among the flags of clone
 #: By processor: its number in the kernel, and the numbers of the system calls clone, clone3, and
-#: others that are refused: fork, vfork, shmget and memfd_create. Numbers from ``BEYOND`` on belong
-#: to another calling convention.
+#: others that are refused: fork, vfork, shmget and memfd_create.
 CALLS = {
     "x86_64": (0xC000003E, 56, 435, (57, 58, 29, 319)),
     "aarch64": (0xC00000B7, 220, 435, (194, 279)),
 }
-BEYOND = 0x40000000
+FOREIGN_CALLS = 0x40000000  # from here on, numbers of calls of another calling convention
 # Opcodes of the filter's machine: load a word, return, and jumps.
 LOAD, RETURN, EQUAL, AT_LEAST, ANY_BIT = 0x20, 0x06, 0x15, 0x35, 0x45
 NUMBER, PROCESSOR, FIRST = 0, 4, 16  # offsets in a call's record
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 
 
-def program(processor: str) -> bytes:
+def make_filter(processor: str) -> bytes:
     """Return the filter for a processor in ``CALLS``, as the kernel reads it."""
     name, clone, clone3, others = CALLS[processor]
     steps: list[tuple[int, str, str, int]] = [
         (LOAD, "", "", PROCESSOR),
         (EQUAL, "", "refuse", name),
         (LOAD, "", "", NUMBER),
-        (AT_LEAST, "refuse", "", BEYOND),
+        (AT_LEAST, "refuse", "", FOREIGN_CALLS),
         (EQUAL, "unknown", "", clone3),  # the C library then uses clone
         *((EQUAL, "refuse", "", other) for other in others),
         (EQUAL, "", "allow", clone),
@@ -61,7 +60,7 @@ def forbid_child_processes() -> None:
     processor = platform.machine()
     if processor not in CALLS:
         return
-    code = ctypes.create_string_buffer(program(processor), len(program(processor)))
+    code = ctypes.create_string_buffer(make_filter(processor), len(make_filter(processor)))
     filters = struct.pack("@HP", len(code) // 8, ctypes.addressof(code))
     library = ctypes.CDLL(None, use_errno=True)
     zeros = (ctypes.c_ulong(0),) * 3

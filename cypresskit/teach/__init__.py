@@ -24,7 +24,7 @@ MODULES = {
 }
 
 
-session.extend(install)
+session.register_extension(install)
 
 
 def __getattr__(name: str):

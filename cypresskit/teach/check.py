@@ -33,7 +33,7 @@ from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.function_pickle import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.process import CallLimits
-from cypresskit.isolated.runner import described, error_text
+from cypresskit.isolated.runner import describe_board, error_text
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
@@ -225,7 +225,7 @@ def plain_value(value: Any) -> Any:
     """Return a value as plain data. A board becomes a ``Device`` of the package; values that aren't
     plain become ``Other``.
     """
-    return rebuild_device(decode(encode(value, described)))
+    return rebuild_device(decode(encode(value, describe_board)))
 
 
 def rebuild_device(value: Any) -> Any:

@@ -22,7 +22,7 @@ from numba.extending import intrinsic
 
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il.host_llvm import host_processor
-from cypresskit.session import is_watched
+from cypresskit.session import is_progress_shown
 
 OPTIONS: dict = {
     "error_model": "numpy",
@@ -111,7 +111,7 @@ class NumbaCache(NullCache):
         contents = _files().read(self._key(sig))
         if contents is not None:
             return CompileResult._rebuild(target_context, *pickle.loads(contents))
-        if is_watched():
+        if is_progress_shown():
             _notify()
         return None
 

@@ -60,7 +60,7 @@ def load_or_compute(
         saved: T = pickle.loads(zlib.decompress(contents))
         return saved
     result = compute()
-    if SOURCES.unchanged():
+    if SOURCES.is_unchanged():
         files.write(key, zlib.compress(pickle.dumps(result)))
     return result
 

@@ -28,7 +28,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from cypresskit.devices import Device
-from cypresskit.session import PROGRESS_DELAY, is_watched
+from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import (
     LaunchTime,
@@ -68,7 +68,7 @@ def time_launch(launch: TimedLaunch, *, exact: bool, progress: bool = True) -> L
     progress
         Whether a bar is shown after ``PROGRESS_DELAY`` seconds, where a person can see it.
     """
-    hidden = not (progress and is_watched())
+    hidden = not (progress and is_progress_shown())
     bar = partial(
         tqdm, desc="simulating", unit="%", delay=PROGRESS_DELAY, leave=False, disable=hidden
     )

@@ -32,7 +32,7 @@ from cypresskit.machine.fast.translation import (
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface, endless_error
 from cypresskit.machine.run import LaunchCounters, tally
 from cypresskit.machine.wavefront import TILE
-from cypresskit.session import PROGRESS_DELAY, is_watched
+from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.threads import processors
 
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
@@ -119,7 +119,7 @@ def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Wo
             desc="running",
             delay=PROGRESS_DELAY,
             leave=False,
-            disable=not is_watched(),
+            disable=not is_progress_shown(),
         ) as bar,
         ThreadPoolExecutor(threads) as pool,
     ):

@@ -54,7 +54,7 @@ def compiled(program: Program, processor: HostProcessor) -> NativeCode:
 
         translation = HostTarget(program, processor).translation()
         code = object_code(translation.text, processor)
-        if SOURCES.unchanged():
+        if SOURCES.is_unchanged():
             head = asdict(replace(translation, text=""))
             files.write(key, json.dumps(head).encode() + b"\n" + code)
     else:
