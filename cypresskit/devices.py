@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.tables import table
 
 MOST = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
@@ -118,7 +118,7 @@ def check_numbers(board: Any) -> None:
         For a number of another type or out of range. The message states its name and unit.
     """
     if not isinstance(board.name, str):
-        raise ValueError(f"name = {shortened(board.name)} has to be a string, the board's name")
+        raise ValueError(f"name = {shorten(board.name)} has to be a string, the board's name")
     for f in fields(board):
         if "allowed" not in f.metadata:
             continue
@@ -546,7 +546,7 @@ def _numbers(board: Device) -> list[tuple[Any, ...]]:
 
 def _check(board: Any, name: str, good: bool, message: str) -> None:
     if not good:
-        raise ValueError(f"{board.name}: {name} = {shortened(getattr(board, name))} {message}")
+        raise ValueError(f"{board.name}: {name} = {shorten(getattr(board, name))} {message}")
 
 
 HD5870 = Device(name="HD 5870")

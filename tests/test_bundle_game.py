@@ -8,7 +8,7 @@ from said import Rule, Said, assert_true
 import cypresskit as ck
 from cypresskit.compiler import Bundle, Code, Read, compile
 from cypresskit.compiler.isa import SLOT_SETS
-from cypresskit.compiler.ports import Ports, slot_reads
+from cypresskit.compiler.ports import Ports, find_slot_reads
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.teach.l03_bundles.bundle_game import TABLES, bundle_game, cards
 from tools.legality import CONSTANTS, check
@@ -103,7 +103,7 @@ def legal(code: Code, before: list, bundle: list, swizzles: list | None) -> bool
     ]
     if swizzles is None:
         units = [
-            slot_reads(
+            find_slot_reads(
                 [(r.channel, r.index) if r.kind == "gpr" else None for r in o.reads],
                 o.slot == 4,
                 sum(r.kind in CONSTANTS for r in o.reads),

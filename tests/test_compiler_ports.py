@@ -2,7 +2,7 @@
 
 import pytest
 
-from cypresskit.compiler.ports import Ports, slot_reads
+from cypresskit.compiler.ports import Ports, find_slot_reads
 
 X, Y, Z, W = range(4)
 
@@ -28,15 +28,15 @@ FITS = {  # operands of slots, and whether the slot is t; whether a bundle can r
 @pytest.mark.parametrize("what", FITS)
 def test_a_bundle_reads_what_its_ports_allow(what):
     slots, wanted = FITS[what]
-    assert fits(*(slot_reads(reads, scalar) for reads, scalar in slots)) == wanted
+    assert fits(*(find_slot_reads(reads, scalar) for reads, scalar in slots)) == wanted
 
 
 def test_t_loses_cycles_to_constants():
     a, b, c = (X, "a"), (Y, "b"), (X, "c")
     assert (
-        slot_reads([None, b], True, constants=1).options
-        and not slot_reads([a, b, c], True, constants=3).options
+        find_slot_reads([None, b], True, constants=1).options
+        and not find_slot_reads([a, b, c], True, constants=3).options
     )
     assert all(
-        cycles[1] == 2 for _, cycles in slot_reads([None, b, None], True, constants=2).options
+        cycles[1] == 2 for _, cycles in find_slot_reads([None, b, None], True, constants=2).options
     )

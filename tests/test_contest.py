@@ -185,7 +185,7 @@ def changed(*changes: tuple[str, str]) -> Kernel:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
-    return contest.entry(text)
+    return contest.make_entry(text)
 
 
 SMALL = "lt r1.w, cb0[0].z, l8.x"
@@ -236,7 +236,7 @@ def sleight(n: int) -> Kernel:
         endloop
         endmain
         end"""
-    return contest.entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
+    return contest.make_entry(f"{head}{early}{loop}endloop\nif_logicalz r31.y\n{stores}{again}")
 
 
 CHEATS = {
@@ -252,9 +252,9 @@ CHEATS = {
     ),
     "endless once k is large": (1024, changed(ENDLESS_DEEP), "not ended"),
     "its pace depends on the numbers": (1024, changed(UNEVEN), "can't be timed"),
-    "a workgroup": (1024, contest.entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
-    "nothing": (1024, contest.entry(""), "does not assemble"),
-    "no text": (1024, contest.entry(None), "not text"),
+    "a workgroup": (1024, contest.make_entry(ck.kernels["sgemm_64x64_lds"].text), "workgroup"),
+    "nothing": (1024, contest.make_entry(""), "does not assemble"),
+    "no text": (1024, contest.make_entry(None), "not text"),
     "this k alone": (512, changed(ONLY), "elements are wrong"),
     "no alpha": (512, changed(NO_ALPHA), "with alpha = "),
     "no beta": (512, changed(NO_BETA), "beta = "),
@@ -358,7 +358,7 @@ def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
 
 def test_one_entry_can_not_spoil_the_board():
     named = [
-        contest.entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")
+        contest.make_entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")
     ]
     entries = [SGEMM, *named, 7, None]
     lines = ck.teach.contest.leaderboard(

@@ -373,7 +373,7 @@ def test_components_that_no_texel_holds_are_named():
 
 def test_after_a_right_text_nothing_is_found_out_where_accesses_stay(monkeypatch):
     mine = dynamic_answers.judged_kernel(TEXT, "my.il", "sgemm_naive").kernel
-    monkeypatch.setattr(own, "conventions", None)  # finding out would fail
+    monkeypatch.setattr(own, "propose_conventions", None)  # finding out would fail
     wrong = TEXT.replace("mad r10, r2.x, r4, r10", "mad r10, r2.y, r4, r10", 1)
     seen = dynamic_answers.judged_kernel(wrong, "my.il", "sgemm_naive", before=mine)
     again = seen.kernel

@@ -18,9 +18,9 @@ from cypresskit.host.blocked import (
     blocked_timeline,
     card_bytes,
     choose_block,
+    count_strips,
     gemm_out_of_core,
     largest_block,
-    strips_sent,
 )
 from cypresskit.host.machine import Machine
 
@@ -191,7 +191,7 @@ def test_the_strips_of_a_plan_are_counted(rows, columns, chunks, last):
     size = 128 * rows - last, 128 * columns - last, 64 * chunks
     plan = _Blocked(size, ONE, "dgemm_tn", block=128, depth=64).plan_all()
     sent = [span for span in plan.spans if span.task.name.startswith(("load2 A", "load2 B"))]
-    assert len(sent) == strips_sent(rows, columns, chunks)
+    assert len(sent) == count_strips(rows, columns, chunks)
 
 
 @given(sizes=st.tuples(st.integers(1, 2000), st.integers(1, 2000), st.integers(1, 128)))

@@ -12,7 +12,7 @@ from test_host_timeline import at_other_moments
 
 from cypresskit.devices import HD5970, XEON
 from cypresskit.host import pipeline
-from cypresskit.host.machine import Machine, corner_turn, split
+from cypresskit.host.machine import Machine, order_blocks, split
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
 from cypresskit.host.tasks import Span, Task, Timeline
 
@@ -104,7 +104,7 @@ def test_a_nan_in_c_goes_nowhere_if_beta_is_0(fixed_rate):
 
 
 def test_corner_turn_changes_one_strip_at_a_time():
-    order = list(corner_turn("abc", "xyz"))
+    order = list(order_blocks("abc", "xyz"))
     assert order == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)]
 
 

@@ -4,7 +4,15 @@ import pytest
 from conftest import TEXTURE, compute, pixel
 
 from cypresskit.il import OPCODES
-from cypresskit.il.dataflow import Numbering, defines, is_address, keys, liveness, successors, uses
+from cypresskit.il.dataflow import (
+    Numbering,
+    defines,
+    find_successors,
+    is_address,
+    keys,
+    liveness,
+    uses,
+)
 from cypresskit.il.opcodes import RELATIONS
 
 
@@ -65,7 +73,7 @@ LOOP = compute(
 
 
 def test_control_goes_where_it_says():
-    ways = [successors(LOOP, at) for at in range(len(LOOP.body))]
+    ways = [find_successors(LOOP, at) for at in range(len(LOOP.body))]
     assert ways == [(1,), (2, 10), (3, 5), (1,), (6,), (6,), (7,), (8, 1), (9,), (1,), (11,)]
 
 

@@ -17,7 +17,7 @@ from faults import Fault, plant
 import cypresskit as ck
 from cypresskit.kernels.element_trace import OTHER, ElementTrace, MatrixElement
 from cypresskit.kernels.generated import block_kernel
-from cypresskit.kernels.products import product
+from cypresskit.kernels.products import make_product
 
 SINGLE = "sgemm_tn"
 
@@ -60,7 +60,7 @@ def test_a_right_element_has_each_product_once_and_the_old_c(name):
 
 def sum_of_terms(trace: ElementTrace) -> float:
     """What the terms of a trace add up to, in the numbers of its product."""
-    given = product(trace.kernel, trace.size, trace.alpha, trace.beta)
+    given = make_product(trace.kernel, trace.size, trace.alpha, trace.beta)
     stored = {"A": given.a, "B": given.b, "C": given.c}
     total = 0.0
     for term in trace.terms:

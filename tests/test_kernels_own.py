@@ -18,7 +18,7 @@ import cypresskit as ck
 from cypresskit.kernels import products
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.kernels.own import resolve, resolve_program
-from cypresskit.kernels.products import share_correct
+from cypresskit.kernels.products import count_correct_share
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import run_request
 
@@ -61,7 +61,7 @@ def test_a_fault_of_the_packages_own_is_no_wrong_product(error, place, monkeypat
 
     monkeypatch.setattr(*place, fails)
     with pytest.raises(error):
-        share_correct(ck.kernels["sgemm_tn"])
+        count_correct_share(ck.kernels["sgemm_tn"])
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
@@ -69,7 +69,7 @@ def test_a_block_multiplies_or_is_rejected_in_words(rows):
     for columns, steps in product((0, 1, 2, 3, 4, 6, 8, 32, 36), (0, 1, 8, 9)):
         in_texels = {rows, columns} <= {4, 8, 32}
         if (in_texels or rows == columns in (1, 2)) and steps in (1, 8):
-            assert share_correct(block_kernel(rows, columns, steps)) == 1
+            assert count_correct_share(block_kernel(rows, columns, steps)) == 1
         else:
             shown = rf"block_kernel\({rows}, {columns}, {steps}\): a block is 1 x 1, 2 x 2"
             with pytest.raises(ValueError, match=shown):

@@ -9,7 +9,7 @@ from conftest import SIX
 from faults import plant
 
 import cypresskit as ck
-from cypresskit.kernels.products import product
+from cypresskit.kernels.products import make_product
 from cypresskit.machine import interpreter
 
 TEXT = ck.kernels["sgemm_tn"].text
@@ -72,7 +72,7 @@ def test_the_verdict_is_numpy_s(seed):
             continue
         assert checked.size is not None
         kernel = checked.kernel
-        given = product(kernel, checked.size)
+        given = make_product(kernel, checked.size)
         left = given.a.swapaxes(-1, -2) if kernel.trans_a else given.a
         right = given.b.swapaxes(-1, -2) if kernel.trans_b else given.b
         wanted = 2 * np.matmul(left, right) - given.c

@@ -10,7 +10,7 @@ import pytest
 from conftest import ROOT
 
 import cypresskit as ck
-from cypresskit.il.opcodes import opcode_in
+from cypresskit.il.opcodes import find_opcode
 
 PAGE = (ROOT / "docs/own_kernel.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"(?m)^\| (\w[^|]*?) \| (`.+?) \| .+ \|$", PAGE))
@@ -35,7 +35,7 @@ def test_every_block_of_the_page_prints_what_the_page_says():
 def instructions(cell: str) -> list[str]:
     """The whole lines of IL that a cell of the table shows."""
     shown = re.findall(r"`([^`]+)`", cell)
-    return [line for line in shown if opcode_in(line) or line.startswith(("mdef", "mend"))]
+    return [line for line in shown if find_opcode(line) or line.startswith(("mdef", "mend"))]
 
 
 @pytest.mark.parametrize("what", [what for what in ROWS if instructions(ROWS[what])])

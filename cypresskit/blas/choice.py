@@ -100,13 +100,13 @@ def choose_kernel(
     sizes = (m, n, k)
     if not all(Range(most=LARGEST).has(size, whole=True) for size in sizes):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
-    trans_a = as_bool("trans_a", trans_a)
-    trans_b = as_bool("trans_b", trans_b)
+    trans_a = require_bool("trans_a", trans_a)
+    trans_b = require_bool("trans_b", trans_b)
     check_precision(precision)
-    return fastest(m, n, k, precision, trans_a, trans_b, device)
+    return choose_fastest(m, n, k, precision, trans_a, trans_b, device)
 
 
-def as_bool(name: str, value: object) -> bool:
+def require_bool(name: str, value: object) -> bool:
     """Return an argument as a bool. Raise ``TypeError`` if it isn't True or False."""
     if not isinstance(value, (bool, np.bool_, int)):  # BLAS's letter N would count as true
         raise TypeError(f"{name} is True or False, not {value!r}")
@@ -114,7 +114,7 @@ def as_bool(name: str, value: object) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def fastest(
+def choose_fastest(
     m: int, n: int, k: int, precision: str, trans_a: bool, trans_b: bool, device: Device
 ) -> Choice:
     """Return ``choose_kernel`` of checked arguments."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from cypresskit.blas.choice import as_bool, fastest
+from cypresskit.blas.choice import choose_fastest, require_bool
 from cypresskit.blas.dd import DD
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.il.errors import check_options
@@ -26,7 +26,7 @@ from cypresskit.machine.launch import fitting
 Matrix = TypeVar("Matrix", np.ndarray, DD)
 Pair = tuple[float, float]  # a number as (high, low)
 TYPES = {np.dtype(name): name for name in ("float32", "float64")}
-LARGEST = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
+MAX_SIDE = {"single": float(np.finfo("f4").max)} | dict.fromkeys(
     ("double", "double-double"), float(np.finfo("f8").max)
 )
 MAX_K = 1 << 24  # the kernels count k in a float register, exactly up to here
@@ -104,8 +104,8 @@ def gemm(
     """
     check_launching(gemm, launching)
     check_device(device)
-    a, b, c = map(plain, (a, b, c))
-    precision, scale, old, (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
+    a, b, c = map(to_plain_array, (a, b, c))
+    precision, scale, old, (m, n, k) = check_product(a, b, c, alpha, beta, trans_a, trans_b)
     trans_a, trans_b = bool(trans_a), bool(trans_b)
     if scale[0] == 0 or k == 0:
         scale = (0.0, 0.0)
@@ -113,7 +113,7 @@ def gemm(
         a = a[:0] if trans_a else a[:, :0]
         b = b[:, :0] if trans_b else b[:0]
     if kernel is None:
-        chosen = fastest(m, n, k, precision, trans_a, trans_b, device).kernel
+        chosen = choose_fastest(m, n, k, precision, trans_a, trans_b, device).kernel
     else:
         chosen = _named(kernel, precision)
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
@@ -121,11 +121,11 @@ def gemm(
         return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
     stored = _stored(a, trans_a != chosen.trans_a), _stored(b, trans_b != chosen.trans_b)
     old_c = None if c is None else _stored(c, False)
-    result = _multiplied(chosen, *stored, old_c, scale, old, (m, n, k), launching)
+    result = _multiply(chosen, *stored, old_c, scale, old, (m, n, k), launching)
     return cast(Matrix, _matrix(result.reshape(m, n, *pair)))
 
 
-def _multiplied(
+def _multiply(
     kernel: Kernel,
     a: np.ndarray,
     b: np.ndarray,
@@ -140,12 +140,12 @@ def _multiplied(
     shape, arrays = kernel.laid_out(a, b, c, alpha, beta)
     most = launching.pop("max_instructions", None)
     if most is None:
-        most = most_instructions(kernel, len(a) * k if kernel.convention.packed else k)
+        most = upper_bound_instructions(kernel, len(a) * k if kernel.convention.packed else k)
     carry_out(fitting(shape, most, **arrays), **launching)
     return kernel.result(arrays, m, n)
 
 
-def most_instructions(kernel: Kernel, k: int) -> int:
+def upper_bound_instructions(kernel: Kernel, k: int) -> int:
     """Return an upper bound of the instructions that a work-item executes for ``k`` products.
 
     Each iteration of a loop adds at least one product, and is at most as long as the kernel. A
@@ -155,7 +155,7 @@ def most_instructions(kernel: Kernel, k: int) -> int:
     return len(kernel.program.body) * (iterations + 1)
 
 
-def checked(
+def check_product(
     a: Any, b: Any, c: Any, alpha: Any, beta: Any, trans_a: bool = False, trans_b: bool = False
 ) -> tuple[str, Pair, Pair, tuple[int, int, int]]:
     """Check the arguments of a product.
@@ -176,9 +176,9 @@ def checked(
         _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
     )
     trans_a, trans_b = (
-        as_bool(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
+        require_bool(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
     )
-    m, n, k = sizes(a.shape, b.shape, trans_a, trans_b)
+    m, n, k = find_sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
     _check_beta(beta, "c", c)
@@ -194,7 +194,7 @@ def _check_beta(beta: tuple[float, float], name: str, matrix: Any) -> None:
         raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
 
-def sizes(
+def find_sizes(
     a: tuple[int, ...], b: tuple[int, ...], trans_a: bool, trans_b: bool
 ) -> tuple[int, int, int]:
     """Return m, n, k of a product of matrices with these stored shapes.
@@ -240,9 +240,9 @@ def gemv(
         Whether op transposes ``a``.
     """
     check_launching(gemv, launching)
-    a, x, y = map(plain, (a, x, y))
+    a, x, y = map(to_plain_array, (a, x, y))
     precision = precision_of({"a": a, "x": x} | ({} if y is None else {"y": y}), (2, 1, 1))
-    m, k = a.shape[::-1] if as_bool("trans", trans) else a.shape
+    m, k = a.shape[::-1] if require_bool("trans", trans) else a.shape
     for name, vector, length in (("x", x, k), ("y", y, m)):
         if vector is not None and len(vector) != length:
             raise ValueError(
@@ -281,7 +281,7 @@ def gemm_batched(
         float32 of shape (count, m, n).
     """
     check_launching(gemm_batched, launching)
-    a, b, c = map(plain, (a, b, c))
+    a, b, c = map(to_plain_array, (a, b, c))
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if precision_of(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
@@ -307,10 +307,10 @@ def gemm_batched(
         a = a[:, :, :0]
         b = b[:, :0]
     packed = KERNELS["sgemm_packed"]
-    return _multiplied(packed, a, b, c, scale, old, (m, n, a.shape[2]), launching)
+    return _multiply(packed, a, b, c, scale, old, (m, n, a.shape[2]), launching)
 
 
-def plain(array: Any) -> Any:
+def to_plain_array(array: Any) -> Any:
     """Convert a numpy subclass such as ``np.matrix`` to a plain array.
 
     Other values are returned unchanged, also masked arrays, which are refused later.
@@ -362,10 +362,10 @@ def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
         except OverflowError:
             high = float("-inf" if value < 0 else "inf")
             low = 0.0
-        if abs(high) > LARGEST[precision] and abs(value) != float("inf"):
+        if abs(high) > MAX_SIDE[precision] and abs(value) != float("inf"):
             raise ValueError(
                 f"{name} is beyond the largest number of {precision} precision,"
-                f" {LARGEST[precision]:.3g}"
+                f" {MAX_SIDE[precision]:.3g}"
             )
         return high, low
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")

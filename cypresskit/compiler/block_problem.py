@@ -9,7 +9,7 @@ from collections import Counter
 
 from cypresskit.compiler.ir import BasicBlock, Op, VirtualRegister, Word
 from cypresskit.compiler.isa import CHANNELS
-from cypresskit.compiler.register_channels import choices, decide
+from cypresskit.compiler.register_channels import choose_channel, find_free_channels
 from cypresskit.devices import CodeLimits
 
 
@@ -116,7 +116,7 @@ class Pressure:
         """Return the channels that a virtual register may take, the best first: its component in
         the IL, if allowed, then the emptiest.
         """
-        options = choices(vreg)
+        options = find_free_channels(vreg)
         if vreg.home in options:
             return [vreg.home]
         if len(options) > 1:
@@ -131,7 +131,7 @@ class Pressure:
         if channel is None:
             channel = min(self.preferred(vreg), key=lambda c: (self.peak[c], c))
         pair = vreg.pair if vreg.pair is not None and vreg.pair.channel is None else None
-        decide(vreg, channel)
+        choose_channel(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
             if w is not None:
                 self.assigned.append(w)
@@ -175,7 +175,7 @@ class Pressure:
             self.write(r)
 
 
-def source_order_pressure(graph: DependenceGraph) -> int:
+def measure_source_pressure(graph: DependenceGraph) -> int:
     """Return the registers that the block would need in the order of the IL."""
     pressure = Pressure(graph)
     most = len(pressure.live)

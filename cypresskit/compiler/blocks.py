@@ -26,8 +26,15 @@ from typing import NamedTuple
 from cypresskit.compiler.block_problem import DependenceGraph, Pressure
 from cypresskit.compiler.ir import Op, Word
 from cypresskit.compiler.isa import T
-from cypresskit.compiler.ports import ClausePlan, Constants, Draft, Placed, constants_of, parts_of
-from cypresskit.compiler.register_channels import possible
+from cypresskit.compiler.ports import (
+    ClausePlan,
+    Constants,
+    Draft,
+    Placed,
+    find_constants,
+    find_parts,
+)
+from cypresskit.compiler.register_channels import can_join
 
 WORST = 7  # slots of the largest bundle: five ops, two literal pairs
 #: Bundles that a clause keeps free in addition to one for each queued LDS read: the one that is
@@ -226,7 +233,7 @@ class BlockScheduler:
         """
         used = [r for r in op.results if self.graph.uses[r]]
         choices = [list(zip(used, order)) for order in permutations(range(4), len(used))]
-        choices = [choice for choice in choices if possible({r.vreg: c for r, c in choice})]
+        choices = [choice for choice in choices if can_join({r.vreg: c for r, c in choice})]
         clashes = {
             (r, c): sum(self.read_together[place, c] for place in self.places[r])
             for r in used
@@ -301,7 +308,7 @@ class BlockScheduler:
         if op.row.is_test and (self.draft.slots or not self.can_place_test()):
             return False
 
-        needed = constants_of([op])
+        needed = find_constants([op])
         result = op.results[0] if op.results else None
         for choice in self.slot_choices(op, result, self.draft.free):
             if self.try_slots(op, needed, choice):
@@ -318,8 +325,8 @@ class BlockScheduler:
     def can_place_test(self) -> bool:
         """Return whether the rest of the block fits into the clause, which the test ends."""
         left = [self.graph.ops[n] for n in self.open]
-        size = self.draft.size + sum(op.row.width + constants_of([op]).size for op in left)
-        windows = self.clause.windows | constants_of(left).windows
+        size = self.draft.size + sum(op.row.width + find_constants([op]).size for op in left)
+        windows = self.clause.windows | find_constants(left).windows
         return size <= self.room and len(windows) <= 2
 
     def slot_choices(self, op: Op, result: Word | None, free: list[int]) -> Iterator[SlotChoice]:
@@ -362,7 +369,7 @@ class BlockScheduler:
         for word in op.register_words:
             if word not in draft.forwards:
                 pressure.assign_channel(word.vreg)
-        reading, placed = parts_of(draft, op, slots, constants)
+        reading, placed = find_parts(draft, op, slots, constants)
         if not draft.ports.fit(reading):
             pressure.undo(before)
             return False

@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.compiler.assembly import Control
-from cypresskit.compiler.isa import fewest_bundles
+from cypresskit.compiler.isa import lower_bound_bundles
 from cypresskit.compiler.listing import listing
 from cypresskit.devices import Device
 from cypresskit.il import Program
@@ -262,6 +262,6 @@ class Code(MachineCode):
                 round(flops / count * processors * device.clock_ghz, 1) if count else 0.0
             ),
             bound_by=max(takes, key=lambda what: takes[what]),
-            bundles_bound=fewest_bundles(Counter(o.row.slots for o in operations)),
+            bundles_bound=lower_bound_bundles(Counter(o.row.slots for o in operations)),
             gprs_bound=self.source_gprs,
         )

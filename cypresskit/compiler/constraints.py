@@ -22,8 +22,13 @@ from cypresskit.compiler.ir import (
     VirtualRegister,
     Word,
 )
-from cypresskit.compiler.ports import constants_of
-from cypresskit.compiler.register_channels import choices, decide, group, possible
+from cypresskit.compiler.ports import find_constants
+from cypresskit.compiler.register_channels import (
+    can_join,
+    choose_channel,
+    find_free_channels,
+    join_groups,
+)
 from cypresskit.il.bits import ONE
 
 
@@ -113,10 +118,12 @@ class _Constraints:
         selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
         needed = [word for word in words if not _selectable(word, selectable)]
-        if all(word.has_register for word in needed) and group([word.vreg for word in needed]):
+        if all(word.has_register for word in needed) and join_groups(
+            [word.vreg for word in needed]
+        ):
             return
         copies = {word: self.copy(op, word) for word in needed}
-        group([copy.vreg for copy in copies.values()])
+        join_groups([copy.vreg for copy in copies.values()])
         op.srcs = [Src(copies.get(word, word)) for word in words]
 
     # Results
@@ -124,8 +131,8 @@ class _Constraints:
     def constrain_fetch(self, op: Op) -> None:
         """Put the used results of a fetch into one register."""
         used = [n for n, word in enumerate(op.results) if word in self.read]
-        if not group([op.results[n].vreg for n in used]):
-            group([self.rename(op, n) for n in used])
+        if not join_groups([op.results[n].vreg for n in used]):
+            join_groups([self.rename(op, n) for n in used])
 
     def constrain_double(self, op: Op) -> None:
         """Put the two words of a double next to each other."""
@@ -137,7 +144,7 @@ class _Constraints:
         unpaired = low.pair is None and high.pair is None
         if unpaired and low is not high and not preloaded:
             low.pair, high.pair = high, low
-            if any(possible({low: c}) for c in range(4)):
+            if any(can_join({low: c}) for c in range(4)):
                 return
             low.pair = high.pair = None
 
@@ -171,17 +178,17 @@ class _Constraints:
             self.copy(op, value) if self.is_unsuited(value) or value in stored[:n] else value
             for n, value in enumerate(stored)
         ]
-        if not group([value.vreg for value in suited], channels):
+        if not join_groups([value.vreg for value in suited], channels):
             suited = [self.copy(op, value) for value in stored]
-            group([value.vreg for value in suited], channels)
+            join_groups([value.vreg for value in suited], channels)
         return suited
 
     def constrain_address(self, op: Op) -> None:
         """Put the address of a store, its last operand, into a channel x."""
         address = op.srcs[-1].value
-        if self.is_unsuited(address) or 0 not in choices(address.vreg):
+        if self.is_unsuited(address) or 0 not in find_free_channels(address.vreg):
             address = self.copy(op, address)
-        decide(address.vreg, 0)
+        choose_channel(address.vreg, 0)
         op.srcs[-1] = Src(address)
 
     def is_unsuited(self, word: Word) -> bool:
@@ -219,4 +226,4 @@ def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
 def _readable(op: Op) -> bool:
     """Return whether one bundle can hold the op's constants: at most two in slot t."""
     constants = len(op.srcs) - len(op.register_words)
-    return constants_of([op]).fit and (op.row.slots != "t" or constants <= 2)
+    return find_constants([op]).fit and (op.row.slots != "t" or constants <= 2)

@@ -13,7 +13,7 @@ import numpy as np
 
 from cypresskit.compiler.ir import Op, Src, Word, const
 from cypresskit.compiler.isa import OPS, comparison
-from cypresskit.compiler.sources import plain, times
+from cypresskit.compiler.sources import append_multiply, apply_modifiers
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import OPCODES, Instruction, Opcode
 from cypresskit.il.bits import ALL
@@ -34,10 +34,10 @@ class _Chip:
         return partial(self.builder.emit, name)
 
     def plain(self, source: Src) -> Word:
-        return plain(self.builder, source)
+        return apply_modifiers(self.builder, source)
 
     def times(self, a: Src, n: Src) -> Word:
-        return times(self.builder, a.value, n.value)
+        return append_multiply(self.builder, a.value, n.value)
 
 
 def _mov(chip: _Chip, a: Src) -> Word:
@@ -166,7 +166,7 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
     def double(name: str, *operands: list[Src]) -> list[Src]:
         return [Src(word) for word in b.append(name, *chain(*operands)).results]
 
-    a, n = ([Src(s[0].value), Src(plain(b, s[1]))] for s in (srcs[:2], srcs[2:]))
+    a, n = ([Src(s[0].value), Src(apply_modifiers(b, s[1]))] for s in (srcs[:2], srcs[2:]))
     one_double = [Src(const(0)), Src(const(0x3FF00000))]
     minus = [n[0], Src(n[1].value, True)]
     y = double("FLT32_TO_FLT64", [Src(b.emit("RECIP_IEEE", *double("FLT64_TO_FLT32", n)))])

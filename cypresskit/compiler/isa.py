@@ -236,7 +236,7 @@ def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:
     return tuple(range(1 if high else 0, number, 2))
 
 
-def fewest_bundles(slots: Counter) -> int:
+def lower_bound_bundles(slots: Counter) -> int:
     """Return a lower bound on the bundles of operations, counted by their ``slots``: five per
     bundle, four if t can't do them, one if only t can.
     """

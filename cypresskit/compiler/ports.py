@@ -34,7 +34,7 @@ class SlotReads(NamedTuple):
     options: tuple
 
 
-def slot_reads(
+def find_slot_reads(
     reads: list, scalar: bool, constants: int = 0, forwarded: tuple[int, ...] = ()
 ) -> SlotReads:
     """Return the reads of a slot. t loses a cycle to each of its ``constants``, and takes the
@@ -150,7 +150,7 @@ class Constants(NamedTuple):
         return (len(self.literals) + 1) // 2
 
 
-def constants_of(ops: Iterable[Op]) -> Constants:
+def find_constants(ops: Iterable[Op]) -> Constants:
     """Return the constants that the operands of ``ops`` need."""
     constants = Constants(set(), set(), set())
     for op in ops:
@@ -222,7 +222,7 @@ class Draft:
     forwards: dict[Word, tuple[str, int]]
     slots: dict[int, Placed] = field(default_factory=dict)
     ports: Ports = field(default_factory=Ports)
-    constants: Constants = field(default_factory=lambda: constants_of(()))
+    constants: Constants = field(default_factory=lambda: find_constants(()))
 
     @property
     def size(self) -> int:
@@ -267,7 +267,7 @@ class ClausePlan:
 Plans = dict[BasicBlock, list[ClausePlan]]  # clauses and stores of every block
 
 
-def parts_of(
+def find_parts(
     draft: Draft, op: Op, slots: tuple[int, ...], constants: int
 ) -> tuple[list[SlotReads], list[Placed]]:
     """Return the register reads of each slot that an op fills, and its parts there. The x, y and z
@@ -286,6 +286,6 @@ def parts_of(
                 else None
                 for word in words
             ]
-            reading.append(slot_reads(reads, slot == T, constants, forwarded))
+            reading.append(find_slot_reads(reads, slot == T, constants, forwarded))
         placed.append(Placed(op, slot, place, operands, len(draft.ports.slots) + len(reading) - 1))
     return reading, placed

@@ -12,21 +12,21 @@ from cypresskit.compiler.ir import VirtualRegister
 Channels = dict[VirtualRegister, int]
 
 
-def choices(vreg: VirtualRegister) -> list[int]:
+def find_free_channels(vreg: VirtualRegister) -> list[int]:
     """Return the channels that a virtual register may still take."""
     if vreg.channel is not None:
         return [vreg.channel]
-    return [c for c in range(4) if vreg.allowed >> c & 1 and possible({vreg: c})]
+    return [c for c in range(4) if vreg.allowed >> c & 1 and can_join({vreg: c})]
 
 
-def decide(vreg: VirtualRegister, channel: int) -> None:
+def choose_channel(vreg: VirtualRegister, channel: int) -> None:
     """Choose a virtual register's channel; its pair gets the adjacent one."""
     vreg.channel = channel
     if vreg.pair is not None and vreg.pair.channel is None:
         vreg.pair.channel = channel ^ 1
 
 
-def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
+def can_join(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
     """Return whether the keys of ``wish`` can take these channels, and leave suitable ones to their
     pairs and groups. ``joined`` are treated as one group.
     """
@@ -39,10 +39,10 @@ def possible(wish: Channels, joined: tuple[VirtualRegister, ...] = ()) -> bool:
         if decided_otherwise or not vreg.allowed >> channel & 1:
             return False
     groups = {joined if vreg in joined else vreg.group for vreg in wish}
-    return all(_assignable(members, wish) for members in groups if members)
+    return all(_can_assign(members, wish) for members in groups if members)
 
 
-def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
+def join_groups(vregs: list[VirtualRegister], channels: list[int | None] | None = None) -> bool:
     """Join virtual registers, and the groups that they are in, into one group, which shares a
     register.
 
@@ -68,16 +68,16 @@ def group(vregs: list[VirtualRegister], channels: list[int | None] | None = None
         return False
 
     joined = members if len(members) > 1 else ()
-    if not (_assignable(members, fixed) and possible(fixed, joined)):
+    if not (_can_assign(members, fixed) and can_join(fixed, joined)):
         return False
     for member in joined:
         member.group = joined
     for vreg, channel in fixed.items():
-        decide(vreg, channel)
+        choose_channel(vreg, channel)
     return True
 
 
-def _assignable(members: Iterable[VirtualRegister], wish: Channels) -> bool:
+def _can_assign(members: Iterable[VirtualRegister], wish: Channels) -> bool:
     """Return whether each member of a group finds a channel of its own; those in ``wish`` take the
     one given there.
     """

@@ -5,7 +5,7 @@ around them keep these channels. If no bundle can hold a double operation becaus
 in one bank, it gets copies to read, and scheduling starts again.
 """
 
-from cypresskit.compiler.block_problem import DependenceGraph, source_order_pressure
+from cypresskit.compiler.block_problem import DependenceGraph, measure_source_pressure
 from cypresskit.compiler.blocks import BlockScheduler, NoBundle
 from cypresskit.compiler.constraints import copy_operands
 from cypresskit.compiler.ir import Function, Op, error_at
@@ -60,5 +60,5 @@ def _schedule_blocks(function: Function, limits: CodeLimits, gather: int) -> tup
         graph = DependenceGraph(block, entering, alive.out[block], limits)
         plans[block] = BlockScheduler(graph, gather).run()
         if block.depth == blocks[0].depth:
-            source_gprs = max(source_gprs, source_order_pressure(graph))
+            source_gprs = max(source_gprs, measure_source_pressure(graph))
     return plans, source_gprs

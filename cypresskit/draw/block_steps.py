@@ -10,7 +10,7 @@ import numpy as np
 from cypresskit.draw.block import Block, elements
 from cypresskit.draw.player import format_short
 from cypresskit.il import Instruction
-from cypresskit.il.cursor import without_remark
+from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.convention import MATRICES
 from cypresskit.machine.record import Recording
 from cypresskit.tables import plural
@@ -143,7 +143,7 @@ class BlockSteps:
         """Return the caption of a step."""
         recording = self.recording
         line = recording.line(step)
-        text = without_remark(recording.program.lines[line - 1]).strip()
+        text = strip_comment(recording.program.lines[line - 1]).strip()
         head = f"Step {step + 1} of {recording.steps_text}, line {line}: `{text}` "
         return head + self._meaning(step, text)
 

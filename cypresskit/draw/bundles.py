@@ -17,7 +17,7 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, VECTOR_SWIZZLES
 from cypresskit.draw import theme
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet, by_frame, concatenate_scenes, require_nonempty
-from cypresskit.il.cursor import without_remark
+from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.tables import elided, plural
 
@@ -104,7 +104,7 @@ class _Loop:
 
     @property
     def lines(self) -> list[str]:
-        return [without_remark(text).strip() for text in self.code.program.lines]
+        return [strip_comment(text).strip() for text in self.code.program.lines]
 
     def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from cypresskit.draw import theme
 from cypresskit.draw.player import Parts, Player, Settings, Track
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 
 #: The properties that give each glyph's position.
 PLACES: dict[type[Glyph], tuple[str, ...]] = {
@@ -584,7 +584,7 @@ def require_nonempty(things, what: str, kind: type | tuple[type, ...] = object) 
         raise ValueError(f"there is nothing to draw: {what}")
     for part in parts:
         if not isinstance(part, kind):
-            raise TypeError(f"{shortened(part)} can't be drawn: {what}")
+            raise TypeError(f"{shorten(part)} can't be drawn: {what}")
     return parts
 
 

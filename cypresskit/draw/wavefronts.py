@@ -19,7 +19,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import Board, Terms
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.kernels.own import Source
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import ChipReport, Event
@@ -496,4 +496,4 @@ def _check_window(window: object) -> None:
         begin, end = pair
         if 0 <= begin < end < inf:
             return
-    raise ValueError(f"window={shortened(window)}: pass two ascending clocks, as in (2000, 6000)")
+    raise ValueError(f"window={shorten(window)}: pass two ascending clocks, as in (2000, 6000)")

@@ -20,8 +20,8 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
-from cypresskit.kernels.own import LaunchConventionError, likeliest_launch, load_kernel
-from cypresskit.kernels.products import share_correct
+from cypresskit.kernels.own import LaunchConventionError, find_likeliest_launch, load_kernel
+from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
@@ -87,10 +87,10 @@ def _launched(text: str, name: str, like: str | None, before: Kernel | None) -> 
             as_book = verify(load(like=book))
             if as_book.right:
                 return as_book
-        likeliest, share = likeliest_launch(text, name.removesuffix(".il"))
+        likeliest, share = find_likeliest_launch(text, name.removesuffix(".il"))
         if likeliest is not None:
             as_it_asks = verify(likeliest)
-            if as_book is None or as_it_asks.right or share > share_correct(as_book.kernel):
+            if as_book is None or as_it_asks.right or share > count_correct_share(as_book.kernel):
                 return as_it_asks
         if as_book is not None:
             return as_book

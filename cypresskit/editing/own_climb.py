@@ -9,7 +9,7 @@ from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import CLOSE, STEPS, Step
-from cypresskit.il.cursor import without_remark
+from cypresskit.il.cursor import strip_comment
 from cypresskit.tables import quantity
 
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
@@ -75,5 +75,5 @@ def _loop(text: str) -> list[str]:
 
 def _instructions(text: str) -> list[str]:
     """Return the lines of a text without comments and blank lines."""
-    lines = (" ".join(without_remark(line).split()) for line in text.splitlines())
+    lines = (" ".join(strip_comment(line).split()) for line in text.splitlines())
     return [line for line in lines if line]

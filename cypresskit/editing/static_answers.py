@@ -12,7 +12,7 @@ from typing import Any
 from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.il import OPCODES, ILError, Instruction, Program, assemble, reference
-from cypresskit.il.cursor import without_remark
+from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import ELEMENTS
@@ -175,7 +175,7 @@ def _control_rows(control: Control) -> Iterator[Answer]:
 def _signature(row: Answer, program: Program) -> Signature:
     """Return what identifies a row: not its registers, and not its line number."""
     parts = tuple(
-        (slot, name, without_remark(program.text_of(line)).strip())
+        (slot, name, strip_comment(program.text_of(line)).strip())
         for slot, name, line, _ in row["parts"]
     )
     return str(row.get("text", row["kind"])), parts

@@ -28,7 +28,7 @@ from cypresskit.editing.step_files import (
 from cypresskit.editing.steps import MIME, reference_kernel, starter_text, step_named
 from cypresskit.files.atomic import save_file
 from cypresskit.il import ILError
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import resolve
@@ -106,7 +106,7 @@ def workbench(
     if n is not None and (type(n) is not int or not 8 <= n <= 8192):
         raise ValueError(f"n is the size of the matrices, a whole number from 8 to 8192, not {n!r}")
     if text is not None and not isinstance(text, str):
-        raise TypeError(f"text is a kernel's text, not {shortened(text)}")
+        raise TypeError(f"text is a kernel's text, not {shorten(text)}")
     known = None if like is None else resolve(like, "like")
     if chosen is not None:
         n = n or chosen.n
@@ -151,7 +151,7 @@ def _kernel_path(file: Any) -> Path:
     if is_path and Path(file).suffix == ".il":
         return Path(file)
     raise (ValueError if is_path else TypeError)(
-        f"file is a path that ends in .il, such as 'my_kernel.il', not {shortened(file)}. To edit a"
+        f"file is a path that ends in .il, such as 'my_kernel.il', not {shorten(file)}. To edit a"
         ' kernel of the catalog: ck.workbench("my_kernel.il", like="sgemm_tn"); any other text:'
         ' ck.workbench("my_kernel.il", text=text); a step: ck.workbench(step="02")'
     )

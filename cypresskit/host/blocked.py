@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cypresskit.blas.gemm import check_launching, checked, gemm, plain
+from cypresskit.blas.gemm import check_launching, check_product, gemm, to_plain_array
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.host.checks import check_precision, check_type, check_units, check_whole
 from cypresskit.host.machine import (
@@ -30,10 +30,10 @@ from cypresskit.host.machine import (
     Plan,
     card_buffer,
     check_card,
-    corner_turn,
-    prefetched,
+    order_blocks,
+    prefetch,
 )
-from cypresskit.host.rates import kernel_rate, tn_kernel
+from cypresskit.host.rates import find_tn_kernel, kernel_rate
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
@@ -90,7 +90,7 @@ def strip_depth(device: Device, depth: int | None) -> int:
     return depth
 
 
-def strips_sent(rows: int, columns: int, chunks: int) -> int:
+def count_strips(rows: int, columns: int, chunks: int) -> int:
     """Count the strips of A and B that are sent for ``rows`` x ``columns`` blocks, with k in
     ``chunks``.
 
@@ -120,7 +120,7 @@ def choose_block(
     def estimate(block: int) -> tuple[float, int]:
         rows, columns = -(-m // block), -(-n // block)
         padded = rows * columns * block * block  # elements of C
-        strips = strips_sent(rows, columns, chunks) / chunks
+        strips = count_strips(rows, columns, chunks) / chunks
         moved = itemsize * (strips * block * k + 2 * padded)
         bus = machine.host.pageable_gb_s * 1e9
         return max(2.0 * padded * k / peak, moved / bus), -block
@@ -194,11 +194,13 @@ def gemm_out_of_core(
         For other types.
     """
     check_launching(gemm_out_of_core, launching)
-    a, b, c = map(plain, (a, b, c))
-    precision, (alpha, _), (beta, _), (m, n, k) = checked(a, b, c, alpha, beta, trans_a, trans_b)
+    a, b, c = map(to_plain_array, (a, b, c))
+    precision, (alpha, _), (beta, _), (m, n, k) = check_product(
+        a, b, c, alpha, beta, trans_a, trans_b
+    )
     check_precision(precision, "out of core")
     usual = "sgemm_tn" if precision == "single" else "dgemm_tn"
-    chosen = tn_kernel(usual if kernel is None else kernel)
+    chosen = find_tn_kernel(usual if kernel is None else kernel)
     if chosen.precision != precision:
         raise TypeError(
             f"the matrices are {precision}, and the kernel {chosen.name} computes in"
@@ -252,7 +254,7 @@ class _Blocked:
         check_type(Machine, machine=machine)
         depth = strip_depth(machine.device, depth)
         check_type(bool, overlap=overlap)
-        kernel = tn_kernel(kernel)
+        kernel = find_tn_kernel(kernel)
         self.size = kernel.dtype.itemsize
         self.block = choose_block(m, n, k, machine, depth, self.size) if block is None else block
         check_card(machine.device, card_bytes(self.block, depth, self.size))
@@ -271,14 +273,14 @@ class _Blocked:
         Every other block takes k backwards, so that the strip that it shares with the block before
         is still on the card.
         """
-        blocks = corner_turn(range(0, self.m, self.block), range(0, self.n, self.block))
+        blocks = order_blocks(range(0, self.m, self.block), range(0, self.n, self.block))
         forward = range(len(self.chunks))
         calls = [
             KernelCall(unit, i, j, done, q)
             for unit, (i, j) in enumerate(blocks)
             for done, q in enumerate(reversed(forward) if unit % 2 else forward)
         ]
-        for call, (a, b) in prefetched(calls, self._load):
+        for call, (a, b) in prefetch(calls, self._load):
             self._multiply(call, a, b)
             if call.done == len(self.chunks) - 1:
                 self._store(call)

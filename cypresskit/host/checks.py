@@ -4,9 +4,9 @@ from functools import partial
 from typing import Any
 
 from cypresskit.devices import Range
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 
-LARGEST = 1 << 31  # rows or columns: far beyond any memory, and floats hold their products
+MAX_NUMBER = 1 << 31  # rows or columns: far beyond any memory, and floats hold their products
 MAX_UNITS = 100_000  # steps of a plan: some seconds of work for the event model
 
 
@@ -14,10 +14,10 @@ def _check(allowed: Range, whole: bool, /, **values: Any) -> None:
     """Raise ``ValueError`` unless each value is in a range."""
     for name, value in values.items():
         if not allowed.has(value, whole):
-            raise ValueError(f"{name} = {shortened(value)} has to be {allowed.words(whole)}")
+            raise ValueError(f"{name} = {shorten(value)} has to be {allowed.words(whole)}")
 
 
-check_whole = partial(_check, Range(least=1, most=LARGEST), True)
+check_whole = partial(_check, Range(least=1, most=MAX_NUMBER), True)
 check_positive = partial(_check, Range(above=0), False)
 check_amount = partial(_check, Range(), False)
 check_share = partial(_check, Range(most=1), False)
@@ -28,7 +28,7 @@ def check_type(kind: type, **values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, kind):
             where = f"{kind.__module__}.{kind.__name__}".removeprefix("builtins.")
-            raise TypeError(f"{name} has to be a {where}, not {shortened(value)}")
+            raise TypeError(f"{name} has to be a {where}, not {shorten(value)}")
 
 
 def check_precision(precision: str, where: str) -> None:

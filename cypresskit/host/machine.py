@@ -214,7 +214,7 @@ def split(start: int, stop: int, block: int, multiple: int = 1) -> list[range]:
     return [range(low, min(low + size, stop)) for low in range(start, stop, size)]
 
 
-def prefetched(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple[Any, ...]]:
+def prefetch(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple[Any, ...]]:
     """Yield each step with what ``load`` returned for it. The next step is loaded before this one
     is yielded.
     """
@@ -225,7 +225,7 @@ def prefetched(steps: Sequence[Any], load: Callable[..., Any]) -> Iterator[tuple
         yield step, current
 
 
-def corner_turn(rows: Sequence[Any], columns: Sequence[Any]) -> Iterator[tuple[int, int]]:
+def order_blocks(rows: Sequence[Any], columns: Sequence[Any]) -> Iterator[tuple[int, int]]:
     """Yield the positions (row, column) of all blocks: along a row, down at its end, and back along
     the next one ("bounce corner turn").
 

@@ -25,7 +25,7 @@ from functools import partial
 
 import numpy as np
 
-from cypresskit.blas.gemm import checked, gemm, plain
+from cypresskit.blas.gemm import check_product, gemm, to_plain_array
 from cypresskit.host.checks import (
     check_precision,
     check_share,
@@ -43,11 +43,11 @@ from cypresskit.host.machine import (
     Plan,
     card_buffer,
     check_card,
-    corner_turn,
-    prefetched,
+    order_blocks,
+    prefetch,
     split,
 )
-from cypresskit.host.rates import kernel_rate, tn_kernel
+from cypresskit.host.rates import find_tn_kernel, kernel_rate
 from cypresskit.host.tasks import Timeline
 from cypresskit.kernels import Kernel
 
@@ -69,8 +69,8 @@ class Matrices:
     beta: float = 1.0
 
     def __post_init__(self) -> None:
-        self.a, self.b, self.c = map(plain, (self.a, self.b, self.c))
-        precision, (self.alpha, _), (self.beta, _), self.size = checked(
+        self.a, self.b, self.c = map(to_plain_array, (self.a, self.b, self.c))
+        precision, (self.alpha, _), (self.beta, _), self.size = check_product(
             self.a, self.b, self.c, self.alpha, self.beta
         )
         check_precision(precision, "in a pipeline")
@@ -208,7 +208,7 @@ class _Pipeline:
         check_units(m, n, block)
         check_share(cpu_share=cpu_share)
         check_type(Machine, machine=machine)
-        self.kernel = tn_kernel(kernel)
+        self.kernel = find_tn_kernel(kernel)
         self.five = five
         nothing = np.empty((0, 0))
         self.data = Matrices(nothing, nothing, nothing) if matrices is None else matrices
@@ -264,8 +264,8 @@ class _Pipeline:
             b = self.plan.load(strip_b, lambda: self.data.b[:, of_b].copy())
             return a, b
 
-        units = list(enumerate(corner_turn(rows, columns)))
-        for (number, (i, j)), (a, b) in prefetched(units, load):
+        units = list(enumerate(order_blocks(rows, columns)))
+        for (number, (i, j)), (a, b) in prefetch(units, load):
             parts = split(rows[i].start, rows[i].stop, -(-len(rows[i]) // PARTS))
             for part, lines in enumerate(parts):
                 self._part((chip, number, part), a, b, lines, rows[i].start, columns[j])

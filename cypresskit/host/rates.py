@@ -11,7 +11,7 @@ from cypresskit.timing.simulate import simulate
 STEADY_K = 1536  # from here on the time per value of k is constant: within 0.5 % of k = 4096
 
 
-def tn_kernel(kernel: Source) -> Kernel:
+def find_tn_kernel(kernel: Source) -> Kernel:
     """Return the kernel, which may be given by name. It has to take what the host sends: A
     transposed, B as it is, one product per launch.
 
@@ -39,7 +39,7 @@ def kernel_rate(
     """
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
-    chosen = tn_kernel(kernel)
+    chosen = find_tn_kernel(kernel)
     launch = device.launch_overhead_us * 1e-6
     rows = m
     columns = n

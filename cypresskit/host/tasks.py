@@ -104,7 +104,7 @@ class Timeline:
         """
         ends = [span.end for span in self.spans]
         result = []
-        for needs in dependencies([span.task for span in self.spans]):
+        for needs in find_dependencies([span.task for span in self.spans]):
             last = max((ends[number] for number in needs), default=0.0)
             result.append([number for number in sorted(needs) if ends[number] == last])
         return result
@@ -191,7 +191,7 @@ class Timeline:
         )
 
 
-def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
+def find_dependencies(tasks: Sequence[Task]) -> list[set[int]]:
     """Return, for each task, the numbers of the tasks that must end before it starts.
 
     They are the one before it in its queue, the last writer of each buffer that it reads or writes,
@@ -230,7 +230,7 @@ def run_tasks(
         seconds, demand = _demand(task, resources, numbers)
         seconds_alone.append(seconds)
         demands.append(demand)
-    needs = dependencies(tasks)
+    needs = find_dependencies(tasks)
     followers: dict[int, list[int]] = defaultdict(list)
     for number, needed in enumerate(needs):
         for other in needed:

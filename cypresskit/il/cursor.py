@@ -8,7 +8,7 @@ import re
 from typing import NoReturn
 
 from cypresskit.il.bits import ALL
-from cypresskit.il.opcodes import opcode_in
+from cypresskit.il.opcodes import find_opcode
 from cypresskit.il.other_languages import suggest_operator
 
 _COMMENT = re.compile(r";|//")
@@ -18,7 +18,7 @@ BRACKETS = re.compile(r"\(([^()]*)\)")
 COLORS = str.maketrans("rgba", "xyzw")
 
 
-def without_remark(line: str) -> str:
+def strip_comment(line: str) -> str:
     """Return a line up to its comment, which begins with ``;`` or ``//``."""
     return _COMMENT.split(line, maxsplit=1)[0].rstrip()
 
@@ -45,7 +45,7 @@ class Line:
     """
 
     def __init__(self, text: str, number: int):
-        self.text = without_remark(text)
+        self.text = strip_comment(text)
         self.number = number
         self.at = 0
         self.skip()
@@ -61,7 +61,7 @@ class Line:
             self.at = match.end()
         return match
 
-    def eat(self, character: str) -> bool:
+    def accept(self, character: str) -> bool:
         """Move after ``character`` if it comes next, blanks skipped. Return whether it did."""
         self.skip()
         matches = self.text.startswith(character, self.at)
@@ -73,7 +73,7 @@ class Line:
 
         ``why`` states what the character is for.
         """
-        if not self.eat(character):
+        if not self.accept(character):
             self.fail(f"expected `{character}` {why}, found {self.rest()}")
 
     def rest(self) -> str:
@@ -93,10 +93,10 @@ class Line:
         match = self.take(_INTEGER)
         if not match:
             self.fail(f"expected {what} (a whole number), found {self.rest()}", start)
-        return whole(match.group(), self, start)
+        return parse_integer(match.group(), self, start)
 
 
-def whole(text: str, line: Line, at: int) -> int:
+def parse_integer(text: str, line: Line, at: int) -> int:
     """Return a decimal or hexadecimal integer; raise ``FaultAt`` if it exceeds 32 bits."""
     if len(text) > 10:
         line.fail(f"the number `{text[:16]}...` does not fit in 32 bits", at)
@@ -114,14 +114,14 @@ def count(text: str, line: Line, at: int) -> int:
         line.fail(
             f"`{word[0] if word else ''}`: expected a whole number in brackets, found {written}", at
         )
-    return whole(text, line, at)
+    return parse_integer(text, line, at)
 
 
 def end_of_line(line: Line, form: str = "") -> None:
     """Raise ``FaultAt`` unless the line ends here. ``form`` is an example of a valid statement."""
     line.skip()
     extra = line.text[line.at :]
-    if extra and opcode_in(extra):
+    if extra and find_opcode(extra):
         line.fail(f"one instruction stands in a line: {line.rest()} belongs on the next")
     if extra:
         why = suggest_operator(extra) or (f"the form is `{form}`" if form else "")

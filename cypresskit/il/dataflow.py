@@ -86,7 +86,7 @@ def defines(i: Instruction) -> tuple[Key, ...]:
     return tuple((i.dest.register.index, c) for c in range(4) if i.dest.mask[c] != "_")
 
 
-def writers(program: Program) -> dict[Key, list[int]]:
+def find_writers(program: Program) -> dict[Key, list[int]]:
     """Return the instructions that write each component of an ``r`` register."""
     found: dict[Key, list[int]] = {(n, c): [] for n in program.registers for c in range(4)}
     for at, i in enumerate(program.body):
@@ -110,7 +110,7 @@ def keys(operands: Iterable[Use]) -> set[Key]:
     }
 
 
-def successors(program: Program, at: int) -> tuple[int, ...]:
+def find_successors(program: Program, at: int) -> tuple[int, ...]:
     """Return the instructions that may follow ``at``; ``len(program.body)`` is the end."""
     i = program.body[at]
     match = program.matching.get(at, at)
@@ -137,7 +137,7 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
     """
     body = program.body
     before = [0] * (len(body) + 1)
-    following = [successors(program, at) for at in range(len(body))]
+    following = [find_successors(program, at) for at in range(len(body))]
     changed = True
     while changed:
         changed = False
@@ -168,7 +168,7 @@ def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts])
         changed = False
         for at in range(len(program.body)):
             after = step(at, before[at])
-            for following in successors(program, at):
+            for following in find_successors(program, at):
                 both = before[following] | after
                 changed |= both != before[following]
                 before[following] = both

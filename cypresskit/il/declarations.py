@@ -5,11 +5,11 @@ import re
 import struct
 
 from cypresskit.il.bits import ALL
-from cypresskit.il.cursor import Line, count, end_of_line, whole
+from cypresskit.il.cursor import Line, count, end_of_line, parse_integer
 from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.il.program import LETTERS, Controls, Dest, Instruction
-from cypresskit.il.registers import mask_letters, read_register
+from cypresskit.il.registers import read_mask, read_register
 
 MAX_CONSTANTS = 4096  # most elements of a constant buffer (Evergreen instruction set, 4.6)
 MAX_LDS = 32_768  # most bytes of LDS per workgroup (IL specification, "Declare a Typeless LDS")
@@ -18,7 +18,7 @@ _BUFFER = re.compile(r"\s*cb([0-9]+)\s*\[\s*([0-9]+)\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?[fF]?)")
 
 
-def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Instruction:
+def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Instruction:
     """Read the operands of a declaration.
 
     Parameters
@@ -60,19 +60,19 @@ def declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -> Ins
         register = read_register(line)
         if register.kind != "vWinCoord0":
             line.fail("the one input of a pixel kernel is vWinCoord0")
-        dest = Dest(register, mask_letters(line))
+        dest = Dest(register, read_mask(line))
         op = OPCODES["dcl_input_position_interp"]
     elif op.name in ("dcl_output_generic", "dcl_output_usage"):
         dest = Dest(read_register(line))
         if dest.register.kind != "o":
             line.fail("an output stream is one of o0 to o7", at)
-        mask_letters(line)
+        read_mask(line)
         op = OPCODES["dcl_output_generic"]
     else:
         if op.name in ("dcl_lds", "dcl_struct_lds"):
             controls = Controls(id=count(control.get("id", ""), line, at))
         numbers = (line.integer("a size"),)
-        while line.eat(","):
+        while line.accept(","):
             numbers += (line.integer("a size"),)
         _check_sizes(op, numbers, line, at)
     end_of_line(line)
@@ -147,7 +147,7 @@ def _bits(text: str, line: Line, at: int) -> int:
     """
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():
-        value = whole(bare, line, at)
+        value = parse_integer(bare, line, at)
         return -value & ALL if text.startswith("-") else value
     try:
         return struct.unpack("<I", struct.pack("<f", float(text.rstrip("fF"))))[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 from cypresskit.tables import elided
 
-QUOTED = 60  # most characters of a value that an error quotes
+MAX_QUOTED = 60  # most characters of a value that an error quotes
 SHOWN = 20  # most faults printed; the rest are counted
 WIDTH = 160  # most characters printed of a source line
 
@@ -42,11 +42,11 @@ class Fault:
         """
         return (
             f"{name}:{self.line}:{self.column}:"
-            f" {_visible(self.message)}{pointed(self.text, self.column)}"
+            f" {_visible(self.message)}{point_at_column(self.text, self.column)}"
         )
 
 
-def pointed(text: str, column: int) -> str:
+def point_at_column(text: str, column: int) -> str:
     """Return the part of a source line around ``column``, and a line with a caret below it; "" for
     a
         blank line.
@@ -87,9 +87,9 @@ class ILError(ValueError):
         return ILError, (self.name, list(self.faults))
 
 
-def shortened(given: object) -> str:
-    """Return ``repr(given)``, cut to ``QUOTED`` characters."""
-    return elided(repr(given), QUOTED)
+def shorten(given: object) -> str:
+    """Return ``repr(given)``, cut to ``MAX_QUOTED`` characters."""
+    return elided(repr(given), MAX_QUOTED)
 
 
 def check_options(caller: str, given: Iterable[str], taken: Iterable[str]) -> None:

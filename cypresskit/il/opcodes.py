@@ -172,7 +172,7 @@ def _read(file: Path) -> None:
 _read(Path(__file__).with_name("opcodes.txt"))
 
 
-def opcode_in(text: str) -> str:
+def find_opcode(text: str) -> str:
     """Return the longest opcode with which ``text`` begins; "" if there is none."""
     parts = re.split(r"\W", text, maxsplit=1)[0].lower().split("_")
     # No name has more than five parts

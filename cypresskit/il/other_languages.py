@@ -6,7 +6,7 @@
 
 import re
 
-from cypresskit.il.opcodes import opcode_in
+from cypresskit.il.opcodes import find_opcode
 
 BARRIER = "work-items wait for each other at `fence_threads_lds`, or `fence_threads_memory` for g[]"
 IF = (
@@ -79,7 +79,7 @@ def suggest_statement(text: str) -> str:
     for pattern, cure in STATEMENTS.items():
         if re.match(pattern, text + "\n", re.IGNORECASE):
             return cure
-    if (changed := _CHANGED.match(text)) and not opcode_in(text):
+    if (changed := _CHANGED.match(text)) and not find_opcode(text):
         operator = next((c for c in changed[2] + changed[3] if c in _ARITHMETIC), "")
         target = changed[1]
         if not operator:

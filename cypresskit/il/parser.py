@@ -14,11 +14,11 @@ from functools import cache
 from typing import Any
 
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
-from cypresskit.il.declarations import MAX_LDS, declaration
+from cypresskit.il.declarations import MAX_LDS, read_declaration
 from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
 from cypresskit.il.names import literal_addresses, name_faults
-from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, opcode_in
+from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.program import (
     FLAGS,
@@ -30,7 +30,7 @@ from cypresskit.il.program import (
     Program,
     Source,
 )
-from cypresskit.il.registers import dest_operand, source_operand
+from cypresskit.il.registers import read_dest, read_source
 from cypresskit.il.unsupported import ADVICE, FORM, explain_unknown, explain_unsupported
 
 #: Most characters of a text: a longer one is no kernel.
@@ -163,7 +163,7 @@ class _Assembler:
             # A single word after a `;` may well be meant as a comment: it is reported only if a
             # fault says that it is missing.
             messages = [fault.message for fault in self.faults]
-            for lost, fault in lost_instructions(self.lines):
+            for lost, fault in find_lost_instructions(self.lines):
                 if " " in lost or any(message.endswith(f"`{lost}`") for message in messages):
                     self.faults.append(fault)
             raise ILError(self.name, self.faults[:MAX_FAULTS])
@@ -182,7 +182,7 @@ class _Assembler:
             if not line.text[line.at :]:
                 return
             if strange := _STRANGE.search(line.text):
-                line.fail(_no_il(strange[0]), strange.start())
+                line.fail(_explain_character(strange[0]), strange.start())
             if not self.mode and not self.macro and not _MACRO.match(line.text, line.at):
                 self.mode = _header(line)
                 return
@@ -330,7 +330,7 @@ class _Assembler:
                     self._fault(i.line, message, word)
 
 
-def _no_il(character: str) -> str:
+def _explain_character(character: str) -> str:
     """Return the message about a character that may only be in a comment."""
     shown = f"`{character}`, " if character.isprintable() else ""
     name = unicodedata.name(character, "").lower()
@@ -376,7 +376,7 @@ def _statement(line: Line) -> Instruction:
         end_of_line(line)
         numbers = tuple(sizes.get(name, 0) for name in ("k", "out", "in"))
         return Instruction(word, numbers=numbers, line=line.number)
-    name = opcode_in(word)
+    name = find_opcode(word)
     if foreign and (
         not name or word.startswith(("else", "end")) or line.text[line.at :][:1] == "."
     ):
@@ -391,7 +391,7 @@ def _statement(line: Line) -> Instruction:
     if op.kind == "declaration":
         if why := explain_unsupported(word, op.name):
             line.fail(why, start)
-        return declaration(op, dict(bracketed), line, start)
+        return read_declaration(op, dict(bracketed), line, start)
     controls, shift, saturate = _controls(op, word, bracketed, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
@@ -437,7 +437,7 @@ def _quoted(statement: str) -> str:
     return match[0] if match else statement[:24]
 
 
-def lost_instructions(lines: Sequence[str]) -> Iterator[tuple[str, Fault]]:
+def find_lost_instructions(lines: Sequence[str]) -> Iterator[tuple[str, Fault]]:
     """Yield the instructions that follow a `;`, each with the fault that reports it."""
     for number, text in enumerate(lines, 1):
         if lost := _instruction_in_comment(text):
@@ -451,7 +451,7 @@ def _instruction_in_comment(text: str) -> str:
     """
     code, _, comment = text.partition(";")
     first = comment.split(";")[0].strip()
-    if not code.strip() or "//" in code or not opcode_in(first):
+    if not code.strip() or "//" in code or not find_opcode(first):
         return ""
     try:
         line = Line(first, 0)
@@ -574,7 +574,7 @@ def _form(op: Opcode) -> str:
 
 def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
     """Read the destination, if the opcode has one, and the sources."""
-    dest = dest_operand(line, op) if op.result != "-" else None
+    dest = read_dest(line, op) if op.result != "-" else None
     sources: list[Source] = []
     for n in range(len(op.sources)):
         if n and op.name == "lds_load_vec" and not line.text[line.at :].strip():
@@ -590,7 +590,7 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
                 f" as in `{op.name}_id(0) r0.x, r1.x`",
                 start,
             )
-        sources.append(source_operand(line))
+        sources.append(read_source(line))
         _check_modifiers(op, n, sources[n], line, start)
         if op.name in SCALAR:
             negate = LETTERS if "w" in sources[n].negate else ""
@@ -615,7 +615,7 @@ def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instructio
     """Read a call of a function, or the beginning or end of one."""
     number = 0
     if op.name not in ("ret", "endfunc"):
-        line.eat(",")
+        line.accept(",")
         number = line.integer("the number of a function")
     end_of_line(line)
     return Instruction(
@@ -650,15 +650,15 @@ def _macro_call(controls: Controls, line: Line) -> Instruction:
     def operands(read: Callable[..., Any], what: str) -> tuple[Any, ...]:
         line.expect("(", f"before the list of {what}, as in `mcall(7) (r1), (r2, r3)`")
         operands_read: list[Any] = []
-        while not line.eat(")"):
+        while not line.accept(")"):
             if operands_read:
                 line.expect(",", f"or `)` in the list of {what}")
             operands_read.append(read())
         return tuple(operands_read)
 
-    line.eat(",")
-    outputs = operands(lambda: dest_operand(line, OPCODES["mov"]), "outputs")
+    line.accept(",")
+    outputs = operands(lambda: read_dest(line, OPCODES["mov"]), "outputs")
     line.expect(",", "between the outputs and the inputs")
-    inputs = operands(lambda: source_operand(line), "inputs")
+    inputs = operands(lambda: read_source(line), "inputs")
     end_of_line(line)
     return Instruction("mcall", None, inputs, controls, outputs=outputs, line=line.number)

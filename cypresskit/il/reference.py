@@ -8,7 +8,7 @@ import json
 import re
 from importlib.resources import files
 
-from cypresskit.il.opcodes import OPCODES, Opcode, opcode_in
+from cypresskit.il.opcodes import OPCODES, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_operand, suggest_statement
 from cypresskit.il.unsupported import explain_unknown
 
@@ -46,7 +46,7 @@ def entry(op: Opcode) -> list[str]:
     operands = "; ".join([f"d {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
-        whole = OPCODES[opcode_in(op.parts[0])] if len(op.parts) == 1 else op
+        whole = OPCODES[find_opcode(op.parts[0])] if len(op.parts) == 1 else op
         cost = SLOTS[whole.slots]
     return [op.name, operands or "-", cost, op.meaning, example(op)]
 
@@ -84,7 +84,7 @@ def describe(name: str) -> str:
             for listed, known in table.items():
                 if re.fullmatch(known["pattern"], word.lstrip("_") or word):
                     return f"{listed}: {known['text']}"
-        opcode = opcode_in(word)
+        opcode = find_opcode(word)
         if not opcode:
             slip = suggest_statement(name) or suggest_operand(name)
             raise ValueError(

@@ -7,9 +7,9 @@ position: ``y_1`` is ``_y_1``.
 
 import re
 
-from cypresskit.il.cursor import BRACKETS, COLORS, Line, whole
+from cypresskit.il.cursor import BRACKETS, COLORS, Line, parse_integer
 from cypresskit.il.errors import did_you_mean
-from cypresskit.il.opcodes import Opcode, opcode_in
+from cypresskit.il.opcodes import Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_operand
 from cypresskit.il.program import LETTERS, Dest, Register, Source
 
@@ -50,7 +50,7 @@ def read_register(line: Line) -> Register:
     match = line.take(_REGISTER)
     if match:
         kind = match.group(1).lower()
-        index = whole(match.group(2), line, start)
+        index = parse_integer(match.group(2), line, start)
         if index > MAX_REGISTER:
             line.fail(f"`{match.group()}`: register numbers end at {MAX_REGISTER}", start)
         if kind == "o" and index > 7:
@@ -106,7 +106,7 @@ def _global(line: Line) -> Register:
         element = line.integer("an element")
     else:
         start = line.at
-        address = None if _NESTED.match(line.text, start) else source_operand(line)
+        address = None if _NESTED.match(line.text, start) else read_source(line)
         if (
             address is None
             or address.register.kind not in ("r", "in", "l", *INPUTS)
@@ -118,15 +118,15 @@ def _global(line: Line) -> Register:
                 f"`g[{written}`: an address is one component of a register, as in `g[r1.x+1]`",
                 start,
             )
-        if line.eat("+"):
+        if line.accept("+"):
             element = line.integer("an offset in elements")
-        elif line.eat("-"):
+        elif line.accept("-"):
             element = -line.integer("an offset in elements")
     line.expect("]", "to close the address")
     return Register("g", 0, element, address)
 
 
-def dest_operand(line: Line, op: Opcode) -> Dest:
+def read_dest(line: Line, op: Opcode) -> Dest:
     """Read the operand that ``op`` writes, with its mask."""
     line.skip()
     start = line.at
@@ -136,7 +136,7 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
         line.fail(
             f"`{register}` can't be written by `{op.name}`: the destination is {wanted}", start
         )
-    mask = mask_letters(line)
+    mask = read_mask(line)
     if (
         op.double
         and op.result == "d"
@@ -146,9 +146,9 @@ def dest_operand(line: Line, op: Opcode) -> Dest:
     return Dest(register, mask)
 
 
-def mask_letters(line: Line) -> str:
+def read_mask(line: Line) -> str:
     """Read the mask that comes next, if any. Return the four characters of ``Dest.mask``."""
-    if not line.eat("."):
+    if not line.accept("."):
         return LETTERS
     at = line.at
     match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
@@ -170,7 +170,7 @@ def mask_letters(line: Line) -> str:
     return mask.ljust(4, "_")
 
 
-def source_operand(line: Line) -> Source:
+def read_source(line: Line) -> Source:
     """Read an operand that is read, with its swizzle and modifiers."""
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
@@ -181,7 +181,7 @@ def source_operand(line: Line) -> Source:
         swizzle_match = _SWIZZLE.match(line.text, line.at)
         ends = range(line.at + 1, swizzle_match.end() + 1) if swizzle_match else ()
         end = next(
-            (n for n in ends if not line.text[n : n + 1].isalnum() or opcode_in(line.text[n:])),
+            (n for n in ends if not line.text[n : n + 1].isalnum() or find_opcode(line.text[n:])),
             line.at,
         )
         taken = line.text[line.at : end].lower().translate(COLORS)

@@ -16,8 +16,15 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il import Program, assemble
-from cypresskit.il.errors import did_you_mean, shortened
-from cypresskit.kernels.convention import BYTES, Convention, constants, padded, scalars, texels
+from cypresskit.il.errors import did_you_mean, shorten
+from cypresskit.kernels.convention import (
+    BYTES,
+    Convention,
+    pack_constants,
+    pad_matrices,
+    to_scalars,
+    to_texels,
+)
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.tables import table
 
@@ -126,7 +133,7 @@ class Kernel:
             raise ValueError(
                 f"{self.name} computes one product per launch, not {count}: take a packed kernel"
             )
-        return self._shape(m, n, k, scalars(alpha, beta).tobytes(), count)
+        return self._shape(m, n, k, to_scalars(alpha, beta).tobytes(), count)
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> LaunchShape:
@@ -150,7 +157,9 @@ class Kernel:
                 textures[i] = Extent(columns * size // how.texel, count * rows, how.texel)
             outputs = dict.fromkeys(range(how.streams), Extent(x, y, how.texel))
         blocks = m // how.multiple[0], n // how.multiple[1]
-        cb0 = constants(np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places)
+        cb0 = pack_constants(
+            np.frombuffer(factors).reshape(2, 2), k, n * size // 16, blocks, places
+        )
         cb0.flags.writeable = False
         return LaunchShape(self.program, (x, y, z), textures, {0: cb0}, outputs)
 
@@ -220,7 +229,7 @@ class Kernel:
         if c is not None and np.any(beta):
             old[:, :m, :n] = c
         old = old.reshape(-1, *old.shape[2:])
-        matrices = [padded(a, stored_a), padded(b, stored_b)]
+        matrices = [pad_matrices(a, stored_a), pad_matrices(b, stored_b)]
         if how.buffer:
             memory = np.concatenate([x.reshape(-1) for x in (old, *matrices)])
             return shape, {"inputs": {}, "global_memory": memory}
@@ -231,7 +240,7 @@ class Kernel:
             matrices.append(old)
         else:
             arrays["global_memory"] = old
-        arrays["inputs"] = {i: texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
+        arrays["inputs"] = {i: to_texels(matrix, how.texel) for i, matrix in enumerate(matrices)}
         return shape, arrays
 
     def result(self, arguments: dict[str, Any], m: int, n: int) -> np.ndarray:
@@ -268,7 +277,7 @@ class Catalogue(dict[str, Kernel]):
 
     def __missing__(self, name: str) -> Kernel:
         guess = did_you_mean(str(name), self)
-        raise KeyError(f"no kernel {shortened(name)}.{guess} The catalog has {', '.join(self)}.")
+        raise KeyError(f"no kernel {shorten(name)}.{guess} The catalog has {', '.join(self)}.")
 
     def _rows(self) -> list[tuple[str, ...]]:
         return [

@@ -127,7 +127,7 @@ class Convention:
         return left, b.swapaxes(-1, -2) if self.trans_b else b
 
 
-def padded(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def pad_matrices(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Return matrices padded with zeros, one below the other.
 
     Parameters
@@ -151,7 +151,7 @@ def padded(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return result.reshape(below)
 
 
-def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
+def to_texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
     """Return a row-major matrix as texels of ``size`` bytes.
 
     With 16 bytes: (rows, columns / 4, 4) single, (rows, columns / 2, 2) double. A double-double
@@ -164,7 +164,7 @@ def texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
     return matrix.reshape(rows, columns // count, count)
 
 
-def scalars(alpha: Any, beta: Any) -> np.ndarray:
+def to_scalars(alpha: Any, beta: Any) -> np.ndarray:
     """Return alpha and beta, numbers or (high, low) pairs, as float64 of shape (2, 2)."""
     pairs = np.zeros((2, 2))
     for row, value in zip(pairs, (alpha, beta), strict=True):
@@ -172,7 +172,7 @@ def scalars(alpha: Any, beta: Any) -> np.ndarray:
     return pairs
 
 
-def constants(
+def pack_constants(
     scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()
 ) -> Any:
     """Return cb0, uint32 of shape (6, 4).
@@ -180,7 +180,7 @@ def constants(
     Parameters
     ----------
     scalars
-        alpha and beta, as ``scalars`` returns them.
+        alpha and beta, as ``to_scalars`` returns them.
     k
         The padded k.
     stride

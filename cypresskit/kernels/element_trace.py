@@ -14,22 +14,22 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.il.dataflow import defines
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.probes import (
     MULTIPLY,
-    NOTHING,
+    NO_ELEMENT,
     Elements,
     MatrixElement,
     Probes,
-    Stores,
+    StoreRecorder,
     TracedElement,
-    low,
-    product_of,
+    factors_of_term,
+    low_part,
 )
-from cypresskit.kernels.products import Product, Size, blocks, product
+from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.kernels.verification import factors, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
@@ -225,7 +225,7 @@ def trace_element(
     m, n, _ = size
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(TracedElement(product(known, size, alpha, beta), row, column))
+    return _traced(TracedElement(make_product(known, size, alpha, beta), row, column))
 
 
 def _traced(traced: TracedElement) -> ElementTrace:
@@ -233,7 +233,7 @@ def _traced(traced: TracedElement) -> ElementTrace:
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
     arguments = given.arguments()
-    stores = Stores(traced.place)
+    stores = StoreRecorder(traced.place)
     got = float("nan")
     try:
         launch(
@@ -307,8 +307,8 @@ def _check_place(row: object, column: object) -> None:
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ValueError(
                 "row, column are two whole numbers, the place of an element of C, such as"
-                f" ck.trace_element(kernel, 2, 3); found row = {shortened(row)},"
-                f" column = {shortened(column)}"
+                f" ck.trace_element(kernel, 2, 3); found row = {shorten(row)},"
+                f" column = {shorten(column)}"
             )
 
 
@@ -407,7 +407,7 @@ class _Judge:
             for column in range(n):
                 if not made and self._block(row, column) == self._block(*self.old[0][1:]):
                     continue
-                others = {product_of(self.kernel, row, column, p) for p in range(k)}
+                others = {factors_of_term(self.kernel, row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and products == others:
                     return (
@@ -478,7 +478,7 @@ class _Judge:
         """Return an incorrect term that was added in place of a correct one."""
         k = self.right[wanted]
         alike = _letters(added) == _letters(wanted)
-        element = next((e for e in added if alike and e not in wanted), NOTHING)
+        element = next((e for e in added if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
         if belongs is None:
             line = self._line(added)
@@ -538,7 +538,7 @@ class _Judge:
         It counts only if a later line multiplies them, too.
         """
         a, b = elements
-        for pair in ((low(a), b), (a, low(b))):
+        for pair in ((low_part(a), b), (a, low_part(b))):
             made = self.probes.products(pair) if pair in self.probes.copy else []
             if len(made) > 1:
                 return self.probes.line(made[0][0])

@@ -9,11 +9,11 @@ from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.tables import quantity
 
-MOST_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
-LONGEST_SIDE = 4 * OFFSETS.stop  # four numbers per texel, and each texel has its own fetch offset
+MAX_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
+MAX_SIDE = 4 * OFFSETS.stop  # four numbers per texel, and each texel has its own fetch offset
 # The blocks that can be generated
-SIDES = f"rows and columns are multiples of 4 (one texel), up to {LONGEST_SIDE}"
-STEPS = f"steps are 1 to {MOST_STEPS}, the range of a fetch's offset"
+SIDES = f"rows and columns are multiples of 4 (one texel), up to {MAX_SIDE}"
+STEPS = f"steps are 1 to {MAX_STEPS}, the range of a fetch's offset"
 
 
 def block_kernel(
@@ -42,7 +42,7 @@ def block_kernel(
         For other sizes.
     """
     small = (rows, columns) in ((1, 1), (2, 2))
-    if not (small or _in_texels(rows, columns)) or not is_whole(steps, MOST_STEPS):
+    if not (small or _in_texels(rows, columns)) or not is_whole(steps, MAX_STEPS):
         raise ValueError(
             f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or its"
             f" {SIDES}; {STEPS}"
@@ -103,10 +103,10 @@ def block_kernel(
 
 def _in_texels(rows: int, columns: int) -> bool:
     """Return whether a block has whole texels, no more than a fetch's offset reaches."""
-    return all(is_whole(side, LONGEST_SIDE) and side % 4 == 0 for side in (rows, columns))
+    return all(is_whole(side, MAX_SIDE) and side % 4 == 0 for side in (rows, columns))
 
 
-def entry(
+def make_entry(
     text: str, block: tuple[int, int] = (8, 8), k_step: int = 2, name: str = "mine"
 ) -> Kernel:
     """Return a contest entry, launched like ``sgemm_tn``.
@@ -144,7 +144,7 @@ def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:
     ValueError
         For other sizes.
     """
-    whole = _in_texels(rows, columns) and is_whole(steps, MOST_STEPS)
+    whole = _in_texels(rows, columns) and is_whole(steps, MAX_STEPS)
     if not whole or rows * columns > 256:
         limits = f"{SIDES}, for at most 256 elements; {STEPS}"
         raise ValueError(f"generate_kernel({rows!r}, {columns!r}, {steps!r}): {limits}")

@@ -29,18 +29,18 @@ from pathlib import Path
 import numpy as np
 
 from cypresskit.il import Program
-from cypresskit.il.errors import QUOTED, did_you_mean, shortened
+from cypresskit.il.errors import MAX_QUOTED, did_you_mean, shorten
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel, assembled
-from cypresskit.kernels.convention import BYTES, Convention, constants, scalars
-from cypresskit.kernels.products import share_correct
+from cypresskit.kernels.convention import BYTES, Convention, pack_constants, to_scalars
+from cypresskit.kernels.products import count_correct_share
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 from cypresskit.machine.observer import MemoryEvent, Observer
 from cypresskit.tables import quantity
 
-LARGEST = 256  # most rows or columns of a block, and values of k per iteration
+MAX_SIZE = 256  # most rows or columns of a block, and values of k per iteration
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 STRIDE = 1031  # row stride of C in a probe, in elements of g[]: a prime, to tell rows from columns
 ROWS = 320  # of C in a probe
@@ -130,7 +130,7 @@ def load_kernel(
     """
     check_sizes(block, k_step)
     if name is not None and not isinstance(name, str):
-        raise TypeError(f"name is what to call the kernel, a string, not {shortened(name)}")
+        raise TypeError(f"name is what to call the kernel, a string, not {shorten(name)}")
     known, is_launchable = _find(source, "source")
     convention = known if is_launchable else None
     if like is not None:
@@ -141,7 +141,7 @@ def load_kernel(
     return _launched(bare, convention, block and (int(block[0]), int(block[1])), k_step)
 
 
-def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
+def find_likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
     """Return a kernel with the convention under which most of a small product is correct.
 
     Returns
@@ -157,7 +157,7 @@ def likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | 
         For a source that doesn't assemble.
     """
     known, _ = _find(source, "source")
-    best, share, _ = _likeliest(replace(known, name=name or known.name))
+    best, share, _ = _find_likeliest(replace(known, name=name or known.name))
     return (best, share) if share else (None, 0.0)
 
 
@@ -205,10 +205,10 @@ def _find(given: object, argument: str) -> tuple[Kernel, bool]:
         path = Path(given)
         return Kernel(path.stem, read_text(path)), False
     if not isinstance(given, str):
-        raise TypeError(f"{argument} is {KINDS}, not {shortened(given)}")
+        raise TypeError(f"{argument} is {KINDS}, not {shorten(given)}")
     if given not in KERNELS:
         raise KeyError(
-            f"{argument} is {KINDS}: there is no kernel {shortened(given)}.{_guess(given)}"
+            f"{argument} is {KINDS}: there is no kernel {shorten(given)}.{_suggest_name(given)}"
             f" The catalog has {', '.join(KERNELS)}."
         )
     return KERNELS[given], True
@@ -219,10 +219,10 @@ def _is_text(given: str) -> bool:
     return "\n" in given or given.lstrip().startswith(("il_ps", "il_cs", ";"))
 
 
-def _guess(given: str) -> str:
+def _suggest_name(given: str) -> str:
     """Suggest a file in the current folder, or a kernel, for an unknown name."""
     file = f"{given}.il"
-    if len(file) <= QUOTED and "\0" not in file and Path(file).is_file():
+    if len(file) <= MAX_QUOTED and "\0" not in file and Path(file).is_file():
         return f" Did you mean the file `{file}`?"
     return did_you_mean(given, KERNELS)
 
@@ -234,17 +234,17 @@ def check_sizes(block: object, k_step: object) -> None:
         if len(numbers) != 2 or not all(map(_is_size, numbers)):
             raise ValueError(
                 f"block is (rows, columns) of C per work-item, such as (8, 8), each from 1 to"
-                f" {LARGEST}; found {shortened(block)}"
+                f" {MAX_SIZE}; found {shorten(block)}"
             )
     if k_step is not None and not _is_size(k_step):
         raise ValueError(
-            f"k_step is a whole number from 1 to {LARGEST}, the values of k per iteration of the"
-            f" loop; found {shortened(k_step)}"
+            f"k_step is a whole number from 1 to {MAX_SIZE}, the values of k per iteration of the"
+            f" loop; found {shorten(k_step)}"
         )
 
 
 def _is_size(number: object) -> bool:
-    return type(number) is int and 1 <= number <= LARGEST
+    return type(number) is int and 1 <= number <= MAX_SIZE
 
 
 def read_text(path: Path) -> str:
@@ -301,7 +301,7 @@ def _with_convention(
     """
     program = bare.program
     if like is None:
-        convention, warning = _inferred(bare)
+        convention, warning = _infer_convention(bare)
     elif like.mode != program.mode:
         other = "pixel" if like.mode == "compute" else "compute"
         raise ValueError(
@@ -311,8 +311,8 @@ def _with_convention(
     else:
         convention, warning = like.convention, ""
         if block is None or k_step is None:
-            convention = _measured(bare, convention, block, k_step)
-    return replace(bare, convention=_resized(convention, block, k_step)), warning
+            convention = _measure_sizes(bare, convention, block, k_step)
+    return replace(bare, convention=_resize(convention, block, k_step)), warning
 
 
 def forget_kernels() -> None:
@@ -321,7 +321,7 @@ def forget_kernels() -> None:
     assembled.cache_clear()
 
 
-def _resized(
+def _resize(
     convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
     """Return the convention with the given sizes. The workgroup is scaled with the block."""
@@ -335,7 +335,7 @@ def _resized(
     )
 
 
-def _measured(
+def _measure_sizes(
     bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
 ) -> Convention:
     """Return the convention with the program's own block and values of k per iteration.
@@ -346,7 +346,7 @@ def _measured(
     try:
         measured = [
             found
-            for found in conventions(bare.program)
+            for found in propose_conventions(bare.program)
             if found
             == replace(convention, block=found.block, group=found.group, k_step=found.k_step)
         ]
@@ -356,13 +356,13 @@ def _measured(
         return convention
     longer = [found for found in measured if found.k_step > convention.k_step]
     for candidate in (*longer, convention, *measured):
-        resized = _resized(candidate, block, k_step)
-        if share_correct(replace(bare, convention=resized)) == 1:
+        resized = _resize(candidate, block, k_step)
+        if count_correct_share(replace(bare, convention=resized)) == 1:
             return candidate
     return convention
 
 
-def _inferred(bare: Kernel) -> tuple[Convention, str]:
+def _infer_convention(bare: Kernel) -> tuple[Convention, str]:
     """Find the convention by trial. Return it, and a warning if C isn't entirely correct, or "".
 
     Raises
@@ -371,7 +371,7 @@ def _inferred(bare: Kernel) -> tuple[Convention, str]:
         If less than ``MOSTLY`` of C is correct under every convention.
     """
     program = bare.program
-    best, share, reason = _likeliest(bare)
+    best, share, reason = _find_likeliest(bare)
     if best and share == 1:
         return best.convention, ""
     reason = reason if reason.endswith(("?", "!")) else f"{reason}."
@@ -398,7 +398,7 @@ def _caller_level() -> int:
     return level
 
 
-def _likeliest(bare: Kernel) -> tuple[Kernel | None, float, str]:
+def _find_likeliest(bare: Kernel) -> tuple[Kernel | None, float, str]:
     """Try conventions up to the first under which the program multiplies correctly.
 
     Returns
@@ -408,9 +408,9 @@ def _likeliest(bare: Kernel) -> tuple[Kernel | None, float, str]:
     """
     trials: list[tuple[Kernel, float]] = []
     try:
-        for convention in conventions(bare.program):
+        for convention in propose_conventions(bare.program):
             launched = replace(bare, convention=convention)
-            trials.append((launched, share_correct(launched)))
+            trials.append((launched, count_correct_share(launched)))
             if trials[-1][1] == 1:
                 break
     except (KernelError, ValueError) as error:
@@ -453,12 +453,14 @@ def probe_stores(program: Program, k: int) -> StoreProbe:
     ValueError
         For a program that uses an array which no launch convention provides.
     """
-    cb0 = constants(scalars(1.0, 0.0), k, STRIDE, (1, 1), (ROWS * STRIDE, 2 * ROWS * STRIDE, 1, 1))
+    cb0 = pack_constants(
+        to_scalars(1.0, 0.0), k, STRIDE, (1, 1), (ROWS * STRIDE, 2 * ROWS * STRIDE, 1, 1)
+    )
     textures = {
         n: np.zeros((8, 8, 4) if dimensions == 2 else (8, 4), np.float32)
         for n, dimensions in program.textures.items()
     }
-    outputs = {n: np.zeros((1, 1, 4), np.float32) for n in streams(program)}
+    outputs = {n: np.zeros((1, 1, 4), np.float32) for n in find_streams(program)}
     stores = _Stores()
     memory = np.zeros((ROWS * STRIDE, 4), np.float32)
     run = launch(
@@ -479,30 +481,32 @@ def probe_stores(program: Program, k: int) -> StoreProbe:
     if not stores.items:
         return StoreProbe((0, 0), (0, 0), trip_counts)
     items, elements = np.concatenate(stores.items), np.concatenate(stores.elements)
-    return StoreProbe(_rectangle(elements[items == items.min()]), _corner(elements), trip_counts)
+    return StoreProbe(
+        _find_rectangle(elements[items == items.min()]), _find_corner(elements), trip_counts
+    )
 
 
-def _rectangle(elements: np.ndarray) -> tuple[int, int]:
+def _find_rectangle(elements: np.ndarray) -> tuple[int, int]:
     """Return the rows and columns that the elements fill; (0, 0) if they don't fill a rectangle."""
     rows, columns = np.unique(elements // STRIDE), np.unique(elements % STRIDE)
     full = len(rows) * len(columns) == len(np.unique(elements))
     return (len(rows), len(columns)) if full else (0, 0)
 
 
-def _corner(elements: np.ndarray) -> tuple[int, int]:
+def _find_corner(elements: np.ndarray) -> tuple[int, int]:
     """Return the rows and columns that the elements fill in C's upper left corner, or (0, 0)."""
-    rows, columns = _rectangle(elements)
+    rows, columns = _find_rectangle(elements)
     last = int(elements.max())
     fills = rows > 0 and (last // STRIDE, last % STRIDE) == (rows - 1, columns - 1)
     return (rows, columns) if fills else (0, 0)
 
 
-def streams(program: Program) -> list[int]:
+def find_streams(program: Program) -> list[int]:
     """Return the output streams that a program writes."""
     return sorted(number for kind, number, _ in program.needs if kind == "o")
 
 
-def k_step(program: Program) -> int | None:
+def find_k_per_iteration(program: Program) -> int | None:
     """Return the values of k per iteration of the main loop, or None if no loop depends on k.
 
     That is the increase of k that adds one iteration.
@@ -524,16 +528,16 @@ def k_step(program: Program) -> int | None:
     return estimate or None
 
 
-def conventions(program: Program) -> Iterator[Convention]:
+def propose_conventions(program: Program) -> Iterator[Convention]:
     """Yield the conventions that agree with a program's declarations and its probe.
 
     Raises the errors of ``probe_stores``.
     """
-    step = k_step(program) or 1
+    step = find_k_per_iteration(program) or 1
     probe = probe_stores(program, step)
     doubles = any(i.op.double for i in program.body)
     precisions = ("double", "double-double") if doubles else ("single",)
-    outputs = streams(program)
+    outputs = find_streams(program)
     buffer = not any(i.op.kind == "fetch" for i in program.body)
     base = Convention(mode=program.mode, k_step=step, buffer=buffer)
     for precision in precisions:

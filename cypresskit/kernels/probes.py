@@ -33,8 +33,8 @@ from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import FetchEvent, Observer, StepEvent, WroteEvent
 from cypresskit.machine.replicas import group_of, make_replicas
 
-AT_ONCE = 1 << 16  # most work-items of all copies per launch
-PARTS = 4  # into which a set of elements that affects the result is split
+MAX_WORK_ITEMS = 1 << 16  # most work-items of all copies per launch
+N_PARTS = 4  # into which a set of elements that affects the result is split
 NO_ITEMS = np.zeros(0, int)
 FACTORS = (0, 1)  # the factors among a multiplication's sources
 MULTIPLY = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
@@ -52,10 +52,10 @@ class MatrixElement(NamedTuple):
 
 
 Elements = tuple[MatrixElement, ...]
-NOTHING = MatrixElement("", 0, 0)  # stands for padding, and for numbers such as alpha
+NO_ELEMENT = MatrixElement("", 0, 0)  # stands for padding, and for numbers such as alpha
 
 
-def low(element: MatrixElement) -> MatrixElement:
+def low_part(element: MatrixElement) -> MatrixElement:
     """Return the low part of a double-double element. Its matrix has a lowercase letter."""
     return element._replace(matrix=element.matrix.lower())
 
@@ -108,7 +108,7 @@ class OutsideFetch(NamedTuple):
     y: int
 
 
-class Stores(Observer):
+class StoreRecorder(Observer):
     """Records the last store to ``place``: ``writer`` is (instruction, work-item)."""
 
     def __init__(self, place: StoredAt) -> None:
@@ -121,7 +121,7 @@ class Stores(Observer):
             self.writer = event.at, int(items[-1])
 
 
-class Steps(Observer):
+class StepRecorder(Observer):
     """Records the steps of the first copy, and the changes in the other copies.
 
     Parameters
@@ -270,7 +270,7 @@ class Probes:
         """Number the elements of A, B and C, and find each in textures and ``g[]``."""
         given, kernel = self.given, self.kernel
         pairs = kernel.precision == "double-double"
-        self.elements = [NOTHING]
+        self.elements = [NO_ELEMENT]
         self.of: dict[str, np.ndarray] = {}
         numbered = []
         for letter in "ABCabc" if pairs else "ABC":
@@ -313,7 +313,7 @@ class Probes:
 
     def _values(self, table: np.ndarray) -> np.ndarray:
         """Return the traced element of C for each row, in launches of limited size."""
-        size = max(1, AT_ONCE // self.members)
+        size = max(1, MAX_WORK_ITEMS // self.members)
         parts = [table[n : n + size] for n in range(0, len(table), size)]
         return np.concatenate([np.zeros(0), *map(self._launched, parts)])
 
@@ -350,7 +350,7 @@ class Probes:
                 (n, part)
                 for n, elements in effective
                 if len(elements) > 1
-                for part in np.array_split(elements, min(PARTS, len(elements)))
+                for part in np.array_split(elements, min(N_PARTS, len(elements)))
             ]
         return found
 
@@ -371,7 +371,7 @@ class Probes:
         tried |= dict.fromkeys((n,) for numbers in list(tried) for n in numbers)
         rows = [self._numbers(*numbers) for numbers in tried]
         twos = [self._numbers(n, value=2) for n in alone]
-        self.steps = Steps(self.members, self.item, self.traced.place)
+        self.steps = StepRecorder(self.members, self.item, self.traced.place)
         values = self._launched(np.stack([*rows, *twos]), (self.steps,))
         self.plain = float(values[0])
         rise = dict(zip(tried, (values - self.plain).tolist()))
@@ -394,14 +394,14 @@ class Probes:
         for k in range(self.given.size[2]):
             a, b = self.wanted(k)
             yield self.number[a], self.number[b]
-            if low(a) in self.number:
-                yield self.number[low(a)], self.number[b]
-                yield self.number[a], self.number[low(b)]
+            if low_part(a) in self.number:
+                yield self.number[low_part(a)], self.number[b]
+                yield self.number[a], self.number[low_part(b)]
         yield (self.number[MatrixElement("C", self.traced.row, self.traced.column)],)
 
     def wanted(self, k: int) -> Elements:
         """Return the elements of A and B whose product is term ``k`` of the correct sum."""
-        return product_of(self.kernel, self.traced.row, self.traced.column, k)
+        return factors_of_term(self.kernel, self.traced.row, self.traced.column, k)
 
     # Steps
 
@@ -515,7 +515,7 @@ class Probes:
         return steps
 
 
-def product_of(kernel: Kernel, row: int, column: int, k: int) -> Elements:
+def factors_of_term(kernel: Kernel, row: int, column: int, k: int) -> Elements:
     """Return the elements of A and B whose product is term ``k`` of the correct C[row, column]."""
     a = (k, row) if kernel.trans_a else (row, k)
     b = (column, k) if kernel.trans_b else (k, column)

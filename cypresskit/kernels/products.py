@@ -14,7 +14,7 @@ from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 
 ROUNDINGS = 32  # allowed error, in roundings of the largest element
-LONGEST = 10**4  # most instructions of a work-item: ten times what a small product needs
+MAX_INSTRUCTIONS = 10**4  # most instructions of a work-item: ten times what a small product needs
 ITERATIONS = 2  # iterations of the loop in the smallest product
 Size = tuple[int, int, int]
 
@@ -59,7 +59,7 @@ class Product:
     @property
     def longest(self) -> int:
         """Instructions of a work-item after which its loop counts as infinite, for this k."""
-        return LONGEST * self.size[2] // (ITERATIONS * self.kernel.k_step)
+        return MAX_INSTRUCTIONS * self.size[2] // (ITERATIONS * self.kernel.k_step)
 
     def result(self, arguments: Mapping[str, Any]) -> np.ndarray:
         """Return C from the ``arguments`` of a launch; of double-doubles the high parts."""
@@ -74,7 +74,7 @@ class Product:
         return ~near
 
 
-def product(
+def make_product(
     kernel: Kernel,
     size: Size,
     alpha: float = 2.0,
@@ -112,12 +112,12 @@ def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:
     return down * rows, 1 if kernel.vector else across * columns, iterations * kernel.k_step
 
 
-def share_correct(kernel: Kernel, given: Product | None = None) -> float:
+def count_correct_share(kernel: Kernel, given: Product | None = None) -> float:
     """Return the share of C's elements that are correct.
 
     It is 0 if the launch is refused or the kernel fails. The default product has 2 x 3 blocks of C.
     """
-    given = given or product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
+    given = given or make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:
         arguments = given.arguments()
         launch(

@@ -2,7 +2,7 @@
 
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.products import product
+from cypresskit.kernels.products import make_product
 from cypresskit.machine import LaunchCounters, launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.record import Recorder, Recording
@@ -26,7 +26,7 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
     ArithmeticError
         If a catalog kernel computes a C other than numpy's. Other kernels may be incorrect.
     """
-    given = product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
+    given = make_product(kernel, (m, n, k), 1.0, 0.0, seed=8, largest=3)
     arguments = given.arguments()
     counts = launch(kernel.program, **arguments, observers=observers)
     if KERNELS.get(kernel.name) != kernel:

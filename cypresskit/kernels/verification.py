@@ -20,8 +20,8 @@ from cypresskit.kernels.products import (
     Product,
     Size,
     blocks,
-    product,
-    share_correct,
+    count_correct_share,
+    make_product,
 )
 from cypresskit.machine.checks import Findings, check
 
@@ -148,8 +148,8 @@ def verify(
     alpha, beta = factors(known.program, alpha, beta)
     passed: list[Size] = []
     for size in _sizes(known):
-        given = product(known, size, alpha, beta)
-        if len(passed) < SMALL or share_correct(known, given) < 1:
+        given = make_product(known, size, alpha, beta)
+        if len(passed) < SMALL or count_correct_share(known, given) < 1:
             outcome = _verified(given, tuple(passed))
             if outcome is not None:
                 return outcome

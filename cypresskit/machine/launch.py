@@ -14,7 +14,7 @@ import numpy as np
 
 from cypresskit.devices import Range
 from cypresskit.il import Program
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.il.meaning import ONE
 from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
@@ -187,7 +187,7 @@ def check_program(caller: str, given: object) -> None:
     """
     if not isinstance(given, Program):
         raise TypeError(
-            f"{caller} takes a Program, not {shortened(given)}: ck.assemble makes one of IL text,"
+            f"{caller} takes a Program, not {shorten(given)}: ck.assemble makes one of IL text,"
             " and ck.kernels[name].program is a kernel's"
         )
 

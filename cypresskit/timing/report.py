@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from cypresskit.devices import Board, Device
-from cypresskit.il.errors import check_options, shortened
+from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
@@ -294,7 +294,7 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
             return own
         if not isinstance(report, Report):
             raise TypeError(
-                f"{name} takes a report: ck.{name}(ck.simulate(...)), not {shortened(report)}"
+                f"{name} takes a report: ck.{name}(ck.simulate(...)), not {shorten(report)}"
             )
         if name not in report.explanations:
             report.explanations[name] = explain(report, **options)

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.errors import shortened
+from cypresskit.il.errors import shorten
 from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_only
 from cypresskit.today.cuda_access import requested, sectors_per_warp
 from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
@@ -114,7 +114,7 @@ def simulate(
         raise TypeError(f"board is a GPU that runs CUDA, such as ck.today.H200, not {board!r}")
     if not isfunction(function_of(kernel)):
         raise TypeError(
-            f"{shortened(kernel)} is no kernel: give the function below @cuda.jit and, separately,"
+            f"{shorten(kernel)} is no kernel: give the function below @cuda.jit and, separately,"
             " its grid and threads"
         )
     sizes = _sizes("threads", threads)
@@ -134,7 +134,7 @@ def _sizes(name: str, given: Any) -> tuple[int, int]:
     are_sizes = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
     if not are_sizes or not 1 <= len(sizes) <= 2:
         hint = f"; {refusal('three')}" if len(sizes) == 3 else ""
-        found = shortened(given)
+        found = shorten(given)
         raise ValueError(f"{name} has one or two whole numbers from 1 on, not {found}{hint}")
     across, down = (*map(int, sizes), 1)[:2]
     return across, down

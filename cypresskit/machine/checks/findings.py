@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.cursor import without_remark
-from cypresskit.il.errors import pointed
+from cypresskit.il.cursor import strip_comment
+from cypresskit.il.errors import point_at_column
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.addressing import INFINITE, NOWHERE
 from cypresskit.machine.launch import Launch
@@ -70,7 +70,7 @@ class Finding:
 
     def __str__(self) -> str:
         at = f"{self.name}:{self.line}:{self.column}"
-        lines = [f"{at}: {self.kind}: {self.message}{pointed(self.text, self.column)}"]
+        lines = [f"{at}: {self.kind}: {self.message}{point_at_column(self.text, self.column)}"]
         lines += [f"    called in {call}" for call in self.calls[:CALLS]]
         if len(self.calls) > CALLS:
             lines.append(f"    ... and in {len(self.calls) - CALLS} more places")
@@ -284,7 +284,7 @@ def column(text: str, word: str) -> int:
     """Return the column of ``word`` in a line, from 1, or of the line's first word. A comma before
     it means: rather a source than the destination.
     """
-    code = without_remark(text)
+    code = strip_comment(text)
     pattern = re.compile(rf"(?<![A-Za-z0-9_]){re.escape(word.lstrip(','))}(?![0-9])", re.IGNORECASE)
     source = pattern.search(code, code.find(",") + 1) if word[:1] == "," else None
     match = (source or pattern.search(code)) if word else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il.dataflow import ADDRESS, Key, defines, uses
-from cypresskit.il.parser import lost_instructions
+from cypresskit.il.parser import find_lost_instructions
 from cypresskit.il.program import LETTERS, Instruction, Source
 from cypresskit.machine.checks.findings import Check, Finding, Naming
 
@@ -148,7 +148,7 @@ class TypeConfusionCheck(Check):
         return any(f"{name}.{source.swizzle[:n]}_".lower() in line for n in (1, 2))
 
     def _report_comments(self) -> None:
-        for lost, fault in lost_instructions(self.program.lines):
+        for lost, fault in find_lost_instructions(self.program.lines):
             if " " in lost:  # a word alone may well be a comment
                 advice = "IL has one instruction per line."
                 place = self.program.name, fault.line, fault.column, fault.text

@@ -17,10 +17,10 @@ from cypresskit.il.bits import INFINITY, ONE, SIGN
 from cypresskit.il.dataflow import (
     components,
     defines,
+    find_writers,
     lds_address,
     lds_words,
     read_positions,
-    writers,
 )
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.fast.native_meaning import KIND, NATIVE
@@ -35,7 +35,7 @@ def register_slots(program: Program, vectors: bool) -> Slots:
     """Return the variable that holds each component of a register, and its lane there; without
     ``vectors``, every component has a variable.
     """
-    written_by = writers(program)
+    written_by = find_writers(program)
     slots = {}
     for number in program.registers:
         for c in range(4):

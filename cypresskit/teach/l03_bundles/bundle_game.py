@@ -15,13 +15,13 @@ from cypresskit.compiler.isa import (
     SCALAR_SWIZZLES,
     SLOT_SETS,
     VECTOR_SWIZZLES,
-    fewest_bundles,
+    lower_bound_bundles,
 )
 from cypresskit.draw import svg, theme
 from cypresskit.draw.interactive_figure import InteractiveFigure
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.il import Program, assemble
-from cypresskit.il.cursor import without_remark
+from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.teach.l03_bundles.checks import working
 
@@ -195,8 +195,8 @@ def level(name: str, program: Program) -> dict:
         "name": theme.make_readable(f"{name}: {len(deck)} operations"),
         "cards": [card.as_dict(colors[card.parts[0].line]) for card in deck],
         "lines": {
-            n: theme.make_readable(without_remark(program.lines[n - 1]).strip()) for n in lines
+            n: theme.make_readable(strip_comment(program.lines[n - 1]).strip()) for n in lines
         },
         "compiled": len(bundles),
-        "least": max(fewest_bundles(slots), *longest),
+        "least": max(lower_bound_bundles(slots), *longest),
     }

@@ -7,7 +7,7 @@ import numpy as np
 from cypresskit.devices import HD5870, Device
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
-from cypresskit.kernels.products import Product, product
+from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.samples import run
 from cypresskit.kernels.verification import NAMES
 from cypresskit.machine.checks import check
@@ -91,7 +91,7 @@ def check_reduction(program: Program) -> Verdict:
     """Exercise 2: the end of ``sgemv_n_reduce2`` from its LDS store on, with every check on."""
     kernel = KERNELS[REDUCE]
     for m, k in ((128, 8), (256, 24)):
-        given = product(kernel, (m, 1, k), seed=16)
+        given = make_product(kernel, (m, 1, k), seed=16)
         arguments = given.arguments()
         findings = check(program, **arguments, names=NAMES | {"g": "y"}, in_place=True)
         if findings:

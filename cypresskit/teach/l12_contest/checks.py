@@ -33,7 +33,7 @@ from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.generated import entry, generate_kernel
+from cypresskit.kernels.generated import generate_kernel, make_entry
 from cypresskit.kernels.verification import verify
 from cypresskit.machine import LaunchCounters, launch
 from cypresskit.tables import elided
@@ -191,10 +191,12 @@ def _judge_form(kernel, name: str) -> Verdict | None:
     """Return the verdict on something that can't be run as an entry, or None."""
     if type(kernel) is not Kernel:
         what = (
-            "An entry is what contest.entry(...) or contest.generate_kernel(...) returns, not"
+            "An entry is what contest.make_entry(...) or contest.generate_kernel(...) returns, not"
             f" {type_with_article(kernel)}."
         )
-        return Verdict(False, what, "contest.entry(text, block=(8, 8), k_step=2), for instance.")
+        return Verdict(
+            False, what, "contest.make_entry(text, block=(8, 8), k_step=2), for instance."
+        )
     kind = kernel.precision, kernel.mode, kernel.trans_a, kernel.trans_b, kernel.convention.streams
     if kind != ("single", "pixel", True, False, 0):
         return Verdict(
@@ -323,12 +325,12 @@ def find_kernel(name: str) -> Kernel:
     if name == "hasty":
         for lost in ("mad r24, r7.w, r8, r24", "mad r25, r7.w, r9, r25"):
             text = text.replace(lost, "; done!")
-        return entry(text, name=name)
+        return make_entry(text, name=name)
     if name == "lazy":
         text = text.replace("dcl_cb ", "dcl_literal l9, 512.0, 0.0, 0.0, 0.0\ndcl_cb ")
         text = text.replace("whileloop", "min r0.w, cb0[0].z, l9.x\nwhileloop")
         text = text.replace("ge r1.x, r0.z, cb0[0].z", "ge r1.x, r0.z, r0.w")
-        return entry(text, name=name)
+        return make_entry(text, name=name)
     return KERNELS[name]
 
 
@@ -458,7 +460,7 @@ def _judge_program(text: str, _: Program) -> Verdict:
     """
     step = STEPS["contest"]
     mine = judged_kernel(text, step.file, step.like).kernel
-    kernel = entry(text, mine.block, mine.k_step)
+    kernel = make_entry(text, mine.block, mine.k_step)
     for exact in (False, True):
         score = judge(kernel, exact=exact)
         target = read_target_gflops()

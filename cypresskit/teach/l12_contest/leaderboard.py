@@ -82,7 +82,7 @@ def read_entry(text: str, name: str = "entry") -> Kernel:
             "its head lacks `; block: 8 x 8` or `; steps: 2`, lines that contest.save(...) writes"
         )
     size = int(block[0]), int(block[1])
-    return generated.entry(text, size, int(steps), head.get("name") or name)
+    return generated.make_entry(text, size, int(steps), head.get("name") or name)
 
 
 def judge_text(text: str, file: str, n: int, seed: str) -> dict:
