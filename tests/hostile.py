@@ -68,7 +68,7 @@ def sheet(text: str) -> Displayable:
     """A picture of one's own."""
     made = draw.sheet.Sheet(text)
     made.stage(text, 100, 100)
-    made.words(5, 50, text)
+    made.text(5, 50, text)
     made.boxes(text, [20, 40], 20, 10, 10, color="a", words=[text, text], key=[1, 2])
     made.about = {1: text, 2: [(0, text)]}
     below = [made.legend((text, "a", "box")), made.note(text)]
