@@ -28,7 +28,11 @@ FUNCTIONS = {
 def solution(lesson: str) -> list[str]:
     """The cells that solve a lesson's exercises, one each."""
     made = book.solved(book.read(book.sources(ROOT / "notebooks", [lesson])[0]))
-    return [c.source for c in made.cells if c.metadata.get(book.ENTRY, {}).get("part") == "answer"]
+    return [
+        c.source
+        for c in made.cells
+        if c.metadata.get(book.METADATA_KEY, {}).get("part") == "answer"
+    ]
 
 
 def hand_in(handed_out: Path, folder: Path, lesson: str, answers: list[str], why: str = "") -> None:

@@ -26,7 +26,7 @@ CALLED = re.compile(r"\.check_\w+\((\w+)\)\s*\Z")
 AGAIN = "the notebook is not what its source makes: run `make book`"
 
 
-FROM_SOURCE = "tags", "jupyter", book.ENTRY, "nbgrader"
+FROM_SOURCE = "tags", "jupyter", book.METADATA_KEY, "nbgrader"
 
 
 def bare(notebook) -> list[tuple]:
@@ -145,7 +145,7 @@ PARTS = ("title", "answer", "check", "solution", "question", "sentence", "good")
 
 def entries(notebook) -> list[dict]:
     """What the cells say of their exercises, those that say anything."""
-    found = [cell.metadata.get(book.ENTRY) for cell in notebook.cells]
+    found = [cell.metadata.get(book.METADATA_KEY) for cell in notebook.cells]
     return [entry for entry in found if entry and "exercise" in entry]
 
 
@@ -171,7 +171,7 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
     for cells, stand in ((student, False), (solved, True)):
         for asks, place, good in zip(cells, cells[1:], cells[2:]):
             if asks.source.startswith(book.ASKS):
-                told = good.metadata[book.ENTRY]["good"]
+                told = good.metadata[book.METADATA_KEY]["good"]
                 assert explanations.extract_explanation(place.source) == (told if stand else "")
                 assert told in good.source and not place.metadata["deletable"]
 

@@ -370,7 +370,7 @@ def test_grades_are_the_same_when_made_again(server):
 def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells
     cells = [cell.source for cell in made if cell.cell_type == "code"]
-    entries = [cell.metadata.get(book.ENTRY, {}) for cell in made]
+    entries = [cell.metadata.get(book.METADATA_KEY, {}) for cell in made]
     asked = [e["check"] for e in entries if e.get("part") == "check"]
     verdicts = [judging.judge(cells, check, server=server) for check in asked]
     assert all(verdict.right for verdict in verdicts), verdicts

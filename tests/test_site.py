@@ -83,7 +83,7 @@ def test_the_minute_shows_one_picture_after_another_until_the_reader_goes_on(sit
     page.goto(f"file://{site}/index.html")
     page.wait_for_selector("#minute:not([hidden])")
     hold_clock(page)
-    said = page.locator("#minute-said")
+    said = page.locator("#minute-status")
     press = "document.querySelector('#minute').click()"
     page.evaluate(press)
     for number, title in enumerate(("Blocks race", "A queue", "From the chip"), 1):

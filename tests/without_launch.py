@@ -73,7 +73,7 @@ def noted(path: Path) -> dict:
             stack.enter_context(patched)
         for cell in book.student(book.read(path)).cells:
             used = set(re.findall(r"\w+", cell.source))
-            checked = cell.metadata.get(book.ENTRY, {}).get("part") == "check"
+            checked = cell.metadata.get(book.METADATA_KEY, {}).get("part") == "check"
             if cell.cell_type != "code" or checked or used & skipped:
                 continue
             if "ck.workbench(" in cell.source:

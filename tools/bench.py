@@ -1,6 +1,6 @@
 """Measure the package's speed: `make bench`, or `make bench ARGS="clock lessons"` for some groups.
 
-Each time is divided by that of a yardstick in the same run: numpy's product of the same matrices, a
+Each time is divided by a yardstick's in the same run: numpy's product of the same matrices, a
 loop in plain Python, or an empty process or page. So the ratios are similar on all machines. A row
 has the median ratio of its runs, and the range of the middle half. ``--write`` stores the ratios in
 bench.json; ``--check`` fails if one is more than three times the stored one.

@@ -132,7 +132,8 @@ DEPTHS = 256, 512  # the two k from whose difference the clocks per value of k f
 def kernel_figures(kernel: Kernel) -> KernelPerformance:
     """Return a kernel's figures on the HD 5870: statistics, speed at N, and pace.
 
-    The pace, in clocks per value of k, is that of one wavefront, and of a grid that fills the chip.
+    The pace, in clocks per value of k, is given for one wavefront, and for a grid that fills the
+    chip.
     """
     compiled = kernel_stats(kernel)
     tile = kernel.convention.multiple

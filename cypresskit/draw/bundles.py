@@ -25,7 +25,7 @@ from cypresskit.tables import elided, plural
 WIDTH, HEIGHT, TOP = 1250, 420, 34
 LISTING_LEFT, LISTING_WIDTH, LISTING_LINE = 2, 318, 22
 LISTED = 17  # visible lines of IL
-TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # with at most so many rows per column
+TABLE_LEFT, TABLE_WIDTH, TABLE_ROWS = 356, 470, 17  # with at most 17 rows per column
 DETAIL_LEFT = 860
 SLOT = 72  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one

@@ -309,7 +309,7 @@ class Sheet(Parts):
         source = self.source(name, look.moves, look.key, **data)
         if isinstance(look.words, tuple):
             texts, index = look.words
-            self.track(source, "said", index, text="words", names=texts)
+            self.track(source, "hover", index, text="words", names=texts)
 
         box = self._draw_boxes(source, width, height, fill, look)
         if look.words is not None:

@@ -97,7 +97,7 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         line.fail(f"`{op.name}`: the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
     if (size := math.prod(numbers)) > MAX_LDS:
         line.fail(
-            f"`{op.name}`: {size} bytes of LDS asked for: a workgroup has {MAX_LDS} at most", at
+            f"`{op.name}`: {size} bytes of LDS requested: a workgroup has {MAX_LDS} at most", at
         )
 
 

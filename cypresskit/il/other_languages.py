@@ -24,8 +24,8 @@ VARIABLE = (
 )
 TEXTURE = "a texture is read by `sample_resource(0)_sampler(0) r0, r1.xy00`"
 JUMP = f"there are no labels and no jumps; {LOOP}"
-TYPE = "an opcode has no type behind a point: use `add` for floats, `iadd` for integers, `dadd`"
-ELSE_IF = "put an if of its own behind `else`, and close both by `endif`"
+TYPE = "an opcode has no type after a point: use `add` for floats, `iadd` for integers, `dadd`"
+ELSE_IF = "put an if of its own after `else`, and close both by `endif`"
 BRACE = "there are no braces: a loop ends by `endloop`, an if by `endif`"
 ATOMIC = "there are no atomics: let each work-item store to a place of its own, and add those up"
 RETURN = "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`"
@@ -95,7 +95,7 @@ def suggest_operand(text: str) -> str:
     """Return what to write in place of an operand that is no register; "" if unknown.
 
     >>> suggest_operand("-l0.x")
-    'a sign stands behind the register: `l0.x_neg(xyzw)`'
+    'a sign comes after the register: `l0.x_neg(xyzw)`'
     """
     if lettered := re.match(r"\d+((?:r|l|o)\d+(?:\.[xyzw]+)?)\b", text):
         return f"a register begins with its letter: `{lettered[1]}`"
@@ -108,7 +108,7 @@ def suggest_operand(text: str) -> str:
     if signed := _SIGNED.match(text):
         if text[0] == "+":
             return f"leave out the sign: `{signed[1]}`"
-        return f"a sign stands behind the register: `{signed[1]}_neg(xyzw)`"
+        return f"a sign comes after the register: `{signed[1]}_neg(xyzw)`"
     if re.match(r"\||f?abs\s*\(", text):
         return "an absolute value is `r0_abs`"
     if re.match(r"[~!]", text):

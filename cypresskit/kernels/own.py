@@ -297,7 +297,7 @@ def _with_convention(
 ) -> tuple[Kernel, str]:
     """Return the kernel with its convention, and a warning or "".
 
-    The convention is that of ``like``, or found; given sizes replace its own.
+    The convention is taken from ``like``, or found by trial; given sizes replace its own.
     """
     program = bare.program
     if like is None:

@@ -50,7 +50,7 @@ def record_work_item(given: Recording | Source, item: int | tuple[int, int] = 0)
 
 
 def record_traffic(given: Traffic | Source, n: int = 64, k: int = 8) -> Traffic:
-    """Return traffic as it is, or record that of a kernel's wavefront 0, for m = n and k."""
+    """Return traffic as it is, or record the traffic of a kernel's wavefront 0, for m = n and k."""
     if isinstance(given, Traffic):
         return given
     traffic = Traffic()

@@ -1,10 +1,10 @@
-// The first page. Its pictures play as soon as they are seen, each once, and without taking the
-// keys. The first one is in its tenth second then; while nobody has touched the page it begins
-// again a few times, for who comes to it late. A button shows all of them, one after another.
+// The first page. Each picture plays once, as soon as it is in view, without taking the keyboard's
+// focus. The first one begins at its tenth second. It repeats a few times, until the reader
+// touches the page. A button shows all pictures, one after another.
 
 const BEGUN = 80 // the frame of the first picture's tenth second
 const AGAIN = 3 // times that the first picture begins again by itself
-const REST = 4_000 // milliseconds that its last frame stands
+const REST = 4_000 // milliseconds that its last frame is shown
 const STEP = 20_000 // milliseconds for each picture of the minute
 const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
 const CALM = matchMedia("(prefers-reduced-motion: reduce)")
@@ -46,8 +46,8 @@ function begin({target}) {
   if (isFirst && !CALM.matches) repeat(target, AGAIN)
 }
 
-/** Play a picture again when it has ended and has stood for a while, so many times. The first key,
- * click or touch on the page ends that. */
+/** Play a picture `times` more times, each after a pause at its end. The first key, click or touch
+ * on the page ends that. */
 function repeat(picture, times) {
   let left = times
   let stood = 0
@@ -69,7 +69,7 @@ for (const picture of pictures()) sight.observe(picture)
 // -- the minute
 
 const minute = /** @type {HTMLButtonElement} */ (document.querySelector("#minute"))
-const said = document.querySelector("#minute-said")
+const status = document.querySelector("#minute-status")
 let ends = []
 
 /** Show a picture for its part of the minute, and what moves in it. */
@@ -77,7 +77,7 @@ function show(number) {
   const all = pictures()
   const picture = all[number]
   const title = picture.previousElementSibling?.querySelector("strong")?.textContent ?? ""
-  said.textContent = `${number + 1} of ${all.length}: ${title}`
+  status.textContent = `${number + 1} of ${all.length}: ${title}`
   picture.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "center"})
   play(picture, 0)
   const pitch = /** @type {HTMLInputElement} */ (picture.querySelector("input[type=number]"))
@@ -95,7 +95,7 @@ function show(number) {
 function stop(why = "") {
   ends.forEach(clearTimeout)
   ends = []
-  said.textContent = why
+  status.textContent = why
   minute.textContent = "Play the minute"
 }
 

@@ -478,7 +478,10 @@ def measure_all(folder: Path) -> dict:
                 kernel(tuple(row["grid"]), tuple(row["threads"]), given)  # noqa: B023
 
         def launched(times: int) -> float:
-            """Microseconds of one of so many launches in a graph, which the host doesn't delay."""
+            """Return the microseconds of one of ``times`` launches in a graph.
+
+            The host doesn't delay a graph's launches.
+            """
             with stream:
                 stream.begin_capture()
                 launch(times)
@@ -501,7 +504,7 @@ def measure_all(folder: Path) -> dict:
 
 
 def compared(row: dict, kernel: Any) -> Any:
-    """The report on a launch, on an H200 with the memory of the H100 that measured it."""
+    """Simulate a launch on an H200 with the memory of the H100 that measured it."""
     from dataclasses import replace
 
     import numpy as np
@@ -533,12 +536,13 @@ def main() -> None:
             f" {report.bound:10} {report.loop.name}",
             flush=True,
         )
-    for said, ratios in sorted(classes.items()):
+    for accuracy, ratios in sorted(classes.items()):
         off = sorted(abs(ratio - 1) for ratio in ratios)
         print(
-            f"{said}\n  {len(off)} launches, mean error {100 * sum(off) / len(off):.0f} %, 8 of 10"
-            f" within {100 * off[int(0.79 * len(off))]:.0f} %, {sum(one <= 0.3 for one in off)}"
-            f" within 30 %, modeled : measured {min(ratios):.2f} to {max(ratios):.2f}"
+            f"{accuracy}\n  {len(off)} launches, mean error {100 * sum(off) / len(off):.0f} %,"
+            f" 8 of 10 within {100 * off[int(0.79 * len(off))]:.0f} %,"
+            f" {sum(one <= 0.3 for one in off)} within 30 %,"
+            f" modeled : measured {min(ratios):.2f} to {max(ratios):.2f}"
         )
 
 

@@ -41,7 +41,7 @@ COUNT = "MULTIPROCESSOR_COUNT"  # its name for the driver
 SHARED = "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR"
 SHARED_MOST = 48 * 1024
 SHARED_TAKEN = 1024
-ASKED = {
+QUERY = {
     "device": "name",
     "driver": "driver_version",
     "highest clock": "clocks.max.sm",
@@ -192,7 +192,7 @@ class Experiments(Bench):
         require_equal(at, start + size * order[[walked % len(order)]], f"a chain through {name}")
 
     def latencies(self) -> None:
-        """Time a load from L1, from L2 and from memory, when nobody else asks."""
+        """Time a load from L1, from L2 and from memory, on an idle GPU."""
         self.latency("L1", 1 / 32, 128)
         self.latency("L2", self.megabytes / 32, 128)
         self.latency("memory", 4 * self.megabytes, 1024)
@@ -219,7 +219,7 @@ class Experiments(Bench):
         """Run everything. Returns the GPU, its driver, the versions, and a row for each figure."""
         self.products()
         self.tiles_and_warps()
-        gpu = asked_of_the_driver()  # behind a product, before the clock falls
+        gpu = query_driver()  # right after a product, before the clock falls
         for experiment in (
             self.exercise,
             self.double_double,
@@ -245,16 +245,16 @@ class Experiments(Bench):
         return gpu | about | {"multiprocessors": attribute(COUNT), "rows": self.rows}
 
 
-def asked_of_the_driver() -> dict[str, str]:
-    """What `nvidia-smi` says of the GPU that was measured; empty on numba's simulated GPU.
+def query_driver() -> dict[str, str]:
+    """Return the answer of `nvidia-smi` on the measured GPU; empty on numba's simulated GPU.
 
-    It is asked by the GPU's UUID, since the machine's first GPU may be another. Raises
-    ``RuntimeError`` with the tool's words if it fails.
+    The GPU is identified by its UUID, since the machine's first GPU may be another. Raises
+    ``RuntimeError`` with the tool's message if it fails.
     """
     if config.ENABLE_CUDASIM:
         return {}
     uuid = cuda.current_context().device.uuid
-    command = ["nvidia-smi", f"--query-gpu={','.join(ASKED.values())}", "--format=csv,noheader"]
+    command = ["nvidia-smi", f"--query-gpu={','.join(QUERY.values())}", "--format=csv,noheader"]
     try:
         answer = subprocess.run(
             [*command, f"--id={uuid}"], check=True, capture_output=True, text=True
@@ -266,7 +266,7 @@ def asked_of_the_driver() -> dict[str, str]:
     except subprocess.CalledProcessError as error:
         why = (error.stdout + error.stderr).strip()
         raise RuntimeError(f"nvidia-smi could not name the GPU {uuid}: {why}") from None
-    return dict(zip(ASKED, answer.strip().split(", "), strict=True))
+    return dict(zip(QUERY, answer.strip().split(", "), strict=True))
 
 
 def attribute(name: str) -> int:

@@ -1,12 +1,13 @@
-"""Make ``measured.json``: how long kernels that nobody chose take on a GPU, for the clock of CUDA
-kernels to be held against: blocks, layouts, workgroups and sizes drawn at random.
+"""Measure random CUDA kernels on a GPU (``measured.json``), and compare the model's times with
+these.
+
+Blocks, layouts, workgroups and sizes are drawn at random. The model gets each kernel's own machine
+code, which ``measured.json`` has in the letters of ``cypresskit.today.cuda_code``, and then the
+code of the most similar kernel known.
 
     python -m tools.cuda.measure FOLDER      compiles them, in the environment of tools.cuda.loops
-    python measure.py FOLDER > measured.json on the GPU's machine, which needs CuPy alone
-    python -m tools.cuda.measure             says how many are modeled within 20 %
-
-With their own machine code, which ``measured.json`` has in the letters of
-``cypresskit.today.cuda_code``, and with that of the most similar kernel known.
+    python measure.py FOLDER > measured.json measures on the GPU's machine, which needs CuPy alone
+    python -m tools.cuda.measure             prints how many are modeled within 20 %
 """
 
 import json

@@ -86,14 +86,14 @@ class Counting:
     def lds(self, o: Operation, words: list[np.ndarray], on: np.ndarray) -> list[np.ndarray]:
         assert o.lds is not None
         words = [addressing.lds_byte(np.broadcast_to(word, self.items)) // 4 for word in words]
-        asked = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
-        asked += [words[0] + o.lds.offset] * ("_REL" in o.name)
+        requested = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
+        requested += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(on, self.device.lds_items_clock):
             self.clocks[wavefront, 2] += fullest(
-                [w[lane] for w in asked for lane in active], self.device.lds_banks
+                [w[lane] for w in requested for lane in active], self.device.lds_banks
             )
         reads = o.name.startswith("LDS_READ")
-        return [np.zeros(self.items, np.uint32)] * len(asked) if reads else []
+        return [np.zeros(self.items, np.uint32)] * len(requested) if reads else []
 
     def _active(self, on: np.ndarray, together: int):
         """Return the active lanes of each group that is served at once, and its wavefront."""
@@ -227,12 +227,15 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
     # A slice works for the lines that it holds and for all that it fetches or, of g[], passes on.
     held = report.bytes["L2"] * report.hits["L2"]
     served = (held + report.bytes["DRAM"]) / device.l2_slice_bytes_clock
-    asked = [
+    expected = [
         (unit, clocks, device.simd_engines, near)
         for unit, clocks in zip(("ALU", "texture", "LDS"), total.tolist())
     ]
-    asked += [("DRAM", sent, device.memory_channels, 1e-9), ("L2", served, device.l2_slices, 1e-9)]
-    for unit, clocks, parts, nearly in asked:
+    expected += [
+        ("DRAM", sent, device.memory_channels, 1e-9),
+        ("L2", served, device.l2_slices, 1e-9),
+    ]
+    for unit, clocks, parts, nearly in expected:
         busy = report.busy[unit] * report.clocks * parts
         if not math.isclose(busy, clocks, rel_tol=nearly, abs_tol=1e-6):
             faults.append(f"{unit} is busy for {busy:.1f} clocks; the code asks for {clocks:.1f}")
@@ -316,7 +319,7 @@ def _line_faults(report: Report, counted: Counting) -> list[str]:
         ),
         (
             different <= missed <= quads,
-            f"L1 missed {missed} lines: {different} different ones, {quads} asked by quads",
+            f"L1 missed {missed} lines: {different} different ones, {quads} requested by quads",
         ),
         (
             some <= lines["DRAM"] <= lines["L2"] + passed,

@@ -126,7 +126,9 @@ def calibrate(seed: int, launches: int) -> None:
             offs = np.quantile([100 * tried.off for tried in some], (0.5, 0.99, 1))
             worst = 100 * max(tried.unseen for tried in some)
             bounds = [100 * unobserved_error(1 - idle, 0) for idle in (low, high)]
-            said = f"({bounds[0]:.2f} to {bounds[1]:.2f})"
+            expected = f"({bounds[0]:.2f} to {bounds[1]:.2f})"
             print(
-                f"{low:4} {len(some):9}", *(f"{off:8.3f}" for off in offs), f"{worst:8.2f} {said}"
+                f"{low:4} {len(some):9}",
+                *(f"{off:8.3f}" for off in offs),
+                f"{worst:8.2f} {expected}",
             )
