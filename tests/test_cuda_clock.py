@@ -30,7 +30,7 @@ from cypresskit.today.cuda_events import Action, GridLaunch, SizeLoop, Untraceab
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
 from cypresskit.today.cuda_trace import Tracer
 from cypresskit.today.gpus import H200
-from tools.cuda.issue import KINDS, turns
+from tools.cuda.issue import KINDS, read_iterations
 from tools.cuda.listing import read_listing
 
 ROOT = Path(__file__).parents[1]
@@ -152,7 +152,7 @@ def test_arithmetic_without_loads_takes_no_code_that_loads():
 
 def test_a_scheduler_takes_the_clocks_that_were_measured():
     """Compiled loops without their loads, as many warps as registers allow."""
-    counts, clocks = turns()
+    counts, clocks = read_iterations()
     modeled = counts @ [H200.issue_clocks[kind] for kind in KINDS] / clocks
     assert len(clocks) > 150
     assert 0.86 < min(modeled) and max(modeled) < 1.17

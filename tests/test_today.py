@@ -35,7 +35,7 @@ def add(self, experiment, case, unit, amount, work, **more):
     self.rows.append({"experiment": experiment, "case": str(case), "unit": unit})
 timed, own_gpu.Bench.add = own_gpu.Bench.add, add
 bench = experiments.Experiments(
-    n=16, sizes=(16,), side=2, megabytes=1, turns=2, warps=2, warm=1, runs=3, seconds=1e-9
+    n=16, sizes=(16,), side=2, megabytes=1, iterations=2, warps=2, warm=1, runs=3, seconds=1e-9
 )
 """
 

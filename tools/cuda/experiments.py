@@ -27,12 +27,12 @@ from tools.cuda.microbenchmarks import (
     EIGHT,
     LINE,
     STRIDE,
-    chased,
+    access_pitched,
+    chase_chain,
     double_double,
-    loads,
-    pitched,
+    load_from_l1,
+    load_scattered,
     places,
-    scattered,
 )
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
@@ -54,7 +54,7 @@ class Experiments(Bench):
     """All experiments of the record."""
 
     side: int = 16  # threads along a workgroup of ``tiled``
-    turns: int = 20_000  # of a store and a load
+    iterations: int = 20_000  # of a store and a load
     warps: int = 32  # that take turns on each multiprocessor
 
     def tiles_and_warps(self) -> None:
@@ -95,7 +95,7 @@ class Experiments(Bench):
         """Time a store and a load of shared memory by a warp: alone, and on average of 32 on each
         multiprocessor.
         """
-        turns = self.turns
+        iterations = self.iterations
         many = self.warps * attribute(COUNT)
         for name, warps, at_once in (
             ("bank, one warp", 1, 1),
@@ -107,10 +107,10 @@ class Experiments(Bench):
                     name,
                     pitch,
                     "ns",
-                    1e9 / turns / at_once,
-                    lambda: pitched[warps, 32](out, pitch, turns),  # noqa: B023
+                    1e9 / iterations / at_once,
+                    lambda: access_pitched[warps, 32](out, pitch, iterations),  # noqa: B023
                 )
-                if not np.array_equal(out.copy_to_host(), (np.arange(out.size) + turns) % 32):
+                if not np.array_equal(out.copy_to_host(), (np.arange(out.size) + iterations) % 32):
                     raise ArithmeticError(
                         f"at a pitch of {pitch} words, numbers didn't go round the warp"
                     )
@@ -119,30 +119,30 @@ class Experiments(Bench):
         """Time a warp's load from L1, on average of 32 warps on each multiprocessor: 32 words, or 8
         that four threads each ask for, at a pitch.
         """
-        turns = self.turns
+        iterations = self.iterations
         numbers = np.resize(np.arange(7, dtype=np.float32), 2**11)  # whose sums are exact
         on_gpu = cuda.to_device(numbers)
         out = cuda.device_array(32 * self.warps * attribute(COUNT), np.float32)
         for words, pitches in ((32, (1, 2, 4, 8, 9, 16, 32, 33)), (8, (1, 8, 16, 32))):
             share = 32 // words
             for pitch in pitches:
-                arguments = out, on_gpu, *places(on_gpu), share, pitch, 0, turns
+                arguments = out, on_gpu, *places(on_gpu), share, pitch, 0, iterations
                 self.add(
                     f"L1, {words} words",
                     pitch,
                     "ns",
-                    1e9 / turns / EIGHT / self.warps,
-                    lambda: loads[out.size // 32, 32](*arguments),  # noqa: B023
+                    1e9 / iterations / EIGHT / self.warps,
+                    lambda: load_from_l1[out.size // 32, 32](*arguments),  # noqa: B023
                 )
                 first = pitch * (np.arange(out.size) % 32 // share)
                 sums = sum(numbers[first + LINE * n] for n in range(EIGHT))
-                require_equal(out, turns * sums, f"L1 at a pitch of {pitch} words")
+                require_equal(out, iterations * sums, f"L1 at a pitch of {pitch} words")
 
     def loads_of_l2(self) -> None:
         """Time loads that don't ask L1, by all multiprocessors: whole lines or lone sectors of 32
         bytes, from L2 and from memory; and sectors of a few places, for which all ask.
         """
-        turns = ceil(self.turns / 40)
+        iterations = ceil(self.iterations / 40)
         numbers = np.resize(np.arange(7, dtype=np.float32), self.megabytes * 2**21)
         on_gpu = cuda.to_device(numbers)
         start, size = places(on_gpu)
@@ -159,11 +159,11 @@ class Experiments(Bench):
                 experiment,
                 case,
                 "GB/s",
-                1e-9 * out.size * turns * EIGHT * sectors,  # a warp's sectors are of 32 bytes
-                lambda: scattered[out.size // 64, 64](out, on_gpu, start, *steps, turns),  # noqa: B023
+                1e-9 * out.size * iterations * EIGHT * sectors,  # a warp's sectors are of 32 bytes
+                lambda: load_scattered[out.size // 64, 64](out, on_gpu, start, *steps, iterations),  # noqa: B023
             )
             warp = out.size // 32 - 1  # the last
-            loaded = np.arange(1, EIGHT * turns + 1) + warp * (EIGHT * turns + 1)
+            loaded = np.arange(1, EIGHT * iterations + 1) + warp * (EIGHT * iterations + 1)
             first = apart * (STRIDE * loaded & (regions - 1))
             sums = numbers[first[:, np.newaxis] + pitch * np.arange(32)].sum(axis=0)
             require_equal(out[32 * warp :], sums, f"{experiment}, {case}")
@@ -180,12 +180,12 @@ class Experiments(Bench):
         chain[order] = start + size * np.roll(order, -1)
         following.copy_to_device(chain)
         at = cuda.to_device(chain[order[-1:]])
-        steps = 20 * self.turns
+        steps = 20 * self.iterations
         walked = 0
 
         def work() -> None:
             nonlocal walked
-            chased[1, 1](following, steps, at)
+            chase_chain[1, 1](following, steps, at)
             walked += steps
 
         self.add("latency", name, "ns", 1e9 / steps, work)

@@ -5,9 +5,9 @@ timed on a GPU, and fit the clocks of ``cypresskit.today.gpus`` to them.
     python issue.py FOLDER > issued.json    on the GPU's machine, which needs CuPy alone
     python -m tools.cuda.issue              prints the fit
 
-Each load becomes a NOP. With as many warps as registers allow, up to 16, a scheduler is taken to be
-busy all the time: what the instructions of a turn cost it adds up to the turn, and the clocks of
-each kind are the least squares.
+Each load is replaced by a NOP. With as many warps as registers allow, up to 16, a scheduler is
+assumed to be always busy: the clocks of an iteration's instructions add up to the iteration's. The
+clocks of each kind of instruction are fitted by least squares.
 """
 
 import json
@@ -73,8 +73,8 @@ def measure_all(folder: Path) -> dict:
     return {"device": device, "rows": rows}
 
 
-def turns() -> tuple[np.ndarray, np.ndarray]:
-    """Instructions of a turn by kind (loops, KINDS), and a scheduler's clocks for a turn."""
+def read_iterations() -> tuple[np.ndarray, np.ndarray]:
+    """Return an iteration's instructions by kind (loops, KINDS), and its clocks on a scheduler."""
     from cypresskit.today.cuda_code import known
     from cypresskit.today.gpus import H200, SCHEDULERS
 
@@ -94,7 +94,7 @@ def turns() -> tuple[np.ndarray, np.ndarray]:
 
 
 def main() -> None:
-    counts, clocks = turns()
+    counts, clocks = read_iterations()
     fitted, *_ = np.linalg.lstsq(counts / clocks[:, np.newaxis], np.ones(len(clocks)))
     print(*(f"{kind} {clock:.2f}" for kind, clock in zip(KINDS, fitted)))
     ratio = counts @ fitted / clocks

@@ -109,7 +109,7 @@ def swapped(rows: int, columns: int) -> Any:
 
 
 def two_steps(rows: int, columns: int) -> Any:
-    """C = A^T B with two steps of k in a turn."""
+    """C = A^T B with two values of k per iteration."""
 
     @cuda.jit
     def kernel(a, b, c):
@@ -220,8 +220,8 @@ def kernels() -> Iterator[tuple[str, Any, str, int]]:
         yield f"tile of {side}, an element", shared(side), "float32", side
 
 
-def of_a_turn(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
-    """A turn of the source: multiply-adds, what ``places_of`` tells, and the kind of the loop."""
+def read_source_iteration(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
+    """Return an iteration's multiply-adds, its ``places_of``, and the kind of its loop."""
     matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
     totals = totals_of(GridLaunch(kernel, (2, 2), (side, side), matrices))
     parts = parts_of(totals.items)
@@ -259,7 +259,7 @@ def main() -> None:
         for name, kernel, precision, side in kernels():
             listing, registers = compiled(kernel, precision, folder)
             item = np.dtype(precision).itemsize
-            *counts, kind = of_a_turn(kernel, precision, side)
+            *counts, kind = read_source_iteration(kernel, precision, side)
             text = read_listing(listing).text
             fmas, loads, first, places, leaving = counts
             loop = Loop(name, registers, text, fmas, loads, first, places, leaving, item, kind)

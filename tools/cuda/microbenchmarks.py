@@ -9,10 +9,10 @@ from numba.extending import intrinsic
 
 from cypresskit.today.cuda_kernels import config, cuda
 
-WORDS = 36 * 32  # of shared memory, for a warp of ``pitched``
+WORDS = 36 * 32  # of shared memory, for a warp of ``access_pitched``
 EIGHT = 8  # loads of an iteration that don't wait for each other
 LINE = 32  # words of L1's lines
-STRIDE = 40_503  # regions, from load to load: odd, so that every region has its turn
+STRIDE = 40_503  # regions, from load to load: odd, so that every region is loaded
 
 
 def _load(cache: str):
@@ -71,16 +71,16 @@ def double_double(a, a_low, b, b_low, c, c_low, zero):
 
 
 @cuda.jit
-def pitched(out, pitch, turns):
+def access_pitched(out, pitch, iterations):
     """Each of a warp's 32 threads stores a word of shared memory and loads its neighbour's,
-    ``turns`` times; their words are ``pitch`` apart. A workgroup is one warp.
+    ``iterations`` times; their words are ``pitch`` apart. A workgroup is one warp.
     """
     memory = cuda.shared.array(WORDS, np.float32)
     lane = cuda.threadIdx.x
     own = pitch * lane
     neighbour = pitch * ((lane + 1) % 32)
     value = np.float32(lane)
-    for _ in range(turns):
+    for _ in range(iterations):
         memory[own] = value
         cuda.syncwarp()
         value = memory[neighbour]
@@ -89,14 +89,14 @@ def pitched(out, pitch, turns):
 
 
 @cuda.jit
-def loads(out, numbers, start, size, share, pitch, still, turns):
-    """Each warp loads eight times a turn, ``turns`` times, from L1. ``share`` of its threads ask
-    for the same word; words are ``pitch`` apart. ``still`` must be 0, unknown to the compiler,
+def load_from_l1(out, numbers, start, size, share, pitch, still, iterations):
+    """Each warp loads from L1, eight times per iteration. ``share`` of its threads request the same
+    word; words are ``pitch`` apart. ``still`` must be 0, unknown to the compiler,
     which would otherwise load once.
     """
     place = start + size * pitch * (cuda.threadIdx.x // share)
     total = np.float32(0)
-    for _ in range(turns):
+    for _ in range(iterations):
         for n in range(EIGHT):
             total += load_by_l1(numbers, place + size * LINE * n)
         place += still
@@ -104,17 +104,17 @@ def loads(out, numbers, start, size, share, pitch, still, turns):
 
 
 @cuda.jit
-def scattered(out, numbers, start, apart, most, pitch, turns):
-    """Each warp loads eight times a turn, ``turns`` times, from L2 or memory: from regions in an
+def load_scattered(out, numbers, start, apart, most, pitch, iterations):
+    """Each warp loads from L2 or memory, eight times per iteration: from regions in an
     order without a pattern, each ``apart`` from the next, a power of two, the last at ``most``. In
     a region its threads' words are ``pitch`` apart.
     """
     warp, lane = divmod(cuda.grid(1), 32)
     begin = start + pitch * lane
     step = STRIDE * apart
-    region = warp * (EIGHT * turns + 1) * step
+    region = warp * (EIGHT * iterations + 1) * step
     total = np.float32(0)
-    for _ in range(turns):
+    for _ in range(iterations):
         for _ in range(EIGHT):
             region += step
             total += load_by_l2(numbers, begin + (region & most))
@@ -122,7 +122,7 @@ def scattered(out, numbers, start, apart, most, pitch, turns):
 
 
 @cuda.jit
-def chased(following, steps, at):
+def chase_chain(following, steps, at):
     """A thread loads the place of its next load, ``steps`` times, from ``at[0]`` on."""
     place = at[0]
     for _ in range(steps):
