@@ -22,7 +22,7 @@ def test_the_choice_matches_gemms_kernel_and_shows_padding():
 
 
 def test_vectors_and_thin_shapes_get_kernels_of_their_own():
-    assert ck.choose_kernel(4096, 1, 4096).kernel.vector
+    assert ck.choose_kernel(4096, 1, 4096).kernel.is_vector
     assert ck.choose_kernel(64, 64, 8192).kernel.convention.parts > 1
     assert ck.choose_kernel(4096, 4096, 512, trans_a=True).kernel.name == "sgemm_tn"
 

@@ -169,7 +169,7 @@ def test_a_cheat_earns_nothing_in_a_notebook(name):
     notebook: dict = {"ck": ck, "__name__": "__main__"}
     exec(cell, notebook)
     verdict = check(notebook[asked])
-    assert not verdict.right and not verdict.broken, verdict
+    assert not verdict.right and not verdict.is_broken, verdict
 
 
 def main(folder: Path) -> None:

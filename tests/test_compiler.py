@@ -36,7 +36,7 @@ PUBLISHED = {
 
 def matrices(kernel, m, n, k, rng):
     """Random A, B, C as the kernel stores them, an infinity, a NaN and -0 among them."""
-    n = 1 if kernel.vector else n
+    n = 1 if kernel.is_vector else n
     pair = (2,) if kernel.precision == "double-double" else ()
     count = (3,) if kernel.convention.packed else ()
     shapes = [(k, m) if kernel.trans_a else (m, k), (n, k) if kernel.trans_b else (k, n), (m, n)]

@@ -159,7 +159,7 @@ def test_any_board_of_the_family_runs_what_its_chip_can(name):
     board = known.get(name) or replace(HD5870, name=name, **FAMILY[name])
     for kernel in map(KERNELS.__getitem__, EACH_KIND):
         if kernel.precision == "single" or board.double_fmas:
-            n = 1 if kernel.vector else 256
+            n = 1 if kernel.is_vector else 256
             assert 0 < simulate(kernel, n, m=256, k=32, device=board).percent < 100, kernel.name
         else:
             with pytest.raises(ValueError, match=f"works on doubles, and the {name} has none"):

@@ -63,15 +63,15 @@ def test_a_lessons_climb_says_its_figures_and_hides_later_ones(lesson):
     climb = draw.climb(lesson)
     now = 12 if lesson is None else min(lesson, 12)
     for bars, ideas in (
-        (climb.bars, [idea for idea in IDEAS if idea.climbs]),
-        (climb.beside, [idea for idea in IDEAS if not idea.climbs and idea.lesson <= now]),
+        (climb.bars, [idea for idea in IDEAS if idea.is_step]),
+        (climb.beside, [idea for idea in IDEAS if not idea.is_step and idea.lesson <= now]),
     ):
         assert [bar.name for bar in bars] == [f"{i.lesson:02}  {i.name}" for i in ideas]
         for bar, idea in zip(bars, ideas, strict=True):
             seen = idea.lesson <= now
             assert bar.details == (sentence(idea) if seen else "")
             assert bar.gflops == (FIGURES[idea.launch].gflops if seen else 0)
-            assert bar.lit == (idea.lesson == now and lesson is not None)
+            assert bar.is_framed == (idea.lesson == now and lesson is not None)
     words = [part["text"] for part in parts(climb.still(), "text")]
     for idea in IDEAS:
         assert (sentence(idea) in words) == (idea.lesson <= now), "whole"

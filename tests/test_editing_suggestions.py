@@ -23,7 +23,7 @@ N = 256
 
 def report_of(name):
     kernel = ck.kernels[name]
-    return ck.simulate(kernel, 1 if kernel.vector else N, m=N, k=N)
+    return ck.simulate(kernel, 1 if kernel.is_vector else N, m=N, k=N)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -151,7 +151,7 @@ def peak(e, p, u, g):
 def test_what_is_wrong_or_cheats_gets_no_point(cells, said, monkeypatch, server):
     monkeypatch.setattr(check, "SECONDS", 1.0)
     verdict = judging.judge([SETUP, *cells], CHECK, server=server)
-    assert not verdict.right and not verdict.broken and verdict.hint, verdict
+    assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
     assert said in verdict.message, verdict
 
 
@@ -307,7 +307,7 @@ def test_no_value_is_a_fault_of_the_check(seed, server):
     if seed % 2 or "seconds" in name:
         answer = f"def {name}(*_):\n    return {value}"
     verdict = judging.judge([f"{SETUP}{MADE}", answer], asked, server=server)
-    assert not verdict.broken and not verdict.right, (value, verdict)
+    assert not verdict.is_broken and not verdict.right, (value, verdict)
 
 
 SENDS = """
@@ -325,7 +325,7 @@ def test_no_message_is_a_fault_of_the_check(seed, server):
     text = chance.choice(["x", "", "Traceback\nx", "x" * 5_000, None, 3, [], {"a": 1}])
     key = chance.choice(["broken", "halted", "failed", "cell", "made", "result", "ask", "print"])
     verdict = judging.judge([SETUP, SENDS.format(message={key: text})], CHECK, server=server)
-    assert not verdict.broken and not verdict.right, verdict
+    assert not verdict.is_broken and not verdict.right, verdict
 
 
 def kept(step: object, text: object) -> dict:
@@ -345,7 +345,7 @@ def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, server)
     assert attempt.cells[-1] == f"half = {'a' + chr(39) + chr(10) + chr(34) + chr(92)!r}"
     for cells in (attempt.cells, [opens["source"]]):
         verdict = judging.judge([SETUP, *cells], exercise.check, server=server)
-        assert not verdict.right and not verdict.broken, verdict
+        assert not verdict.right and not verdict.is_broken, verdict
         assert "There is no half" not in verdict.message and "stops" not in verdict.message
 
 
@@ -1191,4 +1191,4 @@ def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
 
     monkeypatch.setattr(judging, "call", dies)
     verdicts = judging.judge_student([judging.Attempt(["cell"], CHECK)] * 3, None)
-    assert [verdict.right or verdict.broken for verdict in verdicts] == [False] * 3
+    assert [verdict.right or verdict.is_broken for verdict in verdicts] == [False] * 3

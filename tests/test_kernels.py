@@ -83,7 +83,7 @@ def check(got, ab, c, alpha, beta):
 
 
 def size_of(kernel, m, n, k):
-    return m, 1 if kernel.vector else n, k
+    return m, 1 if kernel.is_vector else n, k
 
 
 @pytest.mark.few

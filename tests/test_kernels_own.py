@@ -80,7 +80,7 @@ def random_product(kernel, rng: np.random.Generator):
     """Random matrices for a kernel, as keyword arguments of ``gemm``."""
     known = ck.kernels[kernel] if isinstance(kernel, str) else kernel
     m, n, k = (int(size) for size in rng.integers(1, 40, 3))
-    n = 1 if known.vector else n
+    n = 1 if known.is_vector else n
     a, b, c = (rng.standard_normal(shape) for shape in ((m, k), (k, n), (m, n)))
     kind = {"single": np.float32, "double": np.float64}.get(known.precision, ck.DD)
     given = {"alpha": float(rng.integers(-3, 4)), "beta": float(rng.integers(-3, 4))}

@@ -27,7 +27,7 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     assert checked.right and checked and not checked.findings
     rows, columns = kernel.convention.multiple
     one, other, *larger = checked.sizes
-    assert one[:2] == (rows, 1 if kernel.vector else 2 * columns)
+    assert one[:2] == (rows, 1 if kernel.is_vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)
     said = re.fullmatch(rf"{name} is correct at (.+), k from (\d+) to (\d+)\.", str(checked))
     assert said, checked
@@ -36,7 +36,7 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     steps = [k for *_, k in checked.sizes]
     assert [int(said[2]), int(said[3])] == [min(steps), max(steps)]
     assert len({k for _, _, k in larger}) == len(larger) == 2
-    assert all(m > rows and (kernel.vector or n > columns) for m, n, _ in larger)
+    assert all(m > rows and (kernel.is_vector or n > columns) for m, n, _ in larger)
 
 
 @pytest.mark.parametrize("end", range(1, 9))

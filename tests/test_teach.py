@@ -46,7 +46,7 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
         verdict.right == right
         and bool(verdict.hint) != right
         and all(word in text for word in words)
-        and not verdict.broken
+        and not verdict.is_broken
     )
     return (
         ""

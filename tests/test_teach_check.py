@@ -357,7 +357,7 @@ CHEATS = [
 )
 def test_a_cheat_earns_nothing(check, answer):
     verdict = check(answer)
-    assert not verdict.right and not verdict.broken and verdict.hint, verdict
+    assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
 
 
 def test_a_check_draws_the_same_numbers_for_a_seed():
@@ -400,7 +400,7 @@ def test_a_fault_of_the_package_is_not_the_students(
     if check is start.check_update and not isinstance(fault, RuntimeError):
         return  # what gemm refuses, it refuses in these words
     text = str(verdict)
-    assert verdict.broken and not verdict.right and text.startswith("Not judged."), text
+    assert verdict.is_broken and not verdict.right and text.startswith("Not judged."), text
     assert "This check is broken" in text and "Traceback" in text and "report it" in text
     assert type(fault).__name__ in text and "return just what" not in text
 
@@ -436,7 +436,7 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
     monkeypatch.setattr(contest, "time_kernel", fails)
     score = contest.judge(contest.generate_kernel(4, 4, 1), n=256)
     contest._judge.cache_clear()
-    assert score.verdict.broken and "internal error 17" in score.verdict.message
+    assert score.verdict.is_broken and "internal error 17" in score.verdict.message
 
 
 def test_where_nbgrader_grades_a_wrong_answer_raises(monkeypatch):

@@ -86,7 +86,7 @@ def touched(program, arguments):
 @pytest.mark.parametrize("name", SIX)
 def test_every_kernel_touches_the_bytes_that_are_timed(name, monkeypatch):
     kernel = KERNELS[name]
-    m, n, k = 37, 1 if kernel.vector else 21, 11
+    m, n, k = 37, 1 if kernel.is_vector else 21, 11
     pair = (2,) if kernel.precision == "double-double" else ()
     rng = np.random.default_rng(5)
     a, b, c = (

@@ -109,7 +109,7 @@ def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
 @pytest.mark.parametrize("name", SIX)
 def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
     kernel = KERNELS[name]
-    m, n, k = 67, 1 if kernel.vector else 45, 13
+    m, n, k = 67, 1 if kernel.is_vector else 45, 13
     pair = (2,) if kernel.precision == "double-double" else ()
     count = (2,) if kernel.convention.packed else ()
     shapes = [*kernel.convention.stored(m, n, k), (m, n)]

@@ -46,7 +46,7 @@ def check_account(report):
 
 @pytest.mark.parametrize("name", SIX)
 def test_the_account_balances_for_every_kernel(name):
-    sizes = {"k": 24} if KERNELS[name].vector else {"m": 130, "k": 24}
+    sizes = {"k": 24} if KERNELS[name].is_vector else {"m": 130, "k": 24}
     check_account(ck.simulate(name, 72, **sizes, exact=True))
 
 

@@ -676,7 +676,7 @@ def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     rng = random.Random(seed)
     kernel = KERNELS[rng.choice(sorted(KERNELS))]
     m, n, k = (64 * rng.randint(1, 3) + rng.randint(0, 40) for _ in "mnk")
-    of = TimingRequest(kernel, size=(m, 1 if kernel.vector else n, k)).launch()
+    of = TimingRequest(kernel, size=(m, 1 if kernel.is_vector else n, k)).launch()
 
     def made(at_once):
         monkeypatch.setattr(memory_layout, "AT_ONCE", at_once)

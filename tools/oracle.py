@@ -56,7 +56,7 @@ def hashed(value: object) -> str:
 
 def kernels() -> Lines:
     for name, kernel in ck.kernels.items():
-        columns = 1 if kernel.vector else N
+        columns = 1 if kernel.is_vector else N
         pair, count = (
             (2,) if kernel.precision == "double-double" else (),
             (3,) if kernel.convention.packed else (),

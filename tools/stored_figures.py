@@ -140,7 +140,7 @@ def kernel_figures(kernel: Kernel) -> KernelPerformance:
     if kernel.mode == "pixel":
         tile = 8 * kernel.block[0], 8 * kernel.block[1]
     rows = min(FULL * FULL * tile[0], ck.HD5870.texture_side)
-    many = (rows, 1) if kernel.vector else (FULL * tile[0], FULL * tile[1])
+    many = (rows, 1) if kernel.is_vector else (FULL * tile[0], FULL * tile[1])
     paces = []
     for m, n in (tile, many):
         short, long = (ck.simulate(kernel, n, m=m, k=k) for k in DEPTHS)

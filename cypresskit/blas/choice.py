@@ -123,7 +123,7 @@ def choose_fastest(
         if kernel.precision != precision or any(word in kernel.name for word in EXAMPLES):
             continue
         # Only single precision has kernels for vectors
-        if kernel.vector != (n == 1 and precision == "single"):
+        if kernel.is_vector != (n == 1 and precision == "single"):
             continue
         padded = kernel.convention.padded(m, n, k)
         big_m, big_n, big_k = padded
@@ -133,7 +133,7 @@ def choose_fastest(
         if kernel.trans_a != trans_a:
             transposed = "a"
             numbers = m * k
-        if kernel.trans_b != trans_b and not kernel.vector:
+        if kernel.trans_b != trans_b and not kernel.is_vector:
             transposed += "b"
             numbers += k * n
         moved = 2 * BYTES[precision] * numbers

@@ -360,7 +360,7 @@ class BlockScheduler:
             draft.constants.pairs | needed.pairs,
             self.clause.windows | needed.windows,
         )
-        if not together.fit or len(draft.slots) + len(slots) + together.size > self.room:
+        if not together.is_encodable or len(draft.slots) + len(slots) + together.size > self.room:
             return False
 
         before = pressure.state()

@@ -226,4 +226,4 @@ def _selectable(word: Word, bits: tuple[int, ...]) -> bool:
 def _readable(op: Op) -> bool:
     """Return whether one bundle can hold the op's constants: at most two in slot t."""
     constants = len(op.srcs) - len(op.register_words)
-    return find_constants([op]).fit and (op.row.slots != "t" or constants <= 2)
+    return find_constants([op]).is_encodable and (op.row.slots != "t" or constants <= 2)

@@ -155,7 +155,7 @@ for _opcode in OPCODES.values():
             neutral=_opcode.neutral,
             scales=_kind == "float"
             and len(_opcode.sources) < 3
-            and (_opcode.result == "f" or _opcode.copies),
+            and (_opcode.result == "f" or _opcode.is_copy),
             flops=0 if _slots == "t" else _opcode.flops,
         )
 

@@ -140,7 +140,7 @@ class Constants(NamedTuple):
     windows: set[tuple[int, int]]
 
     @property
-    def fit(self) -> bool:
+    def is_encodable(self) -> bool:
         """Whether a bundle can hold them, and the clause their windows."""
         return len(self.literals) <= 4 and len(self.pairs) <= 2 and len(self.windows) <= 2
 

@@ -77,7 +77,7 @@ class Idea(NamedTuple):
     name: str
     launch: Timed
     before: Timed | None = None  #: the launch that it is compared with
-    climbs: bool = False  #: whether it is a step of the climb
+    is_step: bool = False  #: whether it is a step of the climb
 
 
 class Bar(NamedTuple):
@@ -88,7 +88,7 @@ class Bar(NamedTuple):
     gflops: float = 0.0
     before: float = 0.0  #: of the kernel that the idea starts from
     ceiling: float = 0.0  #: the speed if the busiest unit never paused
-    lit: bool = False  #: whether it is framed
+    is_framed: bool = False
 
 
 NAIVE = Timed("sgemm_naive")
@@ -141,12 +141,12 @@ def climb(lesson: int | None = None) -> "Climb":
         )
     last = max(idea.lesson for idea in IDEAS)
     now = last if lesson is None else min(lesson, last)
-    shown = [idea for idea in IDEAS if idea.climbs or idea.lesson <= now]
-    bars = [(idea.climbs, _bar(idea, now, lesson is not None)) for idea in shown]
+    shown = [idea for idea in IDEAS if idea.is_step or idea.lesson <= now]
+    bars = [(idea.is_step, _bar(idea, now, lesson is not None)) for idea in shown]
     return Climb(
         "What each idea is worth",
-        [bar for climbs, bar in bars if climbs],
-        [bar for climbs, bar in bars if not climbs],
+        [bar for is_step, bar in bars if is_step],
+        [bar for is_step, bar in bars if not is_step],
     )
 
 
@@ -156,7 +156,7 @@ def _lessons() -> list[int]:
     return sorted(int(folder.name[1:3]) for folder in folders if folder.name[1:3].isdigit())
 
 
-def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
+def _bar(idea: Idea, lesson: int, frames_lesson: bool) -> Bar:
     """Return the bar of an idea as lesson ``lesson`` shows it."""
     name = f"{idea.lesson:02}  {idea.name}"
     if idea.lesson > lesson:
@@ -170,7 +170,7 @@ def _bar(idea: Idea, lesson: int, lights: bool) -> Bar:
         figure.gflops,
         before,
         figure.ceiling,
-        lights and idea.lesson == lesson,
+        frames_lesson and idea.lesson == lesson,
     )
 
 
@@ -273,7 +273,7 @@ def _draw_scale(foot: float) -> Iterator[str]:
 
 def _draw_row(bar: Bar, y: float) -> Iterator[str]:
     """Yield a row at ``y``. The idea's gain is solid, its loss red."""
-    if bar.lit:
+    if bar.is_framed:
         yield svg.box(
             2, y + 1, WIDTH - 4, ROW_HEIGHT - 3, "none", stroke="var(--ink)", stroke_width=2
         )

@@ -166,7 +166,7 @@ def _launch_row(seen: Verification) -> Answer:
 def launch_in_words(mine: Kernel) -> str:
     """Describe how a kernel is launched: what a work-item computes, and how A and B are stored."""
     rows, columns = mine.block
-    elements = f"{rows} elements of y" if mine.vector else f"a block of {rows} x {columns} of C"
+    elements = f"{rows} elements of y" if mine.is_vector else f"a block of {rows} x {columns} of C"
     words = f"Launched so that each work-item computes {elements}"
     words += f"; each iteration handles {quantity(mine.k_step, 'value')} of k"
     stored = [("A", mine.trans_a, "A[k, row]"), ("B", mine.trans_b, "B[column, k]")]
@@ -177,7 +177,7 @@ def launch_in_words(mine: Kernel) -> str:
 
 def _sentence(seen: Verification, findings: Sequence[Answer]) -> str:
     """Return the verdict in one sentence."""
-    result = "y" if seen.kernel.vector else "C"
+    result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
         return f"{result} is correct. Tested sizes: {seen.at}."
     if seen.wrong is not None:
@@ -305,7 +305,7 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
 
 def report_at(mine: Kernel, n: int) -> Report:
     """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``."""
-    return simulate(mine, 1 if mine.vector else n, m=n, k=n, progress=False)
+    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, progress=False)
 
 
 def costs_answer(found: LineCosts) -> Answer:

@@ -71,7 +71,7 @@ class SmallProduct:
 def small_product(mine: Kernel) -> SmallProduct | None:
     """Run a kernel on a small product. Returns None if its block is too large, or if it fails."""
     how = mine.convention
-    if mine.vector or how.packed or mine.precision == "double-double":
+    if mine.is_vector or how.packed or mine.precision == "double-double":
         return None
     if max(how.multiple) > LARGEST:
         return None

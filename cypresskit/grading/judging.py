@@ -176,7 +176,7 @@ def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
             verdict = Verdict(False, SPENT.format(spent), "which of your answers takes this long?")
             if spent <= BUDGET:
                 verdict = judge(cells, call, seed=seed, server=server)
-            if verdict.broken:
+            if verdict.is_broken:
                 verdict = check_failed(verdict)
             verdicts.append([verdict.right, verdict.message, verdict.hint])
     finally:

@@ -18,7 +18,7 @@ def find_tn_kernel(kernel: Source) -> Kernel:
     Raises ``KeyError`` for an unknown name, ``ValueError`` for another kind of kernel.
     """
     chosen = resolve(kernel)
-    if not chosen.trans_a or chosen.trans_b or chosen.vector or chosen.convention.packed:
+    if not chosen.trans_a or chosen.trans_b or chosen.is_vector or chosen.convention.packed:
         raise ValueError(
             f"the host transposes A, so it needs a TN kernel for whole matrices; {chosen.name} is"
             " not one"

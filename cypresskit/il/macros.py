@@ -154,7 +154,7 @@ class MacroExpansion:
         for n, source in enumerate(i.sources):
             formal = Register("in", n)
             copy = Source(self._rename(formal, names))
-            if any(s.modified for part in parts for s in part.sources if s.register == formal):
+            if any(s.is_modified for part in parts for s in part.sources if s.register == formal):
                 self._move(Dest(copy.register, mask), source, i)
                 source = copy
             elif source.register.kind == "g":
@@ -166,7 +166,7 @@ class MacroExpansion:
             if source.register.kind != "in":
                 return replace(source, register=self._rename(source.register, names))
             actual = operands[source.register.index]
-            return replace(source, register=actual.register) if source.modified else actual
+            return replace(source, register=actual.register) if source.is_modified else actual
 
         is_scaled = i.shift != 1.0 or i.saturate
         for part in parts:

@@ -124,7 +124,7 @@ class Opcode:
         return "d" in self.types
 
     @property
-    def copies(self) -> bool:
+    def is_copy(self) -> bool:
         """Whether the result is a source's bits."""
         return self.kind == "alu" and bool(self.passed)
 

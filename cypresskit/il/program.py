@@ -86,7 +86,7 @@ class Source:
         return "x" in self.negate or "y" in self.negate
 
     @cached_property
-    def modified(self) -> bool:
+    def is_modified(self) -> bool:
         """Whether a modifier other than the swizzle is set."""
         return bool(self.negate) or any(getattr(self, name) for name in FLAGS)
 

@@ -110,7 +110,7 @@ def _global(line: Line) -> Register:
         if (
             address is None
             or address.register.kind not in ("r", "in", "l", *INPUTS)
-            or address.modified
+            or address.is_modified
             or len(set(address.swizzle)) > 1
         ):
             written = line.text[start : line.at] or line.rest().strip("`")

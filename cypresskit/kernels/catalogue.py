@@ -105,9 +105,9 @@ class Kernel:
         return self.convention.dtype
 
     @property
-    def vector(self) -> bool:
+    def is_vector(self) -> bool:
         """Whether it multiplies a matrix by a vector, so that n is 1."""
-        return self.convention.vector
+        return self.convention.is_vector
 
     def shape(
         self, m: int, n: int, k: int, alpha: float = 1.0, beta: float = 0.0, count: int = 1
@@ -137,7 +137,7 @@ class Kernel:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def _shape(self, m: int, n: int, k: int, factors: bytes, count: int) -> LaunchShape:
-        if self.vector and n > 1:
+        if self.is_vector and n > 1:
             raise ValueError(
                 f"the kernel {self.name} multiplies a matrix by one vector; there are {n} columns"
             )

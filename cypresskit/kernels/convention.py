@@ -88,7 +88,7 @@ class Convention:
         return self.group or self.block
 
     @property
-    def vector(self) -> bool:
+    def is_vector(self) -> bool:
         """Whether it multiplies a matrix by a vector, so that n is 1."""
         return self.multiple[1] == 1 and self.mode == "compute"
 

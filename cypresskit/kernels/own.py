@@ -550,7 +550,7 @@ def propose_conventions(program: Program) -> Iterator[Convention]:
             shapes = _grouped(plain, program, probe)
         for shape in shapes:
             for trans_a, trans_b in TRANSPOSES:
-                if trans_b or not shape.vector:
+                if trans_b or not shape.is_vector:
                     yield replace(shape, trans_a=trans_a, trans_b=trans_b)
 
 

@@ -109,7 +109,7 @@ def make_product(
 def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:
     """Return the size of a product with this many blocks of C, and iterations of the loop."""
     rows, columns = kernel.convention.multiple
-    return down * rows, 1 if kernel.vector else across * columns, iterations * kernel.k_step
+    return down * rows, 1 if kernel.is_vector else across * columns, iterations * kernel.k_step
 
 
 def count_correct_share(kernel: Kernel, given: Product | None = None) -> float:

@@ -196,7 +196,7 @@ class Interpreter:
         """
         source = i.sources[n]
         rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
-        if not source.modified:
+        if not source.is_modified:
             return rows
         negated = np.array([LETTERS[p] in source.negate for p in positions])[:, np.newaxis]
         if i.op.float_modifiers(n):
@@ -206,7 +206,9 @@ class Interpreter:
     def _double(self, i: Instruction, n: int) -> np.ndarray:
         source = i.sources[n]
         low, high = self._rows(source, source.swizzle[0]), self._rows(source, source.swizzle[1])
-        return pair(low, modified(high, source, source.negates_double) if source.modified else high)
+        return pair(
+            low, modified(high, source, source.negates_double) if source.is_modified else high
+        )
 
     # Instructions
 

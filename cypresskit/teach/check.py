@@ -80,11 +80,11 @@ class Verdict:
     message: str  # what the answer returned, and what was expected
     hint: str = ""  # one place to look, if the answer isn't right yet
     check: tuple[str, str] | None = field(default=None, compare=False)  # its module and name
-    broken: bool = False  # the check failed, and the answer wasn't judged
+    is_broken: bool = False  # the check failed, and the answer wasn't judged
 
     def __str__(self) -> str:
         head = "Right." if self.right else "Not yet."
-        if self.broken:
+        if self.is_broken:
             head = "Not judged."
         hint = f"\nWhere to look: {capitalize(self.hint)}" if self.hint else ""
         return f"{head} {self.message}{hint}"
@@ -303,7 +303,7 @@ def exercise(
             verdict = report_broken_check(error)
         if os.environ.get(NBGRADER_VARIABLE) == "autograde" and not verdict.right:
             raise AssertionError(str(verdict))
-        if verdict.broken:
+        if verdict.is_broken:
             return replace(verdict, check=key)
         if (size := len(message := verdict.message)) > MAX_CHARACTERS:
             message = f"{message[:MAX_CHARACTERS]} ... ({size:,} characters)"
@@ -400,4 +400,4 @@ def is_invalid_input(error: Exception) -> bool:
 def report_broken_check(error: Exception) -> Verdict:
     """Return the verdict for an error in the check itself, with a traceback to report."""
     lines = "".join(traceback.format_exception(error)).rstrip()
-    return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, broken=True)
+    return Verdict(False, f"{BROKEN.format(error_text(error))}\n{lines}", REPORT, is_broken=True)

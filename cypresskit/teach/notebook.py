@@ -72,7 +72,7 @@ def _set_since(cells: Sequence[str]) -> set[str]:
 def html(verdict: Verdict, below: str = "") -> str:
     """Return a verdict as HTML, with the words ``below`` it; text between backticks is code."""
     color, sign, head = (BLUE, "✓", "Right.") if verdict.right else (ORANGE, "○", "Not yet.")
-    if verdict.broken:
+    if verdict.is_broken:
         sign, head = "⚠", "Not judged."
     mono = "font-family: var(--jp-code-font-family, monospace); " * ("\n" in verdict.message)
     badge = f"background: {color}; color: #fff; padding: 1px 6px; border-radius: 3px"

@@ -250,8 +250,8 @@ def _size(
         raise ValueError(f"{kernel.name}: pass n, the matrices' size (and m and k if they differ)")
     if not is_whole(count):
         raise ValueError(f"{kernel.name}: count = {count!r} has to be a whole number of at least 1")
-    size = tuple(n if s is None else s for s in (m, 1 if kernel.vector else n, k))
-    most = MAX_VECTOR if kernel.vector else 4 * device.texture_side
+    size = tuple(n if s is None else s for s in (m, 1 if kernel.is_vector else n, k))
+    most = MAX_VECTOR if kernel.is_vector else 4 * device.texture_side
     if not all(is_whole(s, most) for s in size):
         raise ValueError(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"

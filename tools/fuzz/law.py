@@ -356,7 +356,7 @@ def any_launch(rng: random.Random) -> tuple:
             rng.randint(most // 4, most),
             rng.randint(1, min(most, 600)),
         )
-        n, beta = 1 if kernel.vector else n, rng.choice((0.0, 0.0, 1.0))
+        n, beta = 1 if kernel.is_vector else n, rng.choice((0.0, 0.0, 1.0))
         options = {"kernel": kernel, "n": n, "m": m, "k": k, "beta": beta}
         shape = kernel.shape(m, n, k, 1.0, beta)
     else:

@@ -146,7 +146,7 @@ class UninitialisedCheck(Check):
         i = event.instruction
         self.used = {}
         for n, source, positions in self.needs.uses[event.at]:
-            passed = i.op.copies and n in i.op.passed
+            passed = i.op.is_copy and n in i.op.passed
             for p in positions:
                 key = source.register.index, LETTERS.find(source.swizzle[p])
                 for mark in tuple(self.marks.get(key, ())):

@@ -62,7 +62,7 @@ def number_types(program: Program, slots: Slots) -> dict[str, str]:
 
 def _moves_numbers(program: Program, i: Instruction) -> bool:
     """Return whether an instruction moves a literal without a NaN, of either type."""
-    if i.opcode != "mov" or i.sources[0].register.kind != "l" or i.sources[0].modified:
+    if i.opcode != "mov" or i.sources[0].register.kind != "l" or i.sources[0].is_modified:
         return False
     words = program.literals[i.sources[0].register.index]
     return all(word & ~SIGN <= INFINITY for word in words)
@@ -141,7 +141,7 @@ class Translator:
         """Return source ``n`` at some positions, with its modifiers."""
         source = i.sources[n]
         value = self._words(source, positions, "" if n in i.op.passed else i.op.sources[n])
-        if not source.modified:
+        if not source.is_modified:
             return value
         every = range(len(positions))
         negated = self.ir.consts([-(LETTERS[p] in source.negate) for p in positions]).pick(every)

@@ -43,7 +43,7 @@ def reduction(kernel: Source = "sgemv_n_reduce4") -> Player:
     """
     spec = resolve(kernel)
     parts = spec.convention.parts
-    if not spec.vector or spec.trans_a or parts == 1:
+    if not spec.is_vector or spec.trans_a or parts == 1:
         raise ValueError(
             f"{spec.name} has no row of A that work-items share: sgemv_n_reduce4 does, and"
             " sgemv_n_reduce2"
