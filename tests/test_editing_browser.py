@@ -381,7 +381,7 @@ class Reader(Bench):
         self.talk.connect(self.queue.put)
         page.expose_function("say", lambda message: self.hear(json.loads(message)))
         page.expose_function("poll", self.poll)
-        page.set_content(PAGE % (page_files.style(), page_files.joined(*page_files.MODULES)))
+        page.set_content(PAGE % (page_files.style(), page_files.join_modules(*page_files.MODULES)))
         page.evaluate("() => document.body.append(document.createElement('textarea'))")
         page.wait_for_selector(AREA)
         page.wait_for_function("() => document.querySelector('.ckw-area').value")
