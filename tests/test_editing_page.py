@@ -445,7 +445,8 @@ def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, pag
         page.keyboard.press("Control+Home")
         page.keyboard.type("x")
         page.wait_for_selector("#bench[data-stale='']")
-        page.focus(".ckw-dots") if page.locator(".ckw-dots").is_visible() else page.mouse.move(0, 0)
+        edits = page.locator(".ckw-edits")
+        edits.focus() if edits.is_visible() else page.mouse.move(0, 0)
         top = rng.randint(0, 700)
         page.evaluate("top => { host.querySelector('.ckw-bundles').scrollTop = top }", top)
         box = page.locator(".ckw-bundles").bounding_box()
@@ -759,8 +760,8 @@ def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
         place = "() => [...host.querySelectorAll('*')].indexOf(document.activeElement)"
         reached.add(page.evaluate(place))
     assert len(reached - {-1}) >= controls
-    page.focus(".ckw-dots")
-    page.keyboard.press("End")
+    page.focus(".ckw-edits")
+    page.keyboard.press("Home")
     page.keyboard.press("Enter")
     assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 2}
 
@@ -779,14 +780,14 @@ def test_a_click_opens_the_card_that_lesson_00_has_as_a_table(begin, page):
     assert {"whileloop", "g[r1.x]", "cb0[0]", "l0", "o0", "alpha", "beta", "A"} <= {*words}
 
 
-def test_hover_on_a_dot_says_what_it_changed_and_a_click_goes_back(begin, page):
+def test_an_edit_says_what_it_changed_and_a_click_goes_back(begin, page):
     begin()
     entry = "{number: 7, gflops: 70, right: true, bundles: 3, registers: 4, wavefronts: 5,"
     entry += " bound: 'ALU', n: 64, note: '', change: 'line 3 is now mov'}"
     page.evaluate(f"() => channel.say({{type: 'history', entries: [{entry}]}})")
-    page.hover(".ckw-dot")
-    assert "line 3 is now mov; 70 Gflop/s at N = 64" in page.text_content(".ckw-history")
-    page.click(".ckw-dot")
+    said = "70 Gflop/s at N = 64, limited by ALU; line 3 is now mov"
+    assert said in page.text_content(".ckw-history")
+    page.click(".ckw-edit")
     assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 7}
 
 

@@ -30,16 +30,7 @@ export class BundleTable {
     this.rows = [] // of an answer
     this.cells = new Map() // each cell's line; 0 of an empty slot
     this.lit = new Set()
-    this.whole = false
-    const head = make(parent, "div", {class: "ckw-panelhead"})
-    this.title = make(head, "h3", {}, "Bundles")
-    const onclick = () => {
-      this.whole = !this.whole
-      this.more.setAttribute("aria-pressed", String(this.whole))
-      this.draw()
-    }
-    const title = "Show the whole kernel, not only its main loop"
-    this.more = make(head, "button", {"aria-pressed": "false", title, onclick}, "all")
+    this.title = make(parent, "h3", {}, "Bundles")
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
     const pick = (event) => {
@@ -62,36 +53,28 @@ export class BundleTable {
     this.list = new KeyList(parent, attributes, {chosen, used})
   }
 
-  /** The number of a color for each line of the main loop.
+  /** The number of a color for each line.
    * @returns {Map<number, number>} */
   get colors() {
-    const linesOf = (rows) => rows.flatMap(({parts}) => parts.map((part) => part[2]))
-    const lines = linesOf(this.rows.filter(({loop}) => loop))
-    const sorted = [...new Set(lines.length ? lines : linesOf(this.rows))].sort((a, b) => a - b)
+    const lines = this.rows.flatMap(({parts}) => parts.map((part) => part[2]))
+    const sorted = [...new Set(lines)].sort((a, b) => a - b)
     return new Map(sorted.map((line, n) => [line, n]))
   }
 
-  /** Show an answer's rows. */
+  /** Show an answer's rows: those of the main loop, if there is one. */
   show({rows}) {
-    this.rows = rows
-    this.draw()
-  }
-
-  draw() {
     const {box} = this.list
-    const loop = this.rows.filter((row) => row.loop)
-    const part = loop.length > 0 && loop.length < this.rows.length
-    const shown = part && !this.whole ? loop : this.rows
-    const bundles = shown.filter(({kind}) => kind === "alu").length
-    this.more.hidden = !part
-    this.title.textContent = `${bundles} bundles${shown === this.rows ? "" : " in the loop"}`
+    const loop = rows.filter((row) => row.loop)
+    this.rows = loop.length ? loop : rows
+    const bundles = this.rows.filter(({kind}) => kind === "alu").length
+    this.title.textContent = `${bundles} bundles${loop.length ? " in the loop" : ""}`
     const {scrollTop} = box
     box.replaceChildren()
     this.cells.clear()
-    const colors = this.colors
+    const {colors} = this
     let number = 0
     let clause = -1
-    const rows = shown.slice(0, MOST_ROWS).map((row) => {
+    const cells = this.rows.slice(0, MOST_ROWS).map((row) => {
       const line = make(box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-new", row.new)
       line.classList.toggle("ckw-first", row.clause !== clause)
@@ -107,9 +90,9 @@ export class BundleTable {
       make(line, "span", {class: "ckw-jump"}, row.text)
       return []
     })
-    const more = shown.length - MOST_ROWS
+    const more = this.rows.length - MOST_ROWS
     if (more > 0) make(box, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
-    this.list.show(rows.filter((cells) => cells.length))
+    this.list.show(cells.filter(({length}) => length))
     box.scrollTop = scrollTop
     this.light(this.lit)
   }

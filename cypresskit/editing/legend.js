@@ -53,10 +53,6 @@ export const LEGEND = [
   ],
   ["orange element", "incorrect: click it to see its terms, the wrong ones in red"],
   ["busy", "share of the time in which a unit works: ALU, texture, LDS, L2, DRAM"],
-  [
-    "dots",
-    "your edits, faster ones higher; crosses are incorrect, hollow dots are not checked, the ringed one is the fastest",
-  ],
   ...STATISTICS.map(([name, , meaning]) => [name, meaning]),
   ["Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"],
   ["arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"],

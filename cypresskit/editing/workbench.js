@@ -456,14 +456,9 @@ class Workbench {
     if (!notes.length || !findings.some(({kind}) => kind === "answer")) return
     const sentence = notes[0].split(/(?<=\.) /)[0]
     const {line} = terms.find(({right, note}) => !right && notes[0].startsWith(note)) ?? {}
-    if (!line) {
-      this.headline("wrong", sentence)
-      return
-    }
     const text = this.editor.line(line)
-    const column = text.length - text.trimStart().length + 1
-    const fault = {line, column, length: text.trim().length, message: notes[0]}
-    this.editor.paintFaults([{...fault, message: sentence}])
+    const fault = {line, column: text.search(/\S/) + 1, length: text.length, message: notes[0]}
+    if (line) this.editor.paintFaults([fault])
     this.headline("wrong", sentence, [fault, ...findings.filter(({kind}) => kind !== "answer")])
   }
 
@@ -537,11 +532,12 @@ class Workbench {
     this.help.replaceChildren()
     const say = (words, kind = "", tag = "span") => make(this.help, tag, {class: kind}, words)
     const fault = this.answers.text?.faults.find((one) => one.line === line)
-    const remark = this.editor.cutRemark(line)
-    if (remark && remark !== text.trim() && !fault) say(`${remark} `)
-    if (fault) say(fault.message, "ckw-bad")
-    else if (/^\s*(;|\/\/)/.test(text)) say(text.trim())
-    else if (meaning) {
+    if (fault) {
+      say(fault.message, "ckw-bad")
+      return
+    }
+    say(`${this.editor.cutRemark(line)} `)
+    if (meaning) {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)
       if (this.answers.code?.dropped?.includes(line)) say(DROPPED)
