@@ -68,7 +68,11 @@ def test_every_kernel_agrees_with_numpy_on_a_simulated_gpu():
             "product('', '', cuda_kernels.blocked(8, 8), 16, 8, transposed=False)",
             "a product of 16 x 16 in float32",
         ),
-        ("experiments.pitched = {(1, 32): lambda *_: None}", "pitches()", "at a pitch of 1 words"),
+        (
+            "experiments.access_pitched = {(1, 32): lambda *_: None}",
+            "pitches()",
+            "at a pitch of 1 words",
+        ),
         ("FakeCUDAModule.fma = lambda _, a, b, c: a * b + c", "double_double()", "has lost digits"),
     ],
 )
@@ -223,7 +227,7 @@ os.environ["PATH"] = {str(tmp_path)!r}
 experiments.config = Space(ENABLE_CUDASIM=False)
 experiments.cuda = Space(current_context=lambda: Space(device=Space(uuid="GPU-7")))
 try:
-    print(experiments.asked_of_the_driver())
+    print(experiments.query_driver())
 except RuntimeError as error:
     print(error)
 """

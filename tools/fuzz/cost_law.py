@@ -108,8 +108,8 @@ def _bundle_faults(costs: LineCosts) -> list[str]:
     idle = idle_with_lines(launch)
     found = []
     for line in costs.lines:
-        asked = line.share + idle[line.work.id]
-        outside = max(line.low - asked, asked - line.high)
+        expected = line.share + idle[line.work.id]
+        outside = max(line.low - expected, expected - line.high)
         if line.unit == "ALU" and line.runs > report.wavefronts and outside > NEAR:
             found.append(
                 f"line {line.line} costs {line.low:.4f} to {line.high:.4f} and works for"
