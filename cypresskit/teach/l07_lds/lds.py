@@ -225,7 +225,7 @@ class Layout:
 
     def _draw_registers(self, sheet: Sheet, left: float) -> None:
         """Draw the registers that the work-items store from."""
-        head = "64 work-items, each with four values of k of one row of A (a color)"
+        head = "64 work-items, each with four numbers of one row of A (a color)"
         sheet.text(left, REGISTERS - 10, head, size=12)
         element = np.arange(ELEMENTS)
         row, step = element // STEPS, element % STEPS

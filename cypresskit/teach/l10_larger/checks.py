@@ -124,7 +124,7 @@ def check_order(order: Callable) -> Verdict:
                 what = f"lacks block {min(lacking)}"
             else:
                 what = f"has {more} {'block' if more == 1 else 'blocks'} too many"
-            what += f", and {none} is none" * (none is not None)
+            what += f", and {none} is no block" * (none is not None)
             return Verdict(
                 False, f"{call} {what}: {_shown(blocks)}.", "each block of C exactly once."
             )

@@ -211,6 +211,6 @@ def check_buffer(buffer: Callable) -> Verdict:
     require(
         len(set(names)) <= 2,
         f"{message}, the least there is.",
-        "but fewer do: when is the first one free again?",
+        "but fewer are enough: when is the first one free again?",
     )
     return Verdict(True, f"{message}: the chip waits for the first strip alone.")

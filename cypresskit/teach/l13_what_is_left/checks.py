@@ -149,7 +149,9 @@ def check_warps(r, t, s):
 @formula_exercise(
     [(256, 128, 4), (160, 64, 4), (128, 48, 8), (4096, 128, 2)],
     {
-        "the clock moves bytes, not numbers: how many has a number?": lambda f, w, s: f / w,
+        "the cache delivers bytes, not numbers: how many bytes has a number?": lambda f, w, s: (
+            f / w
+        ),
         "inverted: more arithmetic needs a larger block.": lambda f, w, s: w / (f * s),
         "a value of k takes a column *and* a row.": lambda f, w, s: f * s / w / 2,
         "each product is a multiplication and an addition: two operations.": lambda f, w, s: (

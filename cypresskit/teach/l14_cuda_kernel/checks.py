@@ -56,7 +56,7 @@ def check_product(product: Answer) -> Verdict:
     return Verdict(
         True,
         "C is correct at three shapes, in numba's simulator. On an"
-        f" {record()['device']} the frame's kernel was measured at {speed:,.0f} Gflop/s.",
+        f" {record()['device']} the reference kernel was measured at {speed:,.0f} Gflop/s.",
     )
 
 
