@@ -180,7 +180,7 @@ def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(
         "Term k = 1, A[1, 0] B[1, 0], is missing: the numbers read at lines 49 and 51 are"
-        " never multiplied."
+        " never multiplied by each other."
     )
 
 

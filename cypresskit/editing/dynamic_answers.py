@@ -221,8 +221,8 @@ def _growing_advice(finding: Finding, mine: Kernel) -> str:
         )
     if along_k:
         advice.append(
-            "Is k counted by less than an iteration handles? The loop has to add as many to k as it"
-            " fetches."
+            "Is k counted by less than an iteration handles? Each iteration has to add to k the"
+            " number of values of k that it fetches."
         )
     return " ".join(advice)
 

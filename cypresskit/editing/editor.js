@@ -200,7 +200,7 @@ export class Editor {
 /** Return whether a key is for the editor, not a shortcut of the notebook, which sees it first.
  * @param {KeyboardEvent} event */
 function keeps({key, ctrlKey, metaKey, altKey, shiftKey}) {
-  if (ctrlKey || metaKey) return OWN.has(key.toLowerCase())
+  if (ctrlKey || metaKey) return OWN.has(key.toLowerCase()) && !(shiftKey && key === "C") // commands
   return !altKey && !/^F\d/.test(key) && !(shiftKey && key === "Enter")
 }
 

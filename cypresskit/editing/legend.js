@@ -40,7 +40,7 @@ export const IL_MINUTE = [
 ]
 
 export const LEGEND = [
-  ["live", "registers in use at a line; the compiler may need more: see `registers`"],
+  ["live", "registers in use at a line; the compiler may need more or fewer: see `registers`"],
   ["colors", "a line and its operations in the bundles have the same color"],
   ["bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"],
   ["MAD, PRED", "multiply-add; the test of the loop. Point at a slot to see the whole operation"],

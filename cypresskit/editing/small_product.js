@@ -46,7 +46,7 @@ export class SmallProduct {
     const [deep, wide] = [a[0].length, b[0].length]
     grid.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px repeat(${wide}, max-content)`
     b.forEach((row, k) => {
-      gap(deep + 1, k ? "" : "B →")
+      gap(deep + 1, k === b.length - 1 ? "A ↓" : k ? "" : "B →")
       cells("b", row, k)
     })
     gap(deep + 1 + wide).className = "ckw-apart"

@@ -122,7 +122,7 @@ export class StepHead {
       const words = `Saved as your step ${this.step.name}${own}${from}`
       make(this.targetsLine, "b", {class: "ckw-kept"}, words)
     }
-    if (begun) make(this.targetsLine, "span", {}, begun)
+    if (begun && !kept) make(this.targetsLine, "span", {}, begun)
     this.hint.replaceChildren()
     make(this.hint, "summary", {}, "Hint")
     makeSentence(this.hint, "p", {}, hint)
@@ -175,8 +175,9 @@ function showPage(place, page) {
  * and a register for each four sums. */
 function drawBlock(parent, [rows, columns]) {
   const [down, across] = [rows / TEXEL, columns / TEXEL]
+  const at = (texels, axis) => (texels > 1 ? `${texels}${axis}` : axis)
   const words =
-    `${rows} x ${columns}: first texel of A at ${down}x, of B at ${across}x; ` +
+    `${rows} x ${columns}: first texel of A at ${at(down, "y")}, of B at ${at(across, "x")}; ` +
     `${down + across} fetches, ${rows * across} registers of sums, ${rows} rows to store`
   const figure = make(parent, "figure", {})
   const left = TEXEL * NUMBER + 6

@@ -165,7 +165,7 @@ STEPS = {
             name="01a",
             title="Two by two",
             idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
-            "r11. It uses each number that it fetches twice. From here on, A is stored transposed: "
+            "r11. It uses each fetched number twice. From here on, A is stored transposed: "
             "A[k, row].",
             like="block_2x2",
             share=0.5,
@@ -228,8 +228,8 @@ STEPS = {
             like="block_8x8",
             share=0.98,
             reference="block_8x8",
-            hint="each number of C that waits for its `mad` occupies a register. What is the "
-            "smallest number that has to wait at once?",
+            hint="each element of C that waits for its `mad` takes part of a register. How few "
+            "have to wait at the same time?",
             views=("wavefronts",),
             old_c=True,
             climbs=False,

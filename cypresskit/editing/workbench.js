@@ -426,7 +426,12 @@ class Workbench {
     if (!this.state.step?.guess || this.guessed || !answer.costliest) return
     this.prompt.hidden = false
     this.prompt.textContent = GUESS
-    make(this.prompt, "button", {onclick: () => this.guess(this.editor.caret.line)}, "This line")
+    const onclick = () => {
+      const {line, column} = this.editor.caret
+      this.guess(line)
+      this.editor.goTo(line, column + 1) // the button goes, the focus stays
+    }
+    make(this.prompt, "button", {onclick}, "This line")
   }
 
   /** Take a line as the reader's guess, if the page asks for one. */

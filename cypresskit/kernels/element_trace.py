@@ -521,7 +521,7 @@ class _Judge:
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
             lines = f"line{'s' * (len(read) > 1)} {' and '.join(map(str, read))}"
-            return f": the numbers read at {lines} are never multiplied", read[-1]
+            return f": the numbers read at {lines} are never multiplied by each other", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
         for step, element in self._outside():
             if element.matrix == absent.matrix:

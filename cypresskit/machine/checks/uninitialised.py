@@ -243,7 +243,7 @@ class UninitialisedCheck(Check):
             return f"No line sets {name}, and none loads from the LDS: is that load missing?"
         if not full:
             zero = _zero_literal(self.program)
-            missing = f"`mov {name}, {zero}`"
+            missing = f"a fetch or `mov {name}, {zero}`"
             return f"No line sets {name}. Is it the wrong register, or is {missing} missing?"
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
