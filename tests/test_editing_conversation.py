@@ -688,7 +688,7 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         alike = STEPS[step].published == "sgemm_tn"
         if not STEPS[step].previous and climbs and alike:
             assert begun.startswith(
-                f"Your fastest kernel so far is in {max(climbs)[2]}.il: {max(climbs)[0]:,.0f}"
+                f"Your fastest earlier kernel is in {max(climbs)[2]}.il: {max(climbs)[0]:,.0f}"
             )
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7

@@ -176,7 +176,7 @@ class Conversation:
         found = None if step.previous else fastest_step(self.file.path.parent)
         if found is None or found[0] == step or found[0].published != step.published:
             return ""
-        return f"Your fastest kernel so far is in {found[0].file}: {found[1].gflops:,.0f} Gflop/s."
+        return f"Your fastest earlier kernel is in {found[0].file}: {found[1].gflops:,.0f} Gflop/s."
 
     # -- texts
 
