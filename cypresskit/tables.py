@@ -9,6 +9,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from io import StringIO
+from itertools import chain
 from typing import Any
 
 #: The beginning of a formula in any cell: a separator and spaces, before a formula's first symbol.
@@ -23,6 +24,16 @@ def table(names: Sequence[str], rows: Iterable[Iterable[Any]], caption: str = ""
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def aligned(columns: str, rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return rows as lines of text. ``columns`` is the template of a line: an "<" or ">" for each
+    column, to the left or to the right, and what is between them.
+    """
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    template = re.sub("[<>]", r"{:\g<0>{}}", columns)
+    return [template.format(*chain(*zip(row, widths))).rstrip() for row in rows]
 
 
 def elided(text: str, letters: int) -> str:

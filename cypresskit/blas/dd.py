@@ -18,19 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.il.fused_in_numpy import two_sum
 from cypresskit.machine.arguments import check_unmasked
 
 DIGITS = 32  # decimal digits that any double-double represents
 #: Powers of ten beyond which numbers in text are too large, or 0.
 LARGEST_EXPONENT = 400
 LEAST_EXPONENT = -1200
-
-
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return s = a + b in float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
-    s = a + b
-    t = s - a
-    return s, (a - (s - t)) + (b - t)
 
 
 def fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:

@@ -63,7 +63,7 @@ class _Coalescer:
         for block in sorted(self.blocks, key=lambda b: -b.depth):
             for phi in block.phis:
                 for pred, arg in sorted(phi.args.items(), key=lambda item: -item[0].depth):
-                    if not self.try_sharing(phi, arg):
+                    if not (arg.has_register and _join(phi.vreg, arg.vreg)):
                         copies[pred].append((phi, arg))
                         phi.vreg.mask |= 1 << self.last_point[pred]  # the copy writes it there
                 for arg in phi.args.values():
@@ -71,12 +71,6 @@ class _Coalescer:
 
         for pred, pairs in copies.items():
             self.copy_on_edge(pred, pairs)
-
-    def try_sharing(self, phi: Word, arg: Word) -> bool:
-        """Let an argument share its phi's virtual register. Return whether it does."""
-        if not arg.has_register:
-            return False
-        return arg.vreg is phi.vreg or _join(phi.vreg, arg.vreg)
 
     def join_chain(self, vreg: VirtualRegister, word: Word) -> None:
         """Let the partial results of a loop-carried sum share the sum's virtual register.
@@ -150,8 +144,10 @@ def _operands_of_part(op: Op, word: Word) -> list[Word]:
 
 def _join(vreg: VirtualRegister, other: VirtualRegister) -> bool:
     """Merge two virtual registers if their live ranges and channels allow it. Return whether they
-    do.
+    are one.
     """
+    if vreg is other:
+        return True
     alive_together = vreg.mask & other.mask
     common_channels = vreg.allowed & other.allowed
     if alive_together or not common_channels or other.fixed is not None:

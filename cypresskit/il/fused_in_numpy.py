@@ -6,6 +6,7 @@ which Python has from 3.13 on.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +37,13 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
     return result, not normal.all()
 
 
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return s = a + b in float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
 def _fused(a: float, b: float, c: float) -> float:
     try:
         return math.fma(a, b, c)  # type: ignore[attr-defined]  # 3.13
@@ -45,9 +53,7 @@ def _fused(a: float, b: float, c: float) -> float:
 
 def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Add. An inexact sum becomes the neighboring number whose last bit is 1."""
-    total = x + y
-    back = total - x
-    lost = (x - (total - back)) + (y - back)  # exact (Knuth)
+    total, lost = two_sum(x, y)
     bits = total.view(np.int64)
     away_from_zero = np.where((lost > 0) == (total > 0), 1, -1)
     even = np.isfinite(total) & (lost != 0) & (bits & 1 == 0)

@@ -14,6 +14,7 @@ import numpy as np
 
 from cypresskit.il import bits
 from cypresskit.il.fused import multiply_add
+from cypresskit.il.fused_in_numpy import two_sum
 from cypresskit.il.opcodes import OPCODES
 
 SIGN, INFINITY, NAN = np.uint32(bits.SIGN), np.uint32(bits.INFINITY), np.uint32(bits.NAN)
@@ -81,10 +82,7 @@ def _mad(a, b, c):
     x, y, z = flushed(a), flushed(b), flushed(c)
 
     def nearer():
-        product = x.astype(np.float64) * y  # exact
-        total = product + z
-        back = total - product
-        lost = (product - (total - back)) + (z - back)  # what the sum dropped (Knuth)
+        total, lost = two_sum(x.astype(np.float64) * y, z)  # the product is exact
         return np.where(lost * np.sign(total) < 0, np.nextafter(total, 0), total)
 
     return _single_of(multiply_add(x, y, z)[0], nearer)

@@ -4,7 +4,6 @@ Addresses are arrays of 32-bit patterns, one for each work-item. The interpreter
 compiled code and the timing use these functions. The compiled engine has its own (``fast.host``).
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -34,16 +33,15 @@ def texel(
     whole
         Whether the coordinates are integers. Floats are rounded down, subnormals 0.
     """
-    axes = []
-    inside = np.ones(len(rows[0]), bool)
-    for bits, more, size in zip(rows, offset, (texture.width, texture.height)):
+    places = []
+    for bits, more in zip(rows, offset):
         if whole:
             place = bits.view(np.int32).astype(np.int64) + more
         else:
             place = integers(np.floor(flushed(bits)).astype(np.float64) + more)
-        inside &= (place >= 0) & (place < size)
-        axes.append(place)
-    return axes[0], axes[1] if len(axes) > 1 else np.zeros_like(axes[0]), inside
+        places.append(place)
+    x, y = places if len(places) > 1 else (places[0], np.zeros_like(places[0]))
+    return x, y, texture.contains(x, y)
 
 
 def integers(place: np.ndarray) -> np.ndarray:
@@ -86,22 +84,20 @@ class Memories:
 
     def __init__(self, launch: Launch):
         self.launch = launch
-        self.group = np.arange(launch.shape.items) // launch.shape.group_items
-        groups = 0 if launch.shape.pixels else math.prod(launch.shape.groups)
         self.lds = {
-            n: np.zeros((groups, size // 4), np.uint32)
+            n: np.zeros((launch.shape.group_count, size // 4), np.uint32)
             for n, (_, size) in launch.program.lds.items()
         }
 
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return a word of LDS for each work-item, 0 if it isn't ``inside``."""
         row = np.zeros(len(inside), np.uint32)
-        row[inside] = self.lds[array][self.group[inside], word[inside]]
+        row[inside] = self.lds[array][self.launch.group[inside], word[inside]]
         return row
 
     def store(self, array: int, word: np.ndarray, row: np.ndarray, active: np.ndarray) -> None:
         """Store a word to LDS for each active work-item."""
-        self.lds[array][self.group[active], word[active]] = row[active]
+        self.lds[array][self.launch.group[active], word[active]] = row[active]
 
     def check_store(
         self, at: int, place: np.ndarray, inside: np.ndarray, active: np.ndarray

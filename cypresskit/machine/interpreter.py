@@ -326,12 +326,13 @@ class Interpreter:
 
     def _fence(self, i: Instruction) -> None:
         self._notify("barrier", tuple(self.masks.stack))
-        groups = self.masks.active.reshape(-1, self.launch.shape.group_items).sum(axis=1)
-        parted = np.flatnonzero(groups % self.launch.shape.group_items)
-        if i.controls.threads and len(parted):
+        shape, active = self.launch.shape, self.masks.active
+        split = shape.split_groups(active)
+        if i.controls.threads and len(split):
+            reaching = active[self.launch.group == split[0]].sum()
             what = (
-                f"only {groups[parted[0]]} of {self.launch.shape.group_items} work-items of group"
-                f" {parted[0]} reach this barrier: the chip would wait forever for the others."
-                " Take it out of the if or loop that splits the group."
+                f"only {reaching} of {shape.group_items} work-items of group {split[0]} reach this"
+                " barrier: the chip would wait forever for the others. Take it out of the if or"
+                " loop that splits the group."
             )
-            raise kernel_error(self.launch.shape, "barrier", self.at, what)
+            raise kernel_error(shape, "barrier", self.at, what)

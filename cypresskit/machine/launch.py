@@ -111,6 +111,11 @@ class Launch:
         """Input registers: name to uint32 bits of shape (4, items)."""
         return input_registers(self.shape, *coordinates(self.shape, np.arange(self.shape.items)))
 
+    @cached_property
+    def group(self) -> np.ndarray:
+        """The workgroup of each work-item; in pixel mode, a number for each."""
+        return np.arange(self.shape.items) // self.shape.group_items
+
     def write_back(
         self,
         outputs: Mapping[int, np.ndarray] | None = None,

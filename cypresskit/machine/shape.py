@@ -25,7 +25,7 @@ TEXEL_BYTES = 4, 8, 16
 
 
 def wavefronts(domain: Sequence[int], group: int) -> int:
-    """Return the number of wavefronts of a domain in workgroups of ``group`` work-items, 0 in pixel
+    """Return the number of wavefronts of a domain. ``group``: work-items of a workgroup; 0 in pixel
     mode.
     """
     if not group:
@@ -40,6 +40,10 @@ class Extent:
     width: int
     height: int
     texel: int
+
+    def contains(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return which texels (x, y) are in it."""
+        return (x >= 0) & (x < self.width) & (y >= 0) & (y < self.height)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,16 @@ class LaunchShape:
         return x, y, z
 
     @property
+    def group_count(self) -> int:
+        """The number of workgroups; in pixel mode, of work-items."""
+        return self.items // self.group_items
+
+    def split_groups(self, active: np.ndarray) -> np.ndarray:
+        """Return the numbers of the workgroups that have active and inactive work-items."""
+        counts = active.reshape(-1, self.group_items).sum(axis=1)
+        return np.flatnonzero(counts % self.group_items)
+
+    @property
     def group_wavefronts(self) -> int:
         """Wavefronts per workgroup; 1 in pixel mode."""
         return -(-self.group_items // WAVEFRONT)
@@ -148,8 +162,10 @@ class LaunchShape:
 
 def coordinates(shape: LaunchShape, items: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the coordinates of work-items by their numbers."""
-    across = shape.domain[0] if shape.pixels else shape.group_items
-    return (items % across, items // across) if shape.pixels else (items // across, items % across)
+    if not shape.pixels:
+        return np.divmod(items, shape.group_items)
+    y, x = np.divmod(items, shape.domain[0])
+    return x, y
 
 
 def number(shape: LaunchShape, first: np.ndarray, second: np.ndarray) -> np.ndarray:

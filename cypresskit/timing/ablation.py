@@ -12,7 +12,7 @@ from math import fsum
 
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
-from cypresskit.timing.line_work import LineId, bundle_shares, stream_clocks
+from cypresskit.timing.line_work import LineId, bundle_shares
 from cypresskit.timing.work import (
     ALU,
     TEX,
@@ -88,7 +88,7 @@ def ablation_targets(
         for stream, at in zip(clause.streams, clause.sources, strict=True):
             whole = stream.whole or stream
             per_access = iterations * len(whole.line) / whole.phases
-            amounts = times, stream_clocks(stream, iterations), per_access
+            amounts = times, stream.total(iterations), per_access
             accesses[at] = [a + b for a, b in zip(accesses[at], amounts)]
             units[at] = clause.kind, clause.control if clause.kind == ALU else None
     targets = [
@@ -107,10 +107,10 @@ def ablated_clocks(paths: Iterable[WavefrontPath], ablation: Ablation, device: D
     clocks = 0.0
     for clause, iterations, wavefronts in clause_executions(paths):
         ablated = ablation.bundles.get((clause.control, clause.first), 0)
-        bundles = min(ablated, clause.bundles) if clause.kind == ALU else 0
+        bundles = min(ablated, clause.bundles)
         clocks += iterations * wavefronts * bundles * device.bundle_clocks
         for stream, at in zip(clause.streams, clause.sources, strict=True):
-            clocks += stream_clocks(stream, iterations) if at in ablation.accesses else 0.0
+            clocks += stream.total(iterations) if at in ablation.accesses else 0.0
     return clocks
 
 
@@ -125,7 +125,7 @@ def ablate(paths: Iterable[WavefrontPath], ablation: Ablation) -> list[Wavefront
 def _ablated(body: tuple[Clause, ...], ablation: Ablation) -> tuple[Clause, ...]:
     clauses = [_ablated_clause(clause, ablation) for clause in body]
     if any(c.kind == WRITE and not ablation.accesses.isdisjoint(c.sources) for c in body):
-        clauses = [_without(_whole(c), ablation) if c.kind == WRITE else c for c in clauses]
+        clauses = [_without(c, ablation) if c.kind == WRITE else c for c in clauses]
         clauses = combine_stores(clauses)
     return tuple(clauses)
 
@@ -136,32 +136,28 @@ def _ablated_clause(clause: Clause, ablation: Ablation) -> Clause:
         clause = replace(clause, bundles=max(clause.bundles - ablated, 0))
         return _without(clause, ablation)
     if clause.kind == TEX and not ablation.accesses.isdisjoint(clause.sources):
-        clause = _without(_whole(clause), ablation)
+        clause = _without(clause, ablation)
         return replace(clause, streams=merge_fetches(clause.streams))
     return clause
 
 
-def _whole(clause: Clause) -> Clause:
-    """Return the clause, each of its streams with all lines that it would request alone."""
-    return replace(clause, streams=tuple(s.whole or s for s in clause.streams))
-
-
 def _without(clause: Clause, ablation: Ablation) -> Clause:
-    """Return the clause without the ablated accesses."""
+    """Return the clause without the ablated accesses. The others request all lines that they would
+    alone.
+    """
     left = [n for n, at in enumerate(clause.sources) if at not in ablation.accesses]
-    if len(left) == len(clause.sources):
-        return clause
-    streams = tuple(clause.streams[n] for n in left)
+    streams = tuple(clause.streams[n].whole or clause.streams[n] for n in left)
     return replace(clause, streams=streams, sources=tuple(clause.sources[n] for n in left))
 
 
 def shorten(paths: Iterable[WavefrontPath], share: float) -> list[WavefrontPath]:
     """Return the paths with a share of the iterations of each loop. Short loops are unchanged."""
     return [
-        replace(path, segments=tuple((body, _fewer(n, share)) for body, n in path.segments))
+        replace(
+            path,
+            segments=tuple(
+                (body, max(round(n * share), min(n, MIN_ITERATIONS))) for body, n in path.segments
+            ),
+        )
         for path in paths
     ]
-
-
-def _fewer(iterations: int, share: float) -> int:
-    return max(round(iterations * share), min(iterations, MIN_ITERATIONS))

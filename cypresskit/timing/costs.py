@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.tables import quantity, table
+from cypresskit.tables import aligned, quantity, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import result_cache
 from cypresskit.timing.ablation import (
@@ -161,13 +161,8 @@ class LineCosts:
 
     def __repr__(self) -> str:
         rows = [("lines", "work each", "", "cost each", "", ""), *self._rows()]
-        widths = [max(len(row[n]) for row in rows) for n in range(5)]
-        lines = []
-        for line, work, unit, cost, span, text in rows:
-            left = f"{line:>{widths[0]}}  {work:>{widths[1]}} {unit:{widths[2]}}"
-            right = f"{cost:>{widths[3]}} {span:{widths[4]}}  {text}"
-            lines.append(f"  {left}  {right}".rstrip())
-        return "\n".join([self._title, *lines, *(f"  {note}" for note in self._notes())])
+        notes = (f"  {note}" for note in self._notes())
+        return "\n".join([self._title, *aligned("  >  > <  > <  <", rows), *notes])
 
     def _repr_html_(self) -> str:
         names = "lines", "work of each", "unit", "cost of each", "range", "IL"

@@ -16,7 +16,7 @@ import numpy as np
 from cypresskit.devices import Board
 from cypresskit.timing.engine import Outcome
 from cypresskit.timing.line_work import LineObservations
-from cypresskit.timing.units.l2 import slice_clocks
+from cypresskit.timing.units.l2 import l2_clocks
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
@@ -125,8 +125,7 @@ def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> di
     """Return ``ChipTime.busy``, given the sums of counters."""
     engines = clocks * device.simd_engines
     busy = {unit: counts[unit.lower()] / engines for unit in ("ALU", "texture", "LDS")}
-    through = slice_clocks(counts["l2_requests"] + counts["l2_bypasses"], device)
-    busy["L2"] = through / (clocks * device.l2_slices)
+    busy["L2"] = l2_clocks(counts, device) / (clocks * device.l2_slices)
     channel_clocks = clocks * device.memory_channels
     busy["DRAM"] = counts["dram"] / channel_clocks
     busy["DRAM rows"] = counts["dram_rows"] / channel_clocks
@@ -206,8 +205,8 @@ def use_of(outcome: Outcome, device: Board) -> Use:
         name: np.diff([np.interp(bounds, clock, part) for part in done[at].T]).T
         for name, done in outcome.done.items()
     }
-    slices = slice_clocks(did["l2_requests"] + did["l2_bypasses"], device)
-    busy = {"ALU": did["alu"], "texture": did["texture"], "LDS": did["lds"], "L2": slices}
+    busy = {unit: did[unit.lower()] for unit in ("ALU", "texture", "LDS")}
+    busy["L2"] = l2_clocks(did, device)
     shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
     # A channel either sends a line or waits for a row.
     given = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]

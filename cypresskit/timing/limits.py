@@ -15,23 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cypresskit.devices import Device
-from cypresskit.tables import table
+from cypresskit.tables import aligned, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing.report import ChipReport, Report, cached_in_report
 from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}  # no two share one
-CONFLICTS = "bank conflicts"
-MEMORY = "memory farther than L1"
-ROWS = "rows of memory that open"
-SWITCHES = "clocks between clauses"
-UNITS = "fetches, stores and their units"
-SLOTS = "slots without a multiply-add"
-TAIL = "empty wavefront slots"
-LAUNCH = "the launch itself"
-ONE_MORE = "room for one more wavefront"
-ONE_FEWER = "one register fewer"
 FACTOR = 10  # times as fast: from here on, a gain is shown as a factor
 
 
@@ -88,13 +78,8 @@ class WhatIf:
         return self.steps[names.index(name)]
 
     def __repr__(self) -> str:
-        rows = [self._names, *self._rows()]
-        widths = [max(len(row[n]) for row in rows) for n in range(len(self._names))]
-        lines = []
-        for first, *others in rows:
-            cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:])]
-            lines.append(f"  {'  '.join([f'{first:{widths[0]}}', *cells])}".rstrip())
-        return "\n".join([self._title, *lines])
+        columns = "  <" + "  >" * (len(self._names) - 1)
+        return "\n".join([self._title, *aligned(columns, [self._names, *self._rows()])])
 
     def _repr_html_(self) -> str:
         return table(self._names, self._rows(), self._title)
@@ -146,10 +131,10 @@ def what_if(report: Report) -> WhatIf:
     conflicts = "07" if launch.shape.program.lds else "05"
     near: dict[str, Any] = {"l2_clocks": device.l1_clocks, "dram_clocks": device.l1_clocks}
     changes = [  # the last limits of the account first
-        (CONFLICTS, conflicts, NO_CONFLICTS),
-        (ROWS, "08", {"dram_row_clocks": 0}),
-        (MEMORY, "04", near),
-        (SWITCHES, "04", {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}),
+        ("bank conflicts", conflicts, NO_CONFLICTS),
+        ("rows of memory that open", "08", {"dram_row_clocks": 0}),
+        ("memory farther than L1", "04", near),
+        ("clocks between clauses", "04", {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}),
     ]
     one = [replace(device, **change) for *_, change in changes]
     several = [device]  # without the first of these limits, the first two, ...
@@ -175,16 +160,21 @@ def what_if(report: Report) -> WhatIf:
     overhead = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     steps = [
-        without(LAUNCH, "08", report.clocks, 0.0, report.gflops),
-        without(TAIL, tail, _filled(report), overhead, _gflops(report, report.clocks)),
+        without("the launch itself", "08", report.clocks, 0.0, report.gflops),
+        without(
+            "empty wavefront slots", tail, _filled(report), overhead, _gflops(report, report.clocks)
+        ),
         *(
             alone(name, lesson, board, reached)
             for (name, lesson, _), board, reached in zip(changes, one, filled)
         ),
-        Limit(UNITS, "05", None, None, filled[-1]),
-        Limit(SLOTS, "03", None, None, _gflops(report, alu)),
+        Limit("fetches, stores and their units", "05", None, None, filled[-1]),
+        Limit("slots without a multiply-add", "03", None, None, _gflops(report, alu)),
     ]
-    others = alone(ONE_MORE, "04", more), alone(ONE_FEWER, "04", fewer)
+    others = (
+        alone("room for one more wavefront", "04", more),
+        alone("one register fewer", "04", fewer),
+    )
     return WhatIf(report, (*reversed(steps), *others))
 
 

@@ -144,12 +144,12 @@ def service_clocks(paths: list[WavefrontPath], device: Device) -> float:
     for clause, iterations, wavefronts in clause_executions(paths):
         if clause.kind == BARRIER:
             continue
-        clocks += iterations * wavefronts * device.clause_switch_clocks
+        each = device.clause_switch_clocks
         if clause.kind == ALU:
-            length = clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
-            clocks += iterations * wavefronts * length
+            each += clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
         else:
-            clocks += fsum(stream_clocks(stream, iterations) for stream in clause.streams)
+            clocks += fsum(stream.total(iterations) for stream in clause.streams)
+        clocks += iterations * wavefronts * each
     for path in paths:
         if path.segments[-1][0][-1].kind != BARRIER:  # no clause change after the last clause
             clocks -= len(path.wavefronts) * device.clause_switch_clocks
@@ -196,7 +196,7 @@ def lines_of_work(
             ran.add(instructions[at].id)
         unit = {ALU: "LDS", TEX: "texture"}.get(clause.kind, "stores")
         for stream, at in zip(clause.streams, clause.sources, strict=True):
-            clocks[instructions[at].id][unit] += stream_clocks(stream, iterations)
+            clocks[instructions[at].id][unit] += stream.total(iterations)
             ran.add(instructions[at].id)
         for source in ran:
             runs[source, clause.control] += times
@@ -232,8 +232,3 @@ def bundle_shares(code: Code, clause: Clause) -> list[tuple[int, float]]:
         return []
     bundles = code.controls[clause.control].bundles[clause.first : clause.first + clause.bundles]
     return [(o.at, 1 / len(b.operations)) for b in bundles for o in b.operations]
-
-
-def stream_clocks(stream: Stream, iterations: int) -> float:
-    """Return the unit's clocks for a stream, summed over all of its wavefronts and iterations."""
-    return stream.total(stream.cost, iterations)

@@ -31,6 +31,7 @@ conditional move for instance: loops with branches of their own aren't eligible
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -67,6 +68,7 @@ EXTRAPOLABLE_BODY = re.compile(
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
 # An iteration number or count is an array of one element for all lanes, or of one for each.
+Extrapolated = Callable[[np.ndarray], Value]  # a value by an iteration number
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -132,6 +134,19 @@ class ExtrapolatedLoop:
         Runs on ``SymbolicWords`` and ``RequestRecorder``: without data, recording addresses.
     start
         Index of the loop's LOOP_START among the code's control-flow instructions.
+
+    Attributes
+    ----------
+    first, second
+        The first two iterations.
+    stay
+        Mask of the lanes whose wavefronts complete the first one.
+    induction
+        The registers that change, extrapolated.
+    trip_counts
+        How many iterations each lane's wavefront completes.
+    moving
+        The accesses of the first iteration, each with its motion from one iteration to the next.
     """
 
     def __init__(self, processor: Processor, start: int):
@@ -184,64 +199,57 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If no wavefront completes an iteration, or the loop does not behave as extrapolated.
         """
-        first = self._run_iteration(self.before)
+        first = self.first = self._run_iteration(self.before)
         stay = self.entry_mask & ~repeat_per_lane(any_lane(first.departed & self.entry_mask))
         if not stay.any():
             raise NotExtrapolable
+        self.stay = stay
         self.processor.masks.set(stay)
-        second = self._run_iteration(first.registers)
-        induction = {
-            component: InductionVariable(
+        second = self.second = self._run_iteration(first.registers)
+        self.induction = {
+            component: extrapolated(
                 self.before.get(component, ZERO), first.registers[component], value, stay
             )
             for component, value in second.registers.items()
             if component[0] < TEMPORARY and value is not self.before.get(component)
         }
-
-        def registers_at(iteration: np.ndarray) -> Registers:
-            return self.before | {
-                component: variable.at(iteration) for component, variable in induction.items()
-            }
-
-        trip_counts = self._trip_counts(first, second, registers_at, stay)
+        trip_counts = self.trip_counts = self._trip_counts()
         accesses = {
             control: [
-                (now, self._motion(now, then, trip_counts, stay))
+                (now, self._motion(now, then))
                 for now, then in zip(of_control, second.accesses[control], strict=True)
             ]
             for control, of_control in first.accesses.items()
         }
-        moving = [access for of_control in accesses.values() for access in of_control]
-
-        def verify(iteration: np.ndarray) -> _Iteration:
-            return self._verify(first, moving, induction, registers_at, iteration, trip_counts)
-
+        self.moving = [access for of_control in accesses.values() for access in of_control]
         for fraction in SAMPLED_FRACTIONS:
             sampled = (trip_counts * fraction).astype(np.int64)
             if (sampled > 1).any():  # the first two were run
-                verify(sampled)
-        last = verify(trip_counts - 1)
-        after = self._registers_after(first, second, last, trip_counts)
+                self._verify(sampled)
+        after = self._registers_after(self._verify(trip_counts - 1))
         per_wavefront = np.broadcast_to(trip_counts, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
         return LoopSummary(per_wavefront * any_lane(stay), accesses), after
 
-    def _registers_after(
-        self, first: _Iteration, second: _Iteration, last: _Iteration, trip_counts: np.ndarray
-    ) -> Registers:
+    def _registers_at(self, iteration: np.ndarray) -> Registers:
+        """Return the registers at the start of an iteration, extrapolated."""
+        return self.before | {
+            component: variable(iteration) for component, variable in self.induction.items()
+        }
+
+    def _registers_after(self, last: _Iteration) -> Registers:
         """Return the registers at the end of each lane's last iteration.
 
         A lane with a trip count of 1 or 2 has those of the first or second iteration, which were
         run. The others have those of the verified ``last`` one.
         """
         after = dict(last.registers)
-        for count, iteration in ((1, first), (2, second)):
-            if (trip_counts == count).all():
+        for count, iteration in ((1, self.first), (2, self.second)):
+            ends = self.trip_counts == count
+            if ends.all():
                 return iteration.registers
-            if (trip_counts == count).any():
+            if ends.any():
                 after = {
-                    component: self.words.merge(
-                        value, after.get(component, ZERO), trip_counts == count
-                    )
+                    component: self.words.merge(value, after.get(component, ZERO), ends)
                     for component, value in iteration.registers.items()
                 }
         return after
@@ -273,13 +281,7 @@ class ExtrapolatedLoop:
         iteration.registers = processor.registers
         return iteration
 
-    def _trip_counts(
-        self,
-        first: _Iteration,
-        second: _Iteration,
-        registers_at: Callable[[np.ndarray], Registers],
-        stay: np.ndarray,
-    ) -> np.ndarray:
+    def _trip_counts(self) -> np.ndarray:
         """Return how many iterations each lane's wavefront completes.
 
         The candidates for a loop exit are the iterations in which the operands of a comparison
@@ -290,9 +292,10 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If a wavefront leaves in none of the first ``MAX_EXIT_CANDIDATES`` candidates.
         """
+        stay, second = self.stay, self.second
         used = any_lane(stay)
         trip_counts = np.where(any_lane(second.departed & stay) | ~used, 1.0, NEVER)
-        crossings = _crossings(first.comparisons, second.comparisons, stay)
+        crossings = _crossings(self.first.comparisons, second.comparisons, stay)
         tried = np.ones(len(trip_counts))
         for _ in range(MAX_EXIT_CANDIDATES):
             next_crossings = [
@@ -304,16 +307,14 @@ class ExtrapolatedLoop:
             if not undecided.any():
                 break
             candidate = _per_lane(np.where(undecided, tried, 2), undecided)
-            departed = self._run_iteration(registers_at(candidate)).departed
+            departed = self._run_iteration(self._registers_at(candidate)).departed
             leaves = any_lane(departed & stay) & undecided
             trip_counts[leaves] = tried[leaves]
         if trip_counts.max() == NEVER:  # an endless loop, or an exit that can't be extrapolated
             raise NotExtrapolable
         return _per_lane(trip_counts, used)
 
-    def _motion(
-        self, now: MemoryRequest, then: MemoryRequest, trip_counts: np.ndarray, stay: np.ndarray
-    ) -> Motion:
+    def _motion(self, now: MemoryRequest, then: MemoryRequest) -> Motion:
         """Return how an access moves from the first iteration (``now``) to the second (``then``).
 
         Raises
@@ -321,7 +322,7 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If lanes move by different steps, or by a step that isn't a multiple of the grain.
         """
-        later = stay & (trip_counts > 1)
+        later = self.stay & (self.trip_counts > 1)
         steps = [0, 0]
         for n, (a, b) in enumerate(zip(now.rows, then.rows, strict=True)):
             if a is b or not later.any():
@@ -331,17 +332,9 @@ class ExtrapolatedLoop:
                 raise NotExtrapolable
             steps[n] = int(step[0])
         x, y = steps
-        return Motion(x, y, trip_counts)
+        return Motion(x, y, self.trip_counts)
 
-    def _verify(
-        self,
-        first: _Iteration,
-        moving: list[tuple[MemoryRequest, Motion]],
-        induction: "dict[RegisterComponent, InductionVariable]",
-        registers_at: Callable[[np.ndarray], Registers],
-        iteration: np.ndarray,
-        trip_counts: np.ndarray,
-    ) -> _Iteration:
+    def _verify(self, iteration: np.ndarray) -> _Iteration:
         """Run one iteration from extrapolated registers, and compare it with the extrapolation.
 
         Lanes with fewer than three iterations are ignored: theirs were all run.
@@ -356,21 +349,21 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If a lane leaves early, or a register or an access is not where it should be.
         """
-        lanes = self.processor.masks.active & (trip_counts > 2)
+        lanes = self.stay & (self.trip_counts > 2)
         if not lanes.any():
-            return first
+            return self.first
         iteration = np.maximum(iteration, 1)
-        result = self._run_iteration(registers_at(iteration))
-        if (result.departed & lanes & (iteration < trip_counts)).any():
+        result = self._run_iteration(self._registers_at(iteration))
+        if (result.departed & lanes & (iteration < self.trip_counts)).any():
             raise NotExtrapolable
-        for component, variable in induction.items():
-            expected = variable.at(iteration + 1)
+        for component, variable in self.induction.items():
+            expected = variable(iteration + 1)
             actual = result.registers[component]
             if expected.loaded is NO_LANES and not (
                 actual.loaded is NO_LANES and ((expected.bits == actual.bits) | ~lanes).all()
             ):
                 raise NotExtrapolable
-        for now, (then, motion) in zip(result.all_accesses, moving, strict=True):
+        for now, (then, motion) in zip(result.all_accesses, self.moving, strict=True):
             for a, b, step in zip(now.rows, then.rows, motion):
                 if a is b and not step:
                     continue
@@ -413,8 +406,9 @@ def _crossings(
     return crossings
 
 
-class InductionVariable:
-    """A register component, extrapolated to the start of any iteration but the first.
+def extrapolated(first: Value, second: Value, third: Value, active: np.ndarray) -> Extrapolated:
+    """Return a register component as a function of the number of an iteration, at its start. It
+    isn't called for the first iteration.
 
     Parameters
     ----------
@@ -430,51 +424,28 @@ class InductionVariable:
     beyond it, the value is unknown, too. A loop that uses an unknown value raises
     ``NotExtrapolable``.
     """
+    if third.loaded is ALL_LANES or first is second is third:
+        return lambda iteration: third
+    if any(value.loaded is not NO_LANES for value in (first, second, third)):
+        return lambda iteration: unknown_value(UNKNOWN)
+    for narrow, wide in ((np.float32, np.float64), (np.int32, np.int64)):
+        a, b, c = (value.bits.view(narrow).astype(wide) for value in (first, second, third))
+        if not _active_values(c - b == b - a, active).all():
+            continue
+        if narrow is np.int32:
+            return lambda iteration: Value((a + iteration * (b - a)).astype(np.uint32))
+        for grain, limit in EXACT_FLOATS:
+            if not any((_active_values(row, active) * grain % 1).any() for row in (a, b)):
+                return partial(_exact_float, a, b - a, limit)
+    return lambda iteration: unknown_value(UNKNOWN)
 
-    def __init__(self, first: Value, second: Value, third: Value, active: np.ndarray):
-        self.constant: Value | None = None
-        self.start: np.ndarray = np.zeros(1)
-        self.step: np.ndarray = np.zeros(1)
-        self.is_float = False
-        self.exact_below = np.inf
-        if third.loaded is ALL_LANES:
-            self.constant = third
-            return
-        self.constant = unknown_value(UNKNOWN)
-        if any(value.loaded is not NO_LANES for value in (first, second, third)):
-            return
-        if first is second is third:
-            self.constant = third
-            return
-        for narrow, wide in ((np.float32, np.float64), (np.int32, np.int64)):
-            a, b, c = (value.bits.view(narrow).astype(wide) for value in (first, second, third))
-            if not _active_values(c - b == b - a, active).all():
-                continue
-            self.is_float = narrow is np.float32
-            if self.is_float:
-                limits = [
-                    limit
-                    for grain, limit in EXACT_FLOATS
-                    if not any((_active_values(row, active) * grain % 1).any() for row in (a, b))
-                ]
-                if not limits:
-                    continue
-                self.exact_below = limits[0]
-            self.start = a
-            self.step = b - a
-            self.constant = None
-            return
 
-    def at(self, iteration: np.ndarray) -> Value:
-        """Return the value at the start of an iteration."""
-        if self.constant is not None:
-            return self.constant
-        number = self.start + iteration * self.step
-        if not self.is_float:
-            return Value(number.astype(np.uint32))
-        bits = number.astype(np.float32).view(np.uint32)
-        inexact = np.abs(number) >= self.exact_below
-        return Value(bits, inexact, UNKNOWN) if inexact.any() else Value(bits)
+def _exact_float(start: np.ndarray, step: np.ndarray, limit: float, iteration: np.ndarray) -> Value:
+    """Return a float at the start of an iteration, unknown from the ``limit`` on."""
+    number = start + iteration * step
+    bits = number.astype(np.float32).view(np.uint32)
+    inexact = np.abs(number) >= limit
+    return Value(bits, inexact, UNKNOWN) if inexact.any() else Value(bits)
 
 
 def _as_float64(value: Value, comparison: Operation) -> np.ndarray:

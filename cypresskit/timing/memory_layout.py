@@ -122,16 +122,14 @@ class MemoryLayout:
         line.
         """
         texture = self.shape.textures[resource]
-        last = motion.iterations - 1
-        inside = (x >= 0) & (x < texture.width) & (y >= 0) & (y < texture.height)
+        inside = texture.contains(x, y)
         if motion.x or motion.y:
+            last = motion.iterations - 1
             far_x, far_y = x + last * motion.x, y + last * motion.y
-            stays = (far_x >= 0) & (far_x < texture.width) & (far_y >= 0) & (far_y < texture.height)
-            stays &= inside
+            stays = inside & texture.contains(far_x, far_y)
             for near, far, size in ((x, far_x, texture.width), (y, far_y, texture.height)):
-                stays |= (np.maximum(near, far) < 0) | (
-                    np.minimum(near, far) >= size
-                )  # never inside
+                never = (np.maximum(near, far) < 0) | (np.minimum(near, far) >= size)
+                stays |= never
             if (on & ~stays).any():
                 raise NotExtrapolable
         address = self._addresses(texture.width, texture.texel)

@@ -23,10 +23,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
-from cypresskit.il import Program
-from cypresskit.kernels import Kernel
 from cypresskit.timing.native import compiler
 from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.timing.timing_request import TimingRequest
@@ -71,11 +70,10 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
     which a key can't cover.
     """
-    program = request.kernel.program if isinstance(request.kernel, Kernel) else request.kernel
-    device = request.device
+    program, device = request.program, request.device
     if os.environ.get("CYPRESSKIT_KEEP") == "0":
         return None
-    if not isinstance(program, Program) or type(device) is not Device:
+    if isinstance(request.kernel, Code) or type(device) is not Device:
         return None
     parts = (
         what,

@@ -13,11 +13,8 @@ one are skipped where it is periodic:
 The error is how much the pace was seen to change, and how much it may have changed unobserved:
 ``unobserved_error``, or the difference to the slowest round, since wavefronts that begin in step
 and then drift apart may fall into step again in any later round. A launch is simulated whole after
-all if
-
-- its error is above ``CONVERGED_ERROR`` and its effort at most ``PATIENCE``; or
-- less than half of it could be skipped, and its effort is at most the larger of ``PATIENCE`` and
-  one second.
+all if its effort is at most ``PATIENCE``, and its error is above ``CONVERGED_ERROR`` or less than
+half of it could be skipped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -42,15 +39,13 @@ from cypresskit.timing.launch_time import (
 from cypresskit.timing.line_work import observe_lines, scale_waits, service_clocks
 from cypresskit.timing.steady_state import CONVERGED_ERROR, SteadyStateSkipper
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
-from cypresskit.timing.units.l2 import slice_clocks
-from cypresskit.timing.work import ALU, TEX, Clause, WavefrontPath, clause_executions, pack
+from cypresskit.timing.work import ALU, WRITE, Clause, WavefrontPath, clause_executions, pack
 
 # Effort is in cache lines and clauses.
 WHOLE_EFFORT = 4e6  # an eighth of a second; of a longer launch, about as much is simulated
 PATIENCE = 1.5e8  # about five seconds: up to here, all is simulated if the pace doesn't settle
 MIN_ROUNDS = 6  # that stand for all rounds of a long launch; three or more
 MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
-ONE_SECOND = 8  # as a multiple of ``WHOLE_EFFORT``
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
 Bar = Callable[[range], Iterable]  # shows progress over a range
@@ -88,14 +83,8 @@ def time_launch(launch: TimedLaunch, *, exact: bool, progress: bool = True) -> L
         watch = partial(SteadyStateSkipper, farthest=farthest, strict=strict)
     outcome = _run(launch, paths, watch, bar)
     sampled = _extrapolate(launch, outcome, paths, spread)
-    patience = PATIENCE
-    if sampled.simulated > MAX_SHARE:  # simulating the whole takes at most twice as long
-        patience = max(patience, ONE_SECOND * WHOLE_EFFORT)
-    elif sampled.error <= CONVERGED_ERROR:
-        return sampled
-    if everything <= patience:
-        return _whole(launch, bar)
-    return sampled
+    settled = sampled.simulated <= MAX_SHARE and sampled.error <= CONVERGED_ERROR
+    return sampled if settled or everything > PATIENCE else _whole(launch, bar)
 
 
 def _whole(launch: TimedLaunch, bar: Bar) -> LaunchTime:
@@ -154,10 +143,10 @@ def _extrapolate(
         least = min_clocks(counts, device)
         resident *= max(least / clocks, 1)
         clocks = max(clocks, least)
-        busy = _requested_clocks(counts, device) / clocks
-        sending = counts["dram"] / device.memory_channels / clocks
+        worked = busy_shares(counts, 1.0, device)
+        busy = max(worked[unit] for unit in ("ALU", "texture", "LDS")) / clocks
         seen, slower = change
-        error = float(seen + max(unobserved_error(busy, sending), slower))
+        error = float(seen + max(unobserved_error(busy, worked["DRAM"] / clocks), slower))
         served = spread.times * service_clocks(spread.paths, device)
         observations = scale_waits(observations, resident - served)
 
@@ -252,12 +241,9 @@ def requested_work(paths: list[WavefrontPath], device: Device) -> dict[str, floa
     requested = dict.fromkeys(("alu", "texture", "lds", "delivered"), 0.0)
     for clause, iterations, wavefronts in clause_executions(paths):
         requested["alu"] += iterations * wavefronts * clause.bundles * device.bundle_clocks
-        unit = {ALU: "lds", TEX: "texture"}.get(clause.kind)
-        if unit is None:
-            continue
-        for stream in clause.streams:
-            requested[unit] += stream.total(stream.cost, iterations)
-            requested["delivered"] += stream.total(stream.delivered, iterations)
+        for stream in clause.streams if clause.kind != WRITE else ():
+            requested["lds" if clause.kind == ALU else "texture"] += stream.total(iterations)
+            requested["delivered"] += stream.total(iterations, "delivered")
     return requested
 
 
@@ -265,16 +251,8 @@ def min_clocks(counts: Mapping[str, float], device: Device) -> float:
     """Return for how long the busiest kind of unit works or waits for a row, averaged over the
     units of that kind: the least time of the launch.
     """
-    return max(
-        _requested_clocks(counts, device),
-        (counts["dram"] + counts["dram_rows"]) / device.memory_channels,
-        slice_clocks(counts["l2_requests"] + counts["l2_bypasses"], device) / device.l2_slices,
-    )
-
-
-def _requested_clocks(counts: Mapping[str, float], device: Device) -> float:
-    """Return the same for ALU, texture unit and LDS, whose work the caches don't change."""
-    return max(counts[unit] for unit in ("alu", "texture", "lds")) / device.simd_engines
+    worked = busy_shares(counts, 1.0, device)
+    return max(*worked.values(), worked["DRAM"] + worked["DRAM rows"])
 
 
 def effort(paths: list[WavefrontPath]) -> float:
@@ -299,5 +277,5 @@ def _wavefronts(paths: list[WavefrontPath]) -> int:
 
 def _work(clause: Clause) -> np.ndarray:
     accesses = sum(stream.cost.mean() for stream in clause.streams)
-    texels = sum(stream.delivered.mean() for stream in clause.streams)
+    texels = sum(stream.amounts["delivered"].mean() for stream in clause.streams)
     return np.array([_effort(clause), 1.0 + clause.bundles, accesses, texels])

@@ -201,7 +201,7 @@ def _check(request: TimingRequest, n: Any, precision: Any) -> None:
             "a program needs its launch: pass launch=ck.LaunchShape(program, domain, textures,"
             " constants), or n if it is a GEMM kernel"
         )
-    program = kernel.program if isinstance(kernel, Code) else kernel
+    program = request.program
     if launch.program.body != program.body:
         raise ValueError(
             f"the launch is for {launch.program.name}, the code for {program.name}: two programs"

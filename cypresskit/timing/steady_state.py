@@ -254,8 +254,7 @@ def _in_phases(wanted: np.ndarray, phases: int) -> np.ndarray:
     """
     least = max(wanted.min(), 0)
     rounded = (wanted - least + phases // 2) // phases
-    iterations: np.ndarray = (least // phases + rounded) * phases
-    return iterations
+    return (least // phases + rounded) * phases
 
 
 def _together(iterations: np.ndarray, group: np.ndarray) -> np.ndarray:

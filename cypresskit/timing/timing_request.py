@@ -43,21 +43,19 @@ class TimingRequest:
     @property
     def name(self) -> str:
         """The kernel's name."""
-        return self.kernel.program.name if isinstance(self.kernel, Code) else self.kernel.name
+        return self.kernel.name if isinstance(self.kernel, Kernel) else self.program.name
+
+    @property
+    def program(self) -> Program:
+        """The kernel's program."""
+        return self.kernel if isinstance(self.kernel, Program) else self.kernel.program
 
     def launch(self) -> TimedLaunch:
         """Return the compiled kernel with its launch."""
-        return TimedLaunch(self._code(), self._shape(), self.device, self.layout)
-
-    def _code(self) -> Code:
-        if isinstance(self.kernel, Code):
-            return self.kernel
-        program = self.kernel.program if isinstance(self.kernel, Kernel) else self.kernel
-        return compile(program, self.device)
-
-    def _shape(self) -> LaunchShape:
-        if isinstance(self.kernel, Kernel):
+        kernel, shape = self.kernel, self.shape
+        code = kernel if isinstance(kernel, Code) else compile(self.program, self.device)
+        if isinstance(kernel, Kernel):
             assert self.size is not None
-            return self.kernel.shape(*self.size, 1.0, self.beta, self.count)
-        assert self.shape is not None
-        return self.shape
+            shape = kernel.shape(*self.size, 1.0, self.beta, self.count)
+        assert shape is not None
+        return TimedLaunch(code, shape, self.device, self.layout)

@@ -29,8 +29,8 @@ def _row(*fields: str) -> np.dtype:
     return np.dtype([(field, np.int64) for field in fields])
 
 
-# Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, a
-# or a segment's clauses; a stream's ``first`` is its first entry.
+# Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, or a
+# segment's clauses; a stream's ``first`` is its first entry.
 CLAUSE = _row("kind", "bundles", "first", "end", "pause")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
@@ -75,20 +75,13 @@ class Stream:
     @property
     def cost(self) -> np.ndarray:
         """Clocks of the unit, for each entry."""
-        clocks: np.ndarray = self.amounts["cost"]
-        return clocks
+        return self.amounts["cost"]
 
-    @property
-    def delivered(self) -> np.ndarray:
-        """Bytes of texels, for each entry."""
-        texels: np.ndarray = self.amounts["delivered"]
-        return texels
-
-    def total(self, amount: np.ndarray, iterations: int) -> float:
-        """Sum an ``amount`` per entry over all wavefronts and iterations."""
+    def total(self, iterations: int, amount: str = "cost") -> float:
+        """Sum an amount, by default clocks of the unit, over all wavefronts and iterations."""
         whole, remainder = divmod(iterations, self.phases)
         times = whole + (np.arange(self.phases) < remainder)
-        return float((amount.reshape(-1, self.phases) @ times).sum())
+        return float((self.amounts[amount].reshape(-1, self.phases) @ times).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,9 @@ from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, LineCosts
+from cypresskit.timing import DataDependentError
 from cypresskit.timing.ablation import ALL, Ablation, ablate, ablated_clocks, ablation_targets
+from cypresskit.timing.costs import LineCosts
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.line_work import LineId
 from cypresskit.timing.timed_launch import TimedLaunch

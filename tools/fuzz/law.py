@@ -266,7 +266,7 @@ def worked(report: Report) -> float:
             if clause.kind == ALU:
                 each += clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
             else:
-                clocks += sum(stream.total(stream.cost, turns) for stream in clause.streams)
+                clocks += sum(stream.total(turns) for stream in clause.streams)
             clocks += turns * len(path.wavefronts) * each
         if path.segments[-1][0][-1] is clauses[-1][0]:  # nothing follows the last clause
             clocks -= len(path.wavefronts) * device.clause_switch_clocks

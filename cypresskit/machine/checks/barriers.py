@@ -15,17 +15,15 @@ class BarrierCheck(Check):
     """
 
     def barrier(self, event: BarrierEvent) -> None:
-        active = event.active.reshape(-1, self.launch.shape.group_items)
-        split = np.flatnonzero(active.sum(axis=1) % self.launch.shape.group_items)
+        split = self.launch.shape.split_groups(event.active)
         if not self.program.body[event.at].controls.threads or not len(split):
             return
         group = int(split[0])
-        size = active.shape[1]
-        present = group * size + int(np.argmax(active[group]))
-        absent = group * size + int(np.argmax(~active[group]))
+        members = np.flatnonzero(self.group == group)
+        active = event.active[members]
+        present, absent = int(members[np.argmax(active)]), int(members[np.argmin(active)])
         # The group diverges at the innermost branch that all of it reached.
-        reached = [(entry.at, entry.entry_mask.reshape(active.shape)) for entry in event.stack]
-        came = [at for at, items in reached if items[group].all()]
+        came = [entry.at for entry in event.stack if entry.entry_mask[members].all()]
         opener = came[-1] if came else event.at
         if self.is_suppressed(opener):
             return
@@ -36,9 +34,7 @@ class BarrierCheck(Check):
             advice = (
                 f"The work-items of a group {trips}: make its condition the same for all of them."
             )
-        reach = (
-            f"{int(active[group].sum())} of {size} work-items of group {group} reach this barrier"
-        )
+        reach = f"{active.sum()} of {len(members)} work-items of group {group} reach this barrier"
         message = f"{reach}, such as {self.naming.item(present)}; the others never do"
         other = f"{self.naming.item(absent)} does not reach it"
         self.report(

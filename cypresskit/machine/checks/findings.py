@@ -132,8 +132,6 @@ class Naming:
         The caller's arrays: textures by number, and global memory.
     suppressed
         Of an instruction, the work-items (bool) whose address or condition has been reported.
-    group
-        The workgroup of each work-item.
     """
 
     def __init__(
@@ -155,7 +153,6 @@ class Naming:
             )
         self.launch, self.names, self.textures, self.memory = launch, names, textures, memory
         self.suppressed: dict[int, np.ndarray] = {}
-        self.group = np.arange(launch.shape.items) // launch.shape.group_items
 
     def item(self, item: int) -> str:
         """Return ``work-item (3, 5), wavefront 0``."""
@@ -231,7 +228,7 @@ class Check(Observer):
         self.launch = naming.launch
         self.program = naming.launch.program
         self.suppressed = naming.suppressed
-        self.group = naming.group
+        self.group = naming.launch.group
         self.found: dict[tuple[Any, ...], Finding] = {}
 
     def report(

@@ -39,7 +39,7 @@ class RaceCheck(Check):
     def __init__(self, naming: Naming):
         super().__init__(naming)
         self.group_size = self.launch.shape.group_items
-        self.groups = self.launch.shape.items // self.group_size
+        self.groups = self.launch.shape.group_count
         self.epochs = {space: np.zeros(self.groups, np.int64) for space in ("lds", "global")}
         # By memory: four stamps for each of its words, shape (4, words); see the module.
         self.stamps: dict[tuple[str, int], np.ndarray] = {}

@@ -19,21 +19,25 @@ from cypresskit.il.program import LETTERS, Instruction, Source
 from cypresskit.machine.checks.findings import Check, Finding, Naming
 
 SUBNORMAL = 1 << 23  # words below it are subnormal floats, which count as 0
-ADVICE = {
-    "an integer": "Pass a float (with a point: 64.0), or convert it with `itof`.",
-    "half of a double": (
-        "No instruction here takes doubles: give the array .astype(np.float32), or use `dadd`, "
-        "`dmul`, ..."
-    ),
-}
+# How the launch gave a number that is misread, and advice
+INTEGER = (
+    "an integer; read as a float, that is 0",
+    "Pass a float (with a point: 64.0), or convert it with `itof`.",
+)
+DOUBLES = (
+    "doubles: a float instruction reads each as two words",
+    "No instruction here takes doubles: give the array .astype(np.float32), or use `dadd`, `dmul`,"
+    " ...",
+)
+Kind = tuple[str, str] | None  # INTEGER or DOUBLES; None for what isn't misread
 
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where a number came from, as "cb0[1].x" or "texture 0", and its ``kind``."""
+    """Where a number that is misread came from, as "cb0[1].x" or "texture 0", and its ``kind``."""
 
     place: str
-    kind: str
+    kind: tuple[str, str]
 
 
 class TypeConfusionCheck(Check):
@@ -46,7 +50,7 @@ class TypeConfusionCheck(Check):
         doubles = any("d" in i.op.types for i in self.program.body)
         self.constants = {n: _word_kinds(array, doubles) for n, array in constants.items()}
         self.textures = {n: _array_kind(array, doubles) for n, array in naming.textures.items()}
-        self.memory_kind = "" if naming.memory is None else _array_kind(naming.memory, doubles)
+        self.memory_kind = _array_kind(naming.memory, doubles)
         self.held: dict[Key, _Origin | None] = {}
 
     def start(self, launch) -> None:
@@ -67,13 +71,13 @@ class TypeConfusionCheck(Check):
         for source, origin in misread.values():
             self._report_origin(at, i, source, origin)
         if i.dest and i.dest.register.kind == "g":
-            self.memory_kind = ""  # what is stored there isn't the caller's
+            self.memory_kind = None  # what is stored there isn't the caller's
         self.held |= {key: self._result(i, key[1]) for key in defines(i)}
 
     def _result(self, i: Instruction, c: int) -> _Origin | None:
         if i.op.kind == "fetch":
             n = i.controls.resource
-            kind = self.textures.get(n, "")
+            kind = self.textures.get(n)
             return _Origin(self.naming.texture(n), kind) if kind else None
         if i.opcode == "mov" and i.dest and c in i.dest.written:
             return self._origin(i.sources[0], c)
@@ -93,23 +97,20 @@ class TypeConfusionCheck(Check):
         if register.kind == "cb":
             kinds = self.constants.get(register.index, [])
             word = 4 * register.element + c
-            kind = kinds[word] if word < len(kinds) else ""
+            kind = kinds[word] if word < len(kinds) else None
             return _Origin(f"{register}.{letter}", kind) if kind else None
         return None
 
     def _report_origin(self, at: int, i: Instruction, source: Source, origin: _Origin) -> None:
-        given = f"which the launch gave as {origin.kind}"
-        if origin.kind != "an integer":
-            given = "which the launch gave as doubles: a float instruction reads each as two words"
+        given, advice = origin.kind
         read = "" if str(source.register) in origin.place else f" (in {source.register})"
-        counts = "; read as a float, that is 0" if origin.kind == "an integer" else ""
-        message = f"`{i.opcode}` reads {origin.place}{read} as a float, {given}{counts}"
+        what = f"`{i.opcode}` reads {origin.place}{read} as a float"
         element = origin.place.split(".")[0] if origin.place.startswith("cb") else origin.place
         self.report(
             "number kind",
             at,
-            message,
-            ADVICE[origin.kind],
+            f"{what}, which the launch gave as {given}",
+            advice,
             key=(element,),
             word=str(source.register),
             element=element,
@@ -157,24 +158,24 @@ class TypeConfusionCheck(Check):
                 )
 
 
-def _array_kind(array, doubles: bool) -> str:
-    """Return what a float instruction would misread in all of an array, or "". An integer array
+def _array_kind(array, doubles: bool) -> Kind:
+    """Return what a float instruction would misread in all of an array, or None. An integer array
     with a value of 2^23 or more is taken for the bits of floats.
     """
     numbers = np.asarray(array)
     if numbers.dtype.kind in "iu" and (np.abs(numbers.astype(np.int64)) >= SUBNORMAL).any():
-        return ""
-    return next(filter(None, _word_kinds(array, doubles)), "")
+        return None
+    return next(filter(None, _word_kinds(array, doubles)), None)
 
 
-def _word_kinds(values, doubles: bool) -> list[str]:
+def _word_kinds(values, doubles: bool) -> list[Kind]:
     """Return what a float instruction would misread in each 32-bit word of an array, or of plain
-    numbers; "" for nothing.
+    numbers.
     """
     array = np.asarray(values)
     if array.dtype == np.float64 and isinstance(values, np.ndarray):
-        return [""] * (2 * array.size) if doubles else ["half of a double"] * (2 * array.size)
+        return [None if doubles else DOUBLES] * (2 * array.size)
     if array.dtype.kind not in "iu":
-        return [""] * array.size
+        return [None] * array.size
     numbers = np.abs(array.reshape(-1).astype(np.int64))
-    return ["an integer" if small else "" for small in (numbers > 0) & (numbers < SUBNORMAL)]
+    return [INTEGER if small else None for small in (numbers > 0) & (numbers < SUBNORMAL)]

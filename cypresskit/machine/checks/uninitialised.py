@@ -111,9 +111,9 @@ class UninitialisedCheck(Check):
         self.carried: dict[int, list[Mark]] = {}  # by component of the running instruction's result
         #: What it uses, by fault: the first component, its origin, and the work-items.
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
-        groups = items // self.launch.shape.group_items
         self.stored = {
-            n: np.zeros((groups, size // 4), bool) for n, (_, size) in self.program.lds.items()
+            n: np.zeros((self.launch.shape.group_count, size // 4), bool)
+            for n, (_, size) in self.program.lds.items()
         }
 
     def memory(self, event: MemoryEvent) -> None:

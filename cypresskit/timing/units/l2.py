@@ -47,6 +47,7 @@ def read_l2(memory, line, clock):
     return arrival, 1
 
 
-def slice_clocks(lines, device: Board):
-    """Return for how many clocks these lines occupy their slices, cached or not."""
+def l2_clocks(counts, device: Board):
+    """Return for how many clocks lines occupied their slices, cached or not, by their counters."""
+    lines = counts["l2_requests"] + counts["l2_bypasses"]
     return lines * device.line_bytes / device.l2_slice_bytes_clock

@@ -13,7 +13,6 @@ from cypresskit.devices import Board
 from cypresskit.timing.native import LANES
 from cypresskit.timing.units.cache import empty
 from cypresskit.timing.units.dram import AddressBits, address_bits, line_clocks
-from cypresskit.timing.units.l2 import slice_clocks
 from cypresskit.timing.work import Packed
 
 NEVER = 1e300
@@ -198,7 +197,7 @@ def blank(kind: type, shape, **given) -> Any:
         if field in dtypes:
             known = isinstance(value, np.ndarray)
             value = np.asarray(value if known else np.zeros(value), dtypes[field])
-        values[name] = value
+        values[name] = float(value) if field is float else value
     return kind(**values)
 
 
@@ -236,9 +235,9 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             engines,
             free=(engines, device.alu_latency_clocks // device.bundle_clocks),
             busy=counters["alu"],
-            bundle_clocks=float(device.bundle_clocks),
-            latency_clocks=float(device.alu_latency_clocks),
-            overhead_clocks=float(device.clause_overhead_clocks),
+            bundle_clocks=device.bundle_clocks,
+            latency_clocks=device.alu_latency_clocks,
+            overhead_clocks=device.clause_overhead_clocks,
         ),
         lds=blank(Lds, engines, busy=counters["lds"]),
         texture=blank(
@@ -248,8 +247,8 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             fetch=np.full(places, -1),
             **dict.fromkeys(("queue", "began", "data"), places),
             l1=make_tags(sets, device.l1_ways, engines),
-            l1_clocks=float(device.l1_clocks),
-            in_order=float(device.fetches_in_order),
+            l1_clocks=device.l1_clocks,
+            in_order=device.fetches_in_order,
             busy=counters["texture"],
             lines=ledger.read,
             **{name: counters[name] for name in ("l1_requests", "l1_misses", "delivered")},
@@ -287,10 +286,10 @@ def make_memory(device: Board, counters: dict[str, np.ndarray]) -> MemorySystem:
         slice_free=device.l2_slices,
         bank_free=banks,
         bank_row=np.full(banks, -1),
-        slice_line_clocks=slice_clocks(1, device),
-        l2_clocks=float(device.l2_clocks),
-        dram_clocks=float(device.dram_clocks),
-        row_clocks=float(device.dram_row_clocks),
+        slice_line_clocks=device.line_bytes / device.l2_slice_bytes_clock,
+        l2_clocks=device.l2_clocks,
+        dram_clocks=device.dram_clocks,
+        row_clocks=device.dram_row_clocks,
         line_clocks=line_clocks(device),
         channel_busy=counters["dram"],
         row_waits=counters["dram_rows"],
