@@ -1,7 +1,8 @@
 """Compute where accesses to textures, LDS and global memory go, and load and store their words.
 
-Addresses are arrays of 32-bit patterns, one for each work-item. The interpreter, the processor of
-compiled code and the timing use these functions. The compiled engine has its own (``fast.host``).
+Addresses are arrays of 32-bit patterns, one for each work-item. The interpreter, the timing and
+the memories of compiled code (``tools/run_code.py``) use these functions. The compiled engine has
+its own (``fast.host``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,8 +58,8 @@ def integers(place: np.ndarray) -> np.ndarray:
 
 
 def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """Return the byte address (int64) of an LDS access: ``record``, or with a ``stride``, that of
-    its ``byte``.
+    """Return the byte address (int64) of an LDS access. ``record`` is that address, or with a
+    ``stride`` the number of a record, and ``byte`` is counted from there.
     """
     return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
 

@@ -128,7 +128,8 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.
 
-    Raises ``KernelError``: for failed stores, that of the first one in lockstep.
+    Raises ``KernelError``: for a failed store, the first one in lockstep, unless it would take too
+    long to find that (``REPEATED``).
     """
     try:
         return (fast.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)

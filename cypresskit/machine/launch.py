@@ -86,9 +86,10 @@ class Surface(Extent):
 @dataclass(frozen=True, eq=False)
 class Launch:
     """A checked launch: its ``shape`` and its arrays. These are C-contiguous uint32; ``outputs``
-    and global ``memory``, of shape (elements, 4), are working copies, or the caller's arrays if
-    ``in_place``. In a launch of ``replicas`` (see that module), ``replica`` is the one that each
-    work-item belongs to, and global memory has equal parts for all.
+    and global ``memory``, of shape (elements, 4), are working copies; if ``in_place``, they are the
+    caller's arrays where those are contiguous (and ``memory`` aligned). In a launch of ``replicas``
+    (see that module), ``replica`` is the one that each work-item belongs to, and global memory has
+    equal parts for all.
     """
 
     shape: LaunchShape

@@ -62,7 +62,7 @@ class Recording:
     is_complete: bool
 
     def __len__(self) -> int:
-        """The number of instructions that the work-item executed."""
+        """The number of recorded steps."""
         return len(self.at)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Count what a launch did: instructions, flops, fetches, stores.
 
-An engine only counts how many work-items executed each instruction. All other counts follow from
-that, and from what each instruction does. Left out: time.
+An engine only counts how many work-items executed each instruction, and how many accesses were out
+of range. All other counts follow from what each instruction does. Left out: time.
 """
 
 from dataclasses import dataclass, field

@@ -3,7 +3,8 @@
 Pixel mode: the domain is (width, height, 1); a wavefront is a tile of 8 x 8 work-items, in quads of
 2 x 2. Compute mode: the domain counts work-items along x, y, z; a wavefront is 64 consecutive ones
 of a workgroup. Work-items are numbered row by row in a pixel domain and group by group in a compute
-domain. Lanes of a wavefront outside of the domain, or of the workgroup, exist and are never active.
+domain. Lanes of a wavefront outside of the domain, or of the workgroup, are numbered and never
+active.
 A work-item's coordinates are its x and y in a pixel domain, its workgroup and its number there in a
 compute domain.
 """

@@ -24,7 +24,7 @@ class Access:
     kind
         "fetch", "store" or "load".
     active
-        bool of shape (64,).
+        The work-items that take part, of a fetch only those inside the texture: bool, (64,).
     resource, x, y
         Of a fetch: the texture and the texels, each (64,).
     addresses

@@ -2,14 +2,14 @@
 hardware.
 
 Registers, clause temporaries, PV, PS, literals, the LDS queue and the stack of execution masks are
-modeled one to one, so this runs the schedule and the allocation themselves. Registers begin with a
-pattern instead of 0, so that code that reads an unwritten register gives a visible result. Left
-out: time, and the order in which wavefronts run.
+modeled one to one, so this runs the schedule and the allocation themselves. A register that was
+never written holds ``Words.poison``. Left out: time, and the order in which wavefronts run.
 
 A ``Processor`` steps from one control-flow instruction to the next. Its arithmetic (``words``) and
 its ``memory`` are parameters: the timing passes words that track what came from memory, and a
 memory that records addresses; ``tools/run_code.py`` passes 32-bit patterns and the memories of a
-launch, and the results must be the IL's, bit for bit.
+launch, and the results must be the IL's, bit for bit. Its poison isn't 0, as IL's registers are at
+first, so that code that reads an unwritten register gives a visible result.
 """
 
 from collections.abc import Mapping, Sequence

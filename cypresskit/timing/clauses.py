@@ -2,8 +2,7 @@
 
 A fetch clause or a store is one ``Clause``. An ALU clause becomes several if its workgroup waits at
 a barrier in it: the bundles before the barrier, the barrier, and the bundles after it, each with
-its own LDS accesses. Each access becomes a ``Stream``, with an entry for each wavefront that ran
-it.
+its own LDS accesses. Each access becomes a ``Stream``, with entries for each wavefront that ran it.
 """
 
 from bisect import bisect_left
@@ -22,7 +21,7 @@ from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, mer
 
 
 class ClauseMaker:
-    """Makes the clauses of some wavefronts, whose work-items are at (``x``, ``y``)."""
+    """Makes the clauses of some wavefronts, whose lanes have the coordinates (``x``, ``y``)."""
 
     def __init__(self, code: Code, memory_layout: MemoryLayout, x: np.ndarray, y: np.ndarray):
         self.code = code

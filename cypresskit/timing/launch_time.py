@@ -73,7 +73,7 @@ class ChipTime:
         - "DRAM channel 3": this channel is, while others wait. "DRAM rows of channel 3": it is, if
           waiting for rows counts as busy.
         - "DRAM rows": all channels are, if waiting for rows counts as busy.
-        - "latency": at least 60 % of the wavefront slots were occupied, and all wavefronts waited.
+        - "latency": no unit is as busy, though at least 60 % of the wavefront slots were occupied.
         - "too few wavefronts": the launch has fewer wavefronts than the chip has slots.
         - "tail": it has as many or more, but slots are empty while its last wavefronts end.
     busy

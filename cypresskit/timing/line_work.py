@@ -2,12 +2,12 @@
 the chip, and how long wavefronts wait at it.
 
 The account balances. Summed over all lines, clocks are what the units are busy for
-(``ChipTime.busy``): those of a bundle are divided equally among its operations; a fetch has the
-clocks of the texture unit, bank conflicts included; an LDS operation those of the LDS; a store
-those of the store path. Bytes add up to ``ChipTime.bytes``: a line of memory belongs to the fetch
-that missed it. A wavefront's lifetime is the clocks in which it is served, and those in which it
-waits. The simulation records the latter by clause (``units.state.Ledger``). Their sum is
-``ChipTime.resident_clocks``.
+(``ChipTime.busy``, which has no store path): those of a bundle are divided equally among its
+operations; a fetch has the clocks of the texture unit, bank conflicts included; an LDS operation
+those of the LDS; a store those of the store path. Bytes add up to ``ChipTime.bytes``: a line of
+memory belongs to the fetch that missed it. A wavefront's lifetime is the clocks in which it is
+served, and those in which it waits. The simulation records the latter by clause
+(``units.state.Ledger``). Their sum is ``ChipTime.resident_clocks``.
 
 Waiting for a unit and waiting for data aren't separated: each changes with the order of wavefronts,
 while their sum is stable.

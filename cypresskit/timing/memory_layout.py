@@ -57,7 +57,7 @@ class MemoryLayout:
 
     @property
     def key(self) -> tuple:
-        """A key, equal for launches whose accesses request the same lines."""
+        """A key, equal for launches of a program whose accesses request the same lines."""
         sizes = *sorted(self.shape.textures.items()), *sorted(self.shape.outputs.items())
         constants = ((n, words.tobytes()) for n, words in sorted(self.shape.constants.items()))
         return self.layout, self.shape.domain, sizes, *constants, self.geometry
@@ -81,7 +81,7 @@ class MemoryLayout:
         access
             The access.
         pixels
-            The positions (x, y) of the work-items in the domain.
+            The coordinates of the work-items: of pixels, x and y.
         on
             Mask of the work-items that take part.
         motion

@@ -54,7 +54,7 @@ def check(
     Raises
     ------
     ValueError, TypeError
-        For arguments that don't fit the program.
+        For arguments that don't fit the program, and for too many work-items.
     """
     check_program("check", program)
     launch = prepare(

@@ -1,7 +1,7 @@
 """Describe faults: a ``Finding`` for each, with the kernel's line, the work-item and the element.
 
-``Check`` is the base of all checks. A fault has a key (what is wrong, at which instruction); the
-first work-item with that fault is described, the others are counted.
+``Check`` is the base of all checks. A fault has a key (what is wrong, in which line); the first
+work-item with that fault is described, the others are counted.
 """
 
 import re
@@ -243,8 +243,8 @@ class Check(Observer):
         word: str = "",
         **more: Any,
     ) -> None:
-        """Report a fault at ``body[at]`` of ``count`` work-items. ``word``: what the
-        caret shows.
+        """Report a fault at ``body[at]`` of ``count`` work-items. ``key``: what keeps it apart from
+        others of its kind in that line. ``word``: what the caret shows.
         """
         program = self.program
         line = program.body[at].line

@@ -5,7 +5,7 @@ A float instruction reads the bits of an integer as a subnormal, which counts as
 float64 is read as pairs of words; without double instructions, a float instruction reads halves of
 its numbers. The check follows the source from the first line to the last, without running it: a
 register holds what the last line before wrote, and ``mov`` copies it. Left out: values carried
-around loops, and macros' arguments. Float bits in an integer array are no fault.
+around loops. Float bits in an integer array are no fault.
 """
 
 from collections.abc import Mapping

@@ -54,8 +54,9 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters | None:
 
     Returns
     -------
-    The counts; or None if only part of a group reached a barrier, so the interpreter has to run
-    the launch. If the kernel reads global memory, that is restored first; otherwise, partial
+    The counts; or None if work-items that have to wait for each other came to different places (a
+    barrier that part of a group doesn't reach, say), so the interpreter has to run the launch. If
+    the kernel reads global memory, that is restored first; otherwise, partial
     stores remain.
 
     Raises

@@ -1,7 +1,8 @@
 """The units of the chip, one file each, as native code.
 
-A unit's functions get what they may touch: ``jobs`` (read-only: which clause each wavefront slot is
-at, and what it requests), the unit's own state (``units.state``), and the memory that it accesses.
+A unit's functions get what they may touch: ``jobs`` (which clause each wavefront slot is at, and
+what it requests; only ``sequencer`` and ``dispatch`` write it), the unit's own state
+(``units.state``), and the memory that it accesses.
 ``alu``, ``texture`` and ``store_path`` run one clause each; ``sequencer`` steps through clauses and
 holds barriers; ``dispatch`` fills slots; ``l2``, ``dram`` and ``cache`` are the memory;
 ``lds_banks`` counts bank conflicts. ``timing.engine`` calls them in the order of time.

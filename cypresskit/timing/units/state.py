@@ -27,7 +27,7 @@ Integers = NewType("Integers", np.ndarray)  # int64
 
 
 class SlotJobs(NamedTuple):
-    """Which clause each wavefront slot is at. Units only read it."""
+    """Which clause each wavefront slot is at. Only dispatcher and sequencer write it."""
 
     work: Packed
     wavefront: Integers  # [e, s]; -1 if the slot is empty

@@ -1,6 +1,6 @@
 """The store path of a SIMD engine: accepts stores, and queues their lines at the DRAM channels.
 
-A wavefront continues once its channels have room for its stores. It doesn't wait for the transfer.
+A wavefront continues once its channels could have sent all stores so far, if no read came between.
 """
 
 from cypresskit.timing.native import part
