@@ -7,8 +7,9 @@ import pytest
 from numba import njit
 
 from cypresskit.devices import HD5870
+from cypresskit.draw.texture_fetch import Cache
 from cypresskit.timing import simulate
-from cypresskit.timing.units.cache import Cache, fold
+from cypresskit.timing.units.cache import fold
 from cypresskit.timing.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.units.state import make_chip

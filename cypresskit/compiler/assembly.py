@@ -79,10 +79,10 @@ class Operation:
     at: int
     line: int
     number: int
-    place: int = 0
-    omod: float = 1.0
-    clamp: bool = False
-    lds: LdsAccess | None = None
+    place: int
+    omod: float
+    clamp: bool
+    lds: LdsAccess | None
 
     @property
     def row(self) -> HardwareOp:
@@ -150,7 +150,7 @@ class FetchInstruction:
     offset: tuple[int, ...]
     at: int
     line: int
-    resource: int = 0
+    resource: int
 
 
 @dataclass(frozen=True)

@@ -180,9 +180,9 @@ class _Lowering:
             )
         elif i.op.kind == "lds" and self.lds_bytes > most:
             what = (
-                f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} on {name}: "
+                f"a workgroup's {self.lds_bytes} bytes of LDS are more than the {most} on {name}:"
+                " share fewer values, or let the work-items of a group fetch them"
             )
-            what += "share fewer values, or let the work-items of a group fetch them"
         if what:
             raise error_at(self.program, self.builder.at, what)
 

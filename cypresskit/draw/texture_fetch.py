@@ -20,7 +20,7 @@ from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import plural
 from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.units.cache import Cache
+from cypresskit.timing.units.cache import empty, find, fold
 from cypresskit.timing.work import BANK_SHIFT
 
 WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 delivers per clock
@@ -115,6 +115,31 @@ class _Served:
     waiting: tuple[int, ...]  #: that wait for a later clock
     requested: int  #: lines of L1
     missed: int  #: lines that weren't in L1
+
+
+class Cache:
+    """A cache of ``size`` bytes, 0 for none, with lines of ``line`` bytes."""
+
+    def __init__(self, size: int, ways: int, line: int):
+        self.line = line
+        sets = size // ways // line
+        self.bits = max(sets - 1, 0).bit_length()
+        self.age = 0
+        self.ways, self.tags, self.used = empty(sets, ways)
+
+    def access(self, address: int) -> str:
+        """Read a byte. Return "h" for a hit, "m" for a miss."""
+        if not len(self.tags):
+            return "m"
+        line = address // self.line
+        self.age += 1
+        place = fold(line, self.bits) * self.ways
+        spot = find(self.tags, self.used, place, self.ways, line, self.age)
+        if spot >= 0:
+            return "h"
+        self.tags[-1 - spot] = line
+        self.used[-1 - spot] = self.age
+        return "m"
 
 
 class _Replay:

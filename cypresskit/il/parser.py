@@ -508,14 +508,8 @@ def _controls(
             )
     for name in op.needs:
         if name not in controls:
-            line.fail(
-                (
-                    f"`{op.name}` needs `_{name}(...)`"
-                    if name != "k"
-                    else "`mcall` needs a number: `mcall(7)`"
-                ),
-                at,
-            )
+            lacks = f"`{op.name}` needs `_{name}(...)`"
+            line.fail(lacks if name != "k" else "`mcall` needs a number: `mcall(7)`", at)
     if op.kind == "fence" and not controls:
         line.fail(
             "`fence` needs a name for what it waits for: `fence_threads_lds`, `fence_lds` or"

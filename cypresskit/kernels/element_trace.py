@@ -657,15 +657,15 @@ class _Judge:
         readings = tuple(self._reading(element, elements) for element in elements)
         step = self._when(elements) if step < 0 else step
         line = probes.line(step)
-        touched = [blame] if blame else []
-        touched.append(line)
-        for reading in readings:
-            touched += [reading.line, *reading.path]
-        touched += [probes.line(s) for s in probes.scaling(elements)]
-        touched.append(self.line)
-        for reading in readings:
-            touched += reading.addresses
-        touched += self._store_addresses
+        touched = [
+            *([blame] if blame else []),
+            line,
+            *(at for reading in readings for at in (reading.line, *reading.path)),
+            *map(probes.line, probes.scaling(elements)),
+            self.line,
+            *(at for reading in readings for at in reading.addresses),
+            *self._store_addresses,
+        ]
         lines = tuple(dict.fromkeys(touched))
         times = self.times[elements] if times is None else times
         return Term(kind, line, readings, times, k, note, blame, lines, step)

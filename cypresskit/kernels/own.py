@@ -182,12 +182,12 @@ def resolve(given: object, argument: str = "kernel") -> Kernel:
     return known if is_launchable else _launched(known)
 
 
-def resolve_program(given: object, argument: str = "kernel") -> Program:
+def resolve_program(given: object) -> Program:
     """Return the program of a name, file, source, program or ``Kernel``, without its convention.
 
-    The parameters and errors are those of ``resolve``.
+    The errors are those of ``resolve``.
     """
-    return _find(given, argument)[0].program
+    return _find(given, "kernel")[0].program
 
 
 def _find(given: object, argument: str) -> tuple[Kernel, bool]:

@@ -96,9 +96,9 @@ class Launch:
     textures: Mapping[int, Surface]
     outputs: Mapping[int, Surface]
     memory: np.ndarray
-    max_instructions: int = MAX_INSTRUCTIONS
-    limited: bool = False  # whether the caller set max_instructions
-    in_place: bool = False  # whether results are computed in the caller's arrays
+    max_instructions: int
+    limited: bool  # whether the caller set max_instructions
+    in_place: bool  # whether results are computed in the caller's arrays
     replicas: int = 1
     replica: np.ndarray | int = 0
 

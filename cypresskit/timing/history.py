@@ -39,8 +39,9 @@ class History:
         self.once = np.ones(wavefronts, np.int64)
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
-        """Record clauses, whose streams have an entry for each of the members."""
-        self.entries.append(_Entry(members, tuple(clauses)))
+        """Record clauses, if any, whose streams have an entry for each of the members."""
+        if clauses:
+            self.entries.append(_Entry(members, tuple(clauses)))
         for clause in clauses:
             for s in clause.streams:
                 self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes

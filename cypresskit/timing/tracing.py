@@ -50,7 +50,7 @@ from cypresskit.timing.loop_extrapolation import (
     repeat_per_lane,
 )
 from cypresskit.timing.memory_layout import MemoryLayout, Motion
-from cypresskit.timing.memory_requests import MemoryRequest, RequestRecorder
+from cypresskit.timing.memory_requests import RequestRecorder
 from cypresskit.timing.symbolic import NotExtrapolable, SymbolicWords
 from cypresskit.timing.work import WavefrontPath
 
@@ -221,19 +221,10 @@ class _Tracer:
         following = self.processor.step(at)
         if any_active:
             accesses = [(access, Motion()) for access in self.memory.noted]
-            self._record(at, accesses, active, self.members(active))
-        return following
-
-    def _record(
-        self,
-        at: int,
-        accesses: list[tuple[MemoryRequest, Motion]],
-        active: np.ndarray,
-        members: np.ndarray,
-    ) -> None:
-        clauses = self.clause_maker.clauses(at, accesses, active, members)
-        if clauses:
+            members = self.members(active)
+            clauses = self.clause_maker.clauses(at, accesses, active, members)
             self.history.add(members, clauses)
+        return following
 
     def members(self, lanes: np.ndarray) -> np.ndarray:
         """Return the mask of wavefronts that have any of these lanes."""
@@ -266,7 +257,8 @@ class _Tracer:
         members = summary.trip_counts > 0
         active = self.processor.masks.active & repeat_per_lane(members)
         for n, accesses in summary.accesses.items():
-            self._record(n, accesses, active, members)
+            clauses = self.clause_maker.clauses(n, accesses, active, members)
+            self.history.add(members, clauses)
         self.history.end_segment(members, summary.trip_counts)
 
     def _end_iteration(self, at: int) -> int:

@@ -137,7 +137,7 @@ class UninitialisedCheck(Check):
                 if i.dest.register.kind != "r":
                     self.report_use(event.at, None, unset, bad)
                 for c in (word,) if i.op.words > 1 else self.needs.writes[event.at]:
-                    self.carried.setdefault(c, []).append(Mark(bad, unset))
+                    _carry(self.carried, c, Mark(bad, unset))
 
     def step(self, event: StepEvent) -> None:
         self.carried = {}

@@ -3,8 +3,7 @@
 A line is entered when its miss is sent, with the clock at which its data arrive. A second request
 for it finds it and waits, so no line is fetched twice. The set is the line number folded by
 exclusive or, so that power-of-two strides spread over the sets (the chip's own hash isn't
-documented). ``Cache`` shows hits and misses one by one, for pictures and tests. Not modeled: a
-limit on misses in flight.
+documented). Not modeled: a limit on misses in flight.
 """
 
 import numpy as np
@@ -55,28 +54,3 @@ def empty(sets: int, ways: int) -> tuple[int, np.ndarray, np.ndarray]:
     used = np.zeros((sets, places), np.int64)
     used[:, ways:] = np.iinfo(np.int64).max
     return places, line.ravel(), used.ravel()
-
-
-class Cache:
-    """A cache of ``size`` bytes, 0 for none, with lines of ``line`` bytes."""
-
-    def __init__(self, size: int, ways: int, line: int):
-        self.line = line
-        sets = size // ways // line
-        self.bits = max(sets - 1, 0).bit_length()
-        self.age = 0
-        self.ways, self.tags, self.used = empty(sets, ways)
-
-    def access(self, address: int) -> str:
-        """Read a byte. Return "h" for a hit, "m" for a miss."""
-        if not len(self.tags):
-            return "m"
-        line = address // self.line
-        self.age += 1
-        place = fold(line, self.bits) * self.ways
-        spot = find(self.tags, self.used, place, self.ways, line, self.age)
-        if spot >= 0:
-            return "h"
-        self.tags[-1 - spot] = line
-        self.used[-1 - spot] = self.age
-        return "m"
