@@ -95,10 +95,10 @@ class Term:
     line: int
     factors: tuple[Reading, ...]
     times: float
-    k: int | None = None
-    note: str = ""
-    blame: int = 0
-    lines: tuple[int, ...] = ()
+    k: int | None
+    note: str
+    blame: int
+    lines: tuple[int, ...]
     step: int = -1
 
     @property
@@ -285,12 +285,8 @@ def _adds_up(terms: list[Term], given: Product, got: float) -> bool:
     added = [
         term.times
         * math.prod(
-            float(
-                stored[factor.element.matrix][..., factor.element.row, factor.element.column].flat[
-                    0
-                ]
-            )
-            for factor in term.factors
+            float(stored[letter][..., row, column].flat[0])
+            for letter, row, column in (factor.element for factor in term.factors)
         )
         for term in terms
         if term.kind != "missing"
@@ -686,15 +682,13 @@ def _ordered(terms: list[Term]) -> list[Term]:
 
 def _notes(terms: list[Term]) -> list[str]:
     """Return a sentence per fault. Terms of one kind that blame one line share a sentence."""
-    first: dict[tuple[str, int], str] = {}
-    count: dict[tuple[str, int], int] = defaultdict(int)
+    alike: dict[tuple[str, int], list[str]] = defaultdict(list)
     for term in terms:
         if term.note:
-            first.setdefault((term.kind, term.blame), term.note)
-            count[term.kind, term.blame] += 1
+            alike[term.kind, term.blame].append(term.note)
     notes = []
-    for key, note in first.items():
-        more = count[key] - 1
+    for note, *others in alike.values():
+        more = len(others)
         affected = f" {quantity(more, 'more term')} {'is' if more == 1 else 'are'} affected."
         notes.append(note + (affected if more else ""))
     return notes

@@ -48,6 +48,7 @@ PROBE_INSTRUCTIONS = 20_000  # most instructions of a work-item in a probe
 MOSTLY = 0.5  # share of correct elements from which a convention is taken with a warning
 TRANSPOSES = ((True, False), (False, False), (False, True), (True, True))
 Source = str | Path | Program | Kernel
+GivenSizes = tuple[tuple[int, int] | None, int | None]  # block and k_step, None if not given
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def load_kernel(
     elif is_launchable and (block, k_step, name) == (None, None, None):
         return known
     bare = Kernel(name or known.name, known.text, given=known.given)
-    return _launched(bare, convention, block and (int(block[0]), int(block[1])), k_step)
+    return _launched(bare, convention, (block and (int(block[0]), int(block[1])), k_step))
 
 
 def find_likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
@@ -275,26 +276,16 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def _launched(
-    bare: Kernel,
-    like: Kernel | None = None,
-    block: tuple[int, int] | None = None,
-    k_step: int | None = None,
-) -> Kernel:
+def _launched(bare: Kernel, like: Kernel | None = None, sizes: GivenSizes = (None, None)) -> Kernel:
     """Return the kernel with a convention; warn if it isn't verified."""
-    launched, warning = _with_convention(bare, like, block, k_step)
+    launched, warning = _with_convention(bare, like, sizes)
     if warning:
         warnings.warn(warning, stacklevel=_caller_level())
     return launched
 
 
 @lru_cache(maxsize=128)
-def _with_convention(
-    bare: Kernel,
-    like: Kernel | None,
-    block: tuple[int, int] | None,
-    k_step: int | None,
-) -> tuple[Kernel, str]:
+def _with_convention(bare: Kernel, like: Kernel | None, sizes: GivenSizes) -> tuple[Kernel, str]:
     """Return the kernel with its convention, and a warning or "".
 
     The convention is taken from ``like``, or found by trial; given sizes replace its own.
@@ -310,9 +301,9 @@ def _with_convention(
         )
     else:
         convention, warning = like.convention, ""
-        if block is None or k_step is None:
-            convention = _measure_sizes(bare, convention, block, k_step)
-    return replace(bare, convention=_resize(convention, block, k_step)), warning
+        if None in sizes:
+            convention = _measure_sizes(bare, convention, sizes)
+    return replace(bare, convention=_resize(convention, sizes)), warning
 
 
 def forget_kernels() -> None:
@@ -321,10 +312,9 @@ def forget_kernels() -> None:
     assembled.cache_clear()
 
 
-def _resize(
-    convention: Convention, block: tuple[int, int] | None, k_step: int | None
-) -> Convention:
+def _resize(convention: Convention, sizes: GivenSizes) -> Convention:
     """Return the convention with the given sizes. The workgroup is scaled with the block."""
+    block, k_step = sizes
     rows, columns = block or convention.block
     group = convention.group and (
         convention.group[0] // convention.block[0] * rows,
@@ -335,9 +325,7 @@ def _resize(
     )
 
 
-def _measure_sizes(
-    bare: Kernel, convention: Convention, block: tuple[int, int] | None, k_step: int | None
-) -> Convention:
+def _measure_sizes(bare: Kernel, convention: Convention, sizes: GivenSizes) -> Convention:
     """Return the convention with the program's own block and values of k per iteration.
 
     They replace the convention's if the program multiplies correctly only with them, or if its
@@ -356,7 +344,7 @@ def _measure_sizes(
         return convention
     longer = [found for found in measured if found.k_step > convention.k_step]
     for candidate in (*longer, convention, *measured):
-        resized = _resize(candidate, block, k_step)
+        resized = _resize(candidate, sizes)
         if count_correct_share(replace(bare, convention=resized)) == 1:
             return candidate
     return convention
@@ -496,8 +484,7 @@ def _find_rectangle(elements: np.ndarray) -> tuple[int, int]:
 def _find_corner(elements: np.ndarray) -> tuple[int, int]:
     """Return the rows and columns that the elements fill in C's upper left corner, or (0, 0)."""
     rows, columns = _find_rectangle(elements)
-    last = int(elements.max())
-    fills = rows > 0 and (last // STRIDE, last % STRIDE) == (rows - 1, columns - 1)
+    fills = divmod(int(elements.max()), STRIDE) == (rows - 1, columns - 1)
     return (rows, columns) if fills else (0, 0)
 
 

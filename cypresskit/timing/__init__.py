@@ -12,15 +12,22 @@ each limit of the chip costs. From the code to the time:
 3. ``sampling`` and ``steady_state`` decide how much is simulated.
 """
 
-from cypresskit.timing.costs import line_costs
-from cypresskit.timing.limits import what_if
-from cypresskit.timing.report import Report
+from cypresskit.timing.costs import LineCost, LineCosts, line_costs
+from cypresskit.timing.limits import Limit, WhatIf, what_if
+from cypresskit.timing.report import Event, Report
 from cypresskit.timing.simulate import run_request, simulate
 from cypresskit.timing.symbolic import DataDependentError
+from cypresskit.timing.timing_request import TimingRequest
 
 __all__ = [
     "DataDependentError",
+    "Event",
+    "Limit",
+    "LineCost",
+    "LineCosts",
     "Report",
+    "TimingRequest",
+    "WhatIf",
     "line_costs",
     "run_request",
     "simulate",

@@ -207,36 +207,25 @@ def use_of(outcome: Outcome, device: Board) -> Use:
     }
     busy = {unit: did[unit.lower()] for unit in ("ALU", "texture", "LDS")}
     busy["L2"] = l2_clocks(did, device)
-    shares = {name: _served(clocks / bounds[1]) for name, clocks in busy.items()}
+    shares = {name: _served(clocks / bounds[1])[0] for name, clocks in busy.items()}
     # A channel either sends a line or waits for a row.
-    given = np.stack([did["dram"], did["dram_rows"]], axis=2) / bounds[1]
-    shares["DRAM"], shares["DRAM rows"] = _served_together(given)
+    channels = did["dram"] / bounds[1], did["dram_rows"] / bounds[1]
+    shares["DRAM"], shares["DRAM rows"] = _served(*channels)
     shares |= {f"{level.upper()} hits": hit_rate(did, level) for level in ("l1", "l2")}
     wavefronts = np.stack([outcome.engine, outcome.start, outcome.end], axis=1)
     return Use(bounds, read_only(shares), wavefronts)
 
 
-def _served(given: np.ndarray) -> np.ndarray:
-    """Return the work done in each interval, given what begins there: (intervals, units). What an
-    interval can't hold is left for the next.
+def _served(*given: np.ndarray) -> np.ndarray:
+    """Return the work done in each interval, given what begins there: for each kind of work,
+    (intervals, units). A unit does at most 1 in an interval, of all kinds together; the rest is
+    left for the next, of each kind in proportion.
     """
-    served = np.empty_like(given)
-    left = np.zeros(given.shape[1])
-    for n, new in enumerate(given):
-        served[n] = np.minimum(left + new, 1)
-        left += new - served[n]
+    begun = np.array(given)
+    served = np.empty_like(begun)
+    left = np.zeros_like(begun[:, 0])
+    for n in range(begun.shape[1]):
+        waiting = left + begun[:, n]
+        served[:, n] = waiting / np.maximum(waiting.sum(axis=0), 1)
+        left = waiting - served[:, n]
     return served
-
-
-def _served_together(given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Do the same for two kinds of work of one unit, (intervals, units, 2), at most 1 together.
-    Each is left for the next interval in proportion.
-    """
-    served = np.empty_like(given)
-    left = np.zeros(given.shape[1:])
-    for n, new in enumerate(given):
-        waiting = left + new
-        together = waiting.sum(axis=1, keepdims=True)
-        served[n] = waiting * np.minimum(1 / np.maximum(together, 1), 1)
-        left = waiting - served[n]
-    return served[..., 0], served[..., 1]

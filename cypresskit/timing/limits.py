@@ -146,15 +146,14 @@ def what_if(report: Report) -> WhatIf:
     reports = map_in_threads(lambda board: run_request(replace(request, device=board)), boards)
     times = {device: report} | dict(zip(boards, reports))
 
-    def limit(name: str, lesson: str, speed: float, seconds: float, reached: float | None) -> Limit:
-        return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
-
     def alone(name: str, lesson: str, board: Device, reached: float | None = None) -> Limit:
-        return limit(name, lesson, times[board].gflops, times[board].seconds, reached)
+        time = times[board]
+        return Limit(name, lesson, time.gflops, report.seconds / time.seconds - 1, reached)
 
     def without(name: str, lesson: str, clocks: float, overhead: float, reached: float) -> Limit:
         seconds = clocks / (device.clock_ghz * 1e9) + overhead
-        return limit(name, lesson, report.flops / seconds / 1e9, seconds, reached)
+        speed = report.flops / seconds / 1e9
+        return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
 
     filled = [_gflops(report, _filled(times[board])) for board in several]
     overhead = device.launch_overhead_us * 1e-6

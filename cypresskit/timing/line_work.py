@@ -16,7 +16,7 @@ For a launch that is simulated in part, the total lifetime and the work are know
 waiting time, and is divided among the lines as observed.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import fsum
@@ -109,22 +109,19 @@ def observe_lines(
     instructions = code.program.body
     waits: dict[LineId, float] = defaultdict(float)
     moves: dict[LineId, dict[str, float]] = defaultdict(lambda: dict.fromkeys(MOVES, 0.0))
-    clause_at, stream_at = 0, 0
+    waited, read, written = map(iter, (ledger.waited, ledger.read, ledger.written))
     for body in (body for path in paths for body, _ in path.segments):
         stores: list[tuple[int, Stream]] = []  # they leave together with the next one
         for clause in body:
-            waits[instructions[_last(code, clause)].id] += float(ledger.waited[clause_at]) / part
-            clause_at += 1
+            waits[instructions[_last(code, clause)].id] += float(next(waited)) / part
             for stream, at in zip(clause.streams, clause.sources, strict=True):
-                read, written = float(ledger.read[stream_at]), float(ledger.written[stream_at])
-                stream_at += 1
-                moves[instructions[at].id]["DRAM"] += read * line_bytes / part
+                moves[instructions[at].id]["DRAM"] += float(next(read)) * line_bytes / part
                 if clause.kind == WRITE:
                     stores.append((at, stream.whole or stream))
-                if written:
+                if count := float(next(written)):
                     requested = sum(len(own.line) for _, own in stores)
                     for store, own in stores:
-                        lines = written * len(own.line) / requested
+                        lines = count * len(own.line) / requested
                         moves[instructions[store].id]["written"] += lines * line_bytes / part
                     stores = []
     return LineObservations(dict(waits), dict(moves))
@@ -185,7 +182,7 @@ def lines_of_work(
     scale: float = 1.0,
 ) -> tuple[LineWork, ...]:
     """Return the work of each line, in order, for ``scale`` times the wavefronts of ``paths``."""
-    runs: dict[tuple[LineId, int], int] = defaultdict(int)  # by line and clause
+    runs: dict[LineId, Counter[int]] = defaultdict(Counter)  # by line and clause
     instructions = code.program.body
     clocks = {instructions[at].id: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
     for clause, iterations, wavefronts in clause_executions(paths):
@@ -199,17 +196,14 @@ def lines_of_work(
             clocks[instructions[at].id][unit] += stream.total(iterations)
             ran.add(instructions[at].id)
         for source in ran:
-            runs[source, clause.control] += times
-    most: dict[LineId, int] = defaultdict(int)
-    for (source, _), count in runs.items():
-        most[source] = max(most[source], count)
+            runs[source][clause.control] += times
     for line in observations.waits.keys() - clocks.keys():
         clocks[line] = dict.fromkeys(UNITS, 0.0)
     return tuple(
         LineWork(
             line=id_[0],
             text=code.program.text_of(id_[0]).strip(),
-            runs=round(scale * most[id_]),
+            runs=round(scale * max(runs[id_].values(), default=0)),
             clocks={unit: scale * count for unit, count in clocks[id_].items()},
             bytes=observations.moves.get(id_, dict.fromkeys(MOVES, 0.0)),
             waiting_clocks=observations.waits.get(id_, 0.0),

@@ -136,16 +136,15 @@ def _extrapolate(
     counts = {name: count / part for name, count in outcome.counts.items()}
     counts |= {name: spread.times * count for name, count in requested.items()}
     simulated = outcome.simulated * part
-    clocks, resident, error = outcome.end_clock, outcome.resident_clocks, 0.0
+    clocks, resident, (seen, slower) = _with_rounds(launch, outcome, part)
+    error = 0.0
     observations = observe_lines(launch.code, paths, outcome.ledger, device.line_bytes, part)
     if simulated < 1:
-        clocks, resident, change = _with_rounds(launch, outcome, part)
         least = min_clocks(counts, device)
         resident *= max(least / clocks, 1)
         clocks = max(clocks, least)
         worked = busy_shares(counts, 1.0, device)
         busy = max(worked[unit] for unit in ("ALU", "texture", "LDS")) / clocks
-        seen, slower = change
         error = float(seen + max(unobserved_error(busy, worked["DRAM"] / clocks), slower))
         served = spread.times * service_clocks(spread.paths, device)
         observations = scale_waits(observations, resident - served)

@@ -195,10 +195,7 @@ class _Tracer:
         self.history = History(len(wavefronts))
         self.clause_maker = ClauseMaker(code, memory_layout, x, y)
         self.loops: list[_RunningLoop] = []
-
-        # Of the last call of `members`: most calls in a row are for the same lanes.
-        self._last_lanes = np.zeros(0, bool)
-        self._last_members = np.zeros(0, bool)
+        self._members: dict[bytes, np.ndarray] = {}
 
     def run(self) -> list[WavefrontPath]:
         at = 0
@@ -227,13 +224,11 @@ class _Tracer:
         return following
 
     def members(self, lanes: np.ndarray) -> np.ndarray:
-        """Return the mask of wavefronts that have any of these lanes."""
-        if lanes is not self._last_lanes:
-            members = any_lane(lanes)
-            if not np.array_equal(members, self._last_members):
-                self._last_members = members  # one array for equal masks, as History compares them
-            self._last_lanes = lanes
-        return self._last_members
+        """Return the mask of wavefronts that have any of these lanes: one array for equal masks, as
+        ``History`` compares them.
+        """
+        members = any_lane(lanes)
+        return self._members.setdefault(members.tobytes(), members)
 
     # Loops
 
@@ -266,7 +261,7 @@ class _Tracer:
         instruction: the loop's first, or the one after the loop once all lanes have left.
         """
         loop = self.loops[-1]
-        running = self.members(self.processor.masks.loops[-1].loop_mask.copy())  # changes in place
+        running = self.members(self.processor.masks.loops[-1].loop_mask)
         departed = loop.members & ~running
         if departed.any():
             self.history.end_segment(departed)

@@ -30,12 +30,14 @@ class BarrierCheck(Check):
         line = self.program.body[opener].line
         advice = f"The branch of line {line} splits the group: take the fence out of it."
         if self.program.body[opener].op.flow == "loop":
-            trips = f"run different numbers of iterations of the loop of line {line}"
             advice = (
-                f"The work-items of a group {trips}: make its condition the same for all of them."
+                "The work-items of a group run different numbers of iterations of the loop of line"
+                f" {line}: make its condition the same for all of them."
             )
-        reach = f"{active.sum()} of {len(members)} work-items of group {group} reach this barrier"
-        message = f"{reach}, such as {self.naming.item(present)}; the others never do"
+        message = (
+            f"{active.sum()} of {len(members)} work-items of group {group} reach this barrier, such"
+            f" as {self.naming.item(present)}; the others never do"
+        )
         other = f"{self.naming.item(absent)} does not reach it"
         self.report(
             "barrier",

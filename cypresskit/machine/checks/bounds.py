@@ -6,6 +6,7 @@ address that is wrong for a reason already reported isn't reported again.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -43,14 +44,20 @@ class MemoryCheck(Check):
         }
 
     def _report(
-        self, kind: str, at: int, wrong: np.ndarray, word: str, describe: Callable[[int], Described]
+        self,
+        kind: str,
+        event: Any,
+        wrong: np.ndarray,
+        word: str,
+        describe: Callable[[Any, int], Described],
     ) -> None:
-        """Report those work-items of ``wrong`` that aren't suppressed; ``describe`` describes the
-        first one.
+        """Report those active work-items of ``wrong`` that aren't suppressed; ``describe``
+        describes the first one.
         """
-        bad = np.flatnonzero(wrong & ~self.suppressed[at] if at in self.suppressed else wrong)
+        at = event.at
+        bad = np.flatnonzero(wrong & event.active & ~self.suppressed.get(at, np.False_))
         if len(bad):
-            does, advice, element = describe(item := int(bad[0]))
+            does, advice, element = describe(event, item := int(bad[0]))
             message = f"{self.naming.item(item)} {does}"
             self.report(
                 kind, at, message, advice, count=len(bad), word=word, item=item, element=element
@@ -68,18 +75,15 @@ class MemoryCheck(Check):
             advice = (
                 "`sample` takes floats: leave out the `ftoi`, or use `load`, which takes integers."
             )
-            described = (does, advice, str(register))
-            wrong = event.active & tiny.any(axis=0)
-            self._report("whole coordinate", event.at, wrong, str(register), lambda item: described)
+            name = str(register)
+            wrong = np.logical_or.reduce(tiny)
+            self._report("whole coordinate", event, wrong, name, lambda *_: (does, advice, name))
 
     def fetch(self, event: FetchEvent) -> None:
         if event.inside.all():
             return
         word = str(self.program.body[event.at].sources[0].register)
-        outside = event.active & ~event.inside
-        self._report(
-            "fetch outside", event.at, outside, word, lambda item: self._fetched(event, item)
-        )
+        self._report("fetch outside", event, ~event.inside, word, self._fetched)
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
@@ -122,22 +126,10 @@ class MemoryCheck(Check):
     def memory(self, event: MemoryEvent) -> None:
         word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"
         if event.space == "lds" and (odd := event.element & 3 != 0).any():
-            self._report(
-                "unaligned",
-                event.at,
-                event.active & odd,
-                word,
-                lambda item: self._unaligned(event, item),
-            )
+            self._report("unaligned", event, odd, word, self._unaligned)
         if not event.inside.all():
             kind = "store outside" if event.store else "load outside"
-            self._report(
-                kind,
-                event.at,
-                event.active & ~event.inside,
-                word,
-                lambda item: self._outside(event, item),
-            )
+            self._report(kind, event, ~event.inside, word, self._outside)
 
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])

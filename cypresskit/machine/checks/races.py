@@ -55,28 +55,21 @@ class RaceCheck(Check):
             self.epochs["global"] += passed
 
     def memory(self, event: MemoryEvent) -> None:
-        right = event.active & event.inside
+        right = event.active & event.inside & ~self.suppressed.get(event.at, np.False_)
+        first, in_memory = event.element * 4, self.launch.memory.size
         if event.space == "lds":
             right &= event.element & 3 == 0
-        if event.at in self.suppressed:
-            right &= ~self.suppressed[event.at]
+            size = self.program.lds[event.array][1] // 4
+            first, in_memory = self.group * size + (event.element >> 2), self.groups * size
         items = np.flatnonzero(right)
         if not len(items):
             return
-        words = np.array(event.words, np.int64)
-        lds = event.space == "lds"
-        size = self.program.lds[event.array][1] // 4 if lds else 0
-        if lds:
-            first = self.group[items] * size + (event.element[items] >> 2)
-        else:
-            first = event.element[items] * 4
-        place = (first[:, np.newaxis] + words).ravel()
-        items = np.repeat(items, len(words))
+        place = (first[items, np.newaxis] + np.array(event.words, np.int64)).ravel()
+        items = np.repeat(items, len(event.words))
         epoch = self.epochs[event.space][self.group[items]] & EPOCH
         stamp = SEEN | (epoch << AT_BITS | event.at) << ITEM_BITS | items
         key = event.space, event.array
         if key not in self.stamps:
-            in_memory = self.groups * size if lds else self.launch.memory.size
             self.stamps[key] = np.zeros((4, in_memory), np.int64)
         writer, reader, another, foreign = self.stamps[key]
         wrote = writer[place]

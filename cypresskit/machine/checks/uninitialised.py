@@ -259,11 +259,13 @@ class UninitialisedCheck(Check):
 
 def _zero_literal(program: Program) -> str:
     """Return the first component of a literal that is 0, such as ``l0.z``, or "..."."""
-    for number, words in sorted(program.literals.items()):
-        for letter, word in zip(LETTERS, words, strict=True):
-            if word == 0:
-                return f"l{number}.{letter}"
-    return "..."
+    zeros = (
+        f"l{number}.{letter}"
+        for number, words in sorted(program.literals.items())
+        for letter, word in zip(LETTERS, words)
+        if word == 0
+    )
+    return next(zeros, "...")
 
 
 def _carry(marks: dict, key: object, mark: Mark) -> None:
