@@ -56,11 +56,13 @@ class RaceCheck(Check):
 
     def memory(self, event: MemoryEvent) -> None:
         right = event.active & event.inside & ~self.suppressed.get(event.at, np.False_)
-        first, in_memory = event.element * 4, self.launch.memory.size
+        first = event.element * 4
+        in_memory = self.launch.memory.size
         if event.space == "lds":
             right &= event.element & 3 == 0
             size = self.program.lds[event.array][1] // 4
-            first, in_memory = self.group * size + (event.element >> 2), self.groups * size
+            first = self.group * size + (event.element >> 2)
+            in_memory = self.groups * size
         items = np.flatnonzero(right)
         if not len(items):
             return
