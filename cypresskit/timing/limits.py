@@ -22,6 +22,8 @@ from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}  # no two share one
+MEMORY = "memory farther than L1"
+LAUNCH = "the launch itself"
 FACTOR = 10  # times as fast: from here on, a gain is shown as a factor
 
 
@@ -133,7 +135,7 @@ def what_if(report: Report) -> WhatIf:
     changes = [  # the last limits of the account first
         ("bank conflicts", conflicts, NO_CONFLICTS),
         ("rows of memory that open", "08", {"dram_row_clocks": 0}),
-        ("memory farther than L1", "04", near),
+        (MEMORY, "04", near),
         ("clocks between clauses", "04", {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}),
     ]
     one = [replace(device, **change) for *_, change in changes]
@@ -159,7 +161,7 @@ def what_if(report: Report) -> WhatIf:
     overhead = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     steps = [
-        without("the launch itself", "08", report.clocks, 0.0, report.gflops),
+        without(LAUNCH, "08", report.clocks, 0.0, report.gflops),
         without(
             "empty wavefront slots", tail, _filled(report), overhead, _gflops(report, report.clocks)
         ),
