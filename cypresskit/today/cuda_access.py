@@ -120,25 +120,19 @@ def streams_of(
     phases = min(board.line_bytes // apart, MAX_PHASES)
     per_line = LINE // board.line_bytes
     before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
-    known = np.array([-1])  # rows and sectors, sorted
+    known = NOTHING  # rows and sectors
     streams = []
     for access in before + accesses:
         clocks, sectors, bounds = requested(access, group, board, unroll * np.arange(phases))
         rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
         keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
-        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        missed = keys[known[at] != keys]
-        known = np.sort(np.concatenate([known, missed]), kind="stable")
-        rows = _distinct(missed // per_line) * per_line >> ROW_SHIFT
+        missed = np.setdiff1d(keys, known, assume_unique=True)
+        known = np.union1d(known, missed)
+        rows = np.unique(missed // per_line) * per_line >> ROW_SHIFT
         line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
         streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))
     return streams[len(before) :]
-
-
-def _distinct(numbers: np.ndarray) -> np.ndarray:
-    """Return each of sorted numbers once: faster than numpy's."""
-    return numbers[np.diff(numbers, prepend=-1) != 0]
 
 
 def _stream(

@@ -18,22 +18,21 @@ and what L2 holds from an earlier launch, unless all arrays fit.
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import isfunction
 from typing import Any
 
 import numpy as np
 
 from cypresskit.il.errors import shorten
-from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_only
-from cypresskit.today.cuda_access import requested, sectors_per_warp
+from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
 from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
-from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, What, function_of
+from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, function_of
 from cypresskit.today.cuda_foreign import refusal
-from cypresskit.today.cuda_part_clock import PartRun, TimedPart
+from cypresskit.today.cuda_part_clock import TracedLaunch
 from cypresskit.today.cuda_parts import CodePart, max_blocks, parts_of, trace_parts
-from cypresskit.today.cuda_report import CudaReport
+from cypresskit.today.cuda_report import CudaReport, report_on
 from cypresskit.today.cuda_values import FMA, SLOW
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
@@ -125,7 +124,7 @@ def simulate(
     totals = totals_of(launch)
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
-    return _traced(launch, totals, board, code).report()
+    return report_on(_traced(launch, totals, board, code))
 
 
 def _sizes(name: str, given: Any) -> tuple[int, int]:
@@ -178,9 +177,7 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
     return [(times, blocks) for times, blocks in ((whole, full), (1, rest)) if times * blocks]
 
 
-def _traced(
-    launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None
-) -> "TracedLaunch":
+def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None) -> TracedLaunch:
     """Trace the workgroups that are run. Raises ``ValueError`` for one that doesn't fit."""
     most = max_blocks(launch, totals)
     parts = parts_of(totals.items)
@@ -221,7 +218,7 @@ def _traced(
     return traced
 
 
-def _refuse_rows(part: CodePart, traced: "TracedLaunch") -> None:
+def _refuse_rows(part: CodePart, traced: TracedLaunch) -> None:
     """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
     is_slow = any(action.kind == SLOW for action in part.actions)
     for action in part.actions if part.kind and is_slow else ():
@@ -229,151 +226,3 @@ def _refuse_rows(part: CodePart, traced: "TracedLaunch") -> None:
             continue
         if sectors_per_warp(action, traced.threads, traced.board) > SCATTERED_SECTORS:
             raise Untraceable(f"line {action.line} of {traced.name}: {refusal('rows')}")
-
-
-@dataclass(frozen=True, eq=False)
-class TracedLaunch:
-    """A launch whose trace and machine code are known, on a board.
-
-    Attributes
-    ----------
-    name, source
-        The kernel's, and its file.
-    groups, threads
-        Workgroups of the launch, and threads of one.
-    array_bytes
-        Those of all arrays.
-    totals
-        What the launch does.
-    board, shares
-        The board, and into how many equal shares it is divided, of which one is run.
-    together
-        Workgroups on a multiprocessor.
-    rounds
-        How often how many workgroups run at once.
-    parts, codes, main
-        The parts, the machine code of each, and the number of the main one.
-    assumed
-        What that code is if it isn't the kernel's own; "" if it is.
-    """
-
-    name: str
-    source: str
-    groups: int
-    threads: int
-    array_bytes: int
-    totals: Totals
-    board: CudaGpu
-    shares: int
-    together: int
-    rounds: list[tuple[float, int]]
-    parts: list[CodePart]
-    codes: list[Loop]
-    main: int
-    assumed: str
-
-    @property
-    def fits_in_l2(self) -> bool:
-        """Whether all arrays do."""
-        return self.array_bytes <= self.board.l2_bytes
-
-    @property
-    def share(self) -> CudaGpu:
-        """The share of the board that is run."""
-        board, shares = self.board, self.shares
-        share = replace(
-            board,
-            simd_engines=board.simd_engines // shares,
-            l2_slices=max(board.l2_slices // shares, 1),
-            l2_bytes=board.l2_bytes // shares,
-            memory_channels=max(board.memory_channels // shares, 1),
-            memory_gb_s=board.memory_gb_s / shares,
-        )
-        if self.fits_in_l2:
-            share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
-        return share
-
-    def _run(self, timed: TimedPart) -> PartRun:
-        """Run a part, round by round."""
-        board, total = self.board, self.totals.busy_count
-        runs = [(times, timed.round(blocks)) for times, blocks in self.rounds]
-        clocks = sum(times * took for times, (took, _) in runs)
-        stored, written = self._stored(timed.part)
-        sectors = sum(stored.values())
-        most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
-        bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
-        storing = {
-            "L1": board.stored_sector_clocks * sectors * most / total,
-            "L2": board.l2_stored_sector_clocks * sectors,
-            "DRAM": 0.0 if self.fits_in_l2 else written / bytes_clock,
-        }
-        return PartRun(timed, clocks, runs[0][1][1], stored, storing)
-
-    def _stored(self, part: CodePart) -> tuple[dict[What, float], int]:
-        """Return the sectors that a part's stores request in the whole launch, by line, and the
-        bytes.
-        """
-        stored = {}
-        written = 0
-        for (kind, line, size, array), n in self.totals.amounts.items():
-            what = line, f"{kind}s of {array}"
-            own = [one for one in part.actions if kind == "store" and one.what == what]
-            if own:
-                found = [requested([(one, 0)], self.threads, self.board) for one in own]
-                sectors = sum(len(some) for _, some, _ in found)
-                stored[what] = sectors * n / max(sum(int(one.on.sum()) for one in own), 1)
-                written += n * size
-        return stored, written
-
-    def report(self) -> CudaReport:
-        """Run each part."""
-        board, totals = self.board, self.totals
-        share = self.share
-        runs = tuple(
-            self._run(TimedPart(part, code, share, self.threads, self.together))
-            for part, code in zip(self.parts, self.codes, strict=True)
-        )
-        main = runs[self.main]
-        warps = -(-self.threads // WARP)
-        clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * self.groups)
-        scale = board.simd_engines / share.simd_engines
-        counts = {name: scale * sum(run.counts[name] for run in runs) for name in main.counts}
-        busy = {unit: sum(run.busy[unit] for run in runs) for unit in main.busy}
-        shares = {unit: min(amount / clocks, 1.0) for unit, amount in busy.items()}
-        exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
-        events, use = main.pictured
-        return CudaReport(
-            kernel=self.name,
-            device=board,
-            clocks=clocks,
-            flops=float(totals.flops),
-            peak_gflops=board.peak_gflops(totals.item),
-            bound=self._bound(main, shares),
-            registers=max(code.registers for code in self.codes),
-            active_wavefronts=self.together * warps,
-            wavefronts=self.groups * warps,
-            simulated=min(1.0, 1 / max(main.repeats, 1e-9)),
-            busy=read_only(shares),
-            hits=read_only(hit_rates(counts)),
-            bytes=read_only(bytes_moved(counts, board.in_quarters) | exact),
-            resident_clocks=scale * sum(run.resident_clocks for run in runs),
-            events=events,
-            use=use,
-            loop=main.timed.loop,
-            assumed=self.assumed,
-            source=self.source,
-            parts=runs,
-            blocks=self.rounds[0][1],
-            on=self.on,
-        )
-
-    def on(self, board: CudaGpu) -> CudaReport:
-        """Time the launch on a board that differs in its rates."""
-        return replace(self, board=board).report()
-
-    def _bound(self, main: PartRun, busy: dict[str, float]) -> str:
-        """Return the bottleneck of the launch, as ``main`` fills the multiprocessors."""
-        slots = self.together * -(-self.threads // WARP)
-        occupied = main.out.resident_clocks / (main.out.end_clock * slots * self.share.simd_engines)
-        rounds = self.totals.busy_count / (self.together * self.board.simd_engines)
-        return bound(busy, occupied, rounds, wavefront="warp")

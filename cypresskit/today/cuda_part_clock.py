@@ -18,9 +18,9 @@ import numpy as np
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
 from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Stream, WavefrontPath, pack
-from cypresskit.today.cuda_access import streams_of
+from cypresskit.today.cuda_access import requested, streams_of
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic
-from cypresskit.today.cuda_count import FLOPS
+from cypresskit.today.cuda_count import FLOPS, Totals
 from cypresskit.today.cuda_events import NOTHING, WARP, What
 from cypresskit.today.cuda_parts import CodePart
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
@@ -210,3 +210,106 @@ class PartRun:
     def all_clocks(self) -> float:
         """Its clocks in the whole launch, with stores, which are sent after all else."""
         return max(self.clocks, *(self.busy[unit] for unit in self.storing))
+
+
+@dataclass(frozen=True, eq=False)
+class TracedLaunch:
+    """A launch whose trace and machine code are known, on a board.
+
+    Attributes
+    ----------
+    name, source
+        The kernel's, and its file.
+    groups, threads
+        Workgroups of the launch, and threads of one.
+    array_bytes
+        Those of all arrays.
+    totals
+        What the launch does.
+    board, shares
+        The board, and into how many equal shares it is divided, of which one is run.
+    together
+        Workgroups on a multiprocessor.
+    rounds
+        How often how many workgroups run at once.
+    parts, codes, main
+        The parts, the machine code of each, and the number of the main one.
+    assumed
+        What that code is if it isn't the kernel's own; "" if it is.
+    """
+
+    name: str
+    source: str
+    groups: int
+    threads: int
+    array_bytes: int
+    totals: Totals
+    board: CudaGpu
+    shares: int
+    together: int
+    rounds: list[tuple[float, int]]
+    parts: list[CodePart]
+    codes: list[Loop]
+    main: int
+    assumed: str
+
+    @property
+    def fits_in_l2(self) -> bool:
+        """Whether all arrays do."""
+        return self.array_bytes <= self.board.l2_bytes
+
+    @property
+    def share(self) -> CudaGpu:
+        """The share of the board that is run."""
+        board, shares = self.board, self.shares
+        share = replace(
+            board,
+            simd_engines=board.simd_engines // shares,
+            l2_slices=max(board.l2_slices // shares, 1),
+            l2_bytes=board.l2_bytes // shares,
+            memory_channels=max(board.memory_channels // shares, 1),
+            memory_gb_s=board.memory_gb_s / shares,
+        )
+        if self.fits_in_l2:
+            share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
+        return share
+
+    def runs(self) -> tuple[PartRun, ...]:
+        """Run each part."""
+        share = self.share
+        return tuple(
+            self._run(TimedPart(part, code, share, self.threads, self.together))
+            for part, code in zip(self.parts, self.codes, strict=True)
+        )
+
+    def _run(self, timed: TimedPart) -> PartRun:
+        """Run a part, round by round."""
+        board, total = self.board, self.totals.busy_count
+        runs = [(times, timed.round(blocks)) for times, blocks in self.rounds]
+        clocks = sum(times * took for times, (took, _) in runs)
+        stored, written = self._stored(timed.part)
+        sectors = sum(stored.values())
+        most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
+        bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
+        storing = {
+            "L1": board.stored_sector_clocks * sectors * most / total,
+            "L2": board.l2_stored_sector_clocks * sectors,
+            "DRAM": 0.0 if self.fits_in_l2 else written / bytes_clock,
+        }
+        return PartRun(timed, clocks, runs[0][1][1], stored, storing)
+
+    def _stored(self, part: CodePart) -> tuple[dict[What, float], int]:
+        """Return the sectors that a part's stores request in the whole launch, by line, and the
+        bytes.
+        """
+        stored = {}
+        written = 0
+        for (kind, line, size, array), n in self.totals.amounts.items():
+            what = line, f"{kind}s of {array}"
+            own = [one for one in part.actions if kind == "store" and one.what == what]
+            if own:
+                found = [requested([(one, 0)], self.threads, self.board) for one in own]
+                sectors = sum(len(some) for _, some, _ in found)
+                stored[what] = sectors * n / max(sum(int(one.on.sum()) for one in own), 1)
+                written += n * size
+        return stored, written

@@ -1,20 +1,20 @@
 """``CudaReport``: how long a launch of a CUDA kernel takes, why, and how sure that is."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from linecache import getline
 from typing import Any
 
 from cypresskit.tables import plural
+from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_only
 from cypresskit.timing.limits import LAUNCH, MEMORY, Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
-from cypresskit.today.cuda_events import NOTHING, What
-from cypresskit.today.cuda_part_clock import PartRun
+from cypresskit.today.cuda_events import NOTHING, WARP, What
+from cypresskit.today.cuda_part_clock import PartRun, TracedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WAITS = {ALU: "a scheduler", BARRIER: "other warps"}
@@ -51,32 +51,25 @@ class CudaReport(ChipReport):
 
     Attributes
     ----------
-    loop
-        The machine code of the main part.
-    assumed
-        What this code is if it isn't the kernel's own; "" if it is.
-    source
-        The file of the kernel.
+    launch
+        The launch.
     parts
         What has run: straight code and loops, one after the other.
-    blocks
-        The workgroups of a full round.
-    on
-        Times the launch on a board that differs in its rates.
     """
 
     device: CudaGpu
-    loop: Loop
-    assumed: str
-    source: str
+    launch: TracedLaunch = field(repr=False)
     parts: tuple[PartRun, ...] = field(repr=False)
-    blocks: int
-    on: Callable[[CudaGpu], "CudaReport"] = field(repr=False)
+
+    @property
+    def loop(self) -> Loop:
+        """The machine code of the main part."""
+        return self.launch.codes[self.launch.main]
 
     @property
     def accuracy(self) -> str:
         """How far launches of this class were off, as far as they were measured."""
-        if not self.assumed:
+        if not self.launch.assumed:
             return ACCURACY["own code"]
         if any(run.timed.loop.unroll == 0 for run in self.parts):
             kinds = {action.kind for run in self.parts for action in run.timed.part.actions}
@@ -119,7 +112,7 @@ class CudaReport(ChipReport):
         found: dict[What, float] = defaultdict(float)
         for run in self.parts:
             actions = run.timed.part.actions
-            blocks = min(self.blocks, len(actions[0].on) // run.timed.group)
+            blocks = min(self.launch.rounds[0][1], len(actions[0].on) // run.timed.group)
             whole, _ = run.timed.round(blocks, NOTHING, COST_ITERATIONS)
             for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
                 free, _ = run.timed.round(blocks, what, COST_ITERATIONS)
@@ -136,10 +129,10 @@ class CudaReport(ChipReport):
         steps = []
         left = self
         for name, lesson, change in LIMITS:
-            alone = self.on(replace(self.device, **change))
+            alone = _report_with(change, self)
             gain = self.seconds / alone.seconds - 1
             steps.append(Limit(name, lesson, alone.gflops, gain, left.gflops))
-            left = self.on(replace(left.device, **change))
+            left = _report_with(change, left)
         steps.append(Limit("all else", "", None, None, left.gflops))
         return WhatIf(self, tuple(reversed(steps)))
 
@@ -147,7 +140,7 @@ class CudaReport(ChipReport):
         waits = ", ".join(
             f"{100 * share:.0f} % for {name}" for name, share in self.waits.items() if share > 0.01
         )
-        code = f"numba's, {self.assumed}{self.loop.name}"
+        code = f"numba's, {self.launch.assumed}{self.loop.name}"
         waits = waits.replace("%", "% of its time", 1)
         lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
         return "\n  ".join([super().__repr__(), *lines])
@@ -178,7 +171,49 @@ class CudaLineCosts:
         ]
         for (line, what), cost in self.costs.items():
             requested = report.sectors.get((line, what), 0)
-            text = getline(report.source, line).strip()
+            text = getline(report.launch.source, line).strip()
             percent = round(100 * cost)
             rows.append(f"{percent:5} % {requested:8.1f}   line {line}, {what}:  {text}")
         return "\n".join(rows)
+
+
+def _report_with(change: dict[str, Any], report: CudaReport) -> CudaReport:
+    """Return the report on a launch on a board that differs in its rates."""
+    launch = report.launch
+    return report_on(replace(launch, board=replace(launch.board, **change)))
+
+
+def report_on(launch: TracedLaunch) -> CudaReport:
+    """Run a launch, and report on it."""
+    board, totals, runs = launch.board, launch.totals, launch.runs()
+    main = runs[launch.main]
+    warps = -(-launch.threads // WARP)
+    clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * launch.groups)
+    scale = board.simd_engines / launch.share.simd_engines
+    counts = {name: scale * sum(run.counts[name] for run in runs) for name in main.counts}
+    busy = {unit: min(sum(run.busy[unit] for run in runs) / clocks, 1.0) for unit in main.busy}
+    exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
+    slots = launch.together * warps * launch.share.simd_engines
+    occupied = main.out.resident_clocks / (main.out.end_clock * slots)
+    rounds = totals.busy_count / (launch.together * board.simd_engines)
+    events, use = main.pictured
+    return CudaReport(
+        kernel=launch.name,
+        device=board,
+        clocks=clocks,
+        flops=float(totals.flops),
+        peak_gflops=board.peak_gflops(totals.item),
+        bound=bound(busy, occupied, rounds, wavefront="warp"),
+        registers=max(code.registers for code in launch.codes),
+        active_wavefronts=launch.together * warps,
+        wavefronts=launch.groups * warps,
+        simulated=min(1.0, 1 / max(main.repeats, 1e-9)),
+        busy=read_only(busy),
+        hits=read_only(hit_rates(counts)),
+        bytes=read_only(bytes_moved(counts, board.in_quarters) | exact),
+        resident_clocks=scale * sum(run.resident_clocks for run in runs),
+        events=events,
+        use=use,
+        launch=launch,
+        parts=runs,
+    )
