@@ -24,7 +24,7 @@ from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
 from cypresskit.today import modeled, record
 from cypresskit.today.cuda_access import requests_of, streams_of
 from cypresskit.today.cuda_clock import occupancy, simulate
-from cypresskit.today.cuda_code import BRANCH, known, nearest
+from cypresskit.today.cuda_code import BRANCH, Loop, known, nearest
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_events import Action, GridLaunch, SizeLoop, Untraceable
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda, tiled
@@ -844,7 +844,7 @@ def test_a_listing_is_read_as_loads_waits_and_arithmetic():
 
 
 def test_an_unknown_kernel_has_the_code_of_the_most_similar_one():
-    assert nearest((64, 16, 8, 2, 2), 4, "range")[0].name in (
+    assert nearest(Loop("", 0, "", 64, 16, 8, 2, 2, kind="range"))[0].name in (
         "block 8 x 8, range",
         "as written 8 x 8",
     )

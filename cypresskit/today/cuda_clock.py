@@ -17,7 +17,6 @@ and what L2 holds from an earlier launch, unless all arrays fit.
 """
 
 import math
-from collections import Counter
 from dataclasses import replace
 from inspect import isfunction
 from typing import Any
@@ -26,14 +25,16 @@ import numpy as np
 
 from cypresskit.il.errors import shorten
 from cypresskit.today.cuda_access import sectors_per_warp
-from cypresskit.today.cuda_code import Loop, generic, nearest, places_of
-from cypresskit.today.cuda_count import FLOPS, Totals, totals_of
+from cypresskit.today.cuda_code import Loop, code_of
+from cypresskit.today.cuda_count import Totals, totals_of
 from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, function_of
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_part_clock import TracedLaunch
-from cypresskit.today.cuda_parts import CodePart, max_blocks, parts_of, trace_parts
+from cypresskit.today.cuda_parts import CodePart, parts_of
 from cypresskit.today.cuda_report import CudaReport, report_on
-from cypresskit.today.cuda_values import FMA, SLOW
+from cypresskit.today.cuda_threads import MAX_PLACES
+from cypresskit.today.cuda_trace import Tracer
+from cypresskit.today.cuda_values import SLOW
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 MAX_THREADS = 1024  # of a workgroup
@@ -42,7 +43,7 @@ REGISTER_UNIT = 8  # registers that a thread gets at once
 MAX_ROUNDS = 8  # of workgroups, one after the other, in a run of straight code
 MAX_SHARES = 16  # of a board
 SCATTERED_SECTORS = WARP / 2  # of a warp's load; with more, threads walk rows of their own
-MAX_DISTANCE = 3.0  # from a launch to the most similar product, in doublings of a count
+MIN_THREADS = 4_096  # of a trace that represents a chip
 
 
 class NothingToTime(ValueError):
@@ -143,26 +144,9 @@ def _codes(parts: list[CodePart], given: Loop | None, has_local: bool) -> tuple[
     """Return the machine code of each part, and the number of the main one."""
     sizes = [part.count * len(part.actions) for part in parts]
     main = sizes.index(max(sizes))
-    codes = [_assumed(part, has_local) for part in parts]
+    codes = [code_of(part, has_local) for part in parts]
     codes[main] = given or codes[main]
     return codes, main
-
-
-def _assumed(part: CodePart, has_local: bool) -> Loop:
-    """Return the code of the most similar product, for a product with blocks in registers or shared
-    memory, or else what numba's compiler makes of such code.
-    """
-    kinds = Counter(action.kind for action in part.actions)
-    is_blocked = has_local or kinds["shared load"]
-    loads = kinds["load"] + kinds["shared load"]
-    is_simple = not kinds["store"] and not kinds[SLOW]
-    if part.kind and kinds[FMA] and loads and is_blocked and is_simple:
-        computing = [action.size for action in part.actions if action.kind in FLOPS]
-        counts = len(computing), *places_of(part.actions)
-        loop, distance = nearest(counts, max(computing), part.kind, bool(kinds["shared load"]))
-        if distance < MAX_DISTANCE:
-            return loop
-    return generic(part)
 
 
 def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
@@ -179,10 +163,14 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
 
 def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None) -> TracedLaunch:
     """Trace the workgroups that are run. Raises ``ValueError`` for one that doesn't fit."""
-    most = max_blocks(launch, totals)
+    threads = math.prod(launch.threads)
+    most = int(MAX_PLACES / max(totals.places, 1) / threads)  # workgroups that can be traced
+    if most * threads < MIN_THREADS:
+        raise Untraceable(
+            f"{launch.name} has too much straight code to be traced: put it in a loop over a size"
+        )
     parts = parts_of(totals.items)
     codes, _ = _codes(parts, code, totals.has_local)
-    threads = math.prod(launch.threads)
     registers = max(each.registers for each in codes)
     together = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
     shares = 1
@@ -192,7 +180,7 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
     is_straight = len(parts) == 1 and not parts[0].kind
     full = together * (board.simd_engines // shares)
     rounds = _rounds(groups, full, most if is_straight else 0)
-    parts = trace_parts(launch, totals, rounds[0][1])
+    parts = parts_of(Tracer(launch, *totals.busy_blocks(rounds[0][1])).run())
     codes, main = _codes(parts, code, totals.has_local)
     is_similar = codes[main].unroll == 0
     assumed = "for the most similar product on record: " if is_similar else "assumed: "
@@ -220,9 +208,7 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
 
 def _refuse_rows(part: CodePart, traced: TracedLaunch) -> None:
     """Raise ``Untraceable`` for a loop whose measured launches the model misses by far."""
-    is_slow = any(action.kind == SLOW for action in part.actions)
-    for action in part.actions if part.kind and is_slow else ():
-        if action.kind != "load":
-            continue
-        if sectors_per_warp(action, traced.threads, traced.board) > SCATTERED_SECTORS:
-            raise Untraceable(f"line {action.line} of {traced.name}: {refusal('rows')}")
+    is_slow = part.kind and any(action.kind == SLOW for action in part.actions)
+    for load in (action for action in part.actions if is_slow and action.kind == "load"):
+        if sectors_per_warp(load, traced.threads, traced.board) > SCATTERED_SECTORS:
+            raise Untraceable(f"line {load.line} of {traced.name}: {refusal('rows')}")

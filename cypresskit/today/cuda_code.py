@@ -27,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.today.cuda_count import FLOPS
 from cypresskit.today.cuda_events import NOTHING, Action, What
 from cypresskit.today.cuda_parts import CodePart
-from cypresskit.today.cuda_values import SLOW
+from cypresskit.today.cuda_values import FMA, SLOW
 
 MULTIPLY_ADDS = "fd"
 BRANCH = 15  # clocks of a warp's branch to a label: calibrated on single warps
@@ -66,6 +67,11 @@ class Loop:
     kind: str = "while"
     unroll: int = 0
 
+    @property
+    def counts(self) -> tuple[float, ...]:
+        """The counts that are compared."""
+        return self.fmas, self.loads, self.first, self.places, self.leaving
+
 
 def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
     """Describe the loads of an iteration.
@@ -100,11 +106,12 @@ ITERATION = {"range": "a..a.m.a.", "while": "a."}
 FIRST = {"range": "a..a.m.a..a.a.m.a.", "while": "", "": ""}  # more, for the first index
 INDEX = {"": "a..p.m.a.m.a..m.a.", "range": "a..p.m.a..a.m.a..m.a.a.", "while": "a.m."}
 BESIDE = "a."  # an index that differs from another by a constant
-ACCESS = {"load": "L.", "store": "o.", "shared load": "S.", "shared store": "T."}
+ACCESS = {"load": "L.", "store": "o.", "shared load": "S.", "shared store": "T.", "barrier": "B"}
 SLOW_CODE = {4: 2 * "a.o.f.f.o.f.f.f." + 40 * ".", 8: "a.od.d.d.d.d.d.d.d.d.d.d.d." + 40 * "."}
 REGISTERS = 32
 UNROLL = 4  # iterations that numba's compiler unrolls
 BATCH = 4  # loads that a loop waits for together
+MAX_DISTANCE = 3.0  # from a loop to the most similar product, in doublings of a count
 
 
 def generic(part: CodePart, free: What = NOTHING) -> Loop:
@@ -135,8 +142,8 @@ def _batch(actions: list[Action], together: int, kind: str, free: What) -> str:
         for action in actions:
             if action.kind.endswith("load"):
                 loads += _index(action, places, kind) + ACCESS[action.kind]
-            elif action.kind in ACCESS or action.kind == "barrier":
-                store = _index(action, places, kind) + ACCESS.get(action.kind, "B")
+            elif action.kind in ACCESS:
+                store = _index(action, places, kind) + ACCESS[action.kind]
                 text += f"{loads}w{arithmetic}{store}"
                 loads = arithmetic = ""
             elif action.what != free:
@@ -166,26 +173,36 @@ def known() -> tuple[Loop, ...]:
     return tuple(Loop(**row) for row in json.loads(text))
 
 
-def nearest(
-    counts: tuple[float, float, float, float, float], item: int, kind: str, shared: bool = False
-) -> tuple[Loop, float]:
-    """Return the known loop that is most similar to an iteration, and its distance in doublings
-    of a count.
+def code_of(part: CodePart, has_local: bool) -> Loop:
+    """Return the code of the most similar product, for a product with blocks in registers or shared
+    memory, or else what numba's compiler makes of such code.
+    """
+    kinds = {action.kind for action in part.actions}
+    is_blocked = FMA in kinds and ((has_local and "load" in kinds) or "shared load" in kinds)
+    if part.kind and is_blocked and not kinds & {"store", SLOW}:
+        loop, distance = nearest(described(part))
+        if distance < MAX_DISTANCE:
+            return loop
+    return generic(part)
 
-    Parameters
-    ----------
-    counts
-        Multiply-adds, and what ``places_of`` returns.
-    item, kind
-        Bytes of a number, and the kind of the loop.
-    shared
-        Whether it loads from shared memory.
+
+def described(part: CodePart) -> Loop:
+    """Return a loop without code, as far as one that was compiled is compared with it."""
+    sizes = [action.size for action in part.actions if action.kind in FLOPS]
+    shared = "S" * any(action.kind == "shared load" for action in part.actions)
+    counts = len(sizes), *places_of(part.actions)
+    return Loop("", 0, shared, *counts, max(sizes), part.kind)
+
+
+def nearest(like: Loop) -> tuple[Loop, float]:
+    """Return the known loop whose iteration is most similar, and its distance in doublings of a
+    count.
     """
 
     def distance(loop: Loop) -> float:
-        both = zip(counts, (loop.fmas, loop.loads, loop.first, loop.places, loop.leaving))
-        other = shared != ("S" in loop.text)
-        differ = 4 * (loop.item != item) + (loop.kind != kind) + 100 * other
+        other = ("S" in like.text) != ("S" in loop.text)
+        differ = 4 * (loop.item != like.item) + (loop.kind != like.kind) + 100 * other
+        both = zip(like.counts, loop.counts)
         return sum(abs(log2((1 + has) / (1 + wants))) for wants, has in both) + differ
 
     found = min(known(), key=distance)

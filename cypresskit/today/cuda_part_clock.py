@@ -186,11 +186,6 @@ class PartRun:
         return self.clocks * SCHEDULERS / self.out.end_clock
 
     @property
-    def counts(self) -> dict[str, float]:
-        """The simulation's counters, in the whole launch on this board."""
-        return {name: self.repeats * count for name, count in self.out.counts.items()}
-
-    @property
     def resident_clocks(self) -> float:
         """The sum of the clocks that each warp of the launch is on the chip."""
         return self.out.resident_clocks * self.repeats / SCHEDULERS

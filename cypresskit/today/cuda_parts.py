@@ -1,24 +1,13 @@
 """A launch's parts, one after the other: straight code between loops, and each loop over a size."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.today.cuda_count import Totals
-from cypresskit.today.cuda_events import (
-    Action,
-    GridLaunch,
-    SizeLoop,
-    Untraceable,
-    actions_of,
-)
-from cypresskit.today.cuda_threads import MAX_PLACES
-from cypresskit.today.cuda_trace import Tracer
+from cypresskit.today.cuda_events import Action, SizeLoop, actions_of
 
 SMALL_LOOP = 64  # actions of an inner loop that becomes part of the outer one's iteration
-MIN_THREADS = 4_096  # of a trace that represents a chip
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +99,3 @@ def _set_steps(first: list, second: list) -> None:
         else:
             for (inner, _, _), (later, _, _) in zip(one.runs, other.runs):
                 _set_steps(inner, later)
-
-
-def trace_parts(launch: GridLaunch, totals: Totals, blocks: int) -> list[CodePart]:
-    """Return the parts, as the first workgroups do them that do anything."""
-    return parts_of(Tracer(launch, *totals.busy_blocks(blocks)).run())
-
-
-def max_blocks(launch: GridLaunch, totals: Totals) -> int:
-    """Return how many workgroups can be traced at once. Raises ``Untraceable``."""
-    group = math.prod(launch.threads)
-    most = int(MAX_PLACES / max(totals.places, 1) / group)
-    if most * group < MIN_THREADS:
-        raise Untraceable(
-            f"{launch.name} has too much straight code to be traced: put it in a loop over a size"
-        )
-    return most

@@ -185,12 +185,16 @@ def _report_with(change: dict[str, Any], report: CudaReport) -> CudaReport:
 
 def report_on(launch: TracedLaunch) -> CudaReport:
     """Run a launch, and report on it."""
-    board, totals, runs = launch.board, launch.totals, launch.runs()
+    board, totals = launch.board, launch.totals
+    runs = launch.runs()
     main = runs[launch.main]
     warps = -(-launch.threads // WARP)
     clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * launch.groups)
     scale = board.simd_engines / launch.share.simd_engines
-    counts = {name: scale * sum(run.counts[name] for run in runs) for name in main.counts}
+    counts = {
+        name: scale * sum(run.repeats * run.out.counts[name] for run in runs)
+        for name in main.out.counts
+    }
     busy = {unit: min(sum(run.busy[unit] for run in runs) / clocks, 1.0) for unit in main.busy}
     exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
     slots = launch.together * warps * launch.share.simd_engines

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,11 +22,12 @@ from typing import Any
 import numpy as np
 
 from cypresskit.today import cuda_kernels
-from cypresskit.today.cuda_code import Loop, places_of
+from cypresskit.today.cuda_code import Loop, described
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_events import GridLaunch
 from cypresskit.today.cuda_kernels import blocked, cuda, tiled
 from cypresskit.today.cuda_parts import parts_of
+from cypresskit.today.cuda_values import FMA
 from tools.cuda.listing import read_listing
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
@@ -220,14 +222,12 @@ def kernels() -> Iterator[tuple[str, Any, str, int]]:
         yield f"tile of {side}, an element", shared(side), "float32", side
 
 
-def read_source_iteration(kernel: Any, precision: str, side: int) -> tuple[Any, ...]:
-    """Return an iteration's multiply-adds, its ``places_of``, and the kind of its loop."""
+def read_source_iteration(kernel: Any, precision: str, side: int) -> Loop:
+    """Return an iteration of the source as a loop without code."""
     matrices = [SimpleNamespace(shape=(3840, 3840), dtype=np.dtype(precision))] * 3
     totals = totals_of(GridLaunch(kernel, (2, 2), (side, side), matrices))
     parts = parts_of(totals.items)
-    part = max(parts, key=lambda part: sum(one.kind == "multiply-add" for one in part.actions))
-    fmas = sum(one.kind == "multiply-add" for one in part.actions)
-    return fmas, *places_of(part.actions), part.kind
+    return described(max(parts, key=lambda part: sum(one.kind == FMA for one in part.actions)))
 
 
 def compiled(
@@ -258,11 +258,9 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         for name, kernel, precision, side in kernels():
             listing, registers = compiled(kernel, precision, folder)
-            item = np.dtype(precision).itemsize
-            *counts, kind = read_source_iteration(kernel, precision, side)
             text = read_listing(listing).text
-            fmas, loads, first, places, leaving = counts
-            loop = Loop(name, registers, text, fmas, loads, first, places, leaving, item, kind)
+            loop = read_source_iteration(kernel, precision, side)
+            loop = replace(loop, name=name, registers=registers, text=text)
             rows.append(vars(loop))
     INTO.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")
 
