@@ -69,7 +69,7 @@ for (const picture of pictures()) sight.observe(picture)
 // -- the minute
 
 const minute = /** @type {HTMLButtonElement} */ (document.querySelector("#minute"))
-const status = document.querySelector("#minute-status")
+const announced = document.querySelector("#minute-status")
 let ends = []
 
 /** Show a picture for its part of the minute, and what moves in it. */
@@ -77,7 +77,7 @@ function show(number) {
   const all = pictures()
   const picture = all[number]
   const title = picture.previousElementSibling?.querySelector("strong")?.textContent ?? ""
-  status.textContent = `${number + 1} of ${all.length}: ${title}`
+  announced.textContent = `${number + 1} of ${all.length}: ${title}`
   picture.scrollIntoView({behavior: CALM.matches ? "auto" : "smooth", block: "center"})
   play(picture, 0)
   const pitch = /** @type {HTMLInputElement} */ (picture.querySelector("input[type=number]"))
@@ -95,7 +95,7 @@ function show(number) {
 function stop(why = "") {
   ends.forEach(clearTimeout)
   ends = []
-  status.textContent = why
+  announced.textContent = why
   minute.textContent = "Play the minute"
 }
 
