@@ -95,7 +95,7 @@ class Case:
 
     def clocks(self) -> Answer:
         answer = dynamic_answers.clocks_answer(self.seen, self.job["n"])
-        self.no_costs = "problem" in answer or not self.seen.right
+        self.no_costs = "gflops" not in answer
         return answer
 
     def replay_place(self) -> Sequence[int]:
