@@ -214,10 +214,10 @@ class Climb(Displayable):
             beside = foot + 44
             height = beside + ROW_HEIGHT * len(self.beside) + 20
             rows += zip(self.beside, range(beside, height, ROW_HEIGHT))
-        about = (
-            "Simulated Gflop/s on AMD's Cypress (2009), logarithmic. Two digits: the lesson."
-            " Pale: the starting kernel. Red: slower."
-        )
+        about = "Simulated Gflop/s on AMD's Cypress (2009), logarithmic."
+        if any(bar.name[:2].isdigit() for bar in self.bars):
+            about += " Two digits: the lesson."
+        about += " Pale: the starting kernel. Red: slower."
         if any(bar.ceiling for bar in self.bars):
             about += " Thin line: limit of the busiest unit."
         parts = [
