@@ -216,7 +216,7 @@ def test_the_first_value_that_is_advised_is_a_zero_of_the_program(literals, zero
     program = pixel(*declared, "add r1.x, r11.x, l0.x", "mov o0, r1.x")
     found = check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
     advice = next(f.advice for f in found if f.kind == "uninitialised")
-    assert advice.endswith(f"or is `mov r11.x, {zero}` missing?")
+    assert advice.endswith(f"or is a fetch or `mov r11.x, {zero}` missing?")
 
 
 def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():

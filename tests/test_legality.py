@@ -42,6 +42,7 @@ def op(slot: str, name: str, *reads: Read, dest: str = "", number: int = -1, **m
     channel = "xyzw".index(letter) if letter else at % 4
     place = (number_of(register), channel) if dest else None
     usual = {"swizzle": "SCL_210" if slot == "t" else "VEC_012", "channel": channel}
+    usual |= {"place": 0, "omod": 1.0, "clamp": False, "lds": None}
     order = at if number < 0 else number
     return Operation(
         name, at, reads=reads, dest=place, at=0, line=1, number=order, **(usual | more)
@@ -77,7 +78,9 @@ def alu(*bundles: Bundle | Operation, name: str = "ALU") -> Control:
 
 def fetch(dest: int = 1, source: int | None = 0, name: str = "SAMPLE", **more) -> FetchInstruction:
     usual: dict = {"select": "xyzw", "coordinates": "xy", "offset": (0, 0)}
-    return FetchInstruction(name, dest, source=source, at=0, line=1, **(usual | more))
+    return FetchInstruction(
+        name, dest, source=source, at=0, line=1, **({"resource": 0} | usual | more)
+    )
 
 
 def tex(*fetches: FetchInstruction) -> Control:
