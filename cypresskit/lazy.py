@@ -41,7 +41,7 @@ class LazyPackage(ModuleType):
             raise ImportError(message) from error
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute. For a submodule that defines a view of its own name, set the view.
+        """Set an attribute. For a submodule whose name also names an object in it, set that.
 
         Python sets each imported submodule as an attribute of its package.
         """

@@ -1,6 +1,6 @@
 """Format values for notebooks, documents and files: tables in HTML, Markdown and CSV; quantities.
 
-Everything is escaped, so that no browser, spreadsheet or terminal executes it.
+HTML and CSV are escaped, so that no browser or spreadsheet executes them.
 """
 
 import csv
@@ -12,7 +12,7 @@ from io import StringIO
 from itertools import chain
 from typing import Any
 
-#: The beginning of a formula in any cell: a separator and spaces, before a formula's first symbol.
+#: What precedes a formula's first symbol: a cell's start or a separator, then spaces and quotes.
 FORMULA = re.compile(r"""((?:^|[;\t\r\n])[\s"]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])""")
 
 
@@ -52,7 +52,7 @@ def as_csv(
 ) -> str:
     """Return CSV with the columns of all rows.
 
-    An apostrophe is put before everything that a spreadsheet would run as a formula, even if it
+    In rows, an apostrophe precedes what a spreadsheet would run as a formula, even if it
     splits cells at semicolons, tabs or line breaks.
 
     Parameters

@@ -5,7 +5,7 @@
 - ``sensitivity``: by how many percent the main results change if a calibration is halved or
   doubled.
 - ``leave_one_out``: each published peak, predicted with ``clause_overhead_clocks`` and
-  ``dram_clocks`` fitted on a grid to the other peaks only, and to the ratio of 25 to 37 registers.
+  ``dram_clocks`` fitted on a grid to all other peaks and the ratio of 25 to 37 registers.
   A row has the best values, the predicted peak, its ratio to the published one, and the range of
   the predictions by values that fit nearly as well.
 """
@@ -26,7 +26,7 @@ from tools.score import timed
 FITTED: dict[str, tuple] = {"clause_overhead_clocks": (0, 4, 8, 12), "dram_clocks": (300, 320, 400)}
 LARGE = 4096  # N, if a source states none
 RATIO_N = 2048  # N at which kernels with 25 and 37 registers are compared
-NEARLY = 0.005  # of a fit: its error above the best one's, as a root mean square of logarithms
+NEARLY = 0.005  # by which a fit's error (root mean square of logarithms) may exceed the least
 LATENCIES = ("l1_clocks", "l2_clocks", "dram_clocks")
 HEADLINES = (  # the papers' main results: kernel and N
     ("sgemm_tn", 4352),

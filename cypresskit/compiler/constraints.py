@@ -2,7 +2,7 @@
 
 - The results of a fetch share a register. The coordinates that it reads share one, too.
 - The words of a store are in one register. A write to memory takes each word from its own channel,
-  and its address from channel x of another register.
+  and its address from channel x of any register.
 - The two words of a double are adjacent, in xy or zw: a ``pair``.
 - An operation reads no more constants than one bundle can hold.
 
@@ -48,7 +48,7 @@ class _Constraints:
     Attributes
     ----------
     read
-        Words that an op of the function reads.
+        Words that an op or a phi reads.
     before, after
         The copies that the current op needs.
     """
@@ -114,7 +114,7 @@ class _Constraints:
             op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
 
     def constrain_coordinates(self, op: Op) -> None:
-        """Put a fetch's coordinates, except constants 0 and 1, into one register."""
+        """Put a fetch's coordinates that aren't selectable into one register."""
         selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
         needed = [word for word in words if not _selectable(word, selectable)]
@@ -153,8 +153,8 @@ class _Constraints:
         low.pair, high.pair = high, low
 
     def constrain_store(self, op: Op, detail: StoreDetail) -> None:
-        """Put the words of a store into their channels of one register, and its address into x of
-        another. Words that a loop carries are copied, so that the loop isn't constrained.
+        """Put the words of a store into their channels of one register, and its address into an x.
+        Words that a deeper loop uses are copied, so that the loop isn't constrained.
         """
         values = [s.value for s in op.srcs[: len(detail.mask)]]
         if op.name == "MEM_WRITE":  # takes each component from its own channel

@@ -118,7 +118,7 @@ class _Emitter:
         return self.program.body[at].line
 
     def begin_if(self, n: int) -> int:
-        """Emit an if: push the mask before the clause with the test, or leave the loop if that is
+        """Emit an if: push the mask before the clause with the test, or break/continue if that is
         all it does. Return how many more items this covers.
         """
         last = self.controls[-1]

@@ -89,7 +89,7 @@ def line_chart(
 
 
 def _across(title: str, places: Sequence[float], log: bool) -> Scale:
-    """Return the axis of x, with a margin at its ends and labels that don't overlap."""
+    """Return the axis of x, with margins; if linear, no labels almost meet."""
     if log:
         return Scale(title, 0.8 * places[0], 1.25 * places[-1], True, places)
     first = min(0, places[0])

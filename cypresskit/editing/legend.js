@@ -34,7 +34,7 @@ export const IL_MINUTE = [
   ],
   [
     "alpha, beta",
-    "most kernels compute alpha times A B, plus beta times the C that was in memory before; `cb0[4].x` is 0 if beta is",
+    "most kernels compute alpha times A B, plus beta times the C that was in memory before; `cb0[4].x` is 0 if beta is 0",
   ],
   ["A", "from the 2 x 2 step on, A is stored transposed: its columns are rows in memory"],
 ]

@@ -1,7 +1,7 @@
 """Add up grades, and write ``grades.csv``, ``explanations.csv`` and a page of feedback per student.
 
-Tables are written before pages, and a page that can't be written doesn't stop the others. Written
-files are listed in ``written.sha256``, in the format of ``sha256sum``: only a file that still has
+Tables are written before pages; a page that can't be written doesn't stop the others. Grades and
+pages are listed in ``written.sha256``, in the format of ``sha256sum``: only one that still has
 its listed contents is overwritten or deleted, so a teacher's own changes are safe.
 
 The teacher grades explanations in ``explanations.csv``. Equal explanations share a row, whose
@@ -75,7 +75,7 @@ class CourseRecords:
     points
         The teacher's points for explanations, by ``explanation_key``.
     sandboxed
-        Whether answers were judged in a sandbox. If not, all tables and pages say so.
+        Whether answers were judged in a sandbox. If not, grades and pages say so.
     due
         The lessons that count; if empty, all that any student submitted.
     """
@@ -218,7 +218,7 @@ def parse_rows(sheet: Path) -> list[dict]:
     Raises
     ------
     ValueError
-        If it can't be read; the message names the line and the reason.
+        If it can't be read; the message names the reason.
     """
     reader = read_csv(sheet.read_bytes() if sheet.exists() else b"")
     try:
@@ -297,7 +297,7 @@ def read_earlier_list(folder: Path) -> Listed:
 
 
 def find_changed_files(folder: Path, students: Iterable[Student]) -> list[str]:
-    """Return the files that would be overwritten, but have changed since an earlier run."""
+    """Return files that would be overwritten, but aren't as an earlier run wrote them."""
     listed = read_earlier_list(folder)
     names = [GRADES, *(page_path(student) for student in students)]
     return [name for name in names if (folder / name).is_file() and not _is(folder, name, listed)]
@@ -336,8 +336,8 @@ def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[
     folder
         The folder for grades.
     stored
-        The previous rows of ``explanations.csv``. Their additional columns stay, and rows with
-        points for explanations that are no longer submitted, at the end.
+        The previous rows of ``explanations.csv``. Their additional columns stay. Rows with points
+        whose explanations are no longer submitted stay at the end.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Compute C = alpha A B + beta C in a four-stage or five-stage pipeline over chips and CPU.
 
-C is cut into blocks, the work units. A block needs a strip of A and a strip of B, which are loaded
-unless they are still on the card. The order of the blocks changes one strip per step.
+C is cut into work units. Each needs a strip of A and a strip of B, which are loaded
+unless they are still on the card. The order of the units changes one strip per step.
 
 * **Four stages** (Yang et al., 2010): *load1* copies a strip into pinned memory, *load2* sends it
   to the card, *mult* multiplies, with a kernel that stores over the bus into the host's memory, and
@@ -9,7 +9,7 @@ unless they are still on the card. The order of the blocks changes one strip per
 * **Five stages** (Li et al., 2012): *mult1* stores sub-blocks on the card, *store1* fetches one by
   DMA while the next is computed, *store2* adds them to C. No stage occupies both bus and chip.
 
-Each chip computes its own columns of C, and the CPU rows at the bottom. They share the bus and the
+Each chip computes its own columns of C, the CPU the rows at the bottom. They share the bus and the
 host's memory.
 
 The CPU's share is *static*, so that CPU and chips would end together at their peak rates, or
@@ -249,8 +249,8 @@ class _Pipeline:
         return self.plan.run(2.0 * self.m * self.n * self.k)
 
     def _chip(self, chip: int, rows: list[range], columns: list[range]) -> None:
-        """Plan a chip's work units. Each one's strips are loaded before the results of the unit
-        before are stored.
+        """Plan a chip's work units. Each one's strips are loaded before the previous unit's
+        results are stored.
         """
 
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Buffer, Buffer]:

@@ -34,7 +34,7 @@ def kernel_rate(
     """Return the flop/s of a kernel on one chip for an (m, k) by (k, n) product, launch overhead
     included.
 
-    Values of k beyond ``STEADY_K`` take as long as those before. ``pads_rows``: rows in buffers are
+    Beyond ``STEADY_K``, time is taken as proportional to k. ``pads_rows``: rows in buffers are
     padded, so that strides are no power of two.
     """
     check_whole(m=m, n=n, k=k)

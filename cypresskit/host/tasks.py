@@ -99,7 +99,7 @@ class Timeline:
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
-        """For each span, the numbers of the spans that it waited for and that ended last: it
+        """For each span, the numbers of those that ended last of all it waited for: it
         started when they ended.
         """
         ends = [span.end for span in self.spans]
@@ -130,8 +130,8 @@ class Timeline:
         for name, factor in times.items():
             if name not in self.resources or not factor > 0:
                 raise ValueError(
-                    f"{name!r}, {factor} times as fast: name resources ("
-                    f"{', '.join(self.resources)}), and numbers above 0"
+                    f"{name!r}, {factor} times as fast: give one of "
+                    f"{', '.join(self.resources)}, and a number above 0"
                 )
         resources = {
             name: replace(resource, capacity=resource.capacity * times.get(name, 1.0))
@@ -195,7 +195,7 @@ def find_dependencies(tasks: Sequence[Task]) -> list[set[int]]:
     """Return, for each task, the numbers of the tasks that must end before it starts.
 
     They are the one before it in its queue, the last writer of each buffer that it reads or writes,
-    and all later readers of the buffers that it writes.
+    and all readers since then of the buffers it writes.
     """
     last_in_queue: dict[str, int] = {}
     writer: dict[str, int] = {}

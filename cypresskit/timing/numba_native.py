@@ -28,7 +28,7 @@ OPTIONS: dict = {
     "error_model": "numpy",
     "_nrt": False,
     "nogil": True,
-    # Without it, code from disk is three times as slow, because it passes the units' state.
+    # Without it, code from disk is three times as slow: each call passes the units' state.
     "forceinline": True,
 }
 MAX_FILES = 64
@@ -62,7 +62,7 @@ def compiler() -> tuple:
 
 @intrinsic
 def place_of(typing, numbers, place, wanted):
-    """Return the index of the first of the ``LANES`` numbers from ``place`` on that is ``wanted``;
+    """Return the index of the first ``wanted`` one of the ``LANES`` numbers from ``place`` on;
     if there is none, the index after them.
     """
 

@@ -2,7 +2,7 @@
 
 - A number that the compiler knows is a Python number.
 - A number that it doesn't know, such as the length of an array, is a numpy number if it is the same
-  for all threads, and else an int64 array with an element for each thread.
+  for all threads, and else an array with an element for each thread.
 - Data that a kernel loads, and what it computes from them, are a ``Number``.
 """
 
@@ -18,7 +18,7 @@ PRODUCT, SUM, FMA, SLOW = "product", "sum", "multiply-add", "function"
 TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
 CONVERSIONS = {name: getattr(np, name) for name in TYPES}
 CONVERSIONS |= {"int": np.int64, "float": np.float64, "bool": np.bool_}
-#: numpy's functions that have another name than Python's and those of `math`.
+#: numpy's names of functions that Python or `math` names otherwise.
 IN_NUMPY = {
     "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2",
     "asin": "arcsin", "acos": "arccos", "atan": "arctan",
@@ -101,8 +101,8 @@ def is_known(value: Any) -> bool:
 
 
 def function_of_threads(function: Callable) -> Callable | None:
-    """Return numpy's function for one of Python, `math` or numpy that computes numbers from
-    numbers; None for another.
+    """Return what numpy has for a function of numbers in Python, `math` or numpy; None for
+    any other.
     """
     name = name_of(function)
     in_numpy: Callable | None = getattr(np, IN_NUMPY.get(name, name), None)

@@ -6,7 +6,7 @@ runs batches from ``first`` up to ``last``, or until it has issued ``budget`` in
 returns how it ended. ``host.ll`` has the loops over batches, wavefronts and work-items; this module
 writes what one work-item does. A work-item runs to its next stop: a fence, a wait of its wavefront
 (``in_step``), or its end. There it saves its registers in ``spill``, and it resumes when all have
-arrived. If work-items arrive at different stops, the kernel gives up (DIVERGED). Every access is
+arrived. If work-items arrive at different stops, the kernel gives up (DIVERGED). Addresses are
 checked.
 
 ``context`` is a table of addresses and sizes, its entries are called slots. ``counts`` holds the
@@ -181,7 +181,7 @@ class HostTarget(Target):
         self.ir.go("left")
 
     def _changed(self) -> list[int]:
-        """Return the components written since the last stop, before each instruction."""
+        """For each instruction, return what is written between the last stop and it."""
         every = self.numbering.bits((n, c) for n in self.program.registers for c in range(4))
 
         def after(at: int, since: int) -> int:
@@ -210,7 +210,7 @@ class HostTarget(Target):
         ir.label("inside")
 
     def _number(self, component: int, group: bool) -> Vec:
-        """Return a component of the number of the work-item in its group, or of the ``group``."""
+        """Return a component of the work-item's number in its group, or of its group's number."""
         number = self.ir.get("n")
         size = self.size
         if group:
@@ -233,7 +233,7 @@ class HostTarget(Target):
     # Values that never change
 
     def _fixed(self, name: str, base: Vec, offset: int, kind: str) -> Vec:
-        """Return such a value, which the function loads first, at a byte after ``base``."""
+        """Return a value that the entry block loads ``offset`` bytes after ``base``."""
         self.fixed[name] = (
             f"  %p_{name} = getelementptr i8, {base}, i64 {offset}\n"
             f"  %{name} = load {kind}, ptr %p_{name}"

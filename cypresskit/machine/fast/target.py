@@ -1,7 +1,7 @@
 """The interface between the translator and a machine: how work-items reach memory, and their
 numbers.
 
-``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's current GPUs.
+``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's later GPUs.
 Values are words (i32) of one lane or of several; addresses count bytes (i64).
 """
 
@@ -81,7 +81,7 @@ class Target:
         """Return the address of a byte of an LDS array; of ``g[]`` for None."""
 
     def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
-        """Return words of such a memory, counted from the one at ``byte``."""
+        """Return words of an array (see `place`), counted from ``byte``."""
         place = self.place(array, byte)
         if words == (0,):
             return place.load("i32", 0, 4)
@@ -90,7 +90,7 @@ class Target:
     def store(
         self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec
     ) -> None:
-        """Store the lanes of ``value`` to such words, for instruction ``at``."""
+        """Store ``value`` for instruction ``at``; ``words`` are as in `load`."""
         store_words(self.place(array, byte), words, value)
 
     @abstractmethod
