@@ -161,6 +161,7 @@ def test_a_kernel_by_its_source_and_a_chip_by_its_name():
     code = listed(source)
     assert code == listed("sgemm_tn")
     assert {line for line, _ in code} <= set(range(len(source.splitlines()) + 1))
+    assert machine_code("sgemm_naive", "rx 9070") == machine_code("sgemm_naive", "RX 9070")
     with pytest.raises(ValueError, match="chip is one of HD 7970, RX 9070, not 'H200'"):
         machine_code("sgemm_tn", "H200")
 

@@ -132,6 +132,7 @@ def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
 
     >>> print(ck.machine_code("sgemm_tn", "RX 9070"))
     """
+    chip = str(chip).upper()
     if chip not in CHIPS:
         raise ValueError(f"chip is one of {', '.join(CHIPS)}, not {chip!r}")
     assembly = assembled(GpuTarget(resolve_program(kernel)).module(), "amdgcn--", CHIPS[chip])
