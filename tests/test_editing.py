@@ -765,8 +765,12 @@ def test_a_full_history_drops_a_text_that_was_never_judged_before_a_right_one():
     [
         *("", "{}", "[1]", '[{"number": "x"}]', '[{"text": 1}]', "[[]]", "[" * 9_999 + "]" * 9_999),
         f'[{{"number": 1, "text": "", "gflops": 1{"0" * 400}}}]',
+        '{"edits": [{"number": "x", "text": ""}]}',
+        '{"edits": [{"number": 1, "text": 1}]}',
+        '{"edits": [{"number": 1, "text": "", "gflops": Infinity}]}',
+        '{"edits": [{"number": 1, "text": "", "gflops": "fast"}]}',
     ],
-    ids=range(8),
+    ids=range(12),
 )
 def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path = tmp_path / ".my.il.history.json"

@@ -8,6 +8,7 @@ other processes: it is read again before each change.
 
 import fcntl
 import json
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -214,5 +215,14 @@ def _read(path: Path) -> list[Edit]:
 
 
 def _edit(row: dict[str, Any]) -> Edit:
-    """Return the edit that a row of the file describes."""
-    return Edit(**{field.name: row[field.name] for field in fields(Edit) if field.name in row})
+    """Return the edit that a row of the file describes. Raises an error for values of other types,
+    and for numbers that aren't finite.
+    """
+    kinds: dict[str, Any] = {field.name: field.type for field in fields(Edit)}
+    values = {name: row[name] for name in kinds.keys() & row.keys()}
+    if not all(isinstance(value, kinds[name]) for name, value in values.items()):
+        raise TypeError
+    edit = Edit(**values)
+    if not math.isfinite(edit.gflops + edit.time):
+        raise ValueError
+    return edit

@@ -143,11 +143,6 @@ class ChipReport(ChipTime):
         """The speed in percent of the device's peak in the kernel's precision."""
         return 100 * self.gflops / self.peak_gflops
 
-    @property
-    def chip_time_share(self) -> float:
-        """The share of ``seconds`` in which the chip runs; the rest is launch overhead."""
-        return self.clocks / (1e9 * self.device.clock_ghz) / self.seconds
-
     def _repr_html_(self) -> str:
         first, *more = str(self).splitlines()
         return table(("", ""), [line.strip().split(" ", 1) for line in more], first)

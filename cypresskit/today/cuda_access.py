@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cypresskit.timing.work import Stream, cost_amounts
+from cypresskit.timing.work import Stream, cost_amounts, sort_distinct
 from cypresskit.today.cuda_events import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
@@ -16,7 +16,7 @@ ROW_SHIFT = 40  # bits of a sector's number
 SECTOR_MASK = (1 << ROW_SHIFT) - 1
 MAX_PHASES = 8  # iterations after which places of numbers have moved by whole sectors
 FIRST = np.zeros(1, np.int64)  # iteration
-NOTHING = np.zeros(0, np.int64)
+NO_SECTORS = np.zeros(0, np.int64)
 
 Access = list[tuple[Action, int]]  # actions, each in an iteration of the source
 Requests = tuple[np.ndarray, np.ndarray, np.ndarray]  # clocks, sectors, bounds
@@ -115,20 +115,21 @@ def streams_of(
     actions = {id(action): action for access in accesses for action, _ in access}.values()
     if accesses[0][0][0].kind.startswith("shared"):
         found = [requested(access, group, board) for access in accesses]
-        return [_stream(clocks, NOTHING, 0 * bounds) for clocks, _, bounds in found]
+        return [_stream(clocks, NO_SECTORS, 0 * bounds) for clocks, _, bounds in found]
     apart = math.gcd(board.line_bytes, *(unroll * action.step for action in actions))
     phases = min(board.line_bytes // apart, MAX_PHASES)
     per_line = LINE // board.line_bytes
     before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
-    known = NOTHING  # rows and sectors
+    known = np.array([-1])  # rows and sectors, sorted
     streams = []
     for access in before + accesses:
         clocks, sectors, bounds = requested(access, group, board, unroll * np.arange(phases))
         rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
         keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
-        missed = np.setdiff1d(keys, known, assume_unique=True)
-        known = np.union1d(known, missed)
-        rows = np.unique(missed // per_line) * per_line >> ROW_SHIFT
+        at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        missed = keys[known[at] != keys]
+        known = np.sort(np.concatenate([known, missed]), kind="stable")
+        rows = sort_distinct(missed // per_line) * per_line >> ROW_SHIFT
         line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
         streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))

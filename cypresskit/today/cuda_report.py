@@ -132,7 +132,7 @@ class CudaReport(ChipReport):
             alone = _report_with(change, self)
             gain = self.seconds / alone.seconds - 1
             steps.append(Limit(name, lesson, alone.gflops, gain, left.gflops))
-            left = _report_with(change, left)
+            left = alone if left is self else _report_with(change, left)
         steps.append(Limit("all else", "", None, None, left.gflops))
         return WhatIf(self, tuple(reversed(steps)))
 
