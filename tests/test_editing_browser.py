@@ -359,6 +359,8 @@ HIDE_BENCH = "() => { document.querySelector('#bench').style.display = 'none' }"
 class Nobody:
     """In a process's place: says nothing."""
 
+    alive = True
+
     def __init__(self, *_):
         pass
 

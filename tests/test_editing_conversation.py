@@ -49,8 +49,8 @@ class Actor:
     part says of which text it is.
     """
 
-    def __init__(self, hear, ended):
-        self.hear, self.ended = hear, ended
+    def __init__(self, hear):
+        self.hear = hear
         self.jobs, self.saying = [], []
         self.stopped = self.dead = self.hangs = False
         self.hears = None
@@ -67,8 +67,6 @@ class Actor:
 
     def die(self):
         self.dead = True
-        if not self.stopped:
-            self.ended()
 
     @property
     def can_speak(self):
@@ -120,11 +118,16 @@ class Talk:
         self.talk.hear({"type": "text", "edit": edit, "text": text})
 
     def wait(self):
-        """Look again once the deadline has come. Returns whether there was one."""
-        due = self.talk.supervisor.deadline
-        if due == math.inf:
+        """Look again once the process has ended or the deadline has come. Returns whether one of
+        them did.
+        """
+        supervisor = self.talk.supervisor
+        due = supervisor.deadline
+        is_dead = supervisor.answerer is not None and not supervisor.answerer.alive
+        if due == math.inf and not is_dead:
             return False
-        self.now = due
+        if not is_dead:
+            self.now = due
         self.talk.look()
         return True
 
@@ -196,11 +199,6 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         if alive := [a for a in talk.actors if a.alive]:
             rng.choice(alive).die()
 
-    def late_end():
-        """A process ended by itself at the moment at which it was ended."""
-        if ended := [a for a in talk.actors if not a.alive]:
-            rng.choice(ended).ended()
-
     def hang():
         if alive := [a for a in talk.actors if a.alive]:
             rng.choice(alive).hangs = True
@@ -236,7 +234,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         talk.talk.hear({"type": "hello"}, talk.said.append)
 
     acts = [type_text] * 4 + [answer] * 8
-    acts += [late_answer, late_end, die, hang, broken_page, outside, protect, replay, hello]
+    acts += [late_answer, die, hang, broken_page, outside, protect, replay, hello]
     acts += [talk.wait, talk.talk.look]
     type_text()
     for _ in range(80):
@@ -251,6 +249,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     for act in rng.choices([answer, die, hang, replay, late_answer], k=5):
         act()
     talk.settle(last)
+    talk.talk.look()
 
     assert not talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == math.inf
     assert talk.talk.edit == last and talk.talk.text == texts[last]
@@ -340,7 +339,7 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         if message.get("part") == "clocks" and message["type"] == "answer":
             done.set()
 
-    talk.pages.append(hear)
+    talk.connect(hear)  # from then on, it looks whether the process has ended
     try:
         for number, pause in enumerate([0.3, 4.0, 0.0]):
             talk.begin(f"a-{number}", NAIVE + f"; {number}\n")
@@ -558,7 +557,7 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
         path = tmp_path / STEPS[step].file
         path.write_text(NAIVE)
         settings = SETTINGS | {"n": STEPS[step].n, "step": step}
-        benches.append(Conversation(KernelFile(path), settings, lambda *_: SilentAnswerer()))
+        benches.append(Conversation(KernelFile(path), settings, lambda _: SilentAnswerer()))
         held[step] = NAIVE
     left = {step: set() for step in held}
     made = {step: {} for step in held}
@@ -919,8 +918,8 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
     cells, actors, talks = {}, [], set()
 
     def start_for(talk):
-        def start(heard, ended):
-            actor = Judge(heard, ended)
+        def start(heard):
+            actor = Judge(heard)
             actor.heard, actor.hear = heard, actor.hear_right
 
             def shown():

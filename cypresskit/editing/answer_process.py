@@ -82,12 +82,10 @@ class AnswerProcess:
     ----------
     hear
         Called with each message, in another thread.
-    ended
-        Called when the process has ended, in another thread.
     """
 
-    def __init__(self, hear: Callable[[Message], None], ended: Callable[[], None]) -> None:
-        self.hear, self.ended = hear, ended
+    def __init__(self, hear: Callable[[Message], None]) -> None:
+        self.hear = hear
         self.process, self.channel = start_process(python_command(sys.path, __name__))
         self.jobs: SimpleQueue[Message | None] = SimpleQueue()
         threading.Thread(target=self._listen, daemon=True).start()
@@ -98,16 +96,17 @@ class AnswerProcess:
             while message := read_message(stream):
                 with suppress(Exception):  # one answer's error doesn't end the others
                     self.hear(message)
-        self.process.wait()
-        self.channel.close()
-        self.jobs.put(None)
-        self.ended()
 
     def _write(self) -> None:
         """Send the jobs, in another thread: a busy process may not read for a long time."""
         with suppress(OSError, ValueError), self.channel.makefile("wb") as stream:
             while (job := self.jobs.get()) is not None:
                 write_message(stream, job)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self.process.poll() is None
 
     def ask(self, job: Message) -> None:
         """Send a job, without waiting."""
@@ -116,4 +115,5 @@ class AnswerProcess:
     def stop(self) -> None:
         """End the process at once."""
         kill_process(self.process)
+        self.channel.close()
         self.jobs.put(None)

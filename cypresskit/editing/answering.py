@@ -151,18 +151,13 @@ class AnswerHere:
     ----------
     hear
         Called with each message.
-    ended
-        Not called: no process was started.
     others
         The jobs that wait.
     """
 
-    def __init__(
-        self,
-        hear: Callable[[Message], None],
-        ended: Callable[[], None] | None = None,
-        others: OtherJobs | None = None,
-    ) -> None:
+    alive = True
+
+    def __init__(self, hear: Callable[[Message], None], others: OtherJobs | None = None) -> None:
         self.hear = hear
         self.others = others or OtherJobs()
         self.signatures: list[Signature] = []  # of the last code

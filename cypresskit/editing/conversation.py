@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
-from cypresskit.editing.answering import AnswerHere, Message, fault_in_words
+from cypresskit.editing.answering import AnswerHere, Message
 from cypresskit.editing.edit_history import UNWRITTEN, Edit
 from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letters
 from cypresskit.editing.own_climb import own_climb
@@ -60,7 +60,7 @@ class Conversation:
         self.name = file.path.name
         self.step = STEPS.get(settings.get("step") or "")
         self.lock = threading.RLock()
-        self.supervisor = Supervisor(self._take_answer, self._give_up, self.lock, start, clock)
+        self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
         self.noted: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.text
@@ -90,6 +90,7 @@ class Conversation:
         self.closed.set()
         with self.lock:
             self.pages.clear()
+            self.supervisor.drop()
             self.supervisor.stop()
 
     def say(self, message: Message, page: Send | None = None) -> None:
@@ -278,13 +279,12 @@ class Conversation:
     def _answer_text(self) -> None:
         """Answer the newest text."""
         self._acknowledge(self.edit)
-        if len(self.text) > LONG_TEXT:
+        answer = None
+        if len(self.text) <= LONG_TEXT:
+            with suppress(Exception):  # a fault of the package: the process reports it
+                answer = text_answer(self.text, self.name)
+        if answer is None:
             self.supervisor.ask(self.job(PARTS))
-            return
-        try:
-            answer = text_answer(self.text, self.name)
-        except Exception as error:  # a fault of the package
-            self._give_up(fault_in_words(error))
             return
         self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
         if not answer["faults"]:
@@ -321,11 +321,6 @@ class Conversation:
             if message["part"] == "clocks":
                 self._note_edit()
         self.say(message)
-
-    def _give_up(self, reason: str) -> None:
-        """Say why the missing parts of an answer won't come."""
-        self.say({"type": "trouble", "edit": self.edit, "message": reason})
-        self.say({"type": "done", "edit": self.edit})
 
     # -- history
 
@@ -389,7 +384,7 @@ class Conversation:
 
     def look(self) -> None:
         """Take what another editor has written into the file, write a text that couldn't be
-        written before, and let the supervisor look at its deadline.
+        written before, and let the supervisor look at the process.
         """
         with self.lock:
             self.supervisor.look()

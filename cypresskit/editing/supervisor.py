@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Protocol
 
 from cypresskit.editing.answering import Message
@@ -19,12 +18,15 @@ SLOW = "Checking this kernel took longer than four minutes. Edit it to try again
 class Answerer(Protocol):
     """Answers jobs: ``AnswerProcess``, ``AnswerHere``, or what a test uses instead."""
 
+    @property
+    def alive(self) -> bool: ...
+
     def ask(self, job: Message) -> None: ...
 
     def stop(self) -> None: ...
 
 
-Start = Callable[[Callable[[Message], None], Callable[[], None]], Answerer]
+Start = Callable[[Callable[[Message], None]], Answerer]
 
 
 class Supervisor:
@@ -36,13 +38,12 @@ class Supervisor:
     Parameters
     ----------
     hear
-        Called with each message about the newest text, and with ``done`` when no job is left.
-    give_up
-        Called with the reason when the jobs are given up.
+        Called with each message about the newest text, and with ``done`` when no job is left: each
+        is answered, or given up, with the reason in ``trouble``.
     lock
         Held by each caller, and while an answerer's thread calls.
     start
-        Starts an answerer, given two functions: for its messages, and for its end.
+        Starts an answerer, given a function for its messages.
     clock
         Returns the time in seconds.
     """
@@ -50,16 +51,14 @@ class Supervisor:
     def __init__(
         self,
         hear: Callable[[Message], None],
-        give_up: Callable[[str], None],
         lock: AbstractContextManager,
         start: Start,
         clock: Callable[[], float],
     ) -> None:
-        self.hear, self.give_up, self.lock = hear, give_up, lock
+        self.hear, self.lock = hear, lock
         self.start, self.clock = start, clock
         self.answerer: Answerer | None = None
-        self.number = 0  # of answerers that were started: an older one is not heard
-        self.has_timed = False  # this answerer has timed a kernel
+        self.has_timed = False  # an answerer has timed a kernel: the engine is compiled
         self.jobs: list[Message] = []
         self.tries = 0  # answerers that were given these jobs
         self.part = ""  # that the answerer works on; "" until it begins
@@ -68,15 +67,12 @@ class Supervisor:
     def prepare(self) -> Answerer:
         """Start an answerer, if there is none: it takes a second or two."""
         if self.answerer is None:
-            self.has_timed = False
-            self.number += 1
-            self.answerer = self.start(
-                partial(self._hear, self.number), partial(self._ended, self.number)
-            )
+            self.answerer = self.start(self._hear)
         return self.answerer
 
     def ask(self, job: Message) -> None:
         """Take a job."""
+        self.look()
         self.jobs.append(job)
         if len(self.jobs) == 1:
             self.tries = 0
@@ -90,37 +86,41 @@ class Supervisor:
         self.deadline = math.inf
 
     def stop(self) -> None:
-        """Drop all jobs, and end the answerer."""
-        self.drop()
+        """End the answerer."""
         if self.answerer is not None:
             self.answerer.stop()
         self.answerer = None
 
     def look(self) -> None:
-        """Replace an answerer that has missed its deadline."""
-        if self.clock() < self.deadline:
+        """Replace an answerer that has ended, perhaps because of its jobs, or that has missed its
+        deadline.
+        """
+        if self.answerer is None:
             return
-        jobs = self.jobs
+        alive = self.answerer.alive
+        if alive and self.clock() < self.deadline:
+            return
         self.stop()
-        self.jobs = jobs
-        if self.part or self.tries >= MAX_PROCESSES:
-            self._end_jobs(SLOW)
-        else:
+        if self.jobs and (self.tries >= MAX_PROCESSES or (alive and self.part)):
+            edit = self.jobs[0]["edit"]
+            self.drop()
+            self.hear({"type": "trouble", "edit": edit, "message": SLOW if alive else OVER})
+            self.hear({"type": "done", "edit": edit})
+        elif self.jobs:
             self._hand_over()
 
     def _hand_over(self) -> None:
         """Give all jobs to the answerer."""
         self.tries += 1
         self.part = ""
+        is_busy = self.has_timed and self.tries == 1  # else it may be starting, or compiling
+        self.deadline = self.clock() + (HANDOVER if is_busy else LONGEST)
         answerer = self.prepare()
-        self.deadline = self.clock() + (HANDOVER if self.has_timed else LONGEST)
         for job in tuple(self.jobs):
             answerer.ask(job)
 
-    def _hear(self, number: int, message: Message) -> None:
+    def _hear(self, message: Message) -> None:
         with self.lock:
-            if number != self.number:
-                return
             if not self.jobs or message.get("edit") != self.jobs[0]["edit"]:
                 return
             kind, part = message["type"], message.get("part", "")
@@ -136,18 +136,3 @@ class Supervisor:
             elif part == "clocks":
                 self.has_timed = True
             self.hear(message)
-
-    def _ended(self, number: int) -> None:
-        """An answerer ended by itself, perhaps because of its jobs."""
-        with self.lock:
-            if number != self.number or self.answerer is None:
-                return
-            self.answerer = None
-            if self.jobs and self.tries < MAX_PROCESSES:
-                self._hand_over()
-            elif self.jobs:
-                self._end_jobs(OVER)
-
-    def _end_jobs(self, reason: str) -> None:
-        self.drop()
-        self.give_up(reason)

@@ -70,8 +70,8 @@ class AnswerInPage(answering.AnswerHere):
     now: "AnswerInPage"
     endless = ""
 
-    def __init__(self, hear: Any, ended: Any) -> None:
-        super().__init__(hear, ended, Waiting())
+    def __init__(self, hear: Any) -> None:
+        super().__init__(hear, Waiting())
         AnswerInPage.now = self
 
     def ask(self, job: dict[str, Any]) -> None:
