@@ -7,6 +7,7 @@ import re
 import threading
 import time
 import warnings
+from collections import Counter, defaultdict
 from functools import partial
 
 import pytest
@@ -89,12 +90,9 @@ def talk(tmp_path):
 # -- what a text becomes
 
 
-def test_each_fault_is_reported_under_its_letters():
+def test_each_fault_is_reported_where_it_is():
     answer = static_answers.text_answer("il_ps_2_0\nmadd r0, r1\nmov r0, r1q\nend\n")
-    assert [(f["line"], f["column"], f["length"]) for f in answer["faults"]] == [
-        (2, 1, 4),
-        (3, 9, 3),
-    ]
+    assert [(f["line"], f["column"]) for f in answer["faults"]] == [(2, 1), (3, 9)]
 
 
 @pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "sgemm_64x64_lds", "ddgemm_tn_nofma"])
@@ -167,23 +165,25 @@ def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     clocks = dynamic_answers.clocks_answer(ck.verify(mine), 256)
     plain = ck.simulate("sgemm_tn", 256)
     assert clocks["gflops"] == float(f"{plain.gflops:.4g}")
-    assert (clocks["bound"], clocks["clocks"]) == (plain.bound, round(plain.clocks))
+    assert (clocks["bound"], clocks["clocks"]) == (plain.bound, plain.clocks)
 
 
 def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
     text = ck.kernels["sgemm_naive"].text.replace("cb0", "cb5")
     (found,) = verdict(text, "sgemm_naive")[1]["findings"]
-    line = text.splitlines()[found["line"] - 1]
-    shown = line[found["column"] - 1 :][: found["length"]]
-    assert shown == line.strip() and "cb5" in shown
+    assert "cb5" in text.splitlines()[found["line"] - 1]
+    assert "column" not in found, "the whole line is meant"
     assert found["message"] == "it reads cb5, which this launch doesn't pass."
 
 
 def test_a_macros_line_says_the_cost_of_all_its_instructions():
-    answer = dynamic_answers.costs_answer(ck.line_costs(ck.simulate("ddgemm_tn_nofma", 64)))
-    for row in answer["lines"]:
+    costs = ck.line_costs(ck.simulate("ddgemm_tn_nofma", 64))
+    written = defaultdict(Counter)
+    for each in costs.lines:
+        written[static_answers.written_line(each.work)][each.unit] += each.share
+    for row in dynamic_answers.costs_answer(costs)["lines"]:
         cost, work = re.findall(r"(?:Cost|on it) (-?[\d.]+) %", row["text"])[:2]
-        assert abs(float(work) - 100 * row["work"]) < 0.06, row
+        assert abs(float(work) - 100 * max(written[row["line"]].values())) < 0.06, row
         assert abs(float(cost) - 100 * row["cost"]) < 0.06, row
 
 

@@ -90,7 +90,7 @@ def answers(job):
         "text": {"faults": []},
         "code": {"card": CARD},
         "verdict": {"right": False, "message": "C is wrong, says the actor"},
-        "clocks": {"gflops": 5.0, "size": [128] * 3, "at": "N = 128", "bound": "ALU"},
+        "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
     }
     for part in job["parts"]:
         yield {"type": "working", "part": part} | edit

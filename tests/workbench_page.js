@@ -21,7 +21,7 @@ function answersTo(text) {
   const fate = fateOf(text)
   const lines = text.split("\n")
   const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
-  const fault = {line: Math.min(3, lines.length), column: 1, length: 3, message: `fault ${stamp}`}
+  const fault = {line: Math.min(3, lines.length), column: 1, message: `fault ${stamp}`}
   if (fate === "fault") return [{part: "text", faults: [fault], live: []}]
   const live = some.map((line) => [line, stamp, `r${stamp}`])
   const answers = [{part: "text", faults: [], live}]

@@ -129,11 +129,9 @@ class Case:
 def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     """Return the part "verdict" of a text for which no launch is known; ``like`` was tried."""
     message = str(error).splitlines()[-1].strip().replace("ck.load_kernel(", "ck.workbench(")
-    message = message.partition(", with block=")[0]
     message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     if like is not None:
-        message = message.partition(" Say which kernel")[0]
         advice = (
             f"C is also incorrect when launched like {like}. Check what is stored, and at which"
             f" address. {advice}"

@@ -13,14 +13,14 @@ from functools import lru_cache, partial
 
 from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Answer, word_length, written_line
+from cypresskit.editing.static_answers import Answer, written_line
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
-from cypresskit.kernels.own import LaunchConventionError, find_likeliest_launch, load_kernel
+from cypresskit.kernels.own import find_likeliest_launch, load_kernel
 from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
@@ -80,26 +80,19 @@ def _launched(text: str, name: str, like: str | None, before: Kernel | None) -> 
     as_near = partial(load, like=near, block=near.block, k_step=near.k_step) if near else load
     if near is not None and _accesses(near.program) == _accesses(program):
         return verify(as_near())
+    launches: list[Verification] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an incorrect product is reported below
-        as_book: Verification | None = None
         if book is not None and {*_stores(book.program)} == {*_stores(program)}:
-            as_book = verify(load(like=book))
-            if as_book.right:
-                return as_book
-        likeliest, share = find_likeliest_launch(text, name.removesuffix(".il"))
-        if likeliest is not None:
-            as_it_asks = verify(likeliest)
-            if as_book is None or as_it_asks.right or share > count_correct_share(as_book.kernel):
-                return as_it_asks
-        if as_book is not None:
-            return as_book
-        try:
-            return verify(load())
-        except LaunchConventionError:
-            if near is None or _registers(near.program) != _registers(program):
-                raise
-            return verify(as_near())
+            launches.append(verify(load(like=book)))
+        if not any(launches):
+            likeliest, _ = find_likeliest_launch(text, name.removesuffix(".il"))
+            launches += [] if likeliest is None else [verify(likeliest)]
+    if launches:
+        return max(launches, key=lambda seen: 2.0 if seen else count_correct_share(seen.kernel))
+    if near is not None and _registers(near.program) == _registers(program):
+        return verify(as_near())
+    return verify(load())  # raises an error that says what was tried
 
 
 def _stores(program: Program) -> list[str]:
@@ -127,7 +120,7 @@ def verdict_answer(seen: Verification) -> Answer:
     """Return the part "verdict".
 
     It holds whether C is correct (``right``); a ``message``; how the kernel is ``launched``, in
-    words; and ``findings``, each with kind, message, and perhaps line, column, length and advice.
+    words; and ``findings``, each with kind, message, and perhaps line, column and advice.
     Of the kind "answer" is the first incorrect element of C, if all of C was computed.
     """
     findings = [_finding_row(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
@@ -150,13 +143,9 @@ def _launch_row(seen: Verification) -> Answer:
     place = re.match(rf"{re.escape(program.name)}:(\d+): .*\n +(.*): pass .*$", seen.error)
     if place is None:
         return {"kind": "launch", "message": seen.error}
-    line = int(place[1])
-    text = program.lines[line - 1]
     return {
         "kind": "launch",
-        "line": line,
-        "column": len(text) - len(text.lstrip()) + 1,
-        "length": len(text.strip()),
+        "line": int(place[1]),
         "message": f"it {place[2]}, which this launch doesn't pass.",
         "advice": "No launch makes any element of C correct. Check what is stored, and at which"
         " address.",
@@ -196,7 +185,6 @@ def _finding_row(finding: Finding, mine: Kernel) -> Answer:
         "kind": finding.kind,
         "line": finding.line,
         "column": finding.column,
-        "length": word_length(finding.text, finding.column),
         "message": finding.message,
         "advice": _growing_advice(finding, mine) or finding.advice,
     }
@@ -273,11 +261,11 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
 def clocks_answer(seen: Verification, n: int) -> Answer:
     """Return the part "clocks".
 
-    It holds ``size`` [m, n, k], and ``at``, the size in words; ``gflops``, ``percent`` of peak,
-    ``clocks``; what it is ``bound`` by, and what would ``help``; ``busy`` (shares of the time, by
-    unit), ``hits`` (shares, by cache), ``error`` (a share); ``steps``, suggestions with ``text``
-    and ``lines``; or a ``problem``, why it can't be timed. It is empty for an incorrect kernel,
-    which may run for much longer than a correct one.
+    It holds ``size`` [m, n, k]; ``gflops``, ``percent`` of peak, ``clocks``; what it is ``bound``
+    by, and what would ``help``; ``busy`` (shares of the time, by unit), ``hits`` (shares, by
+    cache), ``error`` (a share); ``steps``, suggestions with ``text`` and ``lines``; or a
+    ``problem``, why it can't be timed. It is empty for an incorrect kernel, which may run for much
+    longer than a correct one.
     """
     if not seen.right:
         return {}
@@ -285,19 +273,16 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
         report = report_at(seen.kernel, n)
     except UNTIMED as error:
         return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
-    size = report.size or (n, n, n)
-    square = len({*size}) == 1
     return {
-        "size": size,
-        "at": f"N = {n:,}" if square else " x ".join(f"{side:,}" for side in size),
+        "size": report.size,
         "gflops": float(f"{report.gflops:.4g}"),
         "percent": float(f"{report.percent:.3g}"),
-        "clocks": round(report.clocks),
+        "clocks": report.clocks,
         "bound": report.bound,
         "help": bottleneck(report.bound)[0],
-        "busy": {unit: round(share, 4) for unit, share in report.busy.items()},
-        "hits": {cache: round(share, 4) for cache, share in report.hits.items()},
-        "error": round(report.error, 4),
+        "busy": dict(report.busy),
+        "hits": dict(report.hits),
+        "error": report.error,
         "steps": [step._asdict() for step in suggest(report, seen.kernel)],
     }
 
@@ -310,10 +295,9 @@ def report_at(mine: Kernel, n: int) -> Report:
 def costs_answer(found: LineCosts) -> Answer:
     """Return the part "costs": what lines cost.
 
-    It holds ``lines``: line, ``work`` (the share of the time in which its busiest unit works for
-    it), ``cost`` (as a share of the time), the cost as it is ``shown``, and a ``text``;
-    ``costliest``, a line, 0 if none costs much; a ``message``; and ``why`` the lines of the unit
-    that limits the kernel cost little, or "".
+    It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
+    ``text``; ``costliest``, a line, 0 if none costs much; a ``message``; and ``why`` the lines of
+    the unit that limits the kernel cost little, or "".
     """
     written: dict[int, list[LineCost]] = defaultdict(list)
     for row in found.lines:
@@ -360,5 +344,4 @@ def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost]) -> Answe
         f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time."
     )
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
-    numbers = {"work": round(share, 5), "cost": round(cost.cost, 5)}
-    return {"line": line, **numbers, "shown": shown, "text": text}
+    return {"line": line, "cost": cost.cost, "shown": shown, "text": text}

@@ -120,8 +120,8 @@ export class Editor {
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
   }
 
-  /** Go to a line and column, with the caret and the focus. */
-  goTo(line, column = 1) {
+  /** Go to a line, and a column or its first letter, with the caret and the focus. */
+  goTo(line, column = Math.max(1, this.line(line).search(/\S/) + 1)) {
     this.area.focus({preventScroll: true})
     this.placeCaret(line, column)
     this.lines.show(line)

@@ -108,7 +108,7 @@ export class PaintedLines {
    * - live, cost: {text, title, part, most} of its cell in the gutter
    * - color: a number
    * - dropped: true if it compiles to nothing
-   * - faults: [{column, length}] */
+   * - faults: [{column}] at whose words they are; without a column, all of the line is */
   know(kind, about) {
     this.all = this.all.map((line, n) => {
       const known = about.get(n + 1)
@@ -172,9 +172,10 @@ export class PaintedLines {
     unhighlight(row)
     writeInto(row.paint, text || "\n")
     for (const {kind, start, end} of parts(text)) highlight(row, kind, start, end)
-    for (const {column, length} of faults) {
-      const start = Math.min(column - 1, Math.max(0, text.length - 1))
-      highlight(row, "fault", start, start + length)
+    for (const {column} of faults) {
+      const start = column ? Math.min(column - 1, Math.max(0, text.length - 1)) : text.search(/\S/)
+      const [words] = text.slice(start).match(column ? /^[^\s,;]+|^./ : /.*\S/) ?? [" "]
+      highlight(row, "fault", start, start + words.length)
     }
   }
 

@@ -42,29 +42,14 @@ def words() -> Answer:
 def text_answer(text: str, name: str = "kernel.il") -> Answer:
     """Return the part "text".
 
-    It holds ``faults``, each with line and column (from 1), length and message; and without
+    It holds ``faults``, each with line, column (from 1), message, and the line's text; and without
     faults ``live``: [line, count, names] of the registers that are live before or after each line.
     """
     try:
         program = assemble(text, name)
     except ILError as error:
-        faults = [
-            {
-                "line": fault.line,
-                "column": fault.column,
-                "length": word_length(fault.text, fault.column),
-                "message": fault.message,
-            }
-            for fault in error.faults
-        ]
-        return {"faults": faults, "live": []}
+        return {"faults": [vars(fault) for fault in error.faults], "live": []}
     return {"faults": [], "live": _live(program)}
-
-
-def word_length(text: str, column: int) -> int:
-    """Return the length of the word at a column; at least 1."""
-    word = re.match(r"[^\s,;]+", text[column - 1 :])
-    return len(word[0]) if word else 1
 
 
 def written_line(at: Instruction | LineWork) -> int:
@@ -136,9 +121,8 @@ def code_answer(
         for kind, _, _, start, end in changes:
             for row in rows[start:end]:
                 row["new"] = kind != "equal"
-    card = code.stats()
-    shown = {name: getattr(card, name) for name in CARD}
-    return {"rows": rows, "card": shown, "dropped": _absent_lines(program, rows)}, signatures
+    card = vars(code.stats())
+    return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}, signatures
 
 
 def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
@@ -147,17 +131,6 @@ def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
     return sorted(setting - left - called)
-
-
-#: The statistics that the workbench shows.
-CARD = (
-    "gprs",
-    "wavefronts",
-    "fetches",
-    "lds_operations",
-    "bundles_per_iteration",
-    "slots5_pct",
-)
 
 
 def _control_rows(control: Control) -> Iterator[Answer]:

@@ -333,7 +333,7 @@ class Workbench {
   showCode(answer) {
     if (answer.refusal) {
       const {line, message} = answer.refusal
-      const fault = {line, column: 1, length: 1, message}
+      const fault = {line, column: 1, message}
       this.headline("fault", message.split("\n").at(-1).trim(), [fault])
       this.speak(message)
       return
@@ -381,7 +381,8 @@ class Workbench {
     this.celebrate(!problem && this.step?.clocks(gflops, Boolean(right)))
     if (problem || !right) return
     const shown = inDigits(gflops)
-    const where = answer.at ?? `N = ${inWhole(size[0])}`
+    const isSquare = size.every((side) => side === size[0])
+    const where = isSquare ? `N = ${inWhole(size[0])}` : size.map(inWhole).join(" x ")
     make(this.speed, "b", {}, shown)
     make(this.speed, "span", {}, ` Gflop/s at ${where}`)
     const change = gflops - (this.gflops ?? gflops)
@@ -461,8 +462,7 @@ class Workbench {
     if (!notes.length || !findings.some(({kind}) => kind === "answer")) return
     const sentence = notes[0].split(/(?<=\.) /)[0]
     const {line} = terms.find(({right, note}) => !right && notes[0].startsWith(note)) ?? {}
-    const text = this.editor.line(line)
-    const fault = {line, column: text.search(/\S/) + 1, length: text.length, message: notes[0]}
+    const fault = {line, message: notes[0]}
     if (line) this.editor.paintFaults([fault])
     this.headline("wrong", sentence, [fault, ...findings.filter(({kind}) => kind !== "answer")])
   }
