@@ -17,7 +17,7 @@ from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.draw.scripts import join_modules
 from cypresskit.editing import dynamic_answers, page_files, static_answers, suggestions
-from cypresskit.editing.answering import FORGET, AnswerHere, OtherJobs
+from cypresskit.editing.answering import FORGET, AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import BURST, MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -412,13 +412,12 @@ def test_costs_give_way_to_any_other_job():
     job = {"edit": "a", "text": NAIVE, "name": "my.il", "like": "sgemm_naive", "n": 136}
     job["parts"] = ["code", "verdict", "clocks", "costs"]
     for comes in ([True], [False] * 2 + [True] * 9):
-        others = OtherJobs()
-        others.comes = partial(next, iter(comes))
-        answerer = AnswerHere(said.append, others=others)
+        answerer = AnswerHere(said.append)
+        answerer.comes = partial(next, iter(comes))
         answerer.ask(job)
         assert answerer.left["parts"] == ["costs"]
         assert "done" not in [message["type"] for message in said]
-    answerer.others = OtherJobs()
+    del answerer.comes
     answerer.resume()
     assert not answerer.left
     assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
@@ -515,9 +514,9 @@ def test_a_right_kernel_isnt_said_to_be_replayed(text, replays):
 def test_a_job_that_is_overtaken_stops_between_two_parts():
     said = []
     job = {"edit": "a", "text": TEXT, "name": "my.il", "parts": ["code", "verdict"], **SETTINGS}
-    others = OtherJobs()
-    others.overtaken = lambda _: any(m["type"] == "answer" for m in said)
-    AnswerHere(said.append, others=others).ask(job)
+    answerer = AnswerHere(said.append)
+    answerer.overtaken = lambda _: any(m["type"] == "answer" for m in said)
+    answerer.ask(job)
     assert [m["part"] for m in said if m["type"] == "answer"] == ["code"]
 
 

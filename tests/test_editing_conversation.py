@@ -8,13 +8,13 @@ import random
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import cypresskit as ck
 from cypresskit.editing import conversation, supervisor
-from cypresskit.editing.answer_process import Jobs, work
-from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.answer_process import AnswerArriving
 from cypresskit.editing.conversation import LEFT, Conversation
 from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
@@ -362,10 +362,9 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
     rng = random.Random(seed)
     monkeypatch.setattr("cypresskit.editing.answering.PAUSE", 0.0)
     monkeypatch.setattr("cypresskit.editing.answering.Case", Brief)
-    monkeypatch.setattr(Jobs, "_read", lambda *_: None)
-    jobs = Jobs(io.BytesIO())
+    monkeypatch.setattr(AnswerArriving, "_read", lambda *_: None)
     said, sent, edit = [], [], 0
-    answerer = AnswerHere(said.append, others=jobs)
+    answerer = AnswerArriving(said.append, io.BytesIO())
 
     def send():
         """Another job arrives: of a new text, or of what a reader asks for besides."""
@@ -374,14 +373,14 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
         edit += is_new
         parts = ["code", "costs"] if is_new else rng.choice([["replay"], ["view"]])
         sent.append({"edit": edit, "parts": parts, "element": [0, 0]})
-        jobs.waiting.append(sent[-1])
+        answerer.waiting.append(sent[-1])
 
     for step in range(200):
         for _ in range(rng.randint(0, 2) if step < 40 else 0):
             send()
-        if jobs.waiting or answerer.left:
-            work(answerer, jobs)
-    assert not jobs.waiting and not answerer.left, "a job is interrupted for ever"
+        if answerer.waiting or answerer.left:
+            answerer.work()
+    assert not answerer.waiting and not answerer.left, "a job is interrupted for ever"
     ended = [
         message["parts"][-1]
         for message in said
@@ -393,7 +392,8 @@ def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypa
 class Brief:
     """In the place of a case: each part is made at once."""
 
-    no_costs = ended = False
+    ended = False
+    seen = SimpleNamespace(right=True)
 
     def __init__(self, job, answerer):
         pass

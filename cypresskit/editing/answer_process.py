@@ -14,7 +14,7 @@ from functools import partial
 from queue import SimpleQueue
 from typing import BinaryIO
 
-from cypresskit.editing.answering import AnswerHere, Message, OtherJobs
+from cypresskit.editing.answering import AnswerHere, Message
 from cypresskit.subprocesses import (
     kill_process,
     python_command,
@@ -24,10 +24,11 @@ from cypresskit.subprocesses import (
 )
 
 
-class Jobs(OtherJobs):
-    """The jobs that arrive. Only those of the newest text are answered."""
+class AnswerArriving(AnswerHere):
+    """Answers the jobs that arrive in a stream. Only those of the newest text are answered."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, hear: Callable[[Message], None], stream: BinaryIO) -> None:
+        super().__init__(hear)
         self.waiting: list[Message] = []
         self.arrived = threading.Condition()
         threading.Thread(target=self._read, args=(stream,), daemon=True).start()
@@ -44,35 +45,32 @@ class Jobs(OtherJobs):
         with self.arrived:
             return any(job["edit"] != edit for job in self.waiting)
 
-    def comes(self, seconds: float = 0.0) -> bool:
+    def comes(self, seconds: float | None = 0.0) -> bool:
         with self.arrived:
             return self.arrived.wait_for(lambda: bool(self.waiting), seconds)
 
-    def next(self) -> Message:
-        """Wait for a job, drop those of older texts, and return the next one of the newest text."""
+    def work(self) -> None:
+        """Answer the next job of the newest text, or continue the interrupted one if none waits.
+        Those of older texts are dropped.
+        """
+        if self.left and not self.comes():
+            self.resume()
+            return
+        self.comes(None)
         with self.arrived:
-            self.arrived.wait_for(lambda: self.waiting)
             newest = self.waiting[-1]["edit"]
             self.waiting = [job for job in self.waiting if job["edit"] == newest]
-            return self.waiting.pop(0)
-
-
-def work(answerer: AnswerHere, jobs: Jobs) -> None:
-    """Answer a job: the interrupted one if no other waits."""
-    if answerer.left and not jobs.comes():
-        answerer.resume()
-    else:
-        answerer.ask(jobs.next())
+            job = self.waiting.pop(0)
+        self.ask(job)
 
 
 def main() -> None:
     """Answer jobs from the socket whose number is the last argument, until it is closed."""
     channel = socket.socket(fileno=int(sys.argv[-1]))
-    jobs = Jobs(channel.makefile("rb"))
-    answerer = AnswerHere(partial(write_message, channel.makefile("wb")), others=jobs)
-    answerer.hear({"type": "ready"})
+    hear = partial(write_message, channel.makefile("wb"))
+    answerer = AnswerArriving(hear, channel.makefile("rb"))
     while True:
-        work(answerer, jobs)
+        answerer.work()
 
 
 class AnswerProcess:

@@ -28,18 +28,6 @@ FORGET = 20  # jobs after which the package's caches are cleared
 PAUSE = 1.0  # seconds without another job before costs are computed
 
 
-class OtherJobs:
-    """The jobs that wait while one is answered: here, none."""
-
-    def overtaken(self, edit: str) -> bool:
-        """Return whether a job of another text than ``edit`` waits."""
-        return False
-
-    def comes(self, seconds: float = 0.0) -> bool:
-        """Return whether a job waits, or arrives within ``seconds``."""
-        return False
-
-
 class Case:
     """A job, and what is known about its text so far.
 
@@ -53,7 +41,6 @@ class Case:
     def __init__(self, job: Message, answerer: "AnswerHere") -> None:
         self.job, self.answerer = job, answerer
         self.ended = False  # no more parts can be made
-        self.no_costs = False
 
     @cached_property
     def seen(self) -> Verification:
@@ -95,7 +82,7 @@ class Case:
 
     def clocks(self) -> Answer:
         answer = dynamic_answers.clocks_answer(self.seen, self.job["n"])
-        self.no_costs = "gflops" not in answer
+        self.ended = "problem" in answer
         return answer
 
     def replay_place(self) -> Sequence[int]:
@@ -119,10 +106,10 @@ class Case:
 
     def costs(self) -> Answer | None:
         """Costs are computed for a correct kernel only."""
-        if self.no_costs or not self.seen.right:
+        if not self.seen.right:
             return None
         report = dynamic_answers.report_at(self.seen.kernel, self.job["n"])
-        costs = line_costs(report, unless=self.answerer.others.comes)
+        costs = line_costs(report, unless=self.answerer.comes)
         return dynamic_answers.costs_answer(costs)
 
 
@@ -149,19 +136,24 @@ class AnswerHere:
     ----------
     hear
         Called with each message.
-    others
-        The jobs that wait.
     """
 
     alive = True
 
-    def __init__(self, hear: Callable[[Message], None], others: OtherJobs | None = None) -> None:
+    def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.others = others or OtherJobs()
         self.signatures: list[Signature] = []  # of the last code
         self.right: Kernel | None = None  # the last correct kernel
         self.left: Message | None = None  # a job that was interrupted
         self.done = 0  # how many jobs were finished
+
+    def overtaken(self, edit: str) -> bool:
+        """Return whether a job of another text than ``edit`` waits: here, none does."""
+        return False
+
+    def comes(self, seconds: float = 0.0) -> bool:
+        """Return whether a job waits, or arrives within ``seconds``: here, none does."""
+        return False
 
     def ask(self, job: Message) -> None:
         """Send each part of a job's answer, then "done", unless a newer text waits."""
@@ -171,9 +163,9 @@ class AnswerHere:
             self.left = None
         try:
             for part in job["parts"]:
-                if self.others.overtaken(edit):
+                if self.overtaken(edit):
                     return
-                if part == "costs" and not case.no_costs and self.others.comes(PAUSE):
+                if part == "costs" and case.seen.right and self.comes(PAUSE):
                     raise Interrupted
                 if part == "replay" and not case.replay_place():
                     continue

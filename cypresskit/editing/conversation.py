@@ -153,7 +153,7 @@ class Conversation:
             "record": step.record,
             "within": WITHIN,
             "begun": self._begun_with(step),
-            "views": [[view, VIEWS[view]] for view in step.views],
+            "views": [[view, VIEWS[view][0]] for view in step.views],
         }
         return vars(step) | more | self._saved_state()
 

@@ -218,13 +218,13 @@ def _growing_advice(finding: Finding, mine: Kernel) -> str:
 def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
     """Return the part "replay": the terms of an element of C.
 
-    It is an element of the ``small`` product, unless that doesn't show the fault or lacks it.
+    It is an element of the ``small`` product, unless that doesn't show the fault.
 
     The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong;
     ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go to, and
     the ``lines`` that changed it; or a ``problem``, why there are no terms.
     """
-    if small is not None and (not small.has(row, column) or not (seen.right or small.wrong)):
+    if small is not None and not (seen.right or small.wrong):
         small = None
     of = small.given if small else seen
     try:

@@ -26,6 +26,7 @@ LARGEST = 64 << 20  # bytes of a history
 BURST = 15.0  # seconds: incorrect attempts closer than this count as one
 LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "couldn't be written"
+JUDGEMENT = {True: "correct", False: "incorrect", None: "not checked"}  # whether C is correct
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,6 @@ class Edit:
         """What must differ between two edits for both to be kept."""
         return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
-    @property
-    def judgement(self) -> str:
-        """Whether C is correct, in words."""
-        if self.right is None:
-            return "not checked"
-        return "correct" if self.right else "incorrect"
-
     def shown(self) -> dict[str, Any]:
         """Return the fields for a page: all except the text."""
         row = asdict(self)
@@ -78,9 +72,6 @@ class Edits(Sequence[Edit]):
 
     def __getitem__(self, number):
         return self.rows[number]
-
-    def __iter__(self) -> Iterator[Edit]:
-        return iter(tuple(self.rows))
 
     def find(self, number: int) -> Edit | None:
         """Return the edit with a number, or None."""
@@ -156,7 +147,7 @@ class Edits(Sequence[Edit]):
             at = f" at N = {edit.n}" if edit.n else ""
             speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
             code = f"{edit.bundles} bundles, {edit.registers} registers"
-            line = f"  {edit.number:3}  {edit.judgement}  {speed}, {code}  {edit.note}"
+            line = f"  {edit.number:3}  {JUDGEMENT[edit.right]}  {speed}, {code}  {edit.note}"
             lines.append(line.rstrip())
         return "\n".join(lines)
 

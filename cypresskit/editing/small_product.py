@@ -35,10 +35,6 @@ class SmallProduct:
         places = np.argwhere((self.c != self.given.expected)[:SIDE, :SIDE])
         return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
-    def has(self, row: int, column: int) -> bool:
-        """Return whether an element of C is shown."""
-        return (row, column) in np.ndindex(self.c[:SIDE, :SIDE].shape)
-
     def answer(self) -> Answer:
         """Return the shown rows of A, B, C and the expected C (``right``), and ``k``."""
         return {

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
 
-from cypresskit.editing.answering import Message
+from cypresskit.editing.answer_process import AnswerProcess
+from cypresskit.editing.answering import AnswerHere, Message
 
 HANDOVER = 5.0  # seconds until a process that is busy with an older text is replaced
 LONGEST = 240.0  # seconds for one part of an answer; the first may have to compile the engine
@@ -15,17 +15,7 @@ OVER = "The process that checks kernels ended at this one. Edit it to try again.
 SLOW = "Checking this kernel took longer than four minutes. Edit it to try again."
 
 
-class Answerer(Protocol):
-    """Answers jobs: ``AnswerProcess``, ``AnswerHere``, or what a test uses instead."""
-
-    @property
-    def alive(self) -> bool: ...
-
-    def ask(self, job: Message) -> None: ...
-
-    def stop(self) -> None: ...
-
-
+Answerer = AnswerProcess | AnswerHere
 Start = Callable[[Callable[[Message], None]], Answerer]
 
 

@@ -7,18 +7,14 @@ from cypresskit.kernels import Kernel
 
 N = 256  # m = n = k, for the chip and its wavefronts
 
-#: The functions of ``draw`` that make the views, and their buttons' labels.
-VIEWS = {
-    "chip": f"The chip, at N = {N}",
-    "register_block": "Register block",
-    "bundles": "Bundles",
-    "texture_fetch": "Fetches",
-    "wavefronts": f"Wavefronts, at N = {N}",
-}
-#: Their arguments besides the kernel.
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "chip": {"sizes": [N]},
-    "wavefronts": {"n": N, "window": (0, 4000)},
+#: The functions of ``draw`` that make the views: their buttons' labels, and their arguments besides
+#: the kernel.
+VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "chip": (f"The chip, at N = {N}", {"sizes": [N]}),
+    "register_block": ("Register block", {}),
+    "bundles": ("Bundles", {}),
+    "texture_fetch": ("Fetches", {}),
+    "wavefronts": (f"Wavefronts, at N = {N}", {"n": N, "window": (0, 4000)}),
 }
 
 
@@ -28,7 +24,6 @@ def view_page(mine: Kernel, view: str) -> str:
     """
     from cypresskit import draw
 
-    if view not in VIEWS:
-        raise KeyError(view)
-    player = getattr(draw, view)(mine, **ARGUMENTS.get(view, {}))
+    _, arguments = VIEWS[view]
+    player = getattr(draw, view)(mine, **arguments)
     return player.page(f"<script>{scripts()}</script>")

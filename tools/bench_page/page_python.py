@@ -52,8 +52,15 @@ from cypresskit.editing import answer_process, answering, kernel_file  # noqa: E
 tqdm.tqdm.monitor_interval = 0  # else it starts a thread
 
 
-class Waiting(answering.OtherJobs):
-    """The messages that wait while a job is answered."""
+class AnswerInPage(answering.AnswerHere):
+    """Answers jobs here, except for the text at which the last worker was stopped."""
+
+    now: "AnswerInPage"
+    endless = ""
+
+    def __init__(self, hear: Any) -> None:
+        super().__init__(hear)
+        AnswerInPage.now = self
 
     def overtaken(self, edit: str) -> bool:
         """Return whether a newer text waits."""
@@ -62,17 +69,6 @@ class Waiting(answering.OtherJobs):
     def comes(self, seconds: float = 0.0) -> bool:
         """Return whether a message waits, or arrives within ``seconds``."""
         return ask_host(f"waiting {seconds}".encode()) != b""
-
-
-class AnswerInPage(answering.AnswerHere):
-    """Answers jobs here, except for the text at which the last worker was stopped."""
-
-    now: "AnswerInPage"
-    endless = ""
-
-    def __init__(self, hear: Any) -> None:
-        super().__init__(hear, Waiting())
-        AnswerInPage.now = self
 
     def ask(self, job: dict[str, Any]) -> None:
         """Answer a job."""
