@@ -703,7 +703,7 @@ def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp
             assert bool(state["kept"]) == handed[step].kept == (step == "00")
             if step == "00":
                 assert state["kept"]["right"] and state["kept"]["gflops"] > 40
-                assert state["brought"] == BROUGHT
+                assert state["kept"]["note"] == BROUGHT
     found = {step: Edits(edits.path) for step, edits in here.items()}
     assert {step: submitted_edit(found[step], STEPS[step]).text for step in wanted} == wanted
     assert (

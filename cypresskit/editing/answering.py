@@ -12,7 +12,7 @@ from typing import Any
 from cypresskit.compiler import forget_code
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.small_product import SmallProduct, small_product
-from cypresskit.editing.static_answers import Answer, Signature
+from cypresskit.editing.static_answers import Answer, Signature, last_line
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError
@@ -101,8 +101,7 @@ class Case:
         try:
             return {"view": view, "page": view_page(self.seen.kernel, view)}
         except Exception as error:  # whatever a view can't show
-            last = (str(error).splitlines() or [type(error).__name__])[-1].strip()
-            return {"view": view, "problem": f"It can't be played: {last}"}
+            return {"view": view, "problem": f"It can't be played: {last_line(error)}"}
 
     def costs(self) -> Answer | None:
         """Costs are computed for a correct kernel only."""
@@ -115,7 +114,7 @@ class Case:
 
 def unknown_launch(error: Exception, like: str | None = None) -> Answer:
     """Return the part "verdict" of a text for which no launch is known; ``like`` was tried."""
-    message = str(error).splitlines()[-1].strip().replace("ck.load_kernel(", "ck.workbench(")
+    message = last_line(error).replace("ck.load_kernel(", "ck.workbench(")
     message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
     if like is not None:

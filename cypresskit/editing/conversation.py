@@ -21,7 +21,7 @@ from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letter
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer, words
-from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
+from cypresskit.editing.step_files import BEGUN, fastest_step, histories, saved_edit
 from cypresskit.editing.steps import STEPS, WITHIN, Step
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
@@ -153,19 +153,15 @@ class Conversation:
             "record": step.record,
             "within": WITHIN,
             "begun": self._begun_with(step),
+            "kept": self._kept(),
             "views": [[view, VIEWS[view][0]] for view in step.views],
         }
-        return vars(step) | more | self._saved_state()
+        return vars(step) | more
 
-    def _saved_state(self) -> Message:
-        """What the step saves: ``kept``, as an entry of the history or None; and ``brought``, from
-        where, if not from this folder.
-        """
+    def _kept(self) -> Message | None:
+        """The entry of the history that the step saves, or None."""
         kept = None if self.step is None else saved_edit(self.edits, self.step)
-        return {
-            "kept": None if kept is None else kept.shown(),
-            "brought": BROUGHT if kept is not None and kept.note == BROUGHT else "",
-        }
+        return None if kept is None else kept.shown()
 
     def _begun_with(self, step: Step) -> str:
         """A sentence on the reader's kernel that the step began with; if it began with another
@@ -367,7 +363,7 @@ class Conversation:
             self._say_history()
 
     def _say_history(self) -> None:
-        self.say({"type": "history", "entries": self._history()} | self._saved_state())
+        self.say({"type": "history", "entries": self._history(), "kept": self._kept()})
         for act in tuple(self.noted):
             with suppress(Exception):  # whatever an output that is gone raises
                 act()

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Answer, written_line
+from cypresskit.editing.static_answers import Answer, last_line, written_line
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.il import Program
@@ -230,7 +230,7 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
     try:
         trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
-        return {"problem": str(error).splitlines()[-1].strip()}
+        return {"problem": last_line(error)}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
     if small is not None:
         state = small.sums(trace)
@@ -272,7 +272,7 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
     try:
         report = report_at(seen.kernel, n)
     except UNTIMED as error:
-        return {"problem": f"It can't be timed: {str(error).splitlines()[-1].strip()}"}
+        return {"problem": f"It can't be timed: {last_line(error)}"}
     return {
         "size": report.size,
         "gflops": float(f"{report.gflops:.4g}"),

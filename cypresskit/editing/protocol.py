@@ -60,8 +60,9 @@ Messages of Python
 ``text``: text, edit
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
-``history``: entries, kept, brought
-    The history has changed (``edit_history.Edit.shown``), and perhaps the step's saved text.
+``history``: entries, kept
+    The history has changed (``edit_history.Edit.shown``), and perhaps the entry that the step
+    saves.
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

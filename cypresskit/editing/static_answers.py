@@ -52,6 +52,11 @@ def text_answer(text: str, name: str = "kernel.il") -> Answer:
     return {"faults": [], "live": _live(program)}
 
 
+def last_line(error: Exception) -> str:
+    """Return the last line of an error's message; without a message, the name of its type."""
+    return (str(error).splitlines() or [type(error).__name__])[-1].strip()
+
+
 def written_line(at: Instruction | LineWork) -> int:
     """Return the line of the text: for an instruction of a macro, the line of the call."""
     return at.calls[0] if at.calls else at.line
@@ -121,7 +126,8 @@ def code_answer(
         for kind, _, _, start, end in changes:
             for row in rows[start:end]:
                 row["new"] = kind != "equal"
-    card = vars(code.stats())
+    stats = code.stats()
+    card = {name: getattr(stats, name) for name in CARD}
     return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}, signatures
 
 
@@ -131,6 +137,17 @@ def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
     return sorted(setting - left - called)
+
+
+#: The statistics that the workbench shows.
+CARD = (
+    "gprs",
+    "wavefronts",
+    "fetches",
+    "lds_operations",
+    "bundles_per_iteration",
+    "slots5_pct",
+)
 
 
 def _control_rows(control: Control) -> Iterator[Answer]:

@@ -105,7 +105,7 @@ export class StepHead {
   }
 
   showTargets() {
-    const {targets, within, kept, brought, hint, begun, blocks = []} = this.step
+    const {targets, within, kept, hint, begun, blocks = []} = this.step
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const speed = this.right ? (this.gflops ?? 0) : 0
     for (const [words, target] of this.targets) {
@@ -118,7 +118,7 @@ export class StepHead {
     }
     if (kept) {
       const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
-      const from = brought ? `, ${brought}` : ""
+      const from = /^brought/.test(kept.note) ? `, ${kept.note}` : ""
       const words = `Saved as your step ${this.step.name}${own}${from}`
       make(this.targetsLine, "b", {class: "ckw-kept"}, words)
     }

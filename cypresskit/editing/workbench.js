@@ -169,9 +169,9 @@ class Workbench {
   }
 
   /** The history has changed, and perhaps what the step saves. */
-  showHistory({entries, kept, brought}) {
+  showHistory({entries, kept}) {
     this.history.show(entries)
-    this.step?.showSaved({kept, brought})
+    this.step?.showSaved({kept})
   }
 
   /** The kernel was restarted, or the widget made again: continue with the text that is here. */

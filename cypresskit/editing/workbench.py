@@ -15,6 +15,7 @@ from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.own_climb import own_climb
+from cypresskit.editing.static_answers import last_line
 from cypresskit.editing.step_files import (
     BROUGHT,
     CLIMB,
@@ -291,7 +292,7 @@ def _summary(text: str, name: str) -> str:
     except ILError as error:
         return f"line {error.faults[0].line}: {error.faults[0].message}"
     except CompileError as error:
-        return str(error).splitlines()[-1].strip()
+        return last_line(error)
     bundles = quantity(card.bundles_per_iteration, "bundle")
     registers = quantity(card.gprs, "register")
     wavefronts = quantity(card.wavefronts, "wavefront")
