@@ -18,40 +18,35 @@ ORDER = "the same lines in another order"
 
 def own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
-    steps = list(_steps(histories))
-    if not steps:
+    bars: list[Bar] = []
+    judged, before = 0, Edit(0, "")  # edits after the first step; the saved one of the step before
+    for step, kept in _steps(histories):
+        if bars:
+            edits = (edit for edit in histories[step.name] if edit.right is not None)
+            judged += sum(edit.number <= kept.number for edit in edits)
+        made = _made(kept.text, before.text if step.previous and bars else step.starter)
+        bars.append(Bar(step.title, made, kept.gflops, before.gflops))
+        before = kept
+    if not bars:
         return Climb(
             "No step is saved yet. A correct kernel is saved when it reaches the first target.",
             (),
         )
-    (first, begin), (last, end) = steps[0], steps[-1]
-    judged = [
-        edit.number <= kept.number
-        for step, kept in steps[1:]
-        for edit in histories[step.name]
-        if edit.right is not None
-    ]
-    speeds = f"{begin.gflops:,.0f} to {end.gflops:,.0f} Gflop/s in {quantity(sum(judged), 'edit')}"
-    if first == last:
-        speeds = f"{end.gflops:,.0f} Gflop/s"
-    sentence = f"{speeds}: {100 * end.gflops / PAPER:.0f} % of the record of 2010, {PAPER:,}"
-    bars = []
-    before, text = 0.0, ""
-    for step, edit in steps:
-        made = _made(edit.text, text if step.previous and text else step.starter)
-        bars.append(Bar(step.title, made, edit.gflops, before))
-        before, text = edit.gflops, edit.text
+    speeds = f"{before.gflops:,.0f} Gflop/s"
+    if len(bars) > 1:
+        speeds = f"{bars[0].gflops:,.0f} to {speeds} in {quantity(judged, 'edit')}"
+    sentence = f"{speeds}: {100 * before.gflops / PAPER:.0f} % of the record of 2010, {PAPER:,}"
     return Climb(sentence, bars)
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     """Yield the saved steps of the climb that are faster than all before."""
-    before = 0.0
+    fastest = 0.0
     for step in STEPS.values():
         edit = saved_edit(histories[step.name], step) if step.name in histories else None
-        if step.climbs and edit is not None and edit.gflops > CLOSE * before:
+        if step.climbs and edit is not None and edit.gflops > CLOSE * fastest:
             yield step, edit
-            before = edit.gflops
+            fastest = edit.gflops
 
 
 def _made(text: str, before: str) -> str:

@@ -8,7 +8,7 @@ from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.element_trace import ElementTrace, Term
 from cypresskit.kernels.products import Product
-from cypresskit.machine import KernelError, launch
+from cypresskit.machine import KernelError
 
 SIDE = 8  # rows and columns of C that are shown
 LARGEST = 64  # rows or columns of a block: larger ones get no small product
@@ -78,9 +78,7 @@ def small_product(mine: Kernel) -> SmallProduct | None:
     stored = how.operands(a, b)
     given = Product(mine, (m, n, k), *stored, np.zeros((m, n)), 1.0, 0.0, a @ b)
     try:
-        arguments = given.arguments()
-        launch(mine.program, **arguments, engine="explain", max_instructions=given.longest)
-        c = np.asarray(given.result(arguments), float)
+        c = np.asarray(given.run(engine="explain"), float)
     except (KernelError, ValueError, TypeError):
         return None
     return SmallProduct(given, a, b, c)

@@ -187,14 +187,6 @@ class Workbench:
         return self._conversation.edits
 
     @property
-    def kept(self) -> Edit | None:
-        """The edit that the step saves: the fastest correct one that reaches its first target. None
-        if there is none, or no step.
-        """
-        step = self._conversation.step
-        return None if step is None else saved_edit(self.history, step)
-
-    @property
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
@@ -215,7 +207,7 @@ class Workbench:
 
     def _hand_in(self) -> None:
         """Display the step's submitted text in an invisible output, for the saved notebook, and
-        update it whenever it changes.
+        update it whenever the history changes.
         """
         step, edits = self._conversation.step, self._conversation.edits
         if step is None:
@@ -230,18 +222,11 @@ class Workbench:
             saved = f"Saved as your step {step.name}." if edit == kept else ""
             return {MIME: held, HTML: "", PLAIN: saved}
 
-        last = bundle()
-        shown = display(last, raw=True, display_id=True)
-
-        def update() -> None:
-            nonlocal last
-            if shown is not None and (now := bundle()) != last:
-                last = now
-                shown.update(now, raw=True)
-
-        noted = self._conversation.noted
-        noted.append(update)
-        del noted[:-MAX_OUTPUTS]
+        shown = display(bundle(), raw=True, display_id=True)
+        if shown is not None:
+            noted = self._conversation.noted
+            noted.append(lambda: shown.update(bundle(), raw=True))
+            del noted[:-MAX_OUTPUTS]
 
     def _begin(self) -> Any:
         """Return the widget; it is made when it is first shown."""

@@ -32,7 +32,6 @@ from cypresskit.kernels.probes import (
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.kernels.verification import factors, verify
 from cypresskit.machine import KernelError
-from cypresskit.machine.engines import launch
 from cypresskit.tables import quantity
 
 SHOWN = 40  # most terms printed
@@ -232,17 +231,11 @@ def _traced(traced: TracedElement) -> ElementTrace:
     """Return the trace of an element of a small product."""
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
-    arguments = given.arguments()
     stores = StoreRecorder(traced.place)
     got = float("nan")
     try:
-        launch(
-            kernel.program,
-            **arguments,
-            observers=[stores],
-            max_instructions=given.longest,
-        )
-        got = float(given.result(arguments).reshape(-1, *given.size[:2])[0, row, column])
+        result = given.run(observers=[stores])
+        got = float(result.reshape(-1, *given.size[:2])[0, row, column])
     except KernelError:
         if stores.writer is None:
             raise

@@ -66,6 +66,12 @@ class Product:
         c = self.kernel.result(dict(arguments), *self.size[:2])
         return c[..., 0] if self.kernel.precision == "double-double" else c
 
+    def run(self, **options: Any) -> np.ndarray:
+        """Return the C that the kernel computes. The ``options`` are those of ``launch``."""
+        arguments = self.arguments()
+        launch(self.kernel.program, **arguments, max_instructions=self.longest, **options)
+        return self.result(arguments)
+
     def wrong(self, result: np.ndarray) -> np.ndarray:
         """Return which elements of C are incorrect (bool)."""
         error = ROUNDINGS * np.finfo(self.kernel.dtype).eps * np.abs(self.expected).max(initial=0)
@@ -119,14 +125,7 @@ def count_correct_share(kernel: Kernel, given: Product | None = None) -> float:
     """
     given = given or make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:
-        arguments = given.arguments()
-        launch(
-            kernel.program,
-            **arguments,
-            engine="explain",
-            max_instructions=given.longest,
-            in_place=True,
-        )
+        result = given.run(engine="explain", in_place=True)
     except (KernelError, ValueError):
         return 0.0
-    return float(1 - given.wrong(given.result(arguments)).mean())
+    return float(1 - given.wrong(result).mean())
