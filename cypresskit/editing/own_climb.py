@@ -19,7 +19,8 @@ ORDER = "the same lines in another order"
 def own_climb(histories: Mapping[str, Edits]) -> Climb:
     """Return the climb. ``histories`` maps the name of a step to its edits."""
     bars: list[Bar] = []
-    judged, before = 0, Edit(0, "")  # edits after the first step; the saved one of the step before
+    judged = 0  # edits after the first step
+    before = Edit(0, "")  # the saved one of the step before
     for step, kept in _steps(histories):
         if bars:
             edits = (edit for edit in histories[step.name] if edit.right is not None)
