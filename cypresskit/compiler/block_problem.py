@@ -64,33 +64,33 @@ class DependenceGraph:
         # by memory: its last write, and the reads after it
         accesses: dict[str, tuple[list[int], list[int]]] = {}
 
-        def edge(a: int, b: int, later: int = 1) -> None:
-            if a != b and b not in self.after[a]:
-                self.after[a][b] = later
-                self.before[b].append(a)
+        def edge(m: int, later: int = 1) -> None:  # from m to n
+            if m != n and n not in self.after[m]:
+                self.after[m][n] = later
+                self.before[n].append(m)
 
         for n, op in enumerate(self.ops):
             for word in op.register_words:
                 if word in maker:
-                    edge(maker[word], n)
+                    edge(maker[word])
                 readers.setdefault(word.vreg, []).append(n)
             for r in op.results:
                 for m in readers.pop(r.vreg, []):
-                    edge(m, n, 0)
+                    edge(m, 0)
                 if r.vreg in writer:
-                    edge(writer[r.vreg], n)
+                    edge(writer[r.vreg])
                 maker[r] = writer[r.vreg] = n
             if op.popped:
-                edge(number[op.popped], n)
+                edge(number[op.popped])
             for memory in op.row.memories:
                 write, since = accesses.get(memory, ([], []))
                 reads = "READ" in op.name
                 for m in write if reads else write + since:
-                    edge(m, n)
+                    edge(m)
                 accesses[memory] = (write, [*since, n]) if reads else ([n], [])
             if op.row.is_test:  # it ends the block: only arithmetic may follow in its clause
                 for m in (m for m, other in enumerate(self.ops) if not other.is_arithmetic):
-                    edge(m, n)
+                    edge(m)
 
 
 class Pressure:

@@ -87,15 +87,13 @@ class _Coalescer:
                     _join(vreg, partial.vreg)
                 return
 
-            partials = [v for v in operands if self.is_partial(v, op.name)]
+            # Partial results of a chain of this op, each read once
+            alike = [v for v in operands if v.op is not None and v.op.name == op.name]
+            partials = [v for v in alike if self.readers[v] == 1]
             if not partials:
                 return
             word = partials[-1]
             chain.append(word)
-
-    def is_partial(self, word: Word, name: str) -> bool:
-        """Return whether a word is a partial result of a chain of ops ``name``: read once."""
-        return word.op is not None and word.op.name == name and self.readers[word] == 1
 
     def copy_on_edge(self, pred: BasicBlock, pairs: list[tuple[Word, Word]]) -> None:
         """Append copies of arguments to their phis, as pairs (phi, argument), to the block

@@ -13,13 +13,9 @@ import numpy as np
 
 from cypresskit.compiler.ir import Op, Src, Word, const
 from cypresskit.compiler.isa import OPS, comparison
-from cypresskit.compiler.sources import append_multiply, apply_modifiers
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.il import OPCODES, Instruction, Opcode
+from cypresskit.il import Instruction, Opcode
 from cypresskit.il.bits import ALL
-
-#: The hardware operation of each IL opcode that has one.
-SAME = {opcode.name: OPS[opcode.hardware] for opcode in OPCODES.values() if opcode.hardware}
 
 
 class _Chip:
@@ -29,15 +25,13 @@ class _Chip:
 
     def __init__(self, builder: OpBuilder):
         self.builder = builder
+        self.plain = builder.plain
 
     def __getattr__(self, name: str) -> Callable[..., Word]:
         return partial(self.builder.emit, name)
 
-    def plain(self, source: Src) -> Word:
-        return apply_modifiers(self.builder, source)
-
     def times(self, a: Src, n: Src) -> Word:
-        return append_multiply(self.builder, a.value, n.value)
+        return self.builder.multiply(a.value, n.value)
 
 
 def _mov(chip: _Chip, a: Src) -> Word:
@@ -103,18 +97,16 @@ def _is_power(n: Src) -> bool:
     return n.value.kind == "const" and n.value.bits.bit_count() == 1
 
 
-#: Opcodes without an operation of the chip, and what they become. IL takes a bit field's width
-#: first, the chip the value.
+#: Opcodes without an operation of the chip, and what they become; others may compute the same
+#: (``Opcode.same``). IL takes a bit field's width first, the chip the value.
 REWRITES: dict[str, Callable[..., Word]] = {
     "mov": _mov,
-    "sub": lambda chip, a, b: chip.ADD(a, b.negated),
+    "sub": lambda chip, a, b: chip.ADD(a, b._replace(neg=not b.neg)),
     "div": _quotient,
     "mod": _modulo,
     "inegate": lambda chip, a: chip.SUB_INT(0, a),
     "imul": lambda chip, a, b: chip.times(a, b),
-    "umul": lambda chip, a, b: chip.times(a, b),
     "imad": lambda chip, a, b, c: chip.ADD_INT(chip.times(a, b), c),
-    "umad": lambda chip, a, b, c: chip.ADD_INT(chip.times(a, b), c),
     "udiv": _whole_quotient,
     "umod": _remainder,
     "ishl": _shift("LSHL_INT"),
@@ -128,11 +120,12 @@ REWRITES: dict[str, Callable[..., Word]] = {
 
 def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
     """Append one component of an instruction. Return its result."""
-    if opcode.name in REWRITES:
-        return REWRITES[opcode.name](_Chip(b), *srcs)
+    name = opcode.same or opcode.name
+    if name in REWRITES:
+        return REWRITES[name](_Chip(b), *srcs)
     if opcode.relation:
-        compare, swapped = comparison(opcode.relation, opcode.sources[0])
-        return b.emit(compare, *(srcs[::-1] if swapped else srcs))
+        compare, srcs = comparison(opcode.relation, opcode.sources[0], srcs)
+        return b.emit(compare, *srcs)
     return _same(b, opcode, srcs).results[0]
 
 
@@ -140,7 +133,7 @@ def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
     """Append the one operation that does what the opcode does. An operation of three operands takes
     no absolutes.
     """
-    row = SAME[opcode.name]
+    row = OPS[opcode.hardware]
     if row.reads == 3:
         srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
     return b.append(row.name, *srcs)
@@ -153,8 +146,8 @@ def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
     if opcode.name == "ddiv":
         return _double_quotient(b, srcs)
     if opcode.relation:
-        name, swapped = comparison(opcode.relation, "d")
-        return [b.emit(name, *(srcs[2:] + srcs[:2] if swapped else srcs))]
+        compare, srcs = comparison(opcode.relation, "d", srcs)
+        return [b.emit(compare, *srcs)]
     return _same(b, opcode, srcs).results
 
 
@@ -166,7 +159,7 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
     def double(name: str, *operands: list[Src]) -> list[Src]:
         return [Src(word) for word in b.append(name, *chain(*operands)).results]
 
-    a, n = ([Src(s[0].value), Src(apply_modifiers(b, s[1]))] for s in (srcs[:2], srcs[2:]))
+    a, n = ([Src(s[0].value), Src(b.plain(s[1]))] for s in (srcs[:2], srcs[2:]))
     one_double = [Src(const(0)), Src(const(0x3FF00000))]
     minus = [n[0], Src(n[1].value, True)]
     y = double("FLT32_TO_FLT64", [Src(b.emit("RECIP_IEEE", *double("FLT64_TO_FLT32", n)))])

@@ -126,11 +126,6 @@ class Src(NamedTuple):
     neg: bool = False
     abs: bool = False
 
-    @property
-    def negated(self) -> "Src":
-        """The operand with the opposite sign."""
-        return Src(self.value, not self.neg, self.abs)
-
     def resolve(self) -> "Src":
         return Src(self.value.resolve(), self.neg, self.abs)
 

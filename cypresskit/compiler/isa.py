@@ -129,7 +129,6 @@ def _recip_uint(a):
     )
 
 
-_M = MEANING
 OPS: dict[str, HardwareOp] = {}
 
 
@@ -159,20 +158,20 @@ for _opcode in OPCODES.values():
             flops=0 if _slots == "t" else _opcode.flops,
         )
 
-_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: _M["div"](a, b))
-_add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: _M["cmov_logical"](a, c, b))
-_add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: _M["ibit_extract"](c, b, a))
-_add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: _M["ubit_extract"](c, b, a))
+_add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: MEANING["div"](a, b))
+_add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: MEANING["cmov_logical"](a, c, b))
+_add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: MEANING["ibit_extract"](c, b, a))
+_add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: MEANING["ubit_extract"](c, b, a))
 _add(
     "vector",
     "int",
     "BFM_INT",
     reads=2,
-    meaning=lambda a, b: _M["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)),
+    meaning=lambda a, b: MEANING["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)),
 )
 _add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
-_add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: _M["ddiv"](a, b))
+_add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: MEANING["ddiv"](a, b))
 
 for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET", "LDS_READ2_RET"):
     _add("x", "lds", _name, memories="s")
@@ -201,8 +200,7 @@ def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     name = f"SET{CHIP_RELATIONS[relation]}"
     equality = relation in ("eq", "ne")
-    columns: dict = {"reads": 2, "relation": relation}
-    columns["meaning"] = compared(compares, relation)
+    columns: dict = {"reads": 2, "relation": relation, "meaning": compared(compares, relation)}
     _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
     if compares == "i" and equality:  # the tests that the compiler makes
         _add(slots, kind, f"PRED_{name}{ending}", **columns)
@@ -213,13 +211,15 @@ for _compares, _relation in product(COMPARED, CHIP_RELATIONS):
         _add_comparison(_compares, _relation)
 
 
-def comparison(relation: str, compares: str) -> tuple[str, bool]:
-    """Return the operation that compares operands of a type (a letter of ``COMPARED``), and whether
-    it takes them exchanged.
+def comparison(relation: str, compares: str, words: list) -> tuple[str, list]:
+    """Return the operation that compares two operands of a type (a letter of ``COMPARED``), and
+    their words in the order in which it takes them.
     """
-    swapped = relation not in CHIP_RELATIONS
-    name = CHIP_RELATIONS[RELATIONS[relation] if swapped else relation]
-    return f"SET{name}{COMPARED[compares][0]}", swapped
+    if relation not in CHIP_RELATIONS:
+        relation = RELATIONS[relation]
+        half = len(words) // 2
+        words = words[half:] + words[:half]
+    return f"SET{CHIP_RELATIONS[relation]}{COMPARED[compares][0]}", words
 
 
 def slot_operands(op: HardwareOp, number: int, place: int) -> tuple[int, ...]:

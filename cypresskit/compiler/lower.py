@@ -22,7 +22,7 @@ from cypresskit.compiler.ir import (
     error_at,
 )
 from cypresskit.compiler.isa import comparison
-from cypresskit.compiler.sources import Sources, append_multiply, apply_modifiers
+from cypresskit.compiler.sources import Sources
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import CodeLimits
 from cypresskit.il import Dest, Instruction, Program
@@ -126,9 +126,9 @@ class _Lowering:
         b = self.builder
         wanted = True
         if i.controls.relop:
-            name, swapped = comparison(i.relation, "f")
             srcs = [self.sources.operand(i, n, 0) for n in (0, 1)]
-            value = b.emit(name, *(srcs[::-1] if swapped else srcs))
+            compare, srcs = comparison(i.relation, "f", srcs)
+            value = b.emit(compare, *srcs)
         else:
             value = self.sources.operand(i, 0, 0).value
             wanted = i.relation == "ne"
@@ -233,10 +233,7 @@ class _Lowering:
     def fetch(self, i: Instruction) -> None:
         resource = i.controls.resource
         dimensions = self.program.textures[resource]
-        srcs = [
-            apply_modifiers(self.builder, self.sources.operand(i, 0, axis))
-            for axis in range(dimensions)
-        ]
+        srcs = [self.builder.plain(self.sources.operand(i, 0, axis)) for axis in range(dimensions)]
         offset = i.controls.aoffimmi[:dimensions]
         detail = FetchDetail(offset, resource)
         results = self.builder.append(
@@ -256,7 +253,7 @@ class _Lowering:
         address = operand(i, 0, 0).value
         if stride:
             offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
-            address = b.emit("ADD_INT", append_multiply(b, address, const(stride)), offset)
+            address = b.emit("ADD_INT", b.multiply(address, const(stride)), offset)
         if base:
             address = b.emit("ADD_INT", address, base)
         components = lds_words(i)
@@ -267,7 +264,7 @@ class _Lowering:
             detail = LdsAccess(array, base, size, pair[-1] - pair[0])
             relative = "_REL" if len(pair) == 2 else ""
             if store:
-                data = [apply_modifiers(b, operand(i, 2 if vector else 1, c)) for c in pair]
+                data = [b.plain(operand(i, 2 if vector else 1, c)) for c in pair]
                 b.append(f"LDS_WRITE{relative}", start, *data, detail=detail)
             else:
                 read = b.append(f"LDS_READ{relative}_RET", start, detail=detail)

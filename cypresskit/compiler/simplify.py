@@ -62,10 +62,9 @@ class _Rewriter:
 
     def __init__(self, function: Function):
         self.function = function
-        self.scopes: list[dict[tuple, Op]] = []
+        self.scopes: list[dict[tuple, Op]] = [{}]
 
     def run(self) -> None:
-        self.scopes = [{}]
         for item in self.function.items:
             if isinstance(item, BasicBlock):
                 item.ops = [op for op in item.ops if self.rewrite(op)]
@@ -189,8 +188,6 @@ def _drop_trivial_phis(function: Function) -> None:
             users.setdefault(phi.forward, {}).update(readers)
     for block in blocks:
         block.phis = [phi for phi in block.phis if phi.forward is None]
-        for phi in block.phis:
-            phi.args = {b: word.resolve() for b, word in phi.args.items()}
 
 
 def _drop_dead(function: Function) -> None:

@@ -53,7 +53,7 @@ class Sources:
         if not kind.startswith("vAbsTid"):
             return given(1 if kind.startswith("vThreadGrpId") else 0)
         size = math.prod(self.program.group) if flat else self.program.group[c]
-        return b.emit("ADD_INT", append_multiply(b, given(1), const(size)), given(0))
+        return b.emit("ADD_INT", b.multiply(given(1), const(size)), given(0))
 
     def global_read(self, register: Register) -> list[Word]:
         b = self.builder
@@ -103,15 +103,3 @@ class Sources:
             nan = emit("AND_INT", emit("SETNE_DX10", word, word), NAN)
             word = emit("OR_INT", emit("OR_INT", above, below), nan)
         return Src(word, negate, source.abs)
-
-
-def append_multiply(b: OpBuilder, a: Word, n: Word) -> Word:
-    """Append a * n modulo 2^32; a shift if n is a power of two."""
-    if n.kind == "const" and n.bits.bit_count() == 1:
-        return b.emit("LSHL_INT", a, n.bits.bit_length() - 1) if n.bits > 1 else a
-    return b.emit("MULLO_INT", a, n)
-
-
-def apply_modifiers(b: OpBuilder, src: Src) -> Word:
-    """Return the operand as a word, with its modifiers applied."""
-    return b.emit("MOV", src) if src.neg or src.abs else src.value

@@ -88,6 +88,16 @@ class OpBuilder:
         """Append an op. Return its first result."""
         return self.append(name, *srcs).results[0]
 
+    def multiply(self, a: Word, n: Word) -> Word:
+        """Append a * n modulo 2^32; a shift if n is a power of two."""
+        if n.kind == "const" and n.bits.bit_count() == 1:
+            return self.emit("LSHL_INT", a, n.bits.bit_length() - 1) if n.bits > 1 else a
+        return self.emit("MULLO_INT", a, n)
+
+    def plain(self, src: Src) -> Word:
+        """Return the operand as a word, with its modifiers applied."""
+        return self.emit("MOV", src) if src.neg or src.abs else src.value
+
     def append(
         self,
         name: str,

@@ -28,7 +28,7 @@ class FaultAt(Exception):
 
     def __init__(self, column: int, message: str):
         super().__init__(message)
-        self.column, self.message = column, message
+        self.column = column
 
 
 class Line:

@@ -250,12 +250,19 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "f2d": lambda a: double(flushed(a).astype(np.float64)),
 }
 
-MEANING |= {
-    op.name: compared(op.sources[0], op.relation)
-    for op in OPCODES.values()
-    if op.relation and op.kind == "alu"
-}
-MEANING |= {op.name: MEANING[op.same] for op in OPCODES.values() if op.same}
+
+def complete(table: dict[str, Callable], compares: Callable[[str, str], Callable]) -> None:
+    """Add the comparisons to a table of opcodes, by type and relation, and the opcodes that compute
+    the same as another.
+    """
+    for op in OPCODES.values():
+        if op.relation and op.kind == "alu":
+            table[op.name] = compares(op.sources[0], op.relation)
+        if op.same:
+            table[op.name] = table[op.same]
+
+
+complete(MEANING, compared)
 
 
 def pair(low: np.ndarray, high: np.ndarray) -> np.ndarray:

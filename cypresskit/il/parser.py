@@ -94,8 +94,6 @@ class _Assembler:
     ----------
     faults
         What was found so far.
-    columns
-        Line number to the column of its first word, for checks of the whole.
     mode
         "pixel" or "compute"; "" before the header.
     instructions, macros
@@ -108,12 +106,11 @@ class _Assembler:
         Why no instruction may follow here; "" if one may.
     """
 
-    def __init__(self, text: str, name: str, before: str = ""):
+    def __init__(self, text: str, name: str, before: str):
         self.name = name
         self.lines = tuple(re.split(r"\r\n|\n|\r", text))
         self.before = before.splitlines()
         self.faults: list[Fault] = []
-        self.columns: dict[int, int] = {}
         self.mode = ""
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
@@ -174,7 +171,6 @@ class _Assembler:
             message = f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions"
             raise ILError(self.name, [Fault(number, 1, message, text)])
         line = Line(text, number)
-        self.columns[number] = line.at + 1
         try:
             if len(text) > MAX_LINE:
                 many = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
@@ -190,7 +186,7 @@ class _Assembler:
                 line.fail("nothing may follow `end`")
             self._place(_statement(line), line)
         except FaultAt as fault:
-            self.faults.append(Fault(number, fault.column, fault.message, text[:MAX_LINE]))
+            self.faults.append(Fault(number, fault.column, str(fault), text[:MAX_LINE]))
             self.mode = self.mode or "compute"
 
     def _place(self, instruction: Instruction, line: Line) -> None:
@@ -281,7 +277,7 @@ class _Assembler:
         """
         text = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
         place = re.search(rf"\b{re.escape(word)}(?![0-9])", text, re.IGNORECASE) if word else None
-        column = place.start() + 1 if place else self.columns.get(line, 1)
+        column = place.start() + 1 if place else Line(text, line).at + 1
         self.faults.append(Fault(line, column, message, text))
 
     def _check_blocks(self, instructions: Sequence[Instruction]) -> None:

@@ -151,7 +151,7 @@ def pad_matrices(stack: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return result.reshape(below)
 
 
-def to_texels(matrix: np.ndarray, size: int = 16) -> np.ndarray:
+def to_texels(matrix: np.ndarray, size: int) -> np.ndarray:
     """Return a row-major matrix as texels of ``size`` bytes.
 
     With 16 bytes: (rows, columns / 4, 4) single, (rows, columns / 2, 2) double. A double-double
@@ -173,7 +173,7 @@ def to_scalars(alpha: Any, beta: Any) -> np.ndarray:
 
 
 def pack_constants(
-    scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int] = ()
+    scalars: np.ndarray, k: int, stride: int, blocks: tuple[int, int], places: Sequence[int]
 ) -> Any:
     """Return cb0, uint32 of shape (6, 4).
 
@@ -188,7 +188,7 @@ def pack_constants(
     blocks
         The number of blocks of C (down, across).
     places
-        The words of cb0[5].
+        The four words of cb0[5].
     """
     words = np.zeros((6, 4), np.uint32)
     with np.errstate(over="ignore"):  # a double beyond float32 is only passed to other kernels
@@ -197,7 +197,7 @@ def pack_constants(
     words[1] = np.ascontiguousarray(scalars[:, 0]).view(np.uint32)
     words[2:4] = scalars.view(np.uint32)
     words[4, :3] = ALL if scalars[1].any() else 0, blocks[1], blocks[0]
-    words[5, : len(places)] = places
+    words[5] = places
     return words
 
 

@@ -124,8 +124,6 @@ class ElementTrace:
         The terms in the order in which they were added, missing ones last.
     notes
         The faults, each in a sentence.
-    blamed
-        The lines to fix, in the order of the faults.
     work_item, line
         The work-item that stored the element, at ``line``; None if none did.
     got, expected
@@ -140,7 +138,6 @@ class ElementTrace:
     size: Size
     terms: tuple[Term, ...]
     notes: tuple[str, ...]
-    blamed: tuple[int, ...]
     work_item: tuple[int, int] | int | None
     line: int
     got: float
@@ -194,7 +191,7 @@ def trace_element(
     Returns
     -------
     ElementTrace
-        The ``terms``, ``notes`` on the faults, and the lines that are ``blamed``.
+        The ``terms``, and ``notes`` on the faults.
 
     Raises
     ------
@@ -243,15 +240,12 @@ def _traced(traced: TracedElement) -> ElementTrace:
     place, line = None, 0
     if stores.writer is None:
         notes = ["No work-item stores this element: is an address wrong, or the domain too small?"]
-        written = (i for i in kernel.program.body if i.dest and i.dest.register.kind in "go")
-        blamed = sorted({i.line for i in written})
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
         probes = Probes(traced, item)
         place = probes.whole.place(item)
         terms, notes = _Judge(traced, probes, line).judged()
-        blamed = [term.blame for term in terms if not term.right and term.blame]
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     if got != expected and not _adds_up(terms, given, got):
         notes.append(OTHER)
@@ -262,7 +256,6 @@ def _traced(traced: TracedElement) -> ElementTrace:
         given.size,
         tuple(terms),
         tuple(notes),
-        tuple(dict.fromkeys(blamed)),
         place,
         line,
         got,

@@ -36,14 +36,14 @@ def run(kernel: Kernel, m: int, n: int, k: int, *observers: Observer) -> LaunchC
     return counts
 
 
-def record_work_item(given: Recording | Source, item: int | tuple[int, int] = 0) -> Recording:
-    """Return a recording as it is, or record work-item ``item`` of a kernel.
+def record_work_item(given: Recording | Source) -> Recording:
+    """Return a recording as it is, or record work-item 0 of a kernel.
 
     The kernel runs on 2 x 3 blocks of C, for four iterations.
     """
     if isinstance(given, Recording):
         return given
-    kernel, recorder = resolve(given), Recorder(item)
+    kernel, recorder = resolve(given), Recorder()
     rows, columns = kernel.convention.multiple
     run(kernel, 2 * rows, 3 * columns, 4 * kernel.k_step, recorder)
     return recorder.recording

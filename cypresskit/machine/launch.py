@@ -43,11 +43,11 @@ class KernelError(RuntimeError):
     def __init__(
         self,
         message: str,
-        line: int = 0,
-        work_item: Any = None,
-        kind: str = "",
-        at: int = -1,
-        advice: str = "",
+        line: int,
+        work_item: Any,
+        kind: str,
+        at: int,
+        advice: str,
     ) -> None:
         super().__init__(message, line, work_item, kind, at, advice)
         self.message = message  # without the advice, for readers who can't change the launch
@@ -119,8 +119,8 @@ class Launch:
 
     def write_back(
         self,
-        outputs: Mapping[int, np.ndarray] | None = None,
-        global_memory: np.ndarray | None = None,
+        outputs: Mapping[int, np.ndarray] | None,
+        global_memory: np.ndarray | None,
     ) -> None:
         """Copy the results to the caller's arrays, unless they were computed there."""
         pairs = [((outputs or {})[n], surface.words) for n, surface in self.outputs.items()]

@@ -181,14 +181,11 @@ class Processor:
     def bundle(self, bundle: Bundle) -> Test:
         """Issue a bundle. Return its predicate operation and the value, or None."""
         self.bundles += 1
-        if not bundle.operations:
-            self.forwards = {}
-            return None
         test = None
         results: list[tuple[Operation, Word]] = []
         for slots in bundle.parts:
             first = slots[0]
-            row = slots[0].row
+            row = first.row
             words = [self.read(r) for r in first.reads]
             if row.kind == "lds":
                 queued = self.memory.lds(first, words, self.masks.active)

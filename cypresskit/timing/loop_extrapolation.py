@@ -29,9 +29,10 @@ conditional move for instance: loops with branches of their own aren't eligible
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -119,10 +120,6 @@ class _Iteration:
     accesses: dict[int, list[MemoryRequest]] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     registers: Registers = field(default_factory=dict)
-
-    @property
-    def all_accesses(self) -> Iterator[MemoryRequest]:
-        return (access for accesses in self.accesses.values() for access in accesses)
 
 
 class ExtrapolatedLoop:
@@ -221,7 +218,7 @@ class ExtrapolatedLoop:
             ]
             for control, of_control in first.accesses.items()
         }
-        self.moving = [access for of_control in accesses.values() for access in of_control]
+        self.moving = [*chain.from_iterable(accesses.values())]
         for fraction in SAMPLED_FRACTIONS:
             sampled = (trip_counts * fraction).astype(np.int64)
             if (sampled > 1).any():  # the first two were run
@@ -363,7 +360,8 @@ class ExtrapolatedLoop:
                 actual.loaded is NO_LANES and ((expected.bits == actual.bits) | ~lanes).all()
             ):
                 raise NotExtrapolable
-        for now, (then, motion) in zip(result.all_accesses, self.moving, strict=True):
+        requests = chain.from_iterable(result.accesses.values())
+        for now, (then, motion) in zip(requests, self.moving, strict=True):
             for a, b, step in zip(now.rows, then.rows, motion):
                 if a is b and not step:
                     continue

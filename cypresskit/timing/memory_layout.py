@@ -96,7 +96,9 @@ class MemoryLayout:
             requested = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
-            return self._lds(np.stack(requested), on)
+            byte = np.stack(requested).reshape(len(requested), -1, WAVEFRONT).transpose(1, 0, 2)
+            lanes = on.reshape(-1, WAVEFRONT)
+            return unit_stream(access_clocks(np.ascontiguousarray(byte), self.geometry, lanes))
         index = rows[0] if rows else None
         if isinstance(source, StoreInstruction):
             if source.name == "EXPORT":
@@ -154,12 +156,6 @@ class MemoryLayout:
                 f" ({self.geometry.memory_bytes:,} bytes)"
             )
         return self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL)
-
-    def _lds(self, byte: np.ndarray, on: np.ndarray) -> Stream:
-        """Return the stream of an LDS operation on the words at ``byte``, (words, work-items)."""
-        wavefronts = np.ascontiguousarray(byte.reshape(len(byte), -1, WAVEFRONT).transpose(1, 0, 2))
-        clocks = access_clocks(wavefronts, self.geometry, on.reshape(-1, WAVEFRONT))
-        return unit_stream(clocks)
 
     def _stream(
         self,

@@ -18,7 +18,7 @@ from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
-from cypresskit.timing.launch_time import ChipTime, LaunchTime, Use
+from cypresskit.timing.launch_time import ChipTime, LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.steady_state import CONVERGED_ERROR
 from cypresskit.timing.timed_launch import TimedLaunch
@@ -108,7 +108,9 @@ class ChipReport(ChipTime):
             yield f"{self.clocks} clocks"
         shares = [*self.busy.items(), *((f"{level} hits", n) for level, n in self.hits.items())]
         shares.append(("simulated", self.simulated))
-        shares += [(f"{part} over time", n) for part, n in _extremes(self.use)]
+        for part, over_time in self.use.shares.items():
+            known = over_time[~np.isnan(over_time)]
+            shares += [(f"{part} over time", share) for share in known]
         for part, share in shares:
             if not -ROUNDING <= share <= 1 + ROUNDING:
                 yield f"{part} is {share:.4f}, a share"
@@ -297,12 +299,3 @@ def cached_in_report(explain: Callable[..., T]) -> Callable[..., T]:
         return explanation
 
     return explained
-
-
-def _extremes(use: Use) -> Iterator[tuple[str, float]]:
-    """Yield the least and the largest share of each part, where there are any."""
-    for part, shares in use.shares.items():
-        known = shares[~np.isnan(shares)]
-        if known.size:
-            yield part, float(known.min())
-            yield part, float(known.max())

@@ -48,7 +48,6 @@ class MemoryCheck(Check):
         kind: str,
         event: Any,
         wrong: np.ndarray,
-        word: str,
         describe: Callable[[Any, int], Described],
     ) -> None:
         """Report those active work-items of ``wrong`` that aren't suppressed; ``describe``
@@ -59,6 +58,8 @@ class MemoryCheck(Check):
         if len(bad):
             does, advice, element = describe(event, item := int(bad[0]))
             message = f"{self.naming.item(item)} {does}"
+            is_global = isinstance(event, MemoryEvent) and event.space == "global"
+            word = "g" if is_global else str(self.program.body[at].sources[0].register)
             self.report(
                 kind, at, message, advice, count=len(bad), word=word, item=item, element=element
             )
@@ -77,13 +78,11 @@ class MemoryCheck(Check):
             )
             name = str(register)
             wrong = np.logical_or.reduce(tiny)
-            self._report("whole coordinate", event, wrong, name, lambda *_: (does, advice, name))
+            self._report("whole coordinate", event, wrong, lambda *_: (does, advice, name))
 
     def fetch(self, event: FetchEvent) -> None:
-        if event.inside.all():
-            return
-        word = str(self.program.body[event.at].sources[0].register)
-        self._report("fetch outside", event, ~event.inside, word, self._fetched)
+        if not event.inside.all():
+            self._report("fetch outside", event, ~event.inside, self._fetched)
 
     def _fetched(self, event: FetchEvent, item: int) -> Described:
         x, y = int(event.x[item]), int(event.y[item])
@@ -124,12 +123,11 @@ class MemoryCheck(Check):
         return TOO_FAR
 
     def memory(self, event: MemoryEvent) -> None:
-        word = str(self.program.body[event.at].sources[0].register) if event.space == "lds" else "g"
         if event.space == "lds" and (odd := event.element & 3 != 0).any():
-            self._report("unaligned", event, odd, word, self._unaligned)
+            self._report("unaligned", event, odd, self._unaligned)
         if not event.inside.all():
             kind = "store outside" if event.store else "load outside"
-            self._report(kind, event, ~event.inside, word, self._outside)
+            self._report(kind, event, ~event.inside, self._outside)
 
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])

@@ -52,8 +52,6 @@ class TypeConfusionCheck(Check):
         self.textures = {n: _array_kind(array, doubles) for n, array in naming.textures.items()}
         self.memory_kind = _array_kind(naming.memory, doubles)
         self.held: dict[Key, _Origin | None] = {}
-
-    def start(self, launch) -> None:
         self._report_comments()
         self._report_negations()
         for at, i in enumerate(self.program.body):

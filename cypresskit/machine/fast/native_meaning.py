@@ -11,9 +11,9 @@ visible. On hosts without a fused multiply-add LLVM calls the C library's, which
 
 from collections.abc import Callable
 
-from cypresskit.il import OPCODES, Source
+from cypresskit.il import Source
 from cypresskit.il.bits import INFINITY, NAN, SIGN
-from cypresskit.il.meaning import TINY
+from cypresskit.il.meaning import TINY, complete
 from cypresskit.machine.fast.vec import Emitter, Vec
 
 KIND = {"f": "float", "d": "double"}  # of an operand, by its letter; others are i32
@@ -302,9 +302,4 @@ def _relation(kind: str, relation: str) -> Callable:
     return lambda f, a, b: a.cmp(sign + relation, b).cast("sext", "i32")
 
 
-NATIVE |= {
-    op.name: _relation(op.sources[0], op.relation)
-    for op in OPCODES.values()
-    if op.relation and op.kind == "alu"
-}
-NATIVE |= {op.name: NATIVE[op.same] for op in OPCODES.values() if op.same}
+complete(NATIVE, _relation)
