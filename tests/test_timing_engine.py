@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cypresskit.devices import HD5870
+from cypresskit.timing import work
 from cypresskit.timing.engine import run
 from cypresskit.timing.units.dram import address_bits, dram_location
 from cypresskit.timing.work import (
@@ -17,7 +18,6 @@ from cypresskit.timing.work import (
     Clause,
     Stream,
     WavefrontPath,
-    address_stream,
     combine_stores,
     cost_amounts,
     merge_fetches,
@@ -41,6 +41,13 @@ def outcome(clauses, wavefronts=1, slots=4, device=ONE, repeats=1, group=1):
 def schedule(result):
     """``slot kind start-end`` of engine 0, in the order of ends."""
     return " | ".join(f"{int(r[0])} {KINDS[int(r[2])]} {r[3]:g}-{r[4]:g}" for r in result.timeline)
+
+
+def address_stream(addresses, active=None, geometry=HD5870.geometry, **more):
+    """All work-items, and lines from 0 on in one phase, unless ``more`` says otherwise."""
+    on = np.ones(addresses.shape, bool) if active is None else active
+    how = {"base": 0, "phases": 1, "step": 0, "uncached": False} | more
+    return work.address_stream(addresses, on, geometry, **how)
 
 
 def fetch(addresses, wavefronts=1, **more):

@@ -97,8 +97,7 @@ def choose_kernel(
         If ``device`` is no ``Device``, or a transpose isn't True or False.
     """
     check_device(device)
-    sizes = (m, n, k)
-    if not all(Range(most=LARGEST).has(size, whole=True) for size in sizes):
+    if not all(Range(most=LARGEST).has(size, whole=True) for size in (m, n, k)):
         raise ValueError(f"m, n, k = {m!r}, {n!r}, {k!r}: sizes are whole numbers, not negative")
     trans_a = require_bool("trans_a", trans_a)
     trans_b = require_bool("trans_b", trans_b)

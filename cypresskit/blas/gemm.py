@@ -115,7 +115,10 @@ def gemm(
     if kernel is None:
         chosen = choose_fastest(m, n, k, precision, trans_a, trans_b, device).kernel
     else:
-        chosen = _named(kernel, precision)
+        chosen = resolve(kernel)
+        if chosen.precision != precision:
+            computes = f"the kernel {chosen.name} computes in {chosen.precision} precision"
+            raise TypeError(f"{computes}, the matrices are {precision}")
     pair: tuple[int, ...] = (2,) if precision == "double-double" else ()
     if not m or not n:
         return cast(Matrix, _matrix(np.zeros((m, n, *pair), chosen.dtype)))
@@ -172,12 +175,10 @@ def check_product(
     Raises the errors of ``gemm``.
     """
     precision = precision_of({"a": a, "b": b} | ({} if c is None else {"c": c}), (2, 2, 2))
-    alpha, beta = (
-        _scalar(name, value, precision) for name, value in (("alpha", alpha), ("beta", beta))
-    )
-    trans_a, trans_b = (
-        require_bool(name, value) for name, value in (("trans_a", trans_a), ("trans_b", trans_b))
-    )
+    alpha = _scalar("alpha", alpha, precision)
+    beta = _scalar("beta", beta, precision)
+    trans_a = require_bool("trans_a", trans_a)
+    trans_b = require_bool("trans_b", trans_b)
     m, n, k = find_sizes(a.shape, b.shape, trans_a, trans_b)
     if c is not None and c.shape != (m, n):
         raise ValueError(f"c has shape {c.shape}, the product has {(m, n)}")
@@ -189,7 +190,7 @@ def check_product(
     return precision, alpha, beta, (m, n, k)
 
 
-def _check_beta(beta: tuple[float, float], name: str, matrix: Any) -> None:
+def _check_beta(beta: Pair, name: str, matrix: Any) -> None:
     if matrix is None and beta[0] != 0:
         raise ValueError(f"beta is {beta[0]:g}, but there is no {name} to multiply with it")
 
@@ -285,9 +286,8 @@ def gemm_batched(
     arrays = {"a": a, "b": b} | ({} if c is None else {"c": c})
     if precision_of(arrays, (3, 3, 3)) != "single":
         raise TypeError(f"packed matrices are float32, not {_kind('a', a)}")
-    scale, old = (
-        _scalar(name, value, "single") for name, value in (("alpha", alpha), ("beta", beta))
-    )
+    scale = _scalar("alpha", alpha, "single")
+    old = _scalar("beta", beta, "single")
     count, m, k = a.shape
     n = b.shape[2]
     if b.shape[:2] != (count, k) or (c is not None and c.shape != (count, m, n)):
@@ -349,7 +349,7 @@ def _kind(name: str, array: Any) -> str:
     return TYPES[array.dtype]
 
 
-def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
+def _scalar(name: str, value: Any, precision: str) -> Pair:
     """Return a scalar as a (high, low) pair."""
     if isinstance(value, DD) and precision == "double-double" and not value.shape:
         return float(value.hi), float(value.lo)
@@ -369,14 +369,6 @@ def _scalar(name: str, value: Any, precision: str) -> tuple[float, float]:
             )
         return high, low
     raise TypeError(f"{name} must be a real number, not {type(value).__name__}")
-
-
-def _named(given: Source, precision: str) -> Kernel:
-    kernel = resolve(given)
-    if kernel.precision != precision:
-        computes = f"the kernel {kernel.name} computes in {kernel.precision} precision"
-        raise TypeError(f"{computes}, the matrices are {precision}")
-    return kernel
 
 
 def _stored(matrix: Any, transposed: bool) -> np.ndarray:

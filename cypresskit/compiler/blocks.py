@@ -303,7 +303,8 @@ class BlockScheduler:
         if op.popped:
             return self.try_pop(op)
         reads_lds = op.name.startswith("LDS_READ")
-        if reads_lds and not self.can_read_lds():
+        # Two words of each LDS read have to be popped in this clause, also of this one
+        if reads_lds and self.room < DRAIN + 4 * (len(self.queue) + 1):
             return False
         if op.row.is_test and (self.draft.slots or not self.can_place_test()):
             return False
@@ -316,11 +317,6 @@ class BlockScheduler:
                     self.queue.append(op)
                 return True
         return False
-
-    def can_read_lds(self) -> bool:
-        """Return whether the clause has room for the words of one more LDS read."""
-        words = 2 * (len(self.queue) + 1)
-        return self.room >= DRAIN + 2 * words
 
     def can_place_test(self) -> bool:
         """Return whether the rest of the block fits into the clause, which the test ends."""

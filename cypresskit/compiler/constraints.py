@@ -70,8 +70,8 @@ class _Constraints:
             self.limit_constants(op)
         if op.is_texture_fetch:
             self.constrain_coordinates(op)
-        elif op.is_fetch:
-            self.constrain_index(op)
+        elif op.is_fetch and len(op.register_words) < len(op.srcs):  # a constant index of g[]
+            op.srcs = [Src(self.copy(op, op.srcs[0].value))]
 
         if op.is_fetch:
             self.constrain_fetch(op)
@@ -107,11 +107,6 @@ class _Constraints:
             constant = next(s.value for s in op.srcs if not s.value.has_register)
             fresh = self.copy(op, constant)
             op.srcs = [Src(fresh, s.neg, s.abs) if s.value is constant else s for s in op.srcs]
-
-    def constrain_index(self, op: Op) -> None:
-        """Put the index of an element of global memory into a register, if it is a constant."""
-        if op.srcs and not op.srcs[0].value.has_register:
-            op.srcs[0] = Src(self.copy(op, op.srcs[0].value))
 
     def constrain_coordinates(self, op: Op) -> None:
         """Put a fetch's coordinates that aren't selectable into one register."""

@@ -63,13 +63,9 @@ def _head(control: Control) -> str:
         return f"{name}: CNT({len(control.fetches)})"
     if control.store is not None:
         return store_text(control.store)
-    jumps = {
-        "LOOP_START_DX10": "FAIL_JUMP_ADDR",
-        "LOOP_END": "PASS_JUMP_ADDR",
-        "JUMP": "ADDR",
-        "ELSE": "ADDR",
-    }
-    return name if control.target < 0 else f"{name} {jumps[name]}({control.target:02d})"
+    loops = {"LOOP_START_DX10": "FAIL_JUMP_ADDR", "LOOP_END": "PASS_JUMP_ADDR"}
+    jump = f"{name} {loops.get(name, 'ADDR')}({control.target:02d})"
+    return name if control.target < 0 else jump
 
 
 def store_text(store: StoreInstruction) -> str:

@@ -23,14 +23,13 @@ from cypresskit.il.meaning import pair, scaled
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
 
-def simplify(function: Function) -> Function:
+def simplify(function: Function) -> None:
     """Rewrite ``function`` in place."""
     _drop_trivial_phis(function)
     _Rewriter(function).run()
     _drop_dead(function)
     pair_lds_reads(function)
     _drop_dead(function)
-    return function
 
 
 def _rewritten(op: Op, a: Src, c: int) -> tuple[str, list[Src]] | None:

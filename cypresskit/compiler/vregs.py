@@ -24,7 +24,12 @@ from cypresskit.compiler.ir import HIGH, LOW, Function
 
 def assign_vregs(function: Function) -> None:
     """Make a function's virtual registers, with the copies that phis and the hardware need."""
-    _number_inputs(function)
+    for word in function.inputs:  # they are preloaded, in the registers that the chip uses
+        function.vreg(word)
+        word.vreg.fixed, word.vreg.channel = word.place
+    preloaded = [word.vreg for word in function.inputs]
+    for vreg in preloaded:
+        vreg.group = tuple(member for member in preloaded if member.fixed == vreg.fixed)
     for block in function.blocks:
         for phi in block.phis:
             function.vreg(phi)
@@ -35,13 +40,3 @@ def assign_vregs(function: Function) -> None:
                     vreg.allowed = HIGH if n else LOW
     coalesce(function)
     constrain(function)
-
-
-def _number_inputs(function: Function) -> None:
-    """Make virtual registers for the preloaded inputs, in the registers that the chip uses."""
-    for word in function.inputs:
-        vreg = function.vreg(word)
-        vreg.fixed, vreg.channel = word.place
-    preloaded = [word.vreg for word in function.inputs]
-    for vreg in preloaded:
-        vreg.group = tuple(member for member in preloaded if member.fixed == vreg.fixed)

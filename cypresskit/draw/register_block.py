@@ -49,7 +49,7 @@ def register_block(*recordings: Recording | Source) -> Player:
     >>> ck.draw.register_block("sgemm_tn")
     """
     runs = [record_work_item(recording) for recording in recordings or ("sgemm_tn",)]
-    launches = {(run.program.lines, run.domain, tuple(run.textures.items())) for run in runs}
+    launches = {(run.program.lines, run.shape.domain, tuple(run.textures.items())) for run in runs}
     if len(launches) > 1:
         raise ValueError(
             "these recordings are of different launches: pass work-items of one launch"
@@ -323,7 +323,7 @@ def _stripes(block: Block, shapes: Shapes) -> list[tuple[str, range, range]]:
 
 def _draw_items(sheet: Sheet, scenes: Sequence[BlockSteps], maps: _Map) -> None:
     """Draw all work-items in the map of C, to be selected."""
-    width, height, _ = scenes[0].recording.domain
+    width, height, _ = scenes[0].recording.shape.domain
     block = scenes[0].block
     down, across = len(block.rows), len(block.columns)
     if (height * down, width * across) != maps.shapes["C"] or width * height > MAX_ITEMS:

@@ -255,13 +255,13 @@ class _Pipeline:
 
         def load(unit: tuple[int, tuple[int, int]]) -> tuple[Buffer, Buffer]:
             i, j = unit[1]
-            bytes_a, bytes_b = (self.size * self.k * len(lines) for lines in (rows[i], columns[j]))
-            of_a, of_b = (slice(lines.start, lines.stop) for lines in (rows[i], columns[j]))
-            strip_a = Data("A", (i,), f"A[{i}]", chip, bytes_a)
-            strip_b = Data("B", (chip, j), f"B[{chip}.{j}]", chip, bytes_b)
+            down, across = rows[i], columns[j]
+            line_bytes = self.size * self.k
+            strip_a = Data("A", (i,), f"A[{i}]", chip, line_bytes * len(down))
+            strip_b = Data("B", (chip, j), f"B[{chip}.{j}]", chip, line_bytes * len(across))
             # A is transposed, since the kernel is TN
-            a = self.plan.load(strip_a, lambda: self.data.a[of_a].T.copy())
-            b = self.plan.load(strip_b, lambda: self.data.b[:, of_b].copy())
+            a = self.plan.load(strip_a, lambda: self.data.a[down.start : down.stop].T.copy())
+            b = self.plan.load(strip_b, lambda: self.data.b[:, across.start : across.stop].copy())
             return a, b
 
         units = list(enumerate(order_blocks(rows, columns)))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-LEAST_NORMAL = np.finfo(np.float32).smallest_normal
+MIN_NORMAL = np.float32(2.0**-126)
 
 
 @np.errstate(all="ignore")
@@ -31,9 +31,9 @@ def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarra
 
     product = a.astype(np.float64) * b  # exact
     result = _sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
-    normal = np.isfinite(result) & ((result == 0) | (np.abs(result) > LEAST_NORMAL))
+    normal = np.isfinite(result) & ((result == 0) | (np.abs(result) > MIN_NORMAL))
     for operand in (a, b, c):
-        normal &= (operand == 0) | (np.abs(operand) >= LEAST_NORMAL)
+        normal &= (operand == 0) | (np.abs(operand) >= MIN_NORMAL)
     return result, not normal.all()
 
 

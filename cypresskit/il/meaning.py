@@ -14,14 +14,13 @@ import numpy as np
 
 from cypresskit.il import bits
 from cypresskit.il.fused import multiply_add
-from cypresskit.il.fused_in_numpy import two_sum
+from cypresskit.il.fused_in_numpy import MIN_NORMAL, two_sum
 from cypresskit.il.opcodes import OPCODES
 
 SIGN, INFINITY, NAN = np.uint32(bits.SIGN), np.uint32(bits.INFINITY), np.uint32(bits.NAN)
 NAN64 = np.uint64(0x7FF8000000000000)
 ONE = np.uint32(bits.ONE)
 TRUE, FALSE = np.uint32(bits.ALL), np.uint32(0)
-MIN_NORMAL = np.float32(2.0**-126)
 # Values below it round to less than 2^-126 when the exponent is unbounded
 TINY = 2.0**-126 * (1 - 2.0**-25)
 

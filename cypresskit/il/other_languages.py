@@ -8,50 +8,50 @@ import re
 
 from cypresskit.il.opcodes import find_opcode
 
-BARRIER = "work-items wait for each other at `fence_threads_lds`, or `fence_threads_memory` for g[]"
-IF = (
-    "an if is `ifc_relop(lt) r0.x, r1.x` for floats, or `if_logicalnz r2.x` after `ilt`, `ieq`, ..."
-)
 LOOP = (
     "a loop is `whileloop` to `endloop`, and is left by `break_logicalnz r1.x` or"
     " `breakc_relop(ge) r0.x, r1.x`"
 )
-SHARED = (
-    "LDS is declared by `dcl_lds_id(0) BYTES` and reached by `lds_load_id(0)`, `lds_store_id(0)`"
-)
-VARIABLE = (
-    "registers r0, r1, ... need no declaration, and a number is `dcl_literal l0, 1.0, 2.0, 0, 0`"
-)
-TEXTURE = "a texture is read by `sample_resource(0)_sampler(0) r0, r1.xy00`"
-JUMP = f"there are no labels and no jumps; {LOOP}"
-TYPE = "an opcode has no type after a point: use `add` for floats, `iadd` for integers, `dadd`"
-ELSE_IF = "put an if of its own after `else`, and close both by `endif`"
 BRACE = "there are no braces: a loop ends by `endloop`, an if by `endif`"
-ATOMIC = "there are no atomics: let each work-item store to a place of its own, and add those up"
-RETURN = "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`"
-PRINT = "a kernel can't print: store the value to `o0` or `g[r0.x]`, and look at the array"
-PREPROCESSOR = "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro"
-
 
 #: By a regular expression for a statement's beginning, in any case: what to write in its place.
 #: Tried in this order.
 STATEMENTS = {
-    r"#": PREPROCESSOR,
-    r"(else\s*if|elif|elsif)\b": ELSE_IF,
-    r"if(?!c|_log)": IF,
+    r"#": "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro",
+    r"(else\s*if|elif|elsif)\b": ("put an if of its own after `else`, and close both by `endif`"),
+    r"if(?!c|_log)": (
+        "an if is `ifc_relop(lt) r0.x, r1.x` for floats, or `if_logicalnz r2.x` after `ilt`, `ieq`,"
+        " ..."
+    ),
     r"(for|while|do|repeat|rep)\b": LOOP,
     r"end[_ ]?(while|for|do|rep)\b|end[_ ]loop\b": "a loop ends by `endloop`",
     r"(end[_ ]if|fi)\b": "an if ends by `endif`",
     r"[{}]": BRACE,
-    r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b": BARRIER,
-    r"(__shared__|__local|groupshared|shared|local)\b": SHARED,
-    r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]": VARIABLE,
-    r"(atomic\w*|atom|red)\b": ATOMIC,
-    r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b": TEXTURE,
-    r"return\b": RETURN,
-    r"(printf?|cout|echo)\b": PRINT,
-    r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)": JUMP,
-    r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s": TYPE,
+    r"(__sync\w*|\w*barrier\w*|bar\.sync|syncthreads|sync|__threadfence\w*)\b": (
+        "work-items wait for each other at `fence_threads_lds`, or `fence_threads_memory` for g[]"
+    ),
+    r"(__shared__|__local|groupshared|shared|local)\b": (
+        "LDS is declared by `dcl_lds_id(0) BYTES` and reached by `lds_load_id(0)`,"
+        " `lds_store_id(0)`"
+    ),
+    r"(const|var|let|u?int\d*|float\d*|double\d*|unsigned|bool|half)\s+[A-Za-z_]": (
+        "registers r0, r1, ... need no declaration, and a number is `dcl_literal l0, 1.0, 2.0, 0,"
+        " 0`"
+    ),
+    r"(atomic\w*|atom|red)\b": (
+        "there are no atomics: let each work-item store to a place of its own, and add those up"
+    ),
+    r"(tex\dD\w*|texture\w*|read_image\w*|imageLoad)\b": (
+        "a texture is read by `sample_resource(0)_sampler(0) r0, r1.xy00`"
+    ),
+    r"return\b": "a kernel ends by `end`; what it gives back it stores to `o0` or `g[r0.x]`",
+    r"(printf?|cout|echo)\b": (
+        "a kernel can't print: store the value to `o0` or `g[r0.x]`, and look at the array"
+    ),
+    r"(goto|jmp|bra|jump)\b|[A-Za-z_]\w*\s*:(?!:)": f"there are no labels and no jumps; {LOOP}",
+    r"[a-z]\w*\.(f|u|s|b|global|shared|local|param|const|rn)\d*\b.*\s": (
+        "an opcode has no type after a point: use `add` for floats, `iadd` for integers, `dadd`"
+    ),
 }
 
 _CHANGED = re.compile(r"([A-Za-z_]\w*(?:\[[^\]]*\])?(?:\.\w+)?)\s*(\+\+|--|[-+*/%&|^]?=(?!=))(.*)")

@@ -53,6 +53,7 @@ RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+Segments = list[tuple[str, str]]  # words, each with the text of the brackets after it
 
 
 def assemble(text: str, name: str = "kernel.il", *, before: str = "") -> Program:
@@ -411,11 +412,11 @@ def _statement(line: Line) -> Instruction:
     return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
 
 
-def _head(line: Line) -> list[tuple[str, str]]:
+def _head(line: Line) -> Segments:
     """Read the words up to the operands, each with the text of the brackets after it:
     ``a_b(1)_c(2)`` gives [("a_b", "1"), ("_c", "2")].
     """
-    segments: list[tuple[str, str]] = []
+    segments: Segments = []
     more = True
     while more and (match := line.take(_WORD)):
         brackets = line.take(BRACKETS)
@@ -459,14 +460,14 @@ def _instruction_in_comment(text: str) -> str:
     return first
 
 
-def _controls_written(suffix: str, segments: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _controls_written(suffix: str, segments: Segments) -> Segments:
     """Return the controls after an opcode's name, each with the text of its brackets, or "".
 
     ``suffix`` is what follows the name up to the first bracket. The bracket belongs to the last
     control before it: in ``sample_resource(0)_sampler(1)`` the suffix is "resource". A bracket
     right after the name holds a macro's number, ``k``.
     """
-    written: list[tuple[str, str]] = []
+    written: Segments = []
     for words, bracket in [(suffix, segments[0][1]), *segments[1:]]:
         names = [name for name in words.split("_") if name] or (["k"] if bracket else [])
         written += zip(names, [*[""] * (len(names) - 1), bracket])

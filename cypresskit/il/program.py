@@ -320,10 +320,6 @@ class Program:
         """Return ``where`` of the macro calls that led to an instruction, the innermost first."""
         return [self.where(line) for line in reversed(i.calls)]
 
-    def located(self, i: Instruction) -> str:
-        """Return ``where`` of an instruction, with the macro calls that led to it."""
-        return "\n    called in ".join([self.where(i.line), *self.called(i)])
-
     def as_written(self, text: str) -> str:
         """Return ``text`` with made-up registers replaced by their names in the macro."""
         written = self.written

@@ -311,15 +311,12 @@ def _kernel(
         "trans_b": letters[1] == "t",
         "group": group and (group[0], group[1]),
     }
-    return Kernel(name, _text(name), Convention(**(implied | more)), teaches)
+    return Kernel(name, _text(f"{name}.il"), Convention(**(implied | more)), teaches)
 
 
-def _text(name: str) -> str:
-    """Return a kernel's IL source."""
-    return files("cypresskit.kernels").joinpath(f"{name}.il").read_text(encoding="utf-8")
+def _text(file: str) -> str:
+    """Return the text of a file of this package."""
+    return files("cypresskit.kernels").joinpath(file).read_text(encoding="utf-8")
 
 
-_ROWS = json.loads(
-    files("cypresskit.kernels").joinpath("catalogue.json").read_text(encoding="utf-8")
-)
-KERNELS = Catalogue({row["name"]: _kernel(**row) for row in _ROWS})
+KERNELS = Catalogue({row["name"]: _kernel(**row) for row in json.loads(_text("catalogue.json"))})

@@ -82,8 +82,9 @@ class StoredAt(NamedTuple):
             return NO_ITEMS
         if event.register.kind == "g" and self.stream is None:
             return np.flatnonzero(event.active & (event.element == self.number))
-        if event.register.kind == "o" and event.register.index == self.stream:
-            return np.array([self.number]) if event.active[self.number] else NO_ITEMS
+        to_stream = event.register.kind == "o" and event.register.index == self.stream
+        if to_stream and event.active[self.number]:
+            return np.array([self.number])
         return NO_ITEMS
 
 

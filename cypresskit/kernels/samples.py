@@ -43,7 +43,8 @@ def record_work_item(given: Recording | Source) -> Recording:
     """
     if isinstance(given, Recording):
         return given
-    kernel, recorder = resolve(given), Recorder()
+    kernel = resolve(given)
+    recorder = Recorder()
     rows, columns = kernel.convention.multiple
     run(kernel, 2 * rows, 3 * columns, 4 * kernel.k_step, recorder)
     return recorder.recording

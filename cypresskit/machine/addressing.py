@@ -5,12 +5,12 @@ the memories of compiled code (``tools/run_code.py``) use these functions. The c
 its own (``fast.host``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from cypresskit.il.meaning import flushed
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.shape import Extent
 
 NOWHERE = np.iinfo(np.int64).min  # the integer coordinate that a NaN becomes
@@ -109,9 +109,7 @@ class Memories:
         if len(outside := np.flatnonzero(active & ~inside)):
             raise self.launch.store_error(at, int(outside[0]), int(place[outside[0]]))
 
-    def store_global(
-        self, element: np.ndarray, values: Mapping[int, np.ndarray], active: np.ndarray
-    ) -> None:
+    def store_global(self, element: np.ndarray, values: Arrays, active: np.ndarray) -> None:
         """Store components, by their numbers, to elements of global memory."""
         rows = self.launch.row_of(element)[active]
         for c, row in values.items():

@@ -5,7 +5,7 @@ barrier, but doesn't know which work-item fails first in lockstep. Then the inte
 launch again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import fast, interpreter
-from cypresskit.machine.launch import KernelError, Launch, prepare
+from cypresskit.machine.launch import Arrays, KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import LaunchCounters
 
@@ -24,9 +24,9 @@ def launch(
     program: Program,
     domain: int | Sequence[int],
     *,
-    inputs: Mapping[int, np.ndarray] | None = None,
-    constants: Mapping[int, np.ndarray] | None = None,
-    outputs: Mapping[int, np.ndarray] | None = None,
+    inputs: Arrays | None = None,
+    constants: Arrays | None = None,
+    outputs: Arrays | None = None,
     global_memory: np.ndarray | None = None,
     engine: str = "fast",
     observers: Iterable[Observer] = (),

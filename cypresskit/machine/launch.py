@@ -20,6 +20,7 @@ from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
 
 MAX_ITEMS = 1 << 28  # work-items of one launch: more would take longer than a day
+Arrays = Mapping[int, np.ndarray]  # inputs, constants or outputs, by number
 NO_ELEMENTS = np.zeros((0, 4), np.uint32)
 MAX_INSTRUCTIONS = 2_000_000  # per work-item: SGEMM with k = 16384 takes 0.6 million
 
@@ -119,7 +120,7 @@ class Launch:
 
     def write_back(
         self,
-        outputs: Mapping[int, np.ndarray] | None,
+        outputs: Arrays | None,
         global_memory: np.ndarray | None,
     ) -> None:
         """Copy the results to the caller's arrays, unless they were computed there."""
@@ -183,7 +184,8 @@ def kernel_error(
     """Return an error of ``body[at]``, caused by work-item ``item``."""
     i = shape.program.body[at]
     place = None if item is None else shape.place(item)
-    message = f"{shape.program.located(i)}\n    {what}"
+    place_in_text = [shape.program.where(i.line), *shape.program.called(i)]
+    message = "\n    called in ".join(place_in_text) + f"\n    {what}"
     return KernelError(message, i.line, place, kind, at, advice)
 
 
@@ -252,8 +254,8 @@ def fitting(
     shape: LaunchShape,
     max_instructions: int,
     *,
-    inputs: Mapping[int, np.ndarray],
-    outputs: Mapping[int, np.ndarray] | None = None,
+    inputs: Arrays,
+    outputs: Arrays | None = None,
     global_memory: np.ndarray | None = None,
 ) -> Launch:
     """Return a launch of this shape, in place, on arrays that were made to fit it: C-contiguous,

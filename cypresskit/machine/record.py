@@ -79,10 +79,6 @@ class Recording:
         return self.shape.program
 
     @property
-    def domain(self) -> tuple[int, int, int]:
-        return self.shape.domain
-
-    @property
     def place(self) -> tuple[int, ...]:
         """The work-item's place in the domain: (x, y) or (number,)."""
         place = self.shape.place(self.item)

@@ -4,13 +4,12 @@ Each replica has its own textures, outputs and global memory, and the place in t
 original has. The interpreter runs hundreds of them in the time of a few.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from cypresskit.machine.launch import Launch, Surface
+from cypresskit.machine.launch import Arrays, Launch, Surface
 from cypresskit.machine.shape import LaunchShape, coordinates, input_registers
 
 
@@ -35,7 +34,7 @@ def group_of(shape: LaunchShape, item: int) -> np.ndarray:
 def make_replicas(
     whole: LaunchShape,
     item: int,
-    textures: Mapping[int, np.ndarray],
+    textures: Arrays,
     memory: np.ndarray,
     max_instructions: int,
 ) -> Replicas:

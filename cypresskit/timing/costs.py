@@ -140,19 +140,19 @@ class LineCosts:
     ----------
     lines
         The lines, in the order of the source.
-    report
-        The report on the launch.
     wavefronts
         The number of wavefronts that were simulated.
     iterations
         The numbers of iterations of the longest loop that were simulated: three, or one if no loop
         is long enough to be shortened.
+    report
+        The report on the launch.
     """
 
     lines: tuple[LineCost, ...]
-    report: Report
     wavefronts: int
     iterations: tuple[int, ...]
+    report: Report
 
     @cached_property
     def most_expensive(self) -> LineCost:
@@ -229,8 +229,7 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     """
     measure = partial(_measure, report, unless)
     saved = result_cache.load_or_compute("costs", report.request, report.launch, measure)
-    lines, wavefronts, iterations = saved
-    return LineCosts(lines, report, wavefronts, iterations)
+    return LineCosts(*saved, report)
 
 
 def _measure(

@@ -46,8 +46,8 @@ class Outcome:
     timeline
         Rows (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine 0:
         its first few thousand clauses, or those before the first skipped iterations.
-    progress, pace
-        The clocks at which ``pace``, 2 ``pace``, ... clauses were over.
+    progress
+        The clocks at which ``Log.pace``, 2 ``Log.pace``, ... clauses were over.
     done
         The counters of all units at these clocks, by name; in the last row at the end. Work counts
         when it begins.
@@ -67,7 +67,6 @@ class Outcome:
     engine: np.ndarray
     timeline: np.ndarray
     progress: np.ndarray
-    pace: int
     done: dict[str, np.ndarray]
     counts: dict[str, float]
     simulated: float
@@ -124,7 +123,6 @@ def run(
         engine=groups.wavefront_engine,
         timeline=log.rows[: log.row_count[0]][: skipper.logged if skipper else None],
         progress=log.progress,
-        pace=log.pace,
         done=done,
         counts={name: float(part[-1].sum()) for name, part in done.items()},
         simulated=skipper.simulated / int(over[0]) if skipper else 1.0,

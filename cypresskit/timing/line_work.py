@@ -184,7 +184,8 @@ def lines_of_work(
     """Return the work of each line, in order, for ``scale`` times the wavefronts of ``paths``."""
     runs: dict[LineId, Counter[int]] = defaultdict(Counter)  # by line and clause
     instructions = code.program.body
-    clocks = {instructions[at].id: dict.fromkeys(UNITS, 0.0) for at in _working(code)}
+    lines = {instructions[at].id for at in _working(code)} | observations.waits.keys()
+    clocks = {line: dict.fromkeys(UNITS, 0.0) for line in lines}
     for clause, iterations, wavefronts in clause_executions(paths):
         times = iterations * wavefronts
         ran = set()
@@ -197,8 +198,6 @@ def lines_of_work(
             ran.add(instructions[at].id)
         for source in ran:
             runs[source][clause.control] += times
-    for line in observations.waits.keys() - clocks.keys():
-        clocks[line] = dict.fromkeys(UNITS, 0.0)
     return tuple(
         LineWork(
             line=id_[0],

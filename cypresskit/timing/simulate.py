@@ -256,4 +256,5 @@ def _size(
         raise ValueError(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
         )
-    return int(size[0]), int(size[1]), int(size[2])
+    m, n, k = map(int, size)
+    return m, n, k

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.devices import HD5870, AccessGeometry
+from cypresskit.devices import AccessGeometry
 from cypresskit.timing.native import native, part
 
 ALU, TEX, WRITE, BARRIER = range(4)
@@ -233,13 +233,13 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
 
 def address_stream(
     addresses: np.ndarray,
-    active: np.ndarray | None = None,
-    geometry: AccessGeometry = HD5870.geometry,
+    active: np.ndarray,
+    geometry: AccessGeometry,
     *,
-    base: int = 0,
-    phases: int = 1,
-    step: int = 0,
-    uncached: bool = False,
+    base: int,
+    phases: int,
+    step: int,
+    uncached: bool,
 ) -> Stream:
     """Return the stream of accesses to bytes.
 
@@ -248,7 +248,7 @@ def address_stream(
     addresses
         int64 of shape (entries, 64): work-items 4 q to 4 q + 3 are a quad.
     active
-        Mask of the work-items that take part. All, by default.
+        Mask of the work-items that take part.
     geometry
         The device's. Without an L1, a line is requested once per quad, and not once per fetch.
     base
@@ -256,14 +256,13 @@ def address_stream(
     phases, step, uncached
         As in ``Stream``.
     """
-    on = np.ones(addresses.shape, np.bool_) if active is None else active
     entries, items = addresses.shape
     cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     merge = uncached or geometry.l1_bytes > 0
     unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
-    given = np.ascontiguousarray(addresses), on, *unit, merge
+    given = np.ascontiguousarray(addresses), active, *unit, merge
     _find_lines(*given, cost, requests, ptr, line, offset)
     amounts = np.zeros(entries, AMOUNT)
     amounts["cost"], amounts["requests"] = cost, requests

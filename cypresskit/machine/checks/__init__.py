@@ -17,7 +17,7 @@ from cypresskit.machine.checks.findings import Check, Finding, Findings, Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.checks.type_confusion import TypeConfusionCheck
 from cypresskit.machine.checks.uninitialised import UninitialisedCheck
-from cypresskit.machine.launch import KernelError, check_program, prepare
+from cypresskit.machine.launch import Arrays, KernelError, check_program, prepare
 
 __all__ = ["Finding", "Findings", "check"]
 
@@ -26,9 +26,9 @@ def check(
     program: Program,
     domain: int | Sequence[int],
     *,
-    inputs: Mapping[int, np.ndarray] | None = None,
-    constants: Mapping[int, np.ndarray] | None = None,
-    outputs: Mapping[int, np.ndarray] | None = None,
+    inputs: Arrays | None = None,
+    constants: Arrays | None = None,
+    outputs: Arrays | None = None,
     global_memory: np.ndarray | None = None,
     max_instructions: int | None = None,
     names: Mapping[Any, Any] | None = None,

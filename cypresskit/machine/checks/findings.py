@@ -15,7 +15,7 @@ from cypresskit.il.cursor import strip_comment
 from cypresskit.il.errors import point_at_column
 from cypresskit.il.program import LETTERS
 from cypresskit.machine.addressing import INFINITE, NOWHERE
-from cypresskit.machine.launch import Launch
+from cypresskit.machine.launch import Arrays, Launch
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.shape import wavefront
 from cypresskit.tables import plural, quantity
@@ -138,7 +138,7 @@ class Naming:
         self,
         launch: Launch,
         names: Mapping[Any, Any],
-        textures: Mapping[int, np.ndarray],
+        textures: Arrays,
         memory: np.ndarray | None,
     ):
         given = [
