@@ -39,8 +39,8 @@ PLAIN = "text/plain"
 HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "This is the kernel as it was when this cell ran. Run the cell to edit it."
-MAX_PROCESSES = 3  # for one file: of older settings, one starts again when it is needed
-_conversations: dict[Path, list[Conversation]] = {}  # by file
+MAX_PROCESSES = 3  # of the last workbenches; an older one's starts again when it is needed
+_conversations: dict[tuple, Conversation] = {}  # by file and settings, the last one used at the end
 
 
 def workbench(
@@ -242,18 +242,14 @@ def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     """Return the conversation about a file with these settings. A cell that runs again continues
     the old one; those with other settings continue beside it.
     """
-    known = _conversations.setdefault(path.resolve(), [])
-    found = next((each for each in known if each.settings == settings), None)
-    if found is None:
-        found = Conversation(KernelFile(path), settings)
-    else:
-        known.remove(found)
-        found.look()
-    known.append(found)
-    for old in known[:-MAX_PROCESSES]:
+    key = path.resolve(), *settings.values()
+    talk = _conversations.pop(key, None) or Conversation(KernelFile(path), settings)
+    talk.look()
+    _conversations[key] = talk
+    for old in [*_conversations.values()][:-MAX_PROCESSES]:
         if not old.supervisor.jobs:
             old.supervisor.stop()
-    return found
+    return talk
 
 
 def _widget_class() -> type:
