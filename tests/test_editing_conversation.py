@@ -284,6 +284,22 @@ def test_a_process_busy_with_an_older_text_is_ended_for_the_newer(talk):
     assert not talk.troubles()
 
 
+def test_a_process_that_was_begun_anew_keeps_a_newer_text_waiting_for_seconds_only(talk):
+    """The engine is compiled by then, so it needs no minutes."""
+    talk.type("a-1", NAIVE)
+    talk.settle("a-1")
+    talk.actors[0].die()
+    talk.type("a-2", NAIVE + "; 2\n")
+    talk.actors[1].speak()
+    talk.actors[1].hangs = True
+    talk.type("a-3", NAIVE + "; 3\n")
+    before = talk.now
+    talk.wait()
+    assert talk.actors[1].stopped and talk.now - before <= supervisor.HANDOVER
+    talk.settle("a-3")
+    assert not talk.troubles()
+
+
 def test_a_text_that_the_process_never_ends_is_given_up(talk):
     talk.type("a-1", NAIVE)
     talk.actors[0].speak()
