@@ -474,6 +474,16 @@ def test_no_iteration_is_skipped_in_which_an_operation_changes(seed):
     assert totals.bytes("store") == 4 * stores, test
 
 
+@pytest.mark.parametrize("count", [64, 65, 100])
+def test_a_loop_with_a_constant_end_does_all_its_iterations(count):
+    """It is straight code up to 64 iterations, and else a loop, whether they differ or not."""
+    test = "k * k % 7 > 1"
+    loop = f"for k in range({count}):\n    if {test}:\n        c[k % 8, x] = a[k % 8, x]"
+    kernel = kernel_of(f"x = cuda.threadIdx.x\n{loop}")
+    totals = totals_of(GridLaunch(kernel, (1, 1), (32, 1), matrices(64)))
+    assert totals.bytes("store") == 4 * 32 * sum(eval(test, {"k": k}) for k in range(count))
+
+
 def body_of_unequal_workgroups(rng, n):
     """Loops, straight code and stores, of which some are behind a guard on the workgroup."""
     ways = [f"x % {n}", f"x * {rng.randint(2, 40)} % {n}", f"x // 32 % {n}", "0"]

@@ -276,7 +276,7 @@ class Tracer(Expressions):
             if not iteration.items and not on.any():
                 break  # the test that ends it
             past.append(iteration)
-            is_rolled = header in self.rolled or len(past) > MAX_UNROLLED
+            is_rolled = is_rolled or header in self.rolled or len(past) > MAX_UNROLLED
             if not loop.add(iteration.items) and is_rolled:
                 self.place_count = count
             if is_rolled:
