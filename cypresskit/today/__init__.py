@@ -20,16 +20,14 @@ if TYPE_CHECKING:
 import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus"})
 
 
-def _read(name: str) -> dict:
-    return dict(json.loads(files("cypresskit.today").joinpath(name).read_text(encoding="utf-8")))
-
-
 @cache
 def record() -> dict:
     """Return the measurements that come with the package: one GPU, its driver, the versions, and a
-    row for each figure.
+    row for each figure. Rows of products also have their modeled speed, with their own machine
+    code.
     """
-    return _read("record.json")
+    text = files("cypresskit.today").joinpath("record.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))
 
 
 def figures(experiment: str, another: dict | None = None) -> dict[str, float]:
@@ -48,18 +46,13 @@ def clock_ghz() -> float:
     return float(record()["clock at work"].split()[0]) / 1e3
 
 
-@cache
-def modeled() -> dict[str, float]:
-    """Return the modeled speed of the record's products in Gflop/s, by "experiment, case", each
-    with its own machine code. ``python -m tools.cuda.record`` makes them.
-    """
-    return _read("modeled.json")
-
-
 def clock_errors() -> list[tuple[str, float, float]]:
     """Return (product, modeled Gflop/s, measured Gflop/s) for each product of the record that is
     modeled, from the largest error to the smallest.
     """
-    measured = {f"{row['experiment']}, {row['case']}": row["value"] for row in record()["rows"]}
-    rows = [(name, speed, measured[name]) for name, speed in modeled().items()]
+    rows = [
+        (f"{row['experiment']}, {row['case']}", row["modeled"], row["value"])
+        for row in record()["rows"]
+        if "modeled" in row
+    ]
     return sorted(rows, key=lambda row: -abs(log(row[1] / row[2])))

@@ -13,8 +13,6 @@ A loop is a text of letters:
 - L: a load; S, T: a load and a store of shared memory; B: a barrier
 - w: waits for all loads before it
 - a dot: a clock for which the warp stalls
-
-An inner loop is in brackets.
 """
 
 import json

@@ -1,34 +1,20 @@
 """The workbook's kernels for a current GPU, written in Python for numba's CUDA target.
 
 A CUDA *thread* is Cypress's work-item, a *warp* of 32 its wavefront, a *multiprocessor* its SIMD
-engine, and *shared memory* its LDS. The arguments of ``blocked`` and ``tiled`` are constants to the
-compiler. Sizes are whole blocks. Microbenchmarks are in ``tools/cuda/microbenchmarks.py``.
+engine, and *shared memory* its LDS. The arguments of ``blocked`` are constants to the compiler.
+Sizes are whole blocks. ``tools/cuda`` has the other kernels that were measured: ``tiled``, with
+shared memory, and microbenchmarks.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from unittest.mock import patch
 
 import numpy as np
 
-
-@contextmanager
-def row_stack_in_numpy() -> Iterator[None]:
-    """Give numpy the name `row_stack`, which numpy 2.5 has dropped, while numba-cuda 0.30 is
-    imported, which needs it.
-    """
-    missing = "row_stack" not in vars(np)
-    if missing:
-        vars(np)["row_stack"] = np.vstack
-    try:
-        yield
-    finally:
-        if missing:
-            del vars(np)["row_stack"]
-
-
-with row_stack_in_numpy():
+# numba-cuda 0.30 needs a name that numpy 2.5 has dropped.
+with patch.object(np, "row_stack", np.vstack, create=True):
     from numba import config as config
     from numba import cuda as cuda
     from numba import types
@@ -38,8 +24,6 @@ with row_stack_in_numpy():
     if not config.ENABLE_CUDASIM:  # it would be imported with the first kernel, too late
         with suppress(ImportError):  # of a numba-cuda that has it elsewhere
             import_module("numba.cuda.np.arrayobj")
-
-TILE_K = 8  # of k that a tile holds
 
 
 def _four(typing, array, row, column):
@@ -101,57 +85,6 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
         for i in range(rows):
             for j in range(columns):
                 c[row + i, column + j] = block[i, j]
-
-    return kernel
-
-
-@cache
-def tiled(side: int):
-    """Return a kernel for C = A^T B by workgroups of ``side`` x ``side`` threads, which fetch
-    ``TILE_K`` rows of A and B into shared memory and multiply from there: lesson 07. A thread's
-    rows, and its columns, are two groups of four.
-    """
-    width = 8 * side
-    threads = side * side
-
-    @cuda.jit
-    def kernel(a, b, c):
-        x, y = cuda.threadIdx.x, cuda.threadIdx.y
-        row, column = width * cuda.blockIdx.y, width * cuda.blockIdx.x
-        tile_a = cuda.shared.array((TILE_K, width), np.float32)
-        tile_b = cuda.shared.array((TILE_K, width), np.float32)
-        block = cuda.local.array((8, 8), np.float32)
-        left = cuda.local.array(8, np.float32)
-        right = cuda.local.array(8, np.float32)
-        for i in range(8):
-            for j in range(8):
-                block[i, j] = 0
-        first = 0
-        while first < b.shape[0]:
-            for n in range(0, TILE_K * width, threads):
-                k, place = divmod(n + side * y + x, width)
-                tile_a[k, place] = a[first + k, row + place]
-                tile_b[k, place] = b[first + k, column + place]
-            cuda.syncthreads()
-            for k in range(TILE_K):
-                for n in range(0, 8, 4):
-                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(
-                        tile_a, k, side * n + 4 * y
-                    )
-                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(
-                        tile_b, k, side * n + 4 * x
-                    )
-                for i in range(8):
-                    for j in range(8):
-                        block[i, j] += left[i] * right[j]
-            cuda.syncthreads()
-            first += TILE_K
-        for i in range(8):
-            for j in range(8):
-                c[
-                    row + 4 * y + side * (i // 4 * 4) + i % 4,
-                    column + 4 * x + side * (j // 4 * 4) + j % 4,
-                ] = block[i, j]
 
     return kernel
 

@@ -21,7 +21,7 @@ from numba import config as config
 
 from cypresskit.files.atomic import save_file
 from cypresskit.teach.l13_what_is_left.own_gpu import Bench, make_operands, require_equal
-from cypresskit.today.cuda_kernels import as_written, blocked, tiled
+from cypresskit.today.cuda_kernels import as_written, blocked
 from cypresskit.today.cuda_kernels import cuda as cuda
 from tools.cuda.microbenchmarks import (
     EIGHT,
@@ -34,6 +34,7 @@ from tools.cuda.microbenchmarks import (
     load_scattered,
     places,
 )
+from tools.cuda.tiles import tiled
 
 PACKAGES = ("cypresskit", "numba", "numba-cuda", "numpy", "cupy-cuda13x", "cupy-cuda12x")
 COUNT = "MULTIPROCESSOR_COUNT"  # its name for the driver

@@ -6,6 +6,7 @@ Jia and colleagues, "Dissecting the NVIDIA Volta GPU architecture via microbench
 """
 
 import re
+from collections import Counter
 
 from cypresskit.today.cuda_code import BRANCH, MULTIPLY_ADDS, Loop
 
@@ -21,7 +22,8 @@ Bounds = tuple[int, int]  # first instruction of a loop, and the one after it
 
 def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
     """Return the innermost loop with the most multiply-adds, and what is around it if that is a
-    loop. Raises ``ValueError`` for a listing without one, or without control codes.
+    loop: then the inner one is in brackets, which ``repeat_inner`` replaces. Raises ``ValueError``
+    for a listing without one, or without control codes.
     """
     code, jumps = _instructions(listing)
     letters = [_letter(operation) for operation, _ in code]
@@ -41,6 +43,19 @@ def read_listing(listing: str, name: str = "this kernel", registers: int = 0) ->
         )
     controls = [control for _, control in code]
     return Loop(name, registers, _text(letters, controls, inner, outer))
+
+
+def repeat_inner(text: str, fmas: float) -> str:
+    """Return the text of a loop, with its inner loop repeated so often that it has ``fmas``
+    multiply-adds.
+    """
+    head, _, rest = text.partition("[")
+    inner, _, tail = rest.partition("]")
+    once = Counter(inner)
+    outside = Counter(head + tail)
+    missing = fmas - sum(outside[letter] for letter in MULTIPLY_ADDS)
+    times = round(missing / sum(once[letter] for letter in MULTIPLY_ADDS)) if inner else 0
+    return head + inner * times + tail
 
 
 def _instructions(listing: str) -> tuple[list[tuple[str, int]], list[Bounds]]:

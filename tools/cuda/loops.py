@@ -25,10 +25,11 @@ from cypresskit.today import cuda_kernels
 from cypresskit.today.cuda_code import Loop, described
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_events import GridLaunch
-from cypresskit.today.cuda_kernels import blocked, cuda, tiled
+from cypresskit.today.cuda_kernels import blocked, cuda
 from cypresskit.today.cuda_parts import parts_of
 from cypresskit.today.cuda_values import FMA
-from tools.cuda.listing import read_listing
+from tools.cuda.listing import read_listing, repeat_inner
+from tools.cuda.tiles import tiled
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
 SIDES = 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16
@@ -260,6 +261,7 @@ def main() -> None:
             listing, registers = compiled(kernel, precision, folder)
             text = read_listing(listing).text
             loop = read_source_iteration(kernel, precision, side)
+            text = repeat_inner(text, loop.fmas)
             loop = replace(loop, name=name, registers=registers, text=text)
             rows.append(vars(loop))
     INTO.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")

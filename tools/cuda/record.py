@@ -1,5 +1,5 @@
-"""Write ``modeled.json``: the modeled speeds, in Gflop/s, of the products that were measured on a
-GPU (``today.record``). Print them beside the measured speeds.
+"""Write the modeled speeds, in Gflop/s, of the products that were measured on a GPU into the record
+(``today.record``). Print them beside the measured speeds.
 
 Each product is simulated with the machine code of its loop, from ``loops.json``:
 
@@ -18,11 +18,12 @@ from cypresskit import today
 from cypresskit.today import figures, record
 from cypresskit.today.cuda_clock import RESERVED_BYTES, simulate
 from cypresskit.today.cuda_code import known
-from cypresskit.today.cuda_kernels import as_written, blocked, tiled
+from cypresskit.today.cuda_kernels import as_written, blocked
 from cypresskit.today.cuda_report import CudaReport
 from cypresskit.today.gpus import H200
+from tools.cuda.tiles import tiled
 
-OUTPUT = Path(today.__file__).with_name("modeled.json")
+OUTPUT = Path(today.__file__).with_name("record.json")
 MAX_SHARED_BYTES = 48 * 1024  # bytes of shared memory that a launch may request
 
 
@@ -98,10 +99,12 @@ def simulate_products() -> Iterator[tuple[str, CudaReport, int]]:
 
 
 def main() -> None:
-    """Write ``modeled.json``. Print each product's modeled and measured speed, and their ratio."""
+    """Write the record. Print each product's modeled and measured speed, and their ratio."""
     made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in simulate_products()}
-    OUTPUT.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
-    today.modeled.cache_clear()
+    for row in record()["rows"]:
+        name = f"{row['experiment']}, {row['case']}"
+        row |= {"modeled": made[name]} if name in made else {}
+    OUTPUT.write_text(json.dumps(record(), indent=1) + "\n", encoding="utf-8")
     for name, speed, measured in today.clock_errors():
         print(f"{name:28} {speed:8.0f} {measured:8.0f} {speed / measured:6.2f}")
 
