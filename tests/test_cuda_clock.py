@@ -146,7 +146,7 @@ def test_arithmetic_without_loads_takes_no_code_that_loads():
     report = simulate(
         powers, 10_560, 256, np.empty(10_560 * 256, np.float32), np.empty(10_560 * 256)
     )
-    assert report.launch.assumed
+    assert report.launch.is_assumed
     assert "most similar" not in str(report)
     assert report.gflops > 0.2 * report.peak_gflops, "numba's loop takes as much as its arithmetic"
 
@@ -244,7 +244,7 @@ def test_the_stored_figures_are_the_clocks_own(name, kernel, code, block, thread
     report = simulate(kernel, grid, threads, *matrices(n), code=loop)
     assert 2e-9 * n**3 / report.seconds == pytest.approx(ROWS[name]["modeled"], abs=0.06)
     assert report.flops == 2 * n**3
-    assert not report.launch.assumed
+    assert not report.launch.is_assumed
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -859,7 +859,7 @@ def test_an_unknown_kernel_has_the_code_of_the_most_similar_one():
         "as written 8 x 8",
     )
     report = simulate(as_written, (64, 64), (8, 8), *matrices(4096))
-    assert report.launch.assumed
+    assert report.launch.is_assumed
     assert "for the most similar product on record: block" in str(report)
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cypresskit.timing.work import Stream, cost_amounts, sort_distinct
+from cypresskit.timing.work import Stream, cost_amounts, sort_distinct, unit_stream
 from cypresskit.today.cuda_events import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
@@ -16,7 +16,6 @@ ROW_SHIFT = 40  # bits of a sector's number
 SECTOR_MASK = (1 << ROW_SHIFT) - 1
 MAX_PHASES = 8  # iterations after which places of numbers have moved by whole sectors
 FIRST = np.zeros(1, np.int64)  # iteration
-NO_SECTORS = np.zeros(0, np.int64)
 
 Access = list[tuple[Action, int]]  # actions, each in an iteration of the source
 Requests = tuple[np.ndarray, np.ndarray, np.ndarray]  # clocks, sectors, bounds
@@ -57,12 +56,10 @@ def _load_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
     words = (places[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(places), -1)
     words = np.where(np.repeat(on, each, axis=1), words, -1)
     is_new = _sort(words)
-    warp = np.broadcast_to(np.arange(len(words))[:, np.newaxis], words.shape)
-    counts = np.bincount((warp * BANKS + words % BANKS)[is_new], minlength=len(words) * BANKS)
-    lines = is_new & (np.diff(words // BANKS, axis=1, prepend=-1) != 0)
-    return np.maximum(
-        counts.reshape(-1, BANKS).max(axis=1), -(-lines.sum(axis=1) // LINES_PER_CLOCK)
-    )
+    banks = np.nonzero(is_new)[0] * BANKS + words[is_new] % BANKS
+    busiest = np.bincount(banks, minlength=len(words) * BANKS).reshape(-1, BANKS).max(axis=1)
+    lines = np.count_nonzero(np.diff(words // BANKS, axis=1, prepend=-1), axis=1)
+    return np.maximum(busiest, -(-lines // LINES_PER_CLOCK))
 
 
 def _sort(numbers: np.ndarray) -> np.ndarray:
@@ -85,15 +82,13 @@ def requested(
     """Return what warps request with an access of the machine code: each warp in ``iterations``,
     one after the other.
     """
-    places = [
-        np.add.outer(
-            warps_of(np.broadcast_to(a.place, a.on.shape), group), a.step * (own + iterations)
-        )
-        for a, own in access
-    ]
-    on = [np.repeat(warps_of(action.on, group), len(iterations), axis=0) for action, _ in access]
-    rows = [each.swapaxes(1, 2).reshape(-1, WARP) for each in places]
-    return requests_of(np.hstack(rows), np.hstack(on), access[0][0].size, board)
+    places, on = [], []
+    for action, own in access:
+        lanes = warps_of(np.broadcast_to(action.place, action.on.shape), group)
+        moved = action.step * (own + iterations)
+        places.append((lanes[:, np.newaxis] + moved[:, np.newaxis]).reshape(-1, WARP))
+        on.append(np.repeat(warps_of(action.on, group), len(iterations), axis=0))
+    return requests_of(np.hstack(places), np.hstack(on), access[0][0].size, board)
 
 
 def streams_of(
@@ -115,7 +110,7 @@ def streams_of(
     actions = {id(action): action for access in accesses for action, _ in access}.values()
     if accesses[0][0][0].kind.startswith("shared"):
         found = [requested(access, group, board) for access in accesses]
-        return [_stream(clocks, NO_SECTORS, 0 * bounds) for clocks, _, bounds in found]
+        return [unit_stream(_quarters(clocks)) for clocks, _, _ in found]
     apart = math.gcd(board.line_bytes, *(unroll * action.step for action in actions))
     phases = min(board.line_bytes // apart, MAX_PHASES)
     per_line = LINE // board.line_bytes
@@ -132,20 +127,18 @@ def streams_of(
         rows = sort_distinct(missed // per_line) * per_line >> ROW_SHIFT
         line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
         step = access[0][0].step * unroll * phases // board.line_bytes
-        streams.append(_stream(np.maximum(clocks, line_clocks), sectors, bounds, phases, step))
+        amounts = cost_amounts(_quarters(np.maximum(clocks, line_clocks)))
+        counts = np.diff(bounds)
+        amounts["requests"] = counts
+        # A row's sectors are requested one after the other in its clocks.
+        within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
+        offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
+        streams.append(Stream(amounts, bounds, sectors, offset, phases, step))
     return streams[len(before) :]
 
 
-def _stream(
-    clocks: np.ndarray, sectors: np.ndarray, bounds: np.ndarray, phases: int = 1, step: int = 0
-) -> Stream:
-    """Return a stream: each row's sectors are requested one after the other in its clocks."""
-    amounts = cost_amounts(np.ceil(SCHEDULERS * clocks).astype(np.int32))
-    counts = np.diff(bounds)
-    amounts["requests"] = counts
-    within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
-    offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-    return Stream(amounts, bounds, sectors, offset, phases, step)
+def _quarters(clocks: np.ndarray) -> np.ndarray:
+    return np.ceil(SCHEDULERS * clocks).astype(np.int32)
 
 
 def sectors_per_warp(action: Action, group: int, board: CudaGpu) -> float:

@@ -140,13 +140,11 @@ def _sizes(name: str, given: Any) -> tuple[int, int]:
     return across, down
 
 
-def _codes(parts: list[CodePart], given: Loop | None, has_local: bool) -> tuple[list[Loop], int]:
-    """Return the machine code of each part, and the number of the main one."""
-    sizes = [part.count * len(part.actions) for part in parts]
-    main = sizes.index(max(sizes))
-    codes = [code_of(part, has_local) for part in parts]
-    codes[main] = given or codes[main]
-    return codes, main
+def _coded(items: list, given: Loop | None, has_local: bool) -> list[tuple[CodePart, Loop]]:
+    """Return the parts of a trace, each with its machine code; the main one's may be given."""
+    parts = parts_of(items)
+    main = max(parts, key=lambda part: part.size)
+    return [(part, given if given and part is main else code_of(part, has_local)) for part in parts]
 
 
 def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
@@ -169,21 +167,18 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
         raise Untraceable(
             f"{launch.name} has too much straight code to be traced: put it in a loop over a size"
         )
-    parts = parts_of(totals.items)
-    codes, _ = _codes(parts, code, totals.has_local)
-    registers = max(each.registers for each in codes)
+    parts = _coded(totals.items, code, totals.has_local)
+    registers = max(loop.registers for _, loop in parts)
     together = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
     shares = 1
-    while together * (board.simd_engines // shares) > most and shares < MAX_SHARES:
+    full = together * board.simd_engines
+    while full > most and shares < MAX_SHARES:
         shares *= 2
+        full = together * (board.simd_engines // shares)
     groups = -(-totals.busy_count // shares)
-    is_straight = len(parts) == 1 and not parts[0].kind
-    full = together * (board.simd_engines // shares)
+    is_straight = len(parts) == 1 and not parts[0][0].kind
     rounds = _rounds(groups, full, most if is_straight else 0)
-    parts = parts_of(Tracer(launch, *totals.busy_blocks(rounds[0][1])).run())
-    codes, main = _codes(parts, code, totals.has_local)
-    is_similar = codes[main].unroll == 0
-    assumed = "for the most similar product on record: " if is_similar else "assumed: "
+    items = Tracer(launch, *totals.busy_blocks(rounds[0][1])).run()
     arrays = [array for array in launch.arguments if getattr(array, "shape", ())]
     traced = TracedLaunch(
         name=launch.name,
@@ -196,12 +191,10 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
         shares=shares,
         together=together,
         rounds=rounds,
-        parts=parts,
-        codes=codes,
-        main=main,
-        assumed="" if code else assumed,
+        parts=_coded(items, code, totals.has_local),
+        is_assumed=code is None,
     )
-    for part in parts:
+    for part, _ in traced.parts:
         _refuse_rows(part, traced)
     return traced
 

@@ -1,7 +1,7 @@
 """What a trace of a CUDA kernel consists of: the launch, and what its threads do."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,11 @@ class Action:
     on: np.ndarray
     step: int = 0
 
+    def of_first(self, threads: int) -> "Action":
+        """Return the same by the first threads."""
+        place = self.place[:threads] if np.ndim(self.place) else self.place
+        return replace(self, place=place, on=self.on[:threads])
+
     @property
     def what(self) -> What:
         """What a cost is given for."""
@@ -114,18 +119,17 @@ class SizeLoop:
 
 def same_items(items: list, others: list) -> bool:
     """Return whether two iterations do the same, by the same threads."""
-    return len(items) == len(others) and all(map(_same, items, others))
+    return _described(items) == _described(others)
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, Action) and isinstance(other, Action):
-        alike = (one.kind, one.line, one.array) == (other.kind, other.line, other.array)
-        return alike and (one.on is other.on or np.array_equal(one.on, other.on))
-    if isinstance(one, Action) or isinstance(other, Action) or len(one.runs) != len(other.runs):
-        return False
-    return all(
-        mine[2] == its[2] and same_items(mine[0], its[0]) for mine, its in zip(one.runs, other.runs)
-    )
+def _described(items: list) -> list:
+    found: list = []
+    for item in items:
+        if isinstance(item, Action):
+            found.append((item.kind, item.line, item.array, item.on.tobytes()))
+        else:
+            found.append([(count, _described(first)) for first, _, count in item.runs])
+    return found
 
 
 def actions_of(items: list, times: int = 1) -> Iterator[tuple[Action, int]]:

@@ -8,7 +8,7 @@ extrapolated from the difference.
 - Loads of the source start where the code has loads, and are waited for where it waits.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -28,183 +28,8 @@ from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 MAX_EFFORT = 1_000_000  # sectors and clauses of a run
 MIN_ITERATIONS = 12  # of a run
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
-
-
-@dataclass(frozen=True, eq=False)
-class TimedPart:
-    """A part on a board.
-
-    Attributes
-    ----------
-    part, loop, board
-        The part, its machine code, and the board.
-    group
-        Threads of a workgroup.
-    together
-        Workgroups on a multiprocessor.
-    """
-
-    part: CodePart
-    loop: Loop
-    board: CudaGpu
-    group: int
-    together: int
-
-    def clauses(self, part: CodePart, free: What = NOTHING) -> tuple[tuple[Clause, ...], int]:
-        """Return an iteration of the machine code, without what is ``free``, and how many of the
-        source it does.
-        """
-        text, unroll, weight = self._text(free)
-        streams = {letter: self._streams(part, text, unroll, letter, free) for letter in LETTERS}
-        clauses: list[Clause] = []
-        clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
-        waiting: list[tuple[int, Stream]] = []
-        for letter in text + "w":
-            if letter not in "wB":
-                share = weight if letter in MULTIPLY_ADDS else 1.0
-                alone += share
-                clocks += share * self.board.issue_clocks.get(letter, 0.0)
-                waiting += next(streams[letter]) if letter in streams else []
-                continue
-            if slots := round(clocks):
-                pause = max(round(SCHEDULERS * (alone - slots)), 0)
-                clauses.append(Clause(ALU, slots, pause=pause))
-                clocks, alone = clocks - slots, 0.0
-            if waiting:
-                lines, requests = zip(*waiting)
-                clauses.append(Clause(TEX, 0, requests, sources=lines))
-            clauses += [Clause(BARRIER)] * (letter == "B")
-            waiting = []
-        return tuple(clauses), unroll
-
-    def _text(self, free: What) -> tuple[str, int, float]:
-        """Return the letters of an iteration of the code, the iterations of the source in it, and
-        the share of a multiply-add of the source that each one of the code computes.
-        """
-        if self.loop.unroll:
-            return generic(self.part, free).text, self.loop.unroll, 1.0
-        computing = [action.what for action in self.part.actions if action.kind in FLOPS]
-        head, _, rest = self.loop.text.partition("[")
-        inner, _, tail = rest.partition("]")
-        own = self.loop.fmas or len(computing)
-        trips = round((own - _count(head + tail)) / _count(inner)) if inner else 0
-        text = head + inner * trips + tail
-        unroll = 1 if inner else max(round(_count(text) / own), 1)
-        computed = len(computing) - computing.count(free)
-        return text, unroll, computed * unroll / max(_count(text), 1)
-
-    def _streams(
-        self, part: CodePart, text: str, unroll: int, letter: str, free: What
-    ) -> Iterator[list[tuple[int, Stream]]]:
-        """Yield for each letter of the code what it requests, with the line: loads leave as
-        multiply-adds need them, the first of each array first; in assumed code, in the order of the
-        source.
-        """
-        own = [action for action in part.actions if action.kind == LETTERS[letter]]
-        if not self.loop.unroll:
-            arrays = [action.array for action in own]
-            ranks = [arrays[:n].count(array) for n, array in enumerate(arrays)]
-            own = [own[n] for n in np.argsort(ranks, kind="stable")]
-        all_of = [(action, iteration) for iteration in range(unroll) for action in own]
-        count = max(text.count(letter), 1)
-        bounds = [round(len(all_of) * n / count) for n in range(count + 1)]
-        accesses = [
-            [access for access in all_of[first:end] if access[0].what != free]
-            for first, end in pairwise(bounds)
-        ]
-        some = [access for access in accesses if access]
-        is_loop = bool(part.kind)
-        streams = iter(streams_of(some, unroll, is_loop, self.group, self.board) if some else ())
-        for access in accesses:
-            yield [(access[0][0].line, next(streams))] if access else []
-
-    def round(
-        self, blocks: int, free: What = NOTHING, least: int = MIN_ITERATIONS
-    ) -> tuple[float, Outcome]:
-        """Return the clocks of the first ``blocks`` workgroups at once, and a run of some of their
-        iterations, of which there are ``least`` or more.
-        """
-        clauses, unroll = self.clauses(self.part.of_blocks(blocks, self.group), free)
-        iterations = -(-self.part.count // unroll)
-        streams = [stream for clause in clauses for stream in clause.streams]
-        each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
-        phases = max((stream.phases for stream in streams), default=1)
-        some = -(-max(int(MAX_EFFORT // max(each, 1)), least) // phases) * phases
-        if iterations <= 2 * some:
-            out = self._run(clauses, iterations, blocks)
-            return out.end_clock / SCHEDULERS, out
-        short, long = (self._run(clauses, n, blocks) for n in (some, 2 * some))
-        slope = (long.end_clock - short.end_clock) / some
-        return (short.end_clock + slope * (iterations - some)) / SCHEDULERS, long
-
-    def _run(self, clauses: tuple[Clause, ...], iterations: int, blocks: int) -> Outcome:
-        warps = -(-self.group // WARP)
-        path = WavefrontPath(np.arange(blocks * warps), ((clauses, iterations),))
-        return run(pack([path], warps), self.board.in_quarters, self.together * warps)
-
-
-def _count(text: str) -> int:
-    return sum(text.count(letter) for letter in MULTIPLY_ADDS)
-
-
-@dataclass(frozen=True, eq=False)
-class PartRun:
-    """A part that has run.
-
-    Attributes
-    ----------
-    timed
-        The part.
-    clocks
-        Its clocks in the whole launch without stores.
-    out
-        The simulation of some iterations of a full round of workgroups.
-    stored
-        The sectors that each line's stores request in the whole launch.
-    storing
-        The clocks for which these occupy each unit.
-    """
-
-    timed: TimedPart
-    clocks: float
-    out: Outcome
-    stored: Mapping[What, float]
-    storing: Mapping[str, float]
-
-    @property
-    def pictured(self) -> tuple[np.ndarray, Use]:
-        """The simulation's events, and what each part of the chip did, in clocks."""
-        events = self.out.timeline.copy()
-        events[:, 3:] /= SCHEDULERS
-        use = use_of(self.out, self.timed.board.in_quarters)
-        wavefronts = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
-        return events, replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=wavefronts)
-
-    @property
-    def repeats(self) -> float:
-        """How many times the whole launch repeats the simulation."""
-        return self.clocks * SCHEDULERS / self.out.end_clock
-
-    @property
-    def resident_clocks(self) -> float:
-        """The sum of the clocks that each warp of the launch is on the chip."""
-        return self.out.resident_clocks * self.repeats / SCHEDULERS
-
-    @cached_property
-    def busy(self) -> dict[str, float]:
-        """Clocks for which each unit is busy in the whole launch, with stores."""
-        board = self.timed.board.in_quarters
-        shares = busy_shares(self.out.counts, self.out.end_clock, board)
-        units = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
-        return {
-            name: shares[unit] * self.clocks + self.storing.get(name, 0.0)
-            for name, unit in units.items()
-        }
-
-    @cached_property
-    def all_clocks(self) -> float:
-        """Its clocks in the whole launch, with stores, which are sent after all else."""
-        return max(self.clocks, *(self.busy[unit] for unit in self.storing))
+#: The units of a report on a kernel in CUDA, and the engine's names for them.
+UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,10 +52,10 @@ class TracedLaunch:
         Workgroups on a multiprocessor.
     rounds
         How often how many workgroups run at once.
-    parts, codes, main
-        The parts, the machine code of each, and the number of the main one.
-    assumed
-        What that code is if it isn't the kernel's own; "" if it is.
+    parts
+        The parts, each with its machine code.
+    is_assumed
+        Whether that of the main part isn't the kernel's own.
     """
 
     name: str
@@ -243,19 +68,22 @@ class TracedLaunch:
     shares: int
     together: int
     rounds: list[tuple[float, int]]
-    parts: list[CodePart]
-    codes: list[Loop]
-    main: int
-    assumed: str
+    parts: list[tuple[CodePart, Loop]]
+    is_assumed: bool
+
+    @property
+    def warps(self) -> int:
+        """The warps of a workgroup."""
+        return -(-self.threads // WARP)
 
     @property
     def fits_in_l2(self) -> bool:
         """Whether all arrays do."""
         return self.array_bytes <= self.board.l2_bytes
 
-    @property
+    @cached_property
     def share(self) -> CudaGpu:
-        """The share of the board that is run."""
+        """The share of the board that is run, in quarters of a clock."""
         board, shares = self.board, self.shares
         share = replace(
             board,
@@ -267,44 +95,180 @@ class TracedLaunch:
         )
         if self.fits_in_l2:
             share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
-        return share
+        return share.in_quarters
 
-    def runs(self) -> tuple[PartRun, ...]:
-        """Run each part."""
-        share = self.share
-        return tuple(
-            self._run(TimedPart(part, code, share, self.threads, self.together))
-            for part, code in zip(self.parts, self.codes, strict=True)
-        )
 
-    def _run(self, timed: TimedPart) -> PartRun:
-        """Run a part, round by round."""
-        board, total = self.board, self.totals.busy_count
-        runs = [(times, timed.round(blocks)) for times, blocks in self.rounds]
-        clocks = sum(times * took for times, (took, _) in runs)
-        stored, written = self._stored(timed.part)
-        sectors = sum(stored.values())
+@dataclass(frozen=True, eq=False)
+class TimedPart:
+    """A part of a launch, with its machine code, which is run when its clocks are needed.
+
+    Clocks, and what units do, are those of the whole launch. Stores are sent after all else.
+    """
+
+    part: CodePart
+    loop: Loop
+    launch: TracedLaunch
+
+    def clauses(self, blocks: int, free: What = NOTHING) -> tuple[tuple[Clause, ...], int]:
+        """Return an iteration of the machine code by the first ``blocks`` workgroups, without what
+        is ``free``, and how many of the source it does.
+        """
+        text, unroll, weight = self._text(free)
+        streams = {letter: self._streams(blocks, text, unroll, letter, free) for letter in LETTERS}
+        issue_clocks = self.launch.board.issue_clocks
+        clauses: list[Clause] = []
+        clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
+        waiting: list[tuple[int, Stream]] = []
+        for letter in text + "w":
+            if letter not in "wB":
+                share = weight if letter in MULTIPLY_ADDS else 1.0
+                alone += share
+                clocks += share * issue_clocks.get(letter, 0.0)
+                waiting += next(streams[letter]) if letter in streams else []
+                continue
+            if slots := round(clocks):
+                pause = max(round(SCHEDULERS * (alone - slots)), 0)
+                clauses.append(Clause(ALU, slots, pause=pause))
+                clocks, alone = clocks - slots, 0.0
+            if waiting:
+                lines, requests = zip(*waiting)
+                clauses.append(Clause(TEX, 0, requests, sources=lines))
+            clauses += [Clause(BARRIER)] * (letter == "B")
+            waiting = []
+        return tuple(clauses), unroll
+
+    def _text(self, free: What) -> tuple[str, int, float]:
+        """Return the letters of an iteration of the code, the iterations of the source in it, and
+        the share of a multiply-add of the source that each one of the code computes.
+        """
+        if self.loop.unroll:
+            return generic(self.part, free).text, self.loop.unroll, 1.0
+        computing = [action.what for action in self.part.actions if action.kind in FLOPS]
+        count = sum(letter in MULTIPLY_ADDS for letter in self.loop.text)
+        unroll = max(round(count / (self.loop.fmas or len(computing))), 1)
+        computed = len(computing) - computing.count(free)
+        return self.loop.text, unroll, computed * unroll / max(count, 1)
+
+    def _streams(
+        self, blocks: int, text: str, unroll: int, letter: str, free: What
+    ) -> Iterator[list[tuple[int, Stream]]]:
+        """Yield for each letter of the code what it requests, with the line: loads leave as
+        multiply-adds need them, the first of each array first; in assumed code, in the order of the
+        source.
+        """
+        threads, board = self.launch.threads, self.launch.board
+        kind = LETTERS[letter]
+        own = [one.of_first(blocks * threads) for one in self.part.actions if one.kind == kind]
+        if not self.loop.unroll:
+            arrays = [action.array for action in own]
+            ranks = [arrays[:n].count(array) for n, array in enumerate(arrays)]
+            own = [own[n] for n in np.argsort(ranks, kind="stable")]
+        all_of = [(action, iteration) for iteration in range(unroll) for action in own]
+        count = max(text.count(letter), 1)
+        bounds = [round(len(all_of) * n / count) for n in range(count + 1)]
+        accesses = [
+            [access for access in all_of[first:end] if access[0].what != free]
+            for first, end in pairwise(bounds)
+        ]
+        some = [access for access in accesses if access]
+        is_loop = bool(self.part.kind)
+        streams = iter(streams_of(some, unroll, is_loop, threads, board) if some else ())
+        for access in accesses:
+            yield [(access[0][0].line, next(streams))] if access else []
+
+    def round(
+        self, blocks: int, free: What = NOTHING, least: int = MIN_ITERATIONS
+    ) -> tuple[float, Outcome]:
+        """Return the clocks of the first ``blocks`` workgroups at once, and a run of some of their
+        iterations, of which there are ``least`` or more.
+        """
+        clauses, unroll = self.clauses(blocks, free)
+        iterations = -(-self.part.count // unroll)
+        streams = [stream for clause in clauses for stream in clause.streams]
+        each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
+        phases = max((stream.phases for stream in streams), default=1)
+        some = -(-max(int(MAX_EFFORT // max(each, 1)), least) // phases) * phases
+        if iterations <= 2 * some:
+            out = self._run(clauses, iterations, blocks)
+            return out.end_clock / SCHEDULERS, out
+        short, long = (self._run(clauses, n, blocks) for n in (some, 2 * some))
+        slope = (long.end_clock - short.end_clock) / some
+        return (short.end_clock + slope * (iterations - some)) / SCHEDULERS, long
+
+    def _run(self, clauses: tuple[Clause, ...], iterations: int, blocks: int) -> Outcome:
+        launch = self.launch
+        path = WavefrontPath(np.arange(blocks * launch.warps), ((clauses, iterations),))
+        return run(pack([path], launch.warps), launch.share, launch.together * launch.warps)
+
+    @cached_property
+    def _rounds(self) -> tuple[float, Outcome]:
+        """Its clocks without stores, and the simulation of some iterations of a full round."""
+        runs = [(times, self.round(blocks)) for times, blocks in self.launch.rounds]
+        return sum(times * clocks for times, (clocks, _) in runs), runs[0][1][1]
+
+    @property
+    def clocks(self) -> float:
+        """Its clocks without stores."""
+        return self._rounds[0]
+
+    @property
+    def out(self) -> Outcome:
+        """The simulation of some iterations of a full round of workgroups."""
+        return self._rounds[1]
+
+    @property
+    def pictured(self) -> tuple[np.ndarray, Use]:
+        """The simulation's events, and what each part of the chip did, in clocks."""
+        events = self.out.timeline.copy()
+        events[:, 3:] /= SCHEDULERS
+        use = use_of(self.out, self.launch.share)
+        wavefronts = use.wavefronts / (1, SCHEDULERS, SCHEDULERS)
+        return events, replace(use, clocks=use.clocks / SCHEDULERS, wavefronts=wavefronts)
+
+    @property
+    def repeats(self) -> float:
+        """How many times the whole launch repeats the simulation."""
+        return self.clocks * SCHEDULERS / self.out.end_clock
+
+    @property
+    def resident_clocks(self) -> float:
+        """The sum of the clocks that each warp of the launch is on the chip."""
+        return self.out.resident_clocks * self.repeats / SCHEDULERS
+
+    @cached_property
+    def stored(self) -> dict[What, tuple[float, int]]:
+        """The sectors that each line's stores request, and their bytes."""
+        stored = {}
+        for (kind, line, size, array), n in self.launch.totals.amounts.items():
+            what = line, f"{kind}s of {array}"
+            own = [one for one in self.part.actions if kind == "store" and one.what == what]
+            if own:
+                found = [
+                    requested([(one, 0)], self.launch.threads, self.launch.board) for one in own
+                ]
+                sectors = sum(len(some) for _, some, _ in found)
+                each = sectors * n / max(sum(int(one.on.sum()) for one in own), 1)
+                stored[what] = each, n * size
+        return stored
+
+    @cached_property
+    def busy(self) -> dict[str, float]:
+        """Clocks for which each unit is busy."""
+        launch, board = self.launch, self.launch.board
+        sectors, written = (sum(each) for each in zip(*self.stored.values(), (0, 0)))
+        total = launch.totals.busy_count
         most = -(-total // board.simd_engines)  # workgroups of a multiprocessor
         bytes_clock = board.memory_gb_s * board.dram_efficiency / board.clock_ghz
         storing = {
+            "issue": 0.0,
             "L1": board.stored_sector_clocks * sectors * most / total,
             "L2": board.l2_stored_sector_clocks * sectors,
-            "DRAM": 0.0 if self.fits_in_l2 else written / bytes_clock,
+            "DRAM": 0.0 if launch.fits_in_l2 else written / bytes_clock,
         }
-        return PartRun(timed, clocks, runs[0][1][1], stored, storing)
+        shares = busy_shares(self.out.counts, self.out.end_clock, launch.share)
+        return {unit: shares[UNITS[unit]] * self.clocks + storing[unit] for unit in UNITS}
 
-    def _stored(self, part: CodePart) -> tuple[dict[What, float], int]:
-        """Return the sectors that a part's stores request in the whole launch, by line, and the
-        bytes.
-        """
-        stored = {}
-        written = 0
-        for (kind, line, size, array), n in self.totals.amounts.items():
-            what = line, f"{kind}s of {array}"
-            own = [one for one in part.actions if kind == "store" and one.what == what]
-            if own:
-                found = [requested([(one, 0)], self.threads, self.board) for one in own]
-                sectors = sum(len(some) for _, some, _ in found)
-                stored[what] = sectors * n / max(sum(int(one.on.sum()) for one in own), 1)
-                written += n * size
-        return stored, written
+    @property
+    def all_clocks(self) -> float:
+        """Its clocks with stores."""
+        return max(self.clocks, *self.busy.values())

@@ -31,14 +31,10 @@ class CodePart:
     kind: str = ""
     begins: bool = False
 
-    def of_blocks(self, blocks: int, group: int) -> "CodePart":
-        """Return the same by the first workgroups of ``group`` threads."""
-        end = blocks * group
-        some = [
-            replace(a, on=a.on[:end], place=a.place[:end] if np.ndim(a.place) else a.place)
-            for a in self.actions
-        ]
-        return replace(self, actions=some)
+    @property
+    def size(self) -> int:
+        """The number of actions in all iterations."""
+        return self.count * len(self.actions)
 
 
 def parts_of(items: list) -> list[CodePart]:

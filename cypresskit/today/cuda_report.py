@@ -13,8 +13,8 @@ from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
-from cypresskit.today.cuda_events import NOTHING, WARP, What
-from cypresskit.today.cuda_part_clock import PartRun, TracedLaunch
+from cypresskit.today.cuda_events import NOTHING, What
+from cypresskit.today.cuda_part_clock import TimedPart, TracedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WAITS = {ALU: "a scheduler", BARRIER: "other warps"}
@@ -59,22 +59,22 @@ class CudaReport(ChipReport):
 
     device: CudaGpu
     launch: TracedLaunch = field(repr=False)
-    parts: tuple[PartRun, ...] = field(repr=False)
+    parts: tuple[TimedPart, ...] = field(repr=False)
 
     @property
     def loop(self) -> Loop:
         """The machine code of the main part."""
-        return self.launch.codes[self.launch.main]
+        return main_of(self.parts).loop
 
     @property
     def accuracy(self) -> str:
         """How far launches of this class were off, as far as they were measured."""
-        if not self.launch.assumed:
+        if not self.launch.is_assumed:
             return ACCURACY["own code"]
-        if any(run.timed.loop.unroll == 0 for run in self.parts):
-            kinds = {action.kind for run in self.parts for action in run.timed.part.actions}
+        if any(run.loop.unroll == 0 for run in self.parts):
+            kinds = {action.kind for run in self.parts for action in run.part.actions}
             return ACCURACY["tiles" if "shared load" in kinds else "blocks"]
-        is_looped = any(run.timed.part.kind for run in self.parts)
+        is_looped = any(run.part.kind for run in self.parts)
         return ACCURACY["loops" if is_looped else "straight code"]
 
     @cached_property
@@ -84,9 +84,9 @@ class CudaReport(ChipReport):
         """
         found: dict[What, list[float]] = defaultdict(list)
         for run in self.parts:
-            for action in run.timed.part.actions:
+            for action in run.part.actions:
                 if action.kind == "load":
-                    count = sectors_per_warp(action, run.timed.group, self.device)
+                    count = sectors_per_warp(action, self.launch.threads, self.device)
                     found[action.what].append(count)
         return {what: sum(counts) / len(counts) for what, counts in found.items()}
 
@@ -98,7 +98,7 @@ class CudaReport(ChipReport):
         found: dict[str, float] = defaultdict(float)
         lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
         for run in self.parts:
-            clauses, _ = run.timed.clauses(run.timed.part.of_blocks(1, run.timed.group))
+            clauses, _ = run.clauses(1)
             for clause, waited in zip(clauses, run.out.ledger.waited.tolist()):
                 lines = sorted(set(clause.sources))
                 loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
@@ -111,17 +111,21 @@ class CudaReport(ChipReport):
         """What ``ck.line_costs`` returns."""
         found: dict[What, float] = defaultdict(float)
         for run in self.parts:
-            actions = run.timed.part.actions
-            blocks = min(self.launch.rounds[0][1], len(actions[0].on) // run.timed.group)
-            whole, _ = run.timed.round(blocks, NOTHING, COST_ITERATIONS)
+            actions = run.part.actions
+            blocks = min(self.launch.rounds[0][1], len(actions[0].on) // self.launch.threads)
+            whole, _ = run.round(blocks, NOTHING, COST_ITERATIONS)
             for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
-                free, _ = run.timed.round(blocks, what, COST_ITERATIONS)
+                free, _ = run.round(blocks, what, COST_ITERATIONS)
                 found[what] += run.clocks / self.clocks * (1 - free / whole)
         for run in self.parts:
-            sectors = sum(run.stored.values())
-            for what, count in run.stored.items():
+            sectors = sum(count for count, _ in run.stored.values())
+            for what, (count, _) in run.stored.items():
                 found[what] += (run.all_clocks - run.clocks) * count / sectors / self.clocks
         return CudaLineCosts(self, dict(found))
+
+    def with_rates(self, change: dict[str, Any]) -> "CudaReport":
+        """Return the report on the same launch on a board that differs in its rates."""
+        return report_on(replace(self.launch, board=replace(self.device, **change)))
 
     @cached_property
     def what_if(self) -> WhatIf:
@@ -129,10 +133,10 @@ class CudaReport(ChipReport):
         steps = []
         left = self
         for name, lesson, change in LIMITS:
-            alone = _report_with(change, self)
+            alone = self.with_rates(change)
             gain = self.seconds / alone.seconds - 1
             steps.append(Limit(name, lesson, alone.gflops, gain, left.gflops))
-            left = alone if left is self else _report_with(change, left)
+            left = alone if left is self else left.with_rates(change)
         steps.append(Limit("all else", "", None, None, left.gflops))
         return WhatIf(self, tuple(reversed(steps)))
 
@@ -140,7 +144,8 @@ class CudaReport(ChipReport):
         waits = ", ".join(
             f"{100 * share:.0f} % for {name}" for name, share in self.waits.items() if share > 0.01
         )
-        code = f"numba's, {self.launch.assumed}{self.loop.name}"
+        how = "assumed: " if self.loop.unroll else "for the most similar product on record: "
+        code = f"numba's, {how * self.launch.is_assumed}{self.loop.name}"
         waits = waits.replace("%", "% of its time", 1)
         lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
         return "\n  ".join([super().__repr__(), *lines])
@@ -177,18 +182,16 @@ class CudaLineCosts:
         return "\n".join(rows)
 
 
-def _report_with(change: dict[str, Any], report: CudaReport) -> CudaReport:
-    """Return the report on a launch on a board that differs in its rates."""
-    launch = report.launch
-    return report_on(replace(launch, board=replace(launch.board, **change)))
+def main_of(parts: tuple[TimedPart, ...]) -> TimedPart:
+    """Return the part that does the most."""
+    return max(parts, key=lambda run: run.part.size)
 
 
 def report_on(launch: TracedLaunch) -> CudaReport:
     """Run a launch, and report on it."""
     board, totals = launch.board, launch.totals
-    runs = launch.runs()
-    main = runs[launch.main]
-    warps = -(-launch.threads // WARP)
+    runs = tuple(TimedPart(part, loop, launch) for part, loop in launch.parts)
+    main = main_of(runs)
     clocks = max(sum(run.all_clocks for run in runs), board.workgroup_clocks * launch.groups)
     scale = board.simd_engines / launch.share.simd_engines
     counts = {
@@ -197,7 +200,7 @@ def report_on(launch: TracedLaunch) -> CudaReport:
     }
     busy = {unit: min(sum(run.busy[unit] for run in runs) / clocks, 1.0) for unit in main.busy}
     exact = {"L1": totals.bytes("load"), "written": totals.bytes("store")}
-    slots = launch.together * warps * launch.share.simd_engines
+    slots = launch.together * launch.warps * launch.share.simd_engines
     occupied = main.out.resident_clocks / (main.out.end_clock * slots)
     rounds = totals.busy_count / (launch.together * board.simd_engines)
     events, use = main.pictured
@@ -208,13 +211,13 @@ def report_on(launch: TracedLaunch) -> CudaReport:
         flops=float(totals.flops),
         peak_gflops=board.peak_gflops(totals.item),
         bound=bound(busy, occupied, rounds, wavefront="warp"),
-        registers=max(code.registers for code in launch.codes),
-        active_wavefronts=launch.together * warps,
-        wavefronts=launch.groups * warps,
+        registers=max(run.loop.registers for run in runs),
+        active_wavefronts=launch.together * launch.warps,
+        wavefronts=launch.groups * launch.warps,
         simulated=min(1.0, 1 / max(main.repeats, 1e-9)),
         busy=read_only(busy),
         hits=read_only(hit_rates(counts)),
-        bytes=read_only(bytes_moved(counts, board.in_quarters) | exact),
+        bytes=read_only(bytes_moved(counts, launch.share) | exact),
         resident_clocks=scale * sum(run.resident_clocks for run in runs),
         events=events,
         use=use,

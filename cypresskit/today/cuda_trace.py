@@ -35,7 +35,6 @@ ENDLESS = 1 << 40  # iterations
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
 
 Masks = dict[int, np.ndarray]  # of the threads that go on at each block
-State = tuple[Values, Values]  # variables of the frame, cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,21 +71,19 @@ def frontend(function: Any) -> CudaFunction:
         raise Untraceable(f"{name}: numba can't read it: {why}") from error
     flow = compute_cfg_from_blocks(code.blocks)
     blocks = {label: code.blocks[label] for label in flow.topo_order()}
-    return CudaFunction(
-        name, function.__code__, blocks, dict(flow.loops()), dict(flow.post_dominators())
-    )
+    return CudaFunction(name, function.__code__, blocks, flow.loops(), flow.post_dominators())
 
 
 @dataclass(frozen=True, eq=False)
 class TracedIteration:
     """An iteration that was followed: its items, the threads that go on, what it compared, and the
-    state before it.
+    values before it.
     """
 
     items: list
     on: np.ndarray
     compared: list[Any]
-    before: State
+    before: Values
 
 
 class Tracer(Expressions):
@@ -295,7 +292,7 @@ class Tracer(Expressions):
 
     def iteration(self, header: int, on: np.ndarray, leaving: Masks) -> TracedIteration:
         """Follow an iteration. Threads that leave the loop are added to ``leaving``."""
-        before = self.state()
+        before = self.values()
         self.items = []
         self.compared = []
         if header in self.rolled:
@@ -317,38 +314,38 @@ class Tracer(Expressions):
         if not is_same or not last.on.any():
             return 0
         count = _steady_iterations([one.compared for one in past], last.on)
-        grown = _grown(self.state(), last.before, before.before, count)
+        grown = _grown(self.values(), last.before, before.before, count)
         if grown is None:
             return 0
         if count >= ENDLESS:
             raise self.refused("this loop never ends: give it a size as its limit")
-        self.frames[-1].variables, self.cells = grown
+        for name, value in grown.items():
+            (self.cells if name in self.cells else self.frames[-1].variables)[name] = value
         return count
 
-    def state(self) -> State:
-        return dict(self.frames[-1].variables), dict(self.cells)
+    def values(self) -> Values:
+        """Return the values of the frame's variables, and of cells."""
+        return self.frames[-1].variables | self.cells
 
 
 def _join(masks: Masks, target: int, some: np.ndarray) -> None:
     masks[target] = masks[target] | some if target in masks else some
 
 
-def _grown(now: State, last: State, earlier: State, times: int) -> Any:
-    """Return the state after some iterations, given those before the last two. Variables and cells
+def _grown(now: Values, last: Values, earlier: Values, times: int) -> Values | None:
+    """Return the values that change in some more iterations, given those before the last two. All
     have grown by as much in both, or None is returned.
     """
-    grown: list[Values] = []
-    for after, middle, before in zip(now, last, earlier):
-        grown.append(dict(after))
-        for name in after.keys() & middle.keys() & before.keys():
-            value, mask = after[name]
-            if is_temporary(name):
-                continue
-            step = growth(value, middle[name][0])
-            if not np.array_equal(step, growth(middle[name][0], before[name][0])):
-                return None
-            if np.any(step):
-                grown[-1][name] = value + times * step, mask
+    grown: Values = {}
+    for name in now.keys() & last.keys() & earlier.keys():
+        if is_temporary(name):
+            continue
+        value, mask = now[name]
+        step = growth(value, last[name][0])
+        if not np.array_equal(step, growth(last[name][0], earlier[name][0])):
+            return None
+        if np.any(step):
+            grown[name] = value + times * step, mask
     return grown
 
 

@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 PRODUCT, SUM, FMA, SLOW = "product", "sum", "multiply-add", "function"
-TYPES = "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64".split()
-CONVERSIONS = {name: getattr(np, name) for name in TYPES}
-CONVERSIONS |= {"int": np.int64, "float": np.float64, "bool": np.bool_}
-#: numpy's names of functions that Python or `math` names otherwise.
-IN_NUMPY = {
-    "pow": "power", "min": "minimum", "max": "maximum", "atan2": "arctan2",
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan",
-}  # fmt: skip
+#: Names of types, which convert numbers when they are called.
+CONVERSIONS = (
+    "bool bool_ int int8 int16 int32 int64 uint8 uint16 uint32 uint64 float float16 float32 float64"
+).split()
+IN_NUMPY = {"min": "minimum", "max": "maximum"}  # functions that Python names otherwise
 ACTUAL = int | float | np.ndarray | np.generic
 
 
@@ -117,7 +114,7 @@ def call_function(function: Callable, given: list) -> Any:
     name = name_of(function)
     known = all(map(is_known, given))
     if name in CONVERSIONS:
-        converted = np.asarray(given[0]).astype(CONVERSIONS[name])[()]
+        converted = np.asarray(given[0]).astype(name)[()]
         return converted.item() if known else converted
     of_threads = function_of_threads(function)
     if of_threads is None:

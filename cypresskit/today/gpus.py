@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
-#: What a scheduler's clocks were calibrated on (``tools.cuda.issue``).
-ISSUE = "152 compiled loops without their loads, on an H200: within 13 to 16 %"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -30,18 +28,16 @@ class CudaGpu(Board):
     memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time
     bundle_clocks = 1
     alu_latency_clocks = SCHEDULERS
+    #: Clocks of a scheduler for an instruction, by its letter in ``cuda_code``. Calibrated on 152
+    #: compiled loops without their loads, on an H200: within 13 to 16 % (``tools.cuda.issue``).
+    issue_clocks = {"f": 1.48, "d": 2.31, "a": 1.54, "m": 0.74, "p": 3.97, "u": 1.28} | (
+        dict.fromkeys("oLSTB", 0.57)
+    )
 
     name: str
     simd_engines: int = _count("multiprocessors", "data sheet", 132)
     thread_processors: int = _count("lanes of a multiprocessor", "NVIDIA", 128)
     double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)
-    multiply_add_clocks: float = _positive("of a scheduler per multiply-add", "none", 1.48, ISSUE)
-    double_clocks: float = _positive("the same, in double precision", "none", 2.31, ISSUE)
-    arithmetic_clocks: float = _positive("the same, other arithmetic", "none", 1.54, ISSUE)
-    product_clocks: float = _positive("the same, whole-number products", "none", 0.74, ISSUE)
-    wide_product_clocks: float = _positive("the same, products of 64 bits", "none", 3.97, ISSUE)
-    warp_clocks: float = _positive("the same, instructions for a warp", "none", 1.28, ISSUE)
-    other_clocks: float = _positive("the same, loads, branches", "none", 0.57, ISSUE)
     register_pool: int = _count("registers of all warps", "NVIDIA: 65536 / 32", 2048)
     lds_bytes: int = _count("bytes of shared memory", "NVIDIA", 228 << 10)
     max_wavefronts: int = _count("warps per multiprocessor", "NVIDIA", 64)
@@ -88,19 +84,6 @@ class CudaGpu(Board):
             f"<CudaGpu {self.name}: {self.simd_engines} multiprocessors at {self.clock_ghz:g} GHz>"
         )
 
-    @property
-    def issue_clocks(self) -> dict[str, float]:
-        """Clocks of a scheduler for an instruction, by its letter in ``cuda_code``."""
-        others = dict.fromkeys("oLSTB", self.other_clocks)
-        return others | {
-            "f": self.multiply_add_clocks,
-            "d": self.double_clocks,
-            "a": self.arithmetic_clocks,
-            "m": self.product_clocks,
-            "p": self.wide_product_clocks,
-            "u": self.warp_clocks,
-        }
-
     def peak_gflops(self, bytes_of_number: int) -> float:
         """Return the peak in Gflop/s: in double precision for numbers of 8 bytes."""
         each = self.double_fmas if bytes_of_number == 8 else 1
@@ -109,12 +92,13 @@ class CudaGpu(Board):
     @property
     def in_quarters(self) -> "CudaGpu":
         """The same GPU for the engine, in quarters of a clock."""
-        slow = {f"{name}_clocks": getattr(self, f"{name}_clocks") for name in ("l1", "l2", "dram")}
         return replace(
             self,
             clock_ghz=SCHEDULERS * self.clock_ghz,
             l2_slice_bytes_clock=self.l2_slice_bytes_clock / SCHEDULERS,
-            **{name: SCHEDULERS * clocks for name, clocks in slow.items()},
+            l1_clocks=SCHEDULERS * self.l1_clocks,
+            l2_clocks=SCHEDULERS * self.l2_clocks,
+            dram_clocks=SCHEDULERS * self.dram_clocks,
         )
 
 
