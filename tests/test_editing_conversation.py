@@ -18,7 +18,7 @@ from cypresskit.editing.answer_process import AnswerArriving
 from cypresskit.editing.conversation import LEFT, Conversation
 from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.static_answers import words
+from cypresskit.editing.static_answers import word_meanings
 from cypresskit.editing.step_files import BROUGHT, saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
@@ -40,8 +40,10 @@ def cache(tmp_path, monkeypatch):
 
 
 def test_the_words_of_a_product_say_what_its_constants_hold():
-    names = [name for name, _, text in words()["others"] if "row stride of C" in text]
-    assert names == ["cb0[0] of this launch"]
+    words = word_meanings("mad r1, cb0[0].w, cb0[99], vWinCoord0 ; mul")
+    assert {"mad", "cb0[0].w", "cb0[99]", "vWinCoord0"} == words.keys()
+    assert words["cb0[0].w"][0] == "cb0[0] of this launch" and "row stride" in words["cb0[0].w"][1]
+    assert words["cb0[99]"][0] == "cb0[3]"
 
 
 class Actor:
@@ -997,10 +999,11 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
     def look():
         for page in cells.values():
             page.answer()
-            texts = {each.number: each.text for each in page.talk.edits}
+            edits = {each.number: each for each in page.talk.edits}
             for row in page.history:
-                if row["right"] is not None and row["number"] in texts:
-                    assert row["right"] == is_right(texts[row["number"]], row["n"])
+                edit = edits.get(row["number"])
+                if row["right"] is not None and edit is not None:
+                    assert row["right"] == is_right(edit.text, edit.n)
 
     acts = [run_cell, run_cell, delete_cell, outside] + [type_text, settle] * 3 + [answer] * 6
     run_cell()

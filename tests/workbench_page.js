@@ -16,15 +16,22 @@ function fateOf(text) {
   return text.includes("wrong") ? "wrong" : "right"
 }
 
+const words = {
+  mad: ["mad", "d, a, b, c · any slot · d = a * b + c"],
+  mov: ["mov", "d, a · any slot · d = a"],
+  mul: ["mul", "d, a, b · any slot · d = a * b"],
+  "cb0[0].z": ["cb0[0] of this launch", "z: k"],
+}
+
 function answersTo(text) {
   const stamp = stampOf(text)
   const fate = fateOf(text)
   const lines = text.split("\n")
   const some = lines.map((_, n) => n + 1).filter((n) => n % 3 === 0)
   const fault = {line: Math.min(3, lines.length), column: 1, message: `fault ${stamp}`}
-  if (fate === "fault") return [{part: "text", faults: [fault], live: []}]
+  if (fate === "fault") return [{part: "text", faults: [fault], live: [], words}]
   const live = some.map((line) => [line, stamp, `r${stamp}`])
-  const answers = [{part: "text", faults: [], live}]
+  const answers = [{part: "text", faults: [], live, words}]
   if (fate === "refusal")
     return [...answers, {part: "code", refusal: {line: 1, message: `refused ${stamp}`}}]
   const rows = some.slice(0, 40).map((line) => ({
@@ -53,7 +60,8 @@ function answersTo(text) {
     [2, right ? 2 : stamp],
     [2, 2],
   ]
-  verdict.small = {k: 2, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
+  const sums = [["sum", "sum"], ["sum", "sum"]]
+  verdict.small = {sums, a: ones, b: ones, c, right: [[2, 2], [2, 2]]}
   if (!right) verdict.findings = [{...fault, kind: "answer", advice: `advice ${stamp}`}]
   const term = {text: `term ${stamp}`, right: false, note: `note ${stamp}`, line: 3, lines: [3, 6]}
   const notes = [`Red ${stamp}. And ${stamp} more.`, `other ${stamp}`]
@@ -66,13 +74,11 @@ function answersTo(text) {
       part: "clocks",
       size: [stamp, stamp, stamp],
       gflops: stamp,
-      percent: stamp,
-      clocks: 5,
+      notes: [`${stamp} % of peak`],
       bound: `texture ${stamp}`,
       help: `help ${stamp}`,
       busy: {ALU: stamp / 100, texture: stamp / 100},
       steps: [{text: `step ${stamp}`, lines: [3, 6]}],
-      error: 0,
     },
     ...(right ? [] : [replay]),
     {
@@ -102,6 +108,11 @@ class Answerer {
     this.history = []
     this.brought = 0
     this.step = null
+    this.tables = {
+      il_minute: [],
+      legend: [],
+      statistics: [["registers", "gprs", ""], ["full bundles", "slots5_pct", ""]],
+    }
   }
 
   listen(hear) {
@@ -130,23 +141,17 @@ class Answerer {
   }
 
   begin() {
-    const words = {
-      opcodes: [
-        ["mad", "d, a, b, c", "any slot", "d = a * b + c", ""],
-        ["mov", "d, a", "any slot", "d = a", ""],
-        ["mul", "d, a, b", "any slot", "d = a * b", ""],
-      ],
-      others: [["cb0[0] of this launch", "cb0\\[0\\]", "z: k"]],
-    }
-    const {text, history} = this
+    const {text, tables, history} = this
     const name = "my.il"
     setTimeout(() => {
       this.say({
         type: "state",
         edit: "file-0",
         name,
+        file: `/${name}`,
+        problem: "",
         text,
-        words,
+        tables,
         history,
         step: this.step,
       })

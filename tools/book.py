@@ -21,7 +21,6 @@ nbgrader's metadata (schema 3), so that a course with nbgrader can collect and g
 """
 
 import argparse
-import ast
 import hashlib
 import re
 import sys
@@ -34,7 +33,9 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
+from cypresskit.editing import legend
 from cypresskit.grading.course import METADATA_KEY
+from cypresskit.tables import markdown
 from cypresskit.teach.explanations import explanation_cell
 from cypresskit.timing.numba_native import NOTICE
 
@@ -55,7 +56,6 @@ APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will
 POINTS = {"check": 3, "sentence": 2}  # of an exercise, for nbgrader
 GLOSSARY = "<!-- glossary -->"
 IL_MINUTE = "<!-- il in a minute -->"
-IL_ROWS = re.compile(r"(?ms)^export const IL_MINUTE = (\[$.*?^\])")  # of the workbench's card
 GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
@@ -115,11 +115,7 @@ def _glossary() -> str:
 
 def il_minute() -> str:
     """Return the table of the workbench's card "IL in a minute"."""
-    card = Path(__file__).parents[1] / "cypresskit/editing/legend.js"
-    rows = IL_ROWS.search(card.read_text(encoding="utf-8"))
-    assert rows, f"{card} has lost its table"
-    lines = [f"| {code} | {meaning} |" for code, meaning in ast.literal_eval(rows[1])]
-    return "\n".join(["| you see | it means |", "|---|---|", *lines])
+    return markdown(("you see", "it means"), legend.IL_MINUTE)
 
 
 def _entry(cell: NotebookNode) -> dict:

@@ -6,18 +6,15 @@ import {KeyList} from "./key_list.js"
 
 const SLOTS = ["x", "y", "z", "w", "t"]
 const SHORT = [
-  ["_IEEE", ""],
-  ["_DX10", ""],
-  ["_UINT", "_U"],
-  ["_INT", "_I"],
-  ["LDS_", ""],
+  [/^PRED_SET.*/, "PRED"],
+  [/_IEEE|_DX10|^LDS_/g, ""],
+  [/_U?INT/, (found) => found.slice(0, 2)],
   ["MULADD", "MAD"],
 ]
 const MOST_ROWS = 400 // that are drawn
 
 /** Shorten an operation's name to about six characters. */
 function short(name) {
-  if (name.startsWith("PRED_SET")) return "PRED"
   const made = SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
   return made.length > 7 ? `${made.slice(0, 6)}…` : made
 }
@@ -33,24 +30,24 @@ export class BundleTable {
     this.title = make(parent, "h3", {}, "Bundles")
     const slots = make(parent, "div", {class: "ckw-slots", "aria-hidden": "true"})
     for (const letter of ["", ...SLOTS]) make(slots, "span", {}, letter)
-    const pick = (event) => {
+    const withLine = (act) => (event) => {
       const line = this.cells.get(event.target)
-      if (!line) return
-      event.preventDefault()
-      this.list.choose(event.target)
-      owner.goTo(line)
+      if (line) act(line, event)
     }
+    const goTo = withLine((line, event) => {
+      event.preventDefault() // the editor gets the focus
+      owner.goTo(line)
+    })
     const attributes = {
       class: "ckw-bundles",
       role: "grid",
       "aria-label": "Bundles. Arrow keys move, Enter goes to the line.",
-      // Before the list is redrawn or gets the focus. Screen readers send a click alone.
-      onmousedown: (event) => event.button || pick(event),
-      onclick: (event) => event.detail || pick(event),
+      // Before the list is redrawn. Keys and screen readers send a click alone.
+      onmousedown: (event) => event.button || goTo(event),
+      onclick: (event) => event.detail || goTo(event),
+      onfocusin: withLine(owner.picked),
     }
-    const withLine = (act) => (cell) => this.cells.get(cell) && act(this.cells.get(cell))
-    const [chosen, used] = [owner.picked, owner.goTo].map(withLine)
-    this.list = new KeyList(parent, attributes, {chosen, used})
+    this.list = new KeyList(parent, attributes)
   }
 
   /** The number of a color for each line.
@@ -69,16 +66,14 @@ export class BundleTable {
     const bundles = this.rows.filter(({kind}) => kind === "alu").length
     this.title.textContent = `${bundles} bundles${loop.length ? " in the loop" : ""}`
     const {scrollTop} = box
-    box.replaceChildren()
+    const table = new DocumentFragment()
     this.cells.clear()
     const {colors} = this
     let number = 0
-    let clause = -1
-    const cells = this.rows.slice(0, MOST_ROWS).map((row) => {
-      const line = make(box, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
+    const cells = this.rows.slice(0, MOST_ROWS).map((row, n) => {
+      const line = make(table, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-new", row.new)
-      line.classList.toggle("ckw-first", row.clause !== clause)
-      clause = row.clause
+      line.classList.toggle("ckw-first", row.clause !== this.rows[n - 1]?.clause)
       const label = {alu: number + 1, flow: ""}[row.kind] ?? row.kind
       make(line, "span", {role: "rowheader", class: "ckw-label"}, label)
       if (row.kind === "alu") {
@@ -91,26 +86,29 @@ export class BundleTable {
       return []
     })
     const more = this.rows.length - MOST_ROWS
-    if (more > 0) make(box, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
-    this.list.show(cells.filter(({length}) => length))
+    if (more > 0) make(table, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
+    const filled = cells.filter(({length}) => length)
+    this.list.show(table, filled)
     box.scrollTop = scrollTop
     this.light(this.lit)
   }
 
   cell(parent, part, colors, place = "") {
-    const cell = make(parent, "span", {role: "gridcell", class: "ckw-slot"})
     const [, name, line, text] = part ?? [0, "", 0, ""]
+    const words = part ? `${name}, line ${line}` : "empty"
+    const cell = make(
+      parent,
+      "span",
+      {
+        role: "gridcell",
+        class: part ? "ckw-slot" : "ckw-slot ckw-empty",
+        title: part ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
+        style: part ? `--line: var(--ckw-${colors.get(line) % 8})` : "",
+        "aria-label": `${place}${words}`,
+      },
+      short(name),
+    )
     this.cells.set(cell, line)
-    if (!part) {
-      cell.classList.add("ckw-empty")
-      cell.setAttribute("aria-label", "empty")
-      return cell
-    }
-    const color = colors.get(line)
-    if (color !== undefined) cell.style.setProperty("--line", `var(--ckw-${color % 8})`)
-    cell.textContent = short(name)
-    cell.title = `${place}${text.replace(/\s+/g, " ")}\nline ${line}`
-    cell.setAttribute("aria-label", `${place}${name}, line ${line}`)
     return cell
   }
 

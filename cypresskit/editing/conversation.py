@@ -17,10 +17,12 @@ from typing import Any
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
 from cypresskit.editing.edit_history import UNWRITTEN, Edit
+from cypresskit.editing.growing_block import growing_block
 from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letters
+from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
-from cypresskit.editing.static_answers import text_answer, words
+from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import BEGUN, fastest_step, histories, saved_edit
 from cypresskit.editing.steps import STEPS, WITHIN, Step
 from cypresskit.editing.supervisor import Start, Supervisor
@@ -136,7 +138,7 @@ class Conversation:
             "file": str(self.file.path),
             "text": self.text,
             "edit": self.edit,
-            "words": words(),
+            "tables": TABLES,
             "history": self._history(),
             "problem": self.file.problem,
             "step": self._step_state(),
@@ -155,6 +157,7 @@ class Conversation:
             "begun": self._begun_with(step),
             "kept": self._kept(),
             "views": [[view, VIEWS[view][0]] for view in step.views],
+            "growth": growing_block(step.blocks),
         }
         return vars(step) | more
 
@@ -283,7 +286,9 @@ class Conversation:
             self.supervisor.ask(self.job(PARTS))
             return
         self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
-        if not answer["faults"]:
+        if answer["faults"]:
+            self.say({"type": "done", "edit": self.edit})
+        else:
             self.supervisor.ask(self.job(PARTS[1:]))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:

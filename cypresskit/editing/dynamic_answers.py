@@ -42,6 +42,7 @@ FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
+MIN_ERROR = 0.02  # of a simulated time: a smaller one is not mentioned
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
@@ -261,11 +262,10 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
 def clocks_answer(seen: Verification, n: int) -> Answer:
     """Return the part "clocks".
 
-    It holds ``size`` [m, n, k]; ``gflops``, ``percent`` of peak, ``clocks``; what it is ``bound``
-    by, and what would ``help``; ``busy`` (shares of the time, by unit), ``hits`` (shares, by
-    cache), ``error`` (a share); ``steps``, suggestions with ``text`` and ``lines``; or a
-    ``problem``, why it can't be timed. It is empty for an incorrect kernel, which may run for much
-    longer than a correct one.
+    It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, and what would ``help``;
+    ``busy`` (shares of the time, by unit); ``notes`` on its time; ``steps``, suggestions with
+    ``text`` and ``lines``; or a ``problem``, why it can't be timed. It is empty for an incorrect
+    kernel, which may run for much longer than a correct one.
     """
     if not seen.right:
         return {}
@@ -276,15 +276,25 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
     return {
         "size": report.size,
         "gflops": float(f"{report.gflops:.4g}"),
-        "percent": float(f"{report.percent:.3g}"),
-        "clocks": report.clocks,
         "bound": report.bound,
         "help": bottleneck(report.bound)[0],
         "busy": dict(report.busy),
-        "hits": dict(report.hits),
-        "error": report.error,
+        "notes": _notes_on_time(report),
         "steps": [step._asdict() for step in suggest(report, seen.kernel)],
     }
+
+
+def _notes_on_time(report: Report) -> list[str]:
+    """Return the clocks, in three digits, since the model is no more precise; and the hit rates."""
+    clocks, unit = report.clocks, ""
+    if clocks >= 1e6:
+        clocks, unit = clocks / 1e6, " million"
+    error = f" (± {100 * report.error:.0f} %)" if report.error > MIN_ERROR else ""
+    notes = [f"{report.percent:.3g} % of peak, {float(f'{clocks:.3g}'):,g}{unit} clocks{error}"]
+    if report.hits:
+        rates = (f"{cache} {100 * share:.0f} %" for cache, share in report.hits.items())
+        notes.append(f"hits: {', '.join(rates)}")
+    return notes
 
 
 def report_at(mine: Kernel, n: int) -> Report:

@@ -26,7 +26,6 @@ LARGEST = 64 << 20  # bytes of a history
 BURST = 15.0  # seconds: incorrect attempts closer than this count as one
 LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "couldn't be written"
-JUDGEMENT = {True: "correct", False: "incorrect", None: "not checked"}  # whether C is correct
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,30 @@ class Edit:
         """What must differ between two edits for both to be kept."""
         return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
+    @property
+    def judgement(self) -> str:
+        """Whether C is correct, and how fast it is."""
+        if not self.right:
+            return "not checked" if self.right is None else "C is incorrect"
+        at = f" at N = {self.n:,}" if self.n else ""
+        speed = f"{self.gflops:,.0f} Gflop/s{at}, limited by {self.bound}"
+        return speed if self.gflops else "not timed"
+
+    def __str__(self) -> str:
+        """Return what was found about it, where it comes from, and its statistics."""
+        origin = ", ".join(filter(None, (self.note, self.change)))
+        counts = f"{self.bundles} bundles, {self.registers} registers, {self.wavefronts} wavefronts"
+        return "; ".join(filter(None, (self.judgement, origin, counts if self.bundles else "")))
+
     def shown(self) -> dict[str, Any]:
-        """Return the fields for a page: all except the text."""
-        row = asdict(self)
-        del row["text"]
-        return row
+        """Return what a page shows; ``gflops`` is 0 unless C is correct."""
+        return {
+            "number": self.number,
+            "gflops": self.gflops if self.right else 0.0,
+            "right": self.right,
+            "note": self.note,
+            "words": str(self),
+        }
 
 
 class Edits(Sequence[Edit]):
@@ -142,14 +160,8 @@ class Edits(Sequence[Edit]):
         return True
 
     def __repr__(self) -> str:
-        lines = [f"{len(self)} edits"]
-        for edit in self.rows:
-            at = f" at N = {edit.n}" if edit.n else ""
-            speed = f"{edit.gflops:8.1f} Gflop/s{at}" if edit.gflops else "not timed"
-            code = f"{edit.bundles} bundles, {edit.registers} registers"
-            line = f"  {edit.number:3}  {JUDGEMENT[edit.right]}  {speed}, {code}  {edit.note}"
-            lines.append(line.rstrip())
-        return "\n".join(lines)
+        lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
+        return "\n".join([f"{len(self)} edits", *lines])
 
 
 def change_between(before: str, after: str) -> str:

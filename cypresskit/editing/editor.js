@@ -1,47 +1,36 @@
 // The editor of the workbench: a text area with transparent letters over painted lines, with gutters
 // beside it.
 //
-// The text area brings the caret, selection, undo, input methods and accessibility. The painted lines
-// are colored by the CSS Custom Highlight API (without it they are plain). A text from elsewhere
-// replaces the value and ends undo; the history has the old text. Lines are not wrapped.
+// The text area brings the caret, selection, scrolling, undo, input methods and accessibility. The
+// painted lines are colored by the CSS Custom Highlight API (without it they are plain). A text from
+// elsewhere replaces the value and ends undo; the history has the old text. Lines are not wrapped.
 import {keepKeys, make} from "../draw/shell.js"
 import {PaintedLines} from "./painted_lines.js"
 
-const PAGE_KEYS = {PageUp: -1, PageDown: 1}
 // The keys that the editor uses with Ctrl or Cmd: undo and redo, the clipboard, and moves.
 const OWN = new Set(
-  "z y a c v x arrowleft arrowright arrowup arrowdown home end backspace delete".split(" "),
+  "z y a c v x arrowleft arrowright arrowup arrowdown home end backspace delete enter".split(" "),
 )
-// The gutter's columns: class, head, and meaning.
-const COLUMNS = [
-  ["number", "line", ""],
-  ["live", "live", "registers in use at this line; the highest number is bold"],
-  ["cost", "cost", "percent of the time that would be saved if this line took no time"],
-]
+const NEAR = 30 // columns that are visible from the left edge
 const INDENT = "    "
-const HOW_TO_LEAVE = "Tab indents. Escape, then Tab, leaves the editor."
 
 export class Editor {
   /**
    * @param {HTMLElement} parent
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   picked: (line: number) => void}} owner `picked` is called when a line's number is clicked */
+   *   picked: (line: number) => void, ran: () => void}} owner `picked` is called when a line's
+   *   number is clicked, `ran` for the notebook's keys that run a cell: that would end undo */
   constructor(parent, owner) {
     this.owner = owner
     this.frame = make(parent, "div", {class: "ckw-frame"})
-    const heads = make(this.frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
-    for (const [name, text, title] of COLUMNS)
-      make(heads, "span", {class: `ckw-${name}`, title}, text)
     const picked = (line) => {
       this.goTo(line)
       owner.picked(line)
     }
-    this.lines = new PaintedLines(this.frame, picked)
-    /** @type {HTMLTextAreaElement} */
-    this.area = make(this.lines.code, "textarea", {
+    const attributes = {
       class: "ckw-area",
       "aria-label": owner.label,
-      "aria-description": HOW_TO_LEAVE,
+      "aria-description": "Tab indents. Escape, then Tab, leaves the editor.",
       autocapitalize: "off",
       autocomplete: "off",
       autocorrect: "off",
@@ -57,22 +46,15 @@ export class Editor {
       onselectionchange: () => this.move(),
       onkeyup: () => this.move(), // in a shadow tree nothing says that the selection has changed
       onclick: () => this.move(),
-      onscroll: () => this.area.scrollTo(0, 0), // the frame scrolls, with the gutters
-    })
+    }
+    this.lines = new PaintedLines(this.frame, attributes, picked)
+    this.area = this.lines.area
     keepKeys(this.area, keeps)
     this.lines.write("")
   }
 
-  end() {
-    this.lines.end()
-  }
-
   get text() {
     return this.area.value
-  }
-
-  get focused() {
-    return this.area.matches(":focus")
   }
 
   /** The caret's line, from 1, and column, from 0. */
@@ -91,7 +73,7 @@ export class Editor {
   cutRemark(number) {
     const text = this.line(number)
     const at = text.search(/;|\/\//)
-    return at >= 0 && this.lines.outOfSight(text.length) ? text.slice(at) : ""
+    return at >= 0 && this.lines.isCut(number) ? text.slice(at) : ""
   }
 
   /** Show a text from elsewhere. The caret stays in its line, if possible. */
@@ -114,9 +96,10 @@ export class Editor {
 
   /** Underline faults: [{line, column, length, message}], columns from 1. */
   paintFaults(faults) {
-    const byLine = new Map()
-    for (const fault of faults) byLine.set(fault.line, [...(byLine.get(fault.line) ?? []), fault])
-    this.lines.know("faults", byLine)
+    this.lines.know(
+      "faults",
+      Map.groupBy(faults, ({line}) => line),
+    )
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
   }
 
@@ -124,22 +107,15 @@ export class Editor {
   goTo(line, column = Math.max(1, this.line(line).search(/\S/) + 1)) {
     this.area.focus({preventScroll: true})
     this.placeCaret(line, column)
-    this.lines.show(line)
+    this.lines.show(line, column)
     this.frame.scrollIntoView({block: "nearest"})
     this.lines.showOnPage(line)
     this.move()
   }
 
-  /** Move the caret by a page: the browser would only scroll. */
-  turnPage(step) {
-    const {line, column} = this.caret
-    const to = line + step * (this.lines.inSight - 1)
-    this.goTo(Math.max(1, Math.min(to, this.lines.all.length)), column + 1)
-  }
-
   move() {
     const {line, column} = this.caret
-    this.lines.showColumn(column)
+    if (column < NEAR) this.area.scrollLeft = 0
     if (line === this.lines.here && column === this.lastColumn) return
     this.lastColumn = column
     this.lines.here = line
@@ -147,6 +123,11 @@ export class Editor {
   }
 
   press(event) {
+    if (event.key === "Enter" && (event.shiftKey || event.ctrlKey || event.metaKey)) {
+      event.preventDefault()
+      this.owner.ran()
+      return
+    }
     if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return
     const leaves = this.escaped && event.key === "Tab"
     if (event.key !== "Shift") this.escaped = event.key === "Escape"
@@ -155,7 +136,6 @@ export class Editor {
       this.indent(event.shiftKey)
     } else if (event.shiftKey) return
     else if (event.key === "Enter") this.breakLine()
-    else if (event.key in PAGE_KEYS) this.turnPage(PAGE_KEYS[event.key])
     else if (event.key !== "End" || !this.toEndOfCode()) return
     event.preventDefault()
   }
@@ -201,7 +181,7 @@ export class Editor {
  * @param {KeyboardEvent} event */
 function keeps({key, ctrlKey, metaKey, altKey, shiftKey}) {
   if (ctrlKey || metaKey) return OWN.has(key.toLowerCase()) && !(shiftKey && key === "C") // commands
-  return !altKey && !/^F\d/.test(key) && !(shiftKey && key === "Enter")
+  return !altKey && !/^F\d/.test(key)
 }
 
 /** Insert a text, so that the browser can undo it. */

@@ -3,30 +3,13 @@
 import {make} from "../draw/shell.js"
 
 const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
-// The rows of the statistics: name, field, and meaning.
-export const STATISTICS = [
-  [
-    "bundles per iteration",
-    "bundles_per_iteration",
-    "bundles in one iteration of the main loop; each holds up to five operations",
-  ],
-  ["registers", "gprs", "registers per work-item; with fewer, an engine holds more wavefronts"],
-  ["wavefronts", "wavefronts", "wavefronts that an engine holds; while some wait, others compute"],
-  ["fetches per iteration", "fetches", "fetches from textures in one iteration of the main loop"],
-  [
-    "LDS per iteration",
-    "lds_operations",
-    "accesses to the local data share in one iteration of the main loop",
-  ],
-  ["full bundles", "full", "share of the loop's bundles in which all five slots are filled"],
-]
 const NO_SPEED = "Speed and costs are shown once C is correct."
 const WHY_COSTLIEST =
   "How much sooner the kernel would finish if the line took no time. Go to the line."
 
 export class Figures {
   /**
-   * @param {{goTo: (line: number, column?: number) => void,
+   * @param {{statistics: string[][], goTo: (line: number, column?: number) => void,
    *   light: (lines: Set<number>) => void}} owner
    * @param {Record<"terms" | "limits" | "card" | "costs" | "working", HTMLElement>} places */
   constructor(owner, {terms, limits, card, costs, working}) {
@@ -49,8 +32,8 @@ export class Figures {
   card(card) {
     const before = this.correctCard ?? card
     this.cardBox.replaceChildren()
-    const values = {...card, full: percent(card.slots5_pct / 100)}
-    for (const [name, field, meaning] of STATISTICS) {
+    const values = {...card, slots5_pct: percent(card.slots5_pct / 100)}
+    for (const [name, field, meaning] of this.owner.statistics) {
       const value = values[field]
       if (!value) continue
       const line = make(this.cardBox, "p", {title: meaning})
@@ -63,7 +46,7 @@ export class Figures {
   }
 
   /** Show how busy each unit is, for a correct kernel. The unit that limits it has the full color. */
-  clocks({problem, bound, busy, ...answer}, right) {
+  clocks({problem, bound, busy, notes = []}, right) {
     this.units.replaceChildren()
     const note = (words) => make(this.units, "p", {class: "ckw-soft"}, words)
     if (problem || !right) {
@@ -83,12 +66,7 @@ export class Figures {
       make(bar, "i", {style: `width: ${100 * Math.min(1, share)}%`})
       make(line, "span", {class: "ckw-share"}, percent(share))
     }
-    const {error, clocks, hits = {}} = answer
-    const part = answer.percent < 0.01 ? "below 0.01" : answer.percent
-    const within = error > 0.02 ? ` (± ${percent(error)})` : ""
-    note(`${part} % of peak, ${inClocks(clocks)} clocks${within}`)
-    const rates = Object.entries(hits).map(([cache, share]) => `${cache} ${percent(share)}`)
-    if (rates.length) note(`hits: ${rates.join(", ")}`)
+    for (const words of notes) note(words)
   }
 
   /** Show the terms of an element, the wrong ones in red. */
@@ -130,12 +108,4 @@ function percent(share) {
 
 export function inWhole(number) {
   return Math.round(number).toLocaleString("en")
-}
-
-/** Return clocks in three digits: the model is no more precise. */
-function inClocks(clocks) {
-  const digits = {maximumSignificantDigits: 3}
-  return clocks < 1e6
-    ? clocks.toLocaleString("en", digits)
-    : `${(clocks / 1e6).toLocaleString("en", digits)} million`
 }

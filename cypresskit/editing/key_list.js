@@ -1,74 +1,59 @@
-// Rows of options, one of which is chosen by arrow keys. Page Up and Page Down move by ten rows, Home to
-// the first option, End to the last row, or in a single row to its end. Enter uses the option.
-import {make} from "../draw/shell.js"
+// Rows of options: one stop of Tab, and arrow keys move the focus between them. Page Up and Page Down
+// move by ten rows, Home to the first option, End to the last row, or in a single row to its end.
+// Enter is a click.
+import {listenKeys, make} from "../draw/shell.js"
 
 const PAGE_ROWS = 10
+const ALL = Number.POSITIVE_INFINITY
 
-/** The box keeps the focus; `aria-activedescendant` names the chosen option. */
 export class KeyList {
   /**
    * @param {HTMLElement} parent
-   * @param {object} attributes of the box
-   * @param {{chosen: (option: HTMLElement) => void, used: (option: HTMLElement) => void}} owner */
-  constructor(parent, attributes, owner) {
-    this.owner = owner
+   * @param {object} attributes of the box */
+  constructor(parent, attributes) {
     this.rows = []
-    this.id = `ckw-chosen-${Math.random().toString(36).slice(2)}`
-    const onfocus = () => {
-      if (this.box.matches(":focus-visible") && !this.option) this.choose(this.first)
-    }
-    const onkeydown = (event) => this.press(event)
-    this.box = make(parent, "div", {...attributes, tabindex: "0", onfocus, onkeydown})
+    this.box = make(parent, "div", attributes)
+    this.box.addEventListener("focusin", ({target}) => this.stopAt(target))
+    listenKeys(this.box, {
+      ArrowDown: () => this.move(1, 0),
+      ArrowUp: () => this.move(-1, 0),
+      ArrowRight: () => this.move(0, 1),
+      ArrowLeft: () => this.move(0, -1),
+      PageDown: () => this.move(PAGE_ROWS, 0),
+      PageUp: () => this.move(-PAGE_ROWS, 0),
+      Home: () => this.move(-ALL, -ALL),
+      End: () => this.move(ALL, this.rows.length > 1 ? 0 : ALL),
+      Enter: () => this.option.click(),
+    })
   }
 
-  /** Show other options, row by row. `first` is the one that is chosen at first. */
-  show(rows, first = rows[0]?.[0]) {
+  /** Replace what the box holds. `first` is the option that Tab reaches; it gets the focus if an
+   * option had it.
+   * @param {Node} content */
+  show(content, rows, first = rows[0]?.[0]) {
+    const focused = this.box.matches(":focus-within")
+    this.box.replaceChildren(content)
     this.rows = rows
-    this.first = first
-    this.mark(undefined)
+    this.stopAt(first)
+    if (focused) first?.focus({preventScroll: true})
   }
 
-  /** Mark an option as chosen. */
-  mark(option) {
-    this.option?.removeAttribute("id")
+  /** Let Tab reach an option, and no other. */
+  stopAt(option) {
+    this.option?.setAttribute("tabindex", "-1")
     this.option = option
-    this.box.removeAttribute("aria-activedescendant")
-    if (!option) return
-    option.id = this.id
-    this.box.setAttribute("aria-activedescendant", this.id)
+    option?.setAttribute("tabindex", "0")
   }
 
-  choose(option) {
-    if (!option) return
-    this.mark(option)
-    option.scrollIntoView({block: "nearest", inline: "nearest"})
-    this.owner.chosen(option)
+  /** Move the focus, as far as there are rows and columns. */
+  move(down, right) {
+    const row = this.rows.findIndex((options) => options.includes(this.option))
+    const options = this.rows[within(row + down, this.rows)]
+    this.stopAt(options[within(this.rows[row].indexOf(this.option) + right, options)])
+    this.option.focus()
   }
+}
 
-  /** @param {KeyboardEvent} event */
-  press(event) {
-    if (event.altKey || event.ctrlKey || event.metaKey || !this.rows.length) return
-    const option = this.option ?? this.first
-    const row = this.rows.findIndex((options) => options.includes(option))
-    const column = this.rows[row].indexOf(option)
-    const last = this.rows.length - 1
-    const places = {
-      ArrowDown: [row + 1, column],
-      ArrowUp: [row - 1, column],
-      ArrowRight: [row, column + 1],
-      ArrowLeft: [row, column - 1],
-      PageDown: [row + PAGE_ROWS, column],
-      PageUp: [row - PAGE_ROWS, column],
-      Home: [0, 0],
-      End: [last, last ? column : this.rows[last].length - 1],
-    }
-    const place = places[event.key]
-    if (place) {
-      const options = this.rows[Math.max(0, Math.min(place[0], last))]
-      this.choose(options[Math.max(0, Math.min(place[1], options.length - 1))])
-    } else if (event.key === "Enter") this.owner.used(option)
-    else return
-    event.preventDefault()
-    event.stopPropagation() // from the notebook around it
-  }
+function within(place, list) {
+  return Math.max(0, Math.min(place, list.length - 1))
 }

@@ -18,7 +18,6 @@ MODULES = (
     "editing/small_product.js",
     "editing/step_head.js",
     "editing/panels.js",
-    "editing/legend.js",
     "editing/workbench.js",
 )
 STYLES = ("draw/look.css", "editing/workbench.css")

@@ -1,25 +1,23 @@
-// The lines of the editor as they are painted, with the gutters beside them.
+// The lines of the editor as they are painted below its letters, with the gutters beside them.
 //
-// A text may be long: only the lines in sight have elements. A change replaces what is known about a
-// line, and only lines for which something was replaced are painted again.
+// The text area scrolls, and these lines follow. A text may be long: only the lines in sight have
+// elements. A change replaces what is known about a line, and only lines for which something was
+// replaced are painted again.
 import {parts} from "../draw/il_colors.js"
 import {make} from "../draw/shell.js"
 
 const BEYOND = 12 // lines painted above and below the visible ones
-const UNSEEN = 700 // pixels, the height before the layout
-const TAB = 4
 const LINE_HIGH = 16 // pixels, of a line
-const LETTERS = 100 // whose width is measured
+const LETTER_WIDE = 7 // pixels, about
 const COLORS = 8
 
-// The gutter's columns, and what they are statements about.
-const GUTTER = ["number", "live ckw-of-live", "cost ckw-of-costs", "chip ckw-of-code"]
-
-/** Return how many letters wide a line is, at most. */
-function lettersOf(line) {
-  const tabs = line.split("\t").length
-  return tabs > 1 ? line.length + (TAB - 1) * tabs : line.length
-}
+// The gutter's columns: name, the statements that it shows, head, and meaning.
+const GUTTER = [
+  ["number", "", "line", ""],
+  ["live", "live", "live", "registers in use at this line; the highest number is bold"],
+  ["cost", "costs", "cost", "percent of the time that would be saved if this line took no time"],
+  ["chip", "code", "", ""],
+]
 
 /** Write a text into an element without replacing its node. */
 function writeInto(element, text) {
@@ -52,29 +50,41 @@ function unhighlight(row) {
 }
 
 export class PaintedLines {
-  /** @param {HTMLElement} parent
-   * @param {(line: number) => void} goTo called when a line's gutter is clicked */
-  constructor(parent, goTo) {
+  /** @param {HTMLElement} frame
+   * @param {object} attributes of the text area
+   * @param {(line: number) => void} picked called when a line's gutter is clicked */
+  constructor(frame, attributes, picked) {
     this.all = [] // each line's text, and what is known about it
     this.rows = [] // the elements of the visible lines
     this.lit = new Set() // the lines of a slot or finding
     this.here = 0 // the caret's line
-    this.widest = 0 // of the lines, in letters
-    this.frame = parent
-    parent.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
-    this.scroll = make(parent, "div", {class: "ckw-scroll", onscroll: () => this.draw()})
-    this.gutter = make(this.scroll, "div", {
+    this.frame = frame
+    frame.style.setProperty("--ckw-high", `${LINE_HIGH}px`)
+    const heads = make(frame, "div", {class: "ckw-heads", "aria-hidden": "true"})
+    for (const [name, , text, title] of GUTTER)
+      make(heads, "span", {class: `ckw-${name}`, title}, text)
+    const lines = make(frame, "div", {class: "ckw-lines"})
+    this.gutter = make(lines, "div", {
       class: "ckw-gutter",
       "aria-hidden": "true",
       onmousedown: (event) => {
         event.preventDefault()
-        goTo(Math.min(this.all.length, this.at(event).line))
+        const row = this.rows.find(({gutter}) => gutter.contains(event.target))
+        if (row) picked(row.at)
+      },
+      onwheel: (event) => {
+        const {scrollTop} = this.area
+        this.area.scrollBy(0, event.deltaY)
+        if (this.area.scrollTop !== scrollTop) event.preventDefault()
       },
     })
-    this.code = make(this.scroll, "div", {class: "ckw-code"})
-    this.paint = make(this.code, "div", {class: "ckw-paint", "aria-hidden": "true"})
+    const code = make(lines, "div", {class: "ckw-code"})
+    this.paint = make(code, "div", {class: "ckw-paint", "aria-hidden": "true"})
+    const onscroll = () => this.draw()
+    /** @type {HTMLTextAreaElement} */
+    this.area = make(code, "textarea", {...attributes, onscroll})
     this.sized = new ResizeObserver(() => this.draw())
-    this.sized.observe(this.scroll)
+    this.sized.observe(this.area)
   }
 
   end() {
@@ -97,10 +107,6 @@ export class PaintedLines {
       return {text: line, live, color}
     })
     this.all = [...all.slice(0, start), ...changed, ...all.slice(all.length - tail)]
-    this.widest = lines.reduce((most, line) => Math.max(most, lettersOf(line)), 0)
-    this.paint.style.minWidth = `max(100%, calc(${this.widest}ch + 40px))`
-    for (const column of [this.gutter, this.paint])
-      column.style.height = `${lines.length * LINE_HIGH + 24}px`
     this.draw()
   }
 
@@ -122,17 +128,16 @@ export class PaintedLines {
     this.draw()
   }
 
-  // -- painting
-
   /** Paint the visible lines. */
   draw() {
-    const {scrollTop, clientHeight} = this.scroll
+    const {scrollTop, scrollLeft, scrollWidth, clientWidth, clientHeight} = this.area
     const top = Math.floor(scrollTop / LINE_HIGH)
-    const count = Math.ceil((clientHeight || UNSEEN) / LINE_HIGH)
+    const count = Math.ceil(clientHeight / LINE_HIGH)
     const first = Math.max(0, Math.min(top, this.all.length - count) - BEYOND)
     const inSight = this.all.slice(first, top + count + BEYOND)
     for (const column of [this.gutter, this.paint])
-      column.style.paddingTop = `${first * LINE_HIGH}px`
+      column.style.top = `${first * LINE_HIGH - scrollTop}px`
+    this.paint.style.left = `${-scrollLeft}px`
     while (this.rows.length < inSight.length) this.rows.push(this.makeRow())
     for (const row of this.rows.splice(inSight.length)) {
       unhighlight(row)
@@ -142,13 +147,13 @@ export class PaintedLines {
     inSight.forEach((line, n) => {
       this.fill(this.rows[n], line, first + n + 1)
     })
-    this.frame.toggleAttribute("data-more", this.outOfSight(this.widest))
+    this.frame.toggleAttribute("data-more", scrollWidth - scrollLeft > clientWidth + 1)
   }
 
   makeRow() {
     const gutter = make(this.gutter, "div")
-    const [number, live, cost, chip] = GUTTER.map((name) =>
-      make(gutter, "span", {class: `ckw-${name}`}),
+    const [number, live, cost, chip] = GUTTER.map(([name, about]) =>
+      make(gutter, "span", {class: `ckw-${name} ckw-of-${about}`}),
     )
     const paint = make(this.paint, "div", {}, " ")
     return {gutter, number, live, cost, chip, paint, ranges: []}
@@ -184,60 +189,29 @@ export class PaintedLines {
   /** Scroll so that a line is the first visible one, unless all are visible. */
   toTop(line) {
     const count = this.all.length - (this.all.at(-1).text ? 0 : 1)
-    if (count > this.inSight) this.scroll.scrollTop = (line - 1) * LINE_HIGH
+    if (count * LINE_HIGH > this.area.clientHeight) this.area.scrollTop = (line - 1) * LINE_HIGH
   }
 
-  /** How many lines are visible. */
-  get inSight() {
-    return Math.floor(this.scroll.clientHeight / LINE_HIGH)
-  }
-
-  /** Scroll so that a line is visible in the editor. */
-  show(line) {
-    const {scrollTop, clientHeight} = this.scroll
+  /** Scroll so that a line and a column, from 1, are visible in the editor. */
+  show(line, column = 1) {
+    const {scrollTop, clientHeight, clientWidth} = this.area
     const top = (line - 1) * LINE_HIGH
     if (top < scrollTop + 20 || top > scrollTop + clientHeight - 40)
-      this.scroll.scrollTop = top - clientHeight / 2
+      this.area.scrollTop = top - clientHeight / 2
+    this.area.scrollLeft = column * LETTER_WIDE - 0.7 * clientWidth
     this.draw()
   }
 
   /** Scroll the page so that a line is in the window. */
   showOnPage(line) {
-    const row = this.rows.find(({number}) => number.textContent === String(line))
-    row?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
+    this.rows
+      .find(({at}) => at === line)
+      ?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
   }
 
-  /** Return whether a column is beyond the right edge. */
-  outOfSight(column) {
-    const {scrollLeft, clientWidth} = this.scroll
-    const width = clientWidth - this.gutter.offsetWidth
-    return clientWidth > 0 && column * this.letter > scrollLeft + width
-  }
-
-  /** Scroll sideways so that a column is visible, if possible from the beginning of the line. */
-  showColumn(column) {
-    const {scroll} = this
-    const width = scroll.clientWidth - this.gutter.offsetWidth
-    const left = column * this.letter
-    const right = left + 3 * this.letter
-    if (right <= width) scroll.scrollLeft = 0
-    else if (left < scroll.scrollLeft) scroll.scrollLeft = left
-    else if (right > scroll.scrollLeft + width) scroll.scrollLeft = right - width
-  }
-
-  /** Return the line, from 1, and the column, from 0, at the mouse. */
-  at({clientX, clientY}) {
-    const {left, top} = this.paint.getBoundingClientRect()
-    const line = Math.floor((clientY - top) / LINE_HIGH) + 1
-    return {line, column: Math.floor((clientX - left) / this.letter)}
-  }
-
-  /** A letter's width, in pixels, once there is a layout. */
-  get letter() {
-    if (this.wide) return this.wide
-    const probe = make(this.paint, "span", {}, "x".repeat(LETTERS))
-    this.wide = probe.getBoundingClientRect().width / LETTERS
-    probe.remove()
-    return this.wide || 7.5
+  /** Return whether the frame cuts off the end of a line. */
+  isCut(line) {
+    const row = this.rows.find(({at}) => at === line)
+    return row?.paint.scrollWidth > row?.paint.clientWidth
   }
 }

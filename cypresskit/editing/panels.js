@@ -1,18 +1,16 @@
-// The panels below the code, each opened by a button. A step opens those that it is about. The host's
-// attribute `data-open` lists the open ones.
+// The panels below the code, each opened by a button. A step opens those that it is about.
 import {make} from "../draw/shell.js"
+import {KeyList} from "./key_list.js"
 
 export class Panels {
   /**
-   * @param {HTMLElement} host
    * @param {HTMLElement} row where the buttons are
    * @param {HTMLElement} below where the panels are */
-  constructor(host, row, below) {
-    this.host = host
-    this.row = row
+  constructor(row, below) {
     this.below = below
     this.all = new Map()
-    host.dataset.open = ""
+    this.list = new KeyList(row, {class: "ckw-buttons", role: "toolbar", "aria-label": "Show"})
+    this.list.rows = [[]]
   }
 
   /** Add a closed panel and its button. Returns the panel. */
@@ -20,8 +18,11 @@ export class Panels {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)
     const onclick = () => this.open(name, box.hidden)
-    const button = make(this.row, "button", {"aria-expanded": "false", title, onclick}, label)
+    const button = make(this.list.box, "button", {title, onclick, tabindex: "-1"}, label)
     this.all.set(name, {box, button})
+    this.open(name, false)
+    this.list.rows[0].push(button)
+    this.list.stopAt(this.list.rows[0][0])
     return box
   }
 
@@ -29,7 +30,5 @@ export class Panels {
     const {box, button} = this.all.get(name)
     box.hidden = !on
     button.setAttribute("aria-expanded", String(on))
-    const open = [...this.all].filter(([, one]) => !one.box.hidden)
-    this.host.dataset.open = open.map(([name]) => name).join(" ")
   }
 }

@@ -33,10 +33,10 @@ Messages of the page
 
 Messages of Python
 ------------------
-``state``: name, file, text, edit, words, history, problem, step
-    All that a page needs to begin: the file's name and path; its text; the meanings of the
-    language's words (``static_answers.words``); the history; the problem, as in ``heard``; and the
-    step, or None. Only the page that sent ``hello`` gets it.
+``state``: name, file, text, edit, tables, history, problem, step
+    All that a page needs to begin: the file's name and path; its text; ``legend.TABLES``; the
+    history; the problem, as in ``heard``; and the step, or None. Only the page that sent ``hello``
+    gets it.
 ``heard``: edit, problem
     The text is in the file; or ``problem`` says why it isn't, and where it is kept.
 ``working``: edit, part
@@ -44,8 +44,8 @@ Messages of Python
 ``answer``: edit, part, ...
     A part of the answer, in the order of ``PARTS``; "view" comes when it is asked for.
 
-    - "text" (``static_answers.text_answer``): faults and live registers. With faults, no other
-      part follows.
+    - "text" (``static_answers.text_answer``): faults, live registers, and the meanings of words.
+      With faults, no other part follows.
     - "code" (``static_answers.code_answer``): the compiled code and its statistics.
     - "verdict" (``dynamic_answers.verdict_answer``): whether C is correct, and findings; ``small``
       (``small_product``) holds a product that the reader can check by hand.
@@ -56,7 +56,7 @@ Messages of Python
     - "view": a ``view`` as a ``page`` to play, or the ``problem``; for "climb", a ``picture``
       in HTML.
 ``done``: edit
-    No more parts come. (With faults, the part "text" implies this.)
+    No more parts come.
 ``text``: text, edit
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.

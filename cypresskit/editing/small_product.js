@@ -21,22 +21,19 @@ export class SmallProduct {
       role: "listbox",
       "aria-label": LABEL,
       onmouseover: ({target}) => target.matches("button") && this.light(target),
+      onfocusin: ({target}) => this.light(target),
     }
-    this.list = new KeyList(this.box, attributes, {
-      chosen: (element) => this.light(element),
-      used: (element) => element.click(),
-    })
+    this.list = new KeyList(this.box, attributes)
     this.sum = make(this.box, "p", {class: "ckw-sum"})
   }
 
   /** Show a product, or none. */
   show(product) {
     this.box.hidden = !product
-    const {box: grid} = this.list
-    grid.replaceChildren()
     if (!product) return
-    this.product = product
-    const {a, b, c, right} = product
+    const grid = new DocumentFragment()
+    const {a, b, c, right, sums} = product
+    this.sums = sums
     const gap = (columns, text = "") =>
       make(grid, "i", {style: `grid-column: span ${columns}`}, text)
     const cells = (matrix, values, row) =>
@@ -44,7 +41,7 @@ export class SmallProduct {
         make(grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, value)
       })
     const [deep, wide] = [a[0].length, b[0].length]
-    grid.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px repeat(${wide}, max-content)`
+    this.list.box.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px repeat(${wide}, max-content)`
     b.forEach((row, k) => {
       gap(deep + 1, k === b.length - 1 ? "A ↓" : k ? "" : "B →")
       cells("b", row, k)
@@ -53,14 +50,14 @@ export class SmallProduct {
     const elements = c.map((row, m) => {
       cells("a", a[m], m)
       gap(1)
-      return row.map((value, n) => this.element(m, n, value, right[m][n]))
+      return row.map((value, n) => this.element(grid, m, n, value, right[m][n]))
     })
     const first = grid.querySelector(".ckw-wrong") ?? elements[0][0]
-    this.list.show(elements, first)
+    this.list.show(grid, elements, first)
     this.light(first)
   }
 
-  element(row, column, value, right) {
+  element(parent, row, column, value, right) {
     const wrong = value !== right
     const state = wrong ? `incorrect: it should be ${right}` : "correct"
     const attributes = {
@@ -71,7 +68,7 @@ export class SmallProduct {
       "aria-label": `C[${row}, ${column}] is ${value}, ${state}`,
       onclick: () => this.picked(row, column),
     }
-    return make(this.list.box, "button", attributes, value)
+    return make(parent, "button", attributes, value)
   }
 
   /** Highlight an element, its row of A and its column of B, and write its sum. */
@@ -83,12 +80,6 @@ export class SmallProduct {
       const lit = each === element || (m === "a" && y === row) || (m === "b" && x === column)
       each.classList.toggle("ckw-lit", lit)
     }
-    const {a, b, c, right, k} = this.product
-    const terms = a[row].map((value, n) => `${value}·${b[n][column]}`)
-    const more = k > terms.length ? " + …" : ""
-    const wanted = right[row][column]
-    const got = c[row][column]
-    const [should, end] = got === wanted ? ["=", ""] : ["should be", `. It is ${got}.`]
-    this.sum.textContent = `C[${row}, ${column}] ${should} ${terms.join(" + ")}${more} = ${wanted}${end}`
+    this.sum.textContent = this.sums[row][column]
   }
 }

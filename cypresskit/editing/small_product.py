@@ -36,9 +36,12 @@ class SmallProduct:
         return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
     def answer(self) -> Answer:
-        """Return the shown rows of A, B, C and the expected C (``right``), and ``k``."""
+        """Return the shown rows of A, B, C and the expected C (``right``); and for each element of
+        C its sum, in words (``sums``).
+        """
+        rows, columns = self.c[:SIDE, :SIDE].shape
         return {
-            "k": len(self.b),
+            "sums": [[self._in_words(m, n) for n in range(columns)] for m in range(rows)],
             "a": _rows(self.a[:SIDE, :SHOWN_TERMS]),
             "b": _rows(self.b[:SHOWN_TERMS, :SIDE]),
             "c": _rows(self.c[:SIDE, :SIDE]),
@@ -47,14 +50,24 @@ class SmallProduct:
 
     def sums(self, trace: ElementTrace) -> str:
         """Return the value of an element and the correct one, each as a sum of products."""
-        place = trace.row, trace.column
-        wanted = [f"{a:g}·{b:g}" for a, b in zip(self.a[place[0]], self.b[:, place[1]])]
-        right = f"{_sum(wanted)} = {self.given.expected[place]:g}"
+        right = self._right(trace.row, trace.column)
         if trace.right:
             return right
         got = [self._product(term) for term in trace.terms if term.kind != "missing"]
         sum_of_terms = f"{_sum(got)} = " if got else ""
-        return f"{sum_of_terms}{self.c[place]:g}; it should be {right}"
+        return f"{sum_of_terms}{self.c[trace.row, trace.column]:g}; it should be {right}"
+
+    def _in_words(self, row: int, column: int) -> str:
+        """Return an element's place, its correct sum, and its value if that is another."""
+        got = self.c[row, column]
+        if got == self.given.expected[row, column]:
+            return f"C[{row}, {column}] = {self._right(row, column)}"
+        return f"C[{row}, {column}] should be {self._right(row, column)}. It is {got:.6g}."
+
+    def _right(self, row: int, column: int) -> str:
+        """Return the sum of products that an element should be, and its value."""
+        terms = [f"{a:g}·{b:g}" for a, b in zip(self.a[row], self.b[:, column])]
+        return f"{_sum(terms)} = {self.given.expected[row, column]:g}"
 
     def _product(self, term: Term) -> str:
         """Return a term's factors as numbers, such as "2·3"."""

@@ -7,49 +7,67 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Any
 
 from cypresskit.compiler import CompileError, Control, compile
 from cypresskit.compiler.listing import fetch_text, operation_text, store_text
-from cypresskit.il import OPCODES, ILError, Instruction, Program, assemble, reference
+from cypresskit.editing.legend import STATISTICS
+from cypresskit.il import ILError, Instruction, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.opcodes import Opcode
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import ELEMENTS
 from cypresskit.timing.line_work import LineWork
 
 Answer = dict[str, Any]
+#: A word of a line, with its controls or its index; the page finds words in the same way.
+WORD = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
+REGISTER = re.compile(r"r\d+")
+PASSED = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
 #: What identifies a bundle, fetch or store in two compilations: its kind, and for each of its parts
 #: the slot, the operation and the text of its line.
 Signature = tuple[str, tuple[tuple[int, str, str], ...]]
 
 
-def words() -> Answer:
-    """Return the meanings of the language's words, for tooltips.
+def word_meanings(text: str) -> dict[str, tuple[str, str]]:
+    """Return the name and the meaning of each word of a text that has one, by the word."""
+    lines = map(strip_comment, text.splitlines())
+    found = {word: _meaning(word) for line in lines for word in WORD.findall(line)}
+    return {word: meaning for word, meaning in found.items() if meaning is not None}
 
-    ``opcodes`` lists name, operands, cost and meaning; ``others`` lists name, pattern (a regular
-    expression for all spellings) and meaning, first of what the launch of a product passes.
+
+@lru_cache(maxsize=4096)
+def _meaning(word: str) -> tuple[str, str] | None:
+    """Return the name and the meaning of a word: of an element of cb0, what the launch of a product
+    passes; of others, what the reference has. The page itself says of a register where it is set.
     """
-    tables = (reference.REGISTERS, reference.MODIFIERS, reference.SYNTAX)
-    others = [[name, row["pattern"], row["text"]] for part in tables for name, row in part.items()]
-    passed = [[f"cb0[{n}] of this launch", rf"cb0\[{n}\]", text] for n, text in enumerate(ELEMENTS)]
-    return {
-        "opcodes": [reference.entry(op)[:4] for op in OPCODES.values()],
-        "others": passed + others,
-    }
+    if REGISTER.fullmatch(word):
+        return None
+    if (passed := PASSED.fullmatch(word)) and int(passed[1]) < len(ELEMENTS):
+        return f"cb0[{passed[1]}] of this launch", ELEMENTS[int(passed[1])]
+    found = reference.find(word)
+    if not isinstance(found, Opcode):
+        return found
+    name, operands, cost, meaning, _ = reference.entry(found)
+    return name, " · ".join(part for part in (operands, meaning, cost) if part != "-")
 
 
 def text_answer(text: str, name: str = "kernel.il") -> Answer:
     """Return the part "text".
 
-    It holds ``faults``, each with line, column (from 1), message, and the line's text; and without
-    faults ``live``: [line, count, names] of the registers that are live before or after each line.
+    It holds ``faults``, each with line, column (from 1), message, and the line's text; ``words``,
+    see ``word_meanings``; and without faults ``live``: [line, count, names] of the registers that
+    are live before or after each line.
     """
+    words = word_meanings(text)
     try:
         program = assemble(text, name)
     except ILError as error:
-        return {"faults": [vars(fault) for fault in error.faults], "live": []}
-    return {"faults": [], "live": _live(program)}
+        faults = [vars(fault) for fault in error.faults]
+        return {"faults": faults, "live": [], "words": words}
+    return {"faults": [], "live": _live(program), "words": words}
 
 
 def last_line(error: Exception) -> str:
@@ -127,7 +145,7 @@ def code_answer(
             for row in rows[start:end]:
                 row["new"] = kind != "equal"
     stats = code.stats()
-    card = {name: getattr(stats, name) for name in CARD}
+    card = {field: getattr(stats, field) for _, field, _ in STATISTICS}
     return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}, signatures
 
 
@@ -137,17 +155,6 @@ def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
     setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
     called = {line for i in program.body for line in i.calls}
     return sorted(setting - left - called)
-
-
-#: The statistics that the workbench shows.
-CARD = (
-    "gprs",
-    "wavefronts",
-    "fetches",
-    "lds_operations",
-    "bundles_per_iteration",
-    "slots5_pct",
-)
 
 
 def _control_rows(control: Control) -> Iterator[Answer]:

@@ -196,9 +196,9 @@ STEPS = {
             like="block_8x8",
             share=0.7,
             reference="block_8x8",
-            hint="is a side of the block still 4? Make it 8: fetch a second texel, double the sums "
-            "and the stores, and multiply the first texel by 2. If the block is 8 x 8, lesson 03 "
-            "is next.",
+            hint="is a side of the block still 4? Make it 8: begin at texel 2x instead of x, or at "
+            "2y instead of y, fetch one more texel, and have twice as many sums and stores. If the "
+            "block is 8 x 8, lesson 03 is next.",
             blocks=((4, 4), (4, 8), (8, 8)),
             views=("register_block",),
         ),

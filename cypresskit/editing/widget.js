@@ -6,12 +6,11 @@ function render({model, el}) {
   const channel = {
     send: (message) => model.send(message),
     listen(hear) {
-      const listener = (message) => hear(message)
       const end = () => hear({type: "gone"})
-      model.on("msg:custom", listener)
+      model.on("msg:custom", hear)
       model.on("comm_live_update", end) // the kernel is being started anew
       return () => {
-        model.off("msg:custom", listener)
+        model.off("msg:custom", hear)
         model.off("comm_live_update", end)
       }
     },

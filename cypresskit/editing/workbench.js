@@ -5,8 +5,7 @@ import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
 import {Figures, inWhole} from "./figures.js"
 import {History} from "./history.js"
-import {makeSentence, makeTerms, Words, wordAt} from "./il_text.js"
-import {IL_MINUTE, LEGEND} from "./legend.js"
+import {makeSentence, makeTerms, wordAt} from "./il_text.js"
 import {Panels} from "./panels.js"
 import {SmallProduct} from "./small_product.js"
 import {StepHead} from "./step_head.js"
@@ -22,12 +21,12 @@ const UNOPENED =
   "cell again. Your text is in its file, and in its history."
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
+const CHECKED = "The text is checked as you type: the cell needn't run again."
 const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_LINES = 8 // that a sentence names
 const MAX_FAULTS = 50 // that are listed
 const SEEN = 150 // characters of a headline that are visible
-const DIGITS = {maximumSignificantDigits: 3} // of a speed below 1000
 // The statements about a text: each becomes fresh with a part of its answer.
 const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "costs"]
 
@@ -49,6 +48,7 @@ class Workbench {
     this.count = 0
     this.timers = {}
     this.answers = {} // to this text, by part
+    this.words = {} // their names and meanings, of all texts
     host.classList.add("cypresskit", "ckw")
     this.ends = [followTheme(host), listenKeys(host, {})]
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
@@ -62,7 +62,7 @@ class Workbench {
   end() {
     for (const timer of Object.values(this.timers)) clearTimeout(timer)
     for (const end of this.ends) end()
-    this.editor?.end()
+    this.editor?.lines.end()
     this.step?.end()
   }
 
@@ -74,7 +74,6 @@ class Workbench {
 
   hear(message) {
     if (message.type === "state") return this.begin(message)
-    if (message.type === "gone") return this.lose()
     if (!this.editor) return
     const ours = message.edit === this.edit
     const current = ours && this.editor.text === this.sent
@@ -84,17 +83,21 @@ class Workbench {
     else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.showHistory(message)
-    else if (message.type === "trouble") this.warn(message.message)
+    else if (message.type === "trouble") this.note(message.message)
+    else if (message.type === "gone") this.lose()
   }
 
   // -- the parts of the page
 
   begin(state) {
     clearTimeout(this.timers.silence)
-    if (this.editor) return this.resume(state)
+    if (this.editor) {
+      // The kernel was restarted, or the widget made again: continue with the text that is here.
+      this.history.show(state.history)
+      return this.typed ? this.send() : this.takeOver(state)
+    }
     this.waiting.remove()
     this.state = state
-    this.words = new Words(state.words)
     const {host} = this
     host.setAttribute("role", "group")
     host.setAttribute("aria-label", `Workbench: ${state.name}`)
@@ -112,35 +115,36 @@ class Workbench {
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       picked: (line) => this.guess(line),
+      ran: () => this.note(CHECKED),
     })
     this.help = make(left, "p", {class: "ckw-help"})
+    this.notes = make(left, "p", {class: "ckw-help ckw-note", role: "status"})
     this.small = new SmallProduct(make(main, "div", {class: "ckw-right"}), (row, column) => {
       this.asked = true
       this.ask({part: "replay", element: [row, column]})
     })
-    const row = make(page, "div", {class: "ckw-open", role: "group", "aria-label": "Show"})
+    const row = make(page, "div", {class: "ckw-open"})
     this.prompt = make(page, "p", {class: "ckw-prompt ckw-of-costs", role: "status", hidden: ""})
     const below = make(page, "div", {class: "ckw-below", tabindex: "-1"})
     this.findings = make(below, "div", {class: "ckw-findings ckw-of-findings"})
-    this.panels = new Panels(host, row, make(page, "div", {class: "ckw-panels"}))
+    this.panels = new Panels(row, make(page, "div", {class: "ckw-panels"}))
     this.addPanels(row, below)
     if (state.step) {
       const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
-      this.step = new StepHead(above, views, {
+      this.step = new StepHead(above, views, state.step, {
         ask: (view) => this.ask({part: "view", view}),
         loadReference: () => this.post({type: "reference"}),
       })
-      this.step.show(state.step)
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
     const il = this.panels.add("il", "IL in a minute", "What the text of a kernel consists of")
-    makeTerms(il, IL_MINUTE)
-    makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), LEGEND)
+    makeTerms(il, state.tables.il_minute)
+    makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.editor.begin(state.text)
     this.history.show(state.history)
-    this.showUnsaved(state.problem ?? "")
-    keepUnsent(this.place, null)
+    this.showUnsaved(state.problem)
+    keepUnsent(state.file)
     this.takeOver(state)
   }
 
@@ -153,7 +157,8 @@ class Workbench {
     const card = panels.add("registers", "Registers", "Registers, wavefronts, and the launch")
     const history = panels.add("history", "History", "Your edits, and how fast they are")
     const goTo = (line, column) => this.editor.goTo(line, column)
-    const owner = {goTo, light: (lines) => this.light(lines)}
+    const {statistics} = this.state.tables
+    const owner = {statistics, goTo, light: (lines) => this.light(lines)}
     this.figures = new Figures(owner, {terms: below, limits, card, costs, working: row})
     this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
     this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
@@ -174,25 +179,13 @@ class Workbench {
     this.step?.showSaved({kept})
   }
 
-  /** The kernel was restarted, or the widget made again: continue with the text that is here. */
-  resume(state) {
-    this.history.show(state.history)
-    if (this.typed) this.send()
-    else this.takeOver(state)
-  }
-
-  /** The file's name among all files of this page. */
-  get place() {
-    return this.state.file ?? this.state.name
-  }
-
   // -- texts
 
   changed() {
     this.typed = true
     this.typedAt = Date.now()
     this.step?.begin()
-    keepUnsent(this.place, {base: this.known, text: this.editor.text})
+    keepUnsent(this.state.file, {base: this.known, text: this.editor.text})
     this.markStale()
     this.after("sending", DEBOUNCE_MS, () => this.send())
   }
@@ -224,32 +217,24 @@ class Workbench {
     this.edit = `${this.view}-${++this.count}`
     this.sent = text
     this.after("silence", ACK_TIMEOUT, () => this.note(UNHEARD))
-    if (this.post({type: "text", edit: this.edit, text, base, typed: this.typedAt}))
-      this.host.setAttribute("aria-busy", "true")
+    this.host.setAttribute("aria-busy", "true")
+    this.post({type: "text", edit: this.edit, text, base, typed: this.typedAt})
   }
 
   ask(message) {
     this.post({type: "ask", edit: this.edit, ...message})
   }
 
-  /** Send a message. Returns whether the kernel is still there. */
   post(message) {
     try {
       this.channel.send(message)
     } catch {
       this.lose()
-      return false
     }
-    return true
   }
 
   /** The kernel has ended. */
   lose() {
-    if (!this.editor) {
-      clearTimeout(this.timers.silence)
-      this.waiting.textContent = UNOPENED
-      return
-    }
     this.rest()
     this.endSilence()
     this.showUnsaved(RESTARTED)
@@ -261,12 +246,12 @@ class Workbench {
     if (problem || this.editor.text !== this.sent) return
     this.known = this.sent
     this.typed = false
-    keepUnsent(this.place, null)
+    keepUnsent(this.state.file)
   }
 
   endSilence() {
     clearTimeout(this.timers.silence)
-    if (this.help.textContent === UNHEARD) this.note("")
+    if (this.notes.textContent === UNHEARD) this.note("")
   }
 
   /** Show why the text isn't in the file; "" if it is. */
@@ -293,8 +278,7 @@ class Workbench {
   // -- answers
 
   answer(answer) {
-    const {part} = answer
-    this.answers[part] = answer
+    this.answers[answer.part] = answer
     this.figures.works("")
     const show = {
       text: () => this.showText(answer),
@@ -305,8 +289,7 @@ class Workbench {
       replay: () => this.showReplay(answer),
       view: () => this.step?.view(answer),
     }
-    show[part]?.()
-    if (part === "costs" || answer.refusal) this.rest()
+    show[answer.part]?.()
   }
 
   /** No more answers come for this text. */
@@ -315,16 +298,18 @@ class Workbench {
     this.host.removeAttribute("aria-busy")
   }
 
-  showText({faults, live}) {
+  showText({faults, live, words}) {
+    Object.assign(this.words, words)
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults
       this.suggestions.hidden = true
       this.headline("fault", `Line ${line}: ${message}`, faults)
-      this.rest()
       this.speak(`Line ${line}, column ${column}: ${message}`)
     } else {
-      this.editor.lines.know("live", liveCells(live))
+      const title = (count, names) => `${count} registers in use: ${names}`
+      const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
+      this.editor.lines.know("live", cellsOf(rows, 2))
       this.markFresh("live")
     }
     this.moved(this.editor.caret.line)
@@ -351,9 +336,8 @@ class Workbench {
   /** Scroll to the main loop at first, unless the whole text is visible. */
   open(rows) {
     this.opened = true
-    const lines = rows.filter(({loop}) => loop).flatMap(({parts}) => parts.map((part) => part[2]))
-    if (!lines.length || this.editor.focused) return
-    const first = Math.min(...lines)
+    const [first] = this.bundles.colors.keys()
+    if (!rows.some(({loop}) => loop) || this.editor.area.matches(":focus")) return
     this.editor.placeCaret(first)
     this.editor.move()
     this.editor.lines.toTop(first - 2)
@@ -371,14 +355,20 @@ class Workbench {
     this.speak(message)
   }
 
-  /** Show the speed of a correct kernel. */
+  /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
   showClocks(answer) {
     const {right, message} = this.answers.verdict ?? {}
     const {gflops, size, bound, problem} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
     this.markFresh("clocks")
-    this.celebrate(!problem && this.step?.clocks(gflops, Boolean(right)))
+    const passed = right && !problem && this.step?.clocks(gflops)
+    this.passed.hidden = !passed
+    this.passed.textContent = passed || ""
+    if (passed) {
+      this.panels.open("views")
+      this.ask({part: "view", view: "climb"})
+    }
     if (problem || !right) return
     const shown = inDigits(gflops)
     const isSquare = size.every((side) => side === size[0])
@@ -392,15 +382,6 @@ class Workbench {
     this.gflops = gflops
     this.showSuggestions(answer)
     this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
-  }
-
-  /** Announce that a target was passed, and show the reader's climb. */
-  celebrate(passed) {
-    this.passed.hidden = !passed
-    if (!passed) return
-    this.passed.textContent = passed
-    this.panels.open("views")
-    this.ask({part: "view", view: "climb"})
   }
 
   /** Show what would help, with buttons to the lines. */
@@ -420,7 +401,8 @@ class Workbench {
   }
 
   showCosts(answer) {
-    this.editor.lines.know("cost", costCells(answer.lines))
+    const rows = answer.lines.map(({line, cost, shown, text}) => [line, cost, shown, text])
+    this.editor.lines.know("cost", cellsOf(rows, 0.01))
     this.figures.costs(answer)
     this.markFresh("costs")
     this.explain()
@@ -440,7 +422,7 @@ class Workbench {
     const {costs} = this.answers
     if (this.prompt.hidden || this.guessed || !costs) return
     if (!costs.lines.some((row) => row.line === line)) {
-      this.warn(`Line ${line} takes no time by itself.`)
+      this.note(`Line ${line} takes no time by itself.`)
       return
     }
     this.guessed = true
@@ -501,23 +483,16 @@ class Workbench {
     if (more > 0) make(this.findings, "p", {}, `And ${inWhole(more)} more.`)
   }
 
+  /** Show a message in place of the help, until the text changes. */
   note(text) {
-    this.help.classList.toggle("ckw-note", Boolean(text))
-    if (text) this.help.textContent = text
-    else this.moved(this.editor.caret.line)
+    this.notes.textContent = text
   }
 
   /** Let a screen reader hear a message once typing pauses. */
   speak(text) {
     this.after("speaking", SPEAK_MS, () => {
-      if (this.spoken.textContent !== text) this.spoken.textContent = text
+      this.spoken.textContent = text
     })
-  }
-
-  /** Show a message until the text changes. */
-  warn(text) {
-    this.spoken.textContent = text
-    this.note(text)
   }
 
   // -- the caret
@@ -529,7 +504,6 @@ class Workbench {
 
   /** Show below the editor what the caret's line means, and what it costs. */
   explain() {
-    if (this.help.classList.contains("ckw-note")) return
     const {line, column} = this.editor.caret
     const text = this.editor.line(line)
     const words = [wordAt(text, column), text.trim().split(/[\s,]/)[0]]
@@ -553,9 +527,8 @@ class Workbench {
 
   /** Return what a word means in a line, as [name, meaning]. */
   meaning(word, line) {
-    const register = word.match(/^r(\d+)\b/)
-    if (!register) return this.words.meaning(word)
-    const name = register[0]
+    const [name] = word.match(/^r\d+\b/) ?? []
+    if (!name) return this.words[word]
     const live = this.answers.text?.live ?? []
     const [, , names = ""] = live.find(([at]) => at === line) ?? []
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
@@ -577,12 +550,11 @@ function allUnsent() {
   }
 }
 
+/** @param {string} file
+ * @param {{base: string, text: string}} [text] nothing once it is sent */
 function keepUnsent(file, text) {
-  const all = allUnsent()
-  if (!text && !(file in all)) return
-  all[file] = text ?? undefined
   try {
-    sessionStorage.setItem(UNSENT, JSON.stringify(all))
+    sessionStorage.setItem(UNSENT, JSON.stringify({...allUnsent(), [file]: text}))
   } catch {
     // A page that may keep nothing.
   }
@@ -590,25 +562,17 @@ function keepUnsent(file, text) {
 
 /** Return a speed in at least three digits. */
 function inDigits(gflops) {
-  return gflops < 1000 ? gflops.toLocaleString("en", DIGITS) : inWhole(gflops)
+  const short = gflops.toLocaleString("en", {maximumSignificantDigits: 3})
+  return gflops < 1000 ? short : inWhole(gflops)
 }
 
-/** The cells of live registers, [line, count, names]; the highest count fills the bar. */
-function liveCells(live) {
-  const highest = Math.max(1, ...live.map(([, count]) => count))
-  const cell = ([line, count, names]) => {
-    const title = `${count} registers in use: ${names}`
-    return [line, {text: count, title, part: count / highest, most: count === highest && count > 1}]
-  }
-  return new Map(live.map(cell))
-}
-
-/** The cells of costs, {line, cost, shown, text}; the highest cost fills the bar. */
-function costCells(rows) {
-  const highest = Math.max(0.01, ...rows.map(({cost}) => cost))
-  const cell = ({line, cost, shown, text}) => [
+/** The cells of a gutter's column, of [line, number, text, title]; the highest number fills the bar.
+ * It is at least `least`. */
+function cellsOf(rows, least) {
+  const highest = Math.max(least, ...rows.map(([, number]) => number))
+  const cell = ([line, number, text, title]) => [
     line,
-    {text: shown, title: text, part: cost / highest},
+    {text, title, part: number / highest, most: number === highest},
   ]
   return new Map(rows.map(cell))
 }

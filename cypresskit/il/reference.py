@@ -63,6 +63,20 @@ def _sources(op: Opcode) -> list[str]:
     return [f"{', '.join(together)} {TYPES[letter]}" for letter, together in by_type]
 
 
+def find(name: str) -> Opcode | tuple[str, str] | None:
+    """Return what a name is: an opcode, with or without controls; or the listed name and the text
+    of a register of any number, a modifier, or a word of the syntax. None for other names.
+    """
+    if name.lower() in OPCODES:
+        return OPCODES[name.lower()]
+    word = name.strip().lower()
+    for table in (REGISTERS, MODIFIERS, SYNTAX):
+        for listed, known in table.items():
+            if re.fullmatch(known["pattern"], word.lstrip("_") or word):
+                return listed, known["text"]
+    return OPCODES.get(find_opcode(word))
+
+
 def describe(name: str) -> str:
     """Return the documentation of a name.
 
@@ -77,20 +91,13 @@ def describe(name: str) -> str:
     ValueError
         For any other name, with what to use instead if that is known.
     """
-    opcode = name.lower() if name.lower() in OPCODES else ""
-    if not opcode:
-        word = name.strip().lower()
-        for table in (REGISTERS, MODIFIERS, SYNTAX):
-            for listed, known in table.items():
-                if re.fullmatch(known["pattern"], word.lstrip("_") or word):
-                    return f"{listed}: {known['text']}"
-        opcode = find_opcode(word)
-        if not opcode:
-            slip = suggest_statement(name) or suggest_operand(name)
-            raise ValueError(
-                f"`{name}` is no IL: {slip}" if slip else explain_unknown(name, OPCODES)
-            )
-    title, operands, cost, meaning, lines = entry(OPCODES[opcode])
+    found = find(name)
+    if isinstance(found, tuple):
+        return ": ".join(found)
+    if found is None:
+        slip = suggest_statement(name) or suggest_operand(name)
+        raise ValueError(f"`{name}` is no IL: {slip}" if slip else explain_unknown(name, OPCODES))
+    title, operands, cost, meaning, lines = entry(found)
     shown = lines.replace("\n", "\n" + " " * 12)
     return "\n".join(
         [
