@@ -354,4 +354,5 @@ def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost]) -> Answe
         f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time."
     )
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
-    return {"line": line, "cost": cost.cost, "shown": shown, "text": text}
+    same_everywhere = round(cost.cost, 5)  # also in the page's Python, whose last digits differ
+    return {"line": line, "cost": same_everywhere, "shown": shown, "text": text}
