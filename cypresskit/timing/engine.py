@@ -27,8 +27,8 @@ from cypresskit.timing.units.sequencer import (
 )
 from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
-from cypresskit.timing.units.texture import run_texture_clause
-from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Packed
+from cypresskit.timing.units.texture import run_texture_clause, wait_for_data
+from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, WRITE, Packed
 
 MAX_CLAUSES = 1 << 62
 
@@ -156,6 +156,9 @@ def run_chip(chip, room, until):
             began, served, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
         elif kind == WRITE:
             began, served, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
+        elif kind == WAIT:
+            kind = TEX  # in the log, the end of a fetch
+            over = wait_for_data(jobs, texture, e, s, now)
         else:
             now, over = run_texture_clause(jobs, texture, chip.memory, e, s, now)
             began = texture.began[e, s]

@@ -18,7 +18,7 @@ import numpy as np
 from cypresskit.devices import AccessGeometry
 from cypresskit.timing.native import native, part
 
-ALU, TEX, WRITE, BARRIER = range(4)
+ALU, TEX, WRITE, BARRIER, WAIT = range(5)
 BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock
 LINE_BITS = 40  # of a line's number, at most
 KINDS = ("ALU", "TEX", "WRITE", "BARRIER")
@@ -31,7 +31,7 @@ def _row(*fields: str) -> np.dtype:
 
 # Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, or a
 # segment's clauses; a stream's ``first`` is its first entry.
-CLAUSE = _row("kind", "bundles", "first", "end", "pause")
+CLAUSE = _row("kind", "bundles", "first", "end", "pause", "scoreboards")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
 AMOUNT = _row("cost", "requests", "delivered")  # of an entry of a stream
@@ -91,7 +91,8 @@ class Clause:
     Attributes
     ----------
     kind
-        ALU, TEX, WRITE; or BARRIER, at which the wavefronts of a workgroup wait for each other.
+        ALU, TEX, WRITE; BARRIER, at which the wavefronts of a workgroup wait for each other; or
+        WAIT, at which a warp waits for data.
     bundles
         The number of bundles of an ALU clause.
     streams
@@ -102,6 +103,9 @@ class Clause:
         For each stream the index of its instruction in ``Program.body``.
     pause
         Clocks before the wavefront's next clause: a warp's wait for its own results.
+    scoreboards
+        A mask. A warp continues before the data of its loads arrive: TEX sets these scoreboards
+        until then, and WAIT waits for them. 0 on Cypress, where a wavefront waits in TEX.
     """
 
     kind: int
@@ -111,6 +115,7 @@ class Clause:
     first: int = 0
     sources: tuple[int, ...] = ()
     pause: int = 0
+    scoreboards: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +206,8 @@ def pack(paths: list[WavefrontPath], group_wavefronts: int = 1) -> Packed:
             for clause in body:
                 first = len(streams)
                 end = first + len(clause.streams)
-                clauses.append((clause.kind, clause.bundles, first, end, clause.pause))
+                row = clause.kind, clause.bundles, first, end, clause.pause, clause.scoreboards
+                clauses.append(row)
                 streams += clause.streams
         bounds.append(len(segments))
     numbers = np.concatenate([path.wavefronts for path in paths])

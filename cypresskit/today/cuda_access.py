@@ -45,7 +45,7 @@ def requests_of(places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu) -
     sectors = np.where(on, places // board.line_bytes, -1)
     is_new = _sort(sectors)
     bounds = np.concatenate(([0], np.cumsum(is_new.sum(axis=1))))
-    return np.maximum(clocks, board.access_clocks), sectors[is_new], bounds
+    return clocks, sectors[is_new], bounds
 
 
 def _load_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:

@@ -6,8 +6,8 @@ once (``cuda_part_clock``). Parts add up. The last round of workgroups, which fi
 part, is run by itself. Totals are those of the whole grid (``cuda_count``).
 
 - An access takes the load unit a clock for each word that the busiest of 32 banks delivers, or for
-  four lines of 128 bytes, and ``access_clocks`` at least; for each half of a warp if the source
-  requests 8 bytes, for each quarter if 16. Shared memory is the same unit.
+  four lines of 128 bytes; for each half of a warp if the source requests 8 bytes, for each quarter
+  if 16. Shared memory is the same unit.
 - Sectors of 32 bytes that miss in L1 come from slices of L2, in which they queue.
 - Stores take the load unit ``stored_sector_clocks`` per sector, after all else.
 - The chip starts a workgroup each ``workgroup_clocks``.

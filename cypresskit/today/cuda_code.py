@@ -11,8 +11,11 @@ A loop is a text of letters:
 - a: an instruction of the arithmetic unit; m: IMAD or VIADD; p: a product of 64 bits; u: an
   instruction for the whole warp; o: any other
 - L: a load; S, T: a load and a store of shared memory; B: a barrier
-- w: waits for all loads before it
-- a dot: a clock for which the warp stalls
+- w: waits for data
+- a dot: a clock for which the warp stalls after an instruction
+
+The digit after a load is the scoreboard that it sets until its data arrive; a ``w`` has digits of
+those that it waits for. In assumed code it has none, and waits for all loads before it.
 """
 
 import json

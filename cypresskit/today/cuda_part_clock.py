@@ -3,11 +3,14 @@
 The warps that the chip holds at once run for some iterations, and for twice as many. The others are
 extrapolated from the difference.
 
-- A scheduler needs some clocks for an instruction of each kind (``gpus``), and a warp stalls for
-  its own results, as its code says (the dots of ``cuda_code``).
-- Loads of the source start where the code has loads, and are waited for where it waits.
+- A warp has one scheduler of four. That needs some clocks for an instruction of each kind
+  (``gpus``); the warp alone stalls for its own results, as its code says (the dots of
+  ``cuda_code``).
+- Loads of the source start where the code has loads. A warp goes on, and waits for their
+  scoreboard where the code waits.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +20,8 @@ import numpy as np
 
 from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
-from cypresskit.timing.work import ALU, BARRIER, TEX, Clause, Stream, WavefrontPath, pack
+from cypresskit.timing.units.state import SCOREBOARDS
+from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, WavefrontPath, pack
 from cypresskit.today.cuda_access import requested, streams_of
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic
 from cypresskit.today.cuda_count import FLOPS, Totals
@@ -27,6 +31,8 @@ from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 MAX_EFFORT = 1_000_000  # sectors and clauses of a run
 MIN_ITERATIONS = 12  # of a run
+GROUP_CLOCKS = 32  # calibrated on the record and everyday kernels; 0, 8, 16 and 48 were tried
+STORED = SCOREBOARDS - 1  # set by stores to shared memory, for which barriers wait
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
@@ -98,6 +104,53 @@ class TracedLaunch:
         return share.in_quarters
 
 
+Loads = list[tuple[int, Stream]]  # lines of the source, and what they request
+
+
+class _ClauseList:
+    """The clauses of an iteration, made from its instructions. Loads leave with the first of a
+    group, which ends where a warp computes for ``GROUP_CLOCKS``.
+    """
+
+    def __init__(self) -> None:
+        self.clauses: list[Clause] = []
+        self.issue = 0.0  # clocks of a scheduler that no clause has yet
+        self.alone = 0.0  # the same of a warp that has a scheduler to itself
+        self.loads: dict[int, Loads] = {}  # of the group, by scoreboard
+        self.in_flight: dict[int, set[int]] = {}  # lines of loads, by scoreboard
+
+    def compute(self, issue: float, alone: float) -> None:
+        self.issue += issue
+        self.alone += alone
+
+    def load(self, board: int, some: Loads) -> None:
+        if not self.loads or self.alone >= GROUP_CLOCKS:
+            self.flush()
+        self.loads[board] = self.loads.get(board, []) + some
+
+    def flush(self) -> None:
+        """Add the clauses of the loads, and of what a warp computes after the first of them."""
+        for board, loads in self.loads.items():
+            if loads:
+                lines, requests = zip(*loads)
+                self.clauses.append(Clause(TEX, 0, requests, sources=lines, scoreboards=1 << board))
+                self.in_flight.setdefault(board, set()).update(lines)
+        self.loads = {}
+        if slots := round(self.issue):
+            pause = max(round(SCHEDULERS * (self.alone - slots)), 0)
+            self.clauses.append(Clause(ALU, slots, pause=pause))
+            self.issue, self.alone = self.issue - slots, 0.0
+
+    def wait(self, boards: tuple[int, ...]) -> None:
+        """Wait for these scoreboards; for all loads in flight if there are none."""
+        self.flush()
+        boards = boards or tuple(self.in_flight.keys() - {STORED})
+        lines = [line for board in boards for line in self.in_flight.pop(board, ())]
+        if mask := sum(1 << board for board in boards):
+            sources = tuple(sorted({*lines}))
+            self.clauses.append(Clause(WAIT, scoreboards=mask, sources=sources))
+
+
 @dataclass(frozen=True, eq=False)
 class TimedPart:
     """A part of a launch, with its machine code, which is run when its clocks are needed.
@@ -116,26 +169,22 @@ class TimedPart:
         text, unroll, weight = self._text(free)
         streams = {letter: self._streams(blocks, text, unroll, letter, free) for letter in LETTERS}
         issue_clocks = self.launch.board.issue_clocks
-        clauses: list[Clause] = []
-        clocks = alone = 0.0  # of a scheduler, and of a warp that has one to itself
-        waiting: list[tuple[int, Stream]] = []
-        for letter in text + "w":
-            if letter not in "wB":
+        made = _ClauseList()
+        for letter, boards, stall in re.findall(r"([^\d.])(\d*)(\.*)", text):
+            if letter == "w":
+                made.wait(tuple(map(int, boards)))
+            elif letter == "B":
+                made.wait((STORED,))
+                made.clauses.append(Clause(BARRIER))
+            else:
+                if letter in LETTERS:
+                    board = STORED if letter == "T" else int(boards or 0)
+                    made.load(board, next(streams[letter]))
                 share = weight if letter in MULTIPLY_ADDS else 1.0
-                alone += share
-                clocks += share * issue_clocks.get(letter, 0.0)
-                waiting += next(streams[letter]) if letter in streams else []
-                continue
-            if slots := round(clocks):
-                pause = max(round(SCHEDULERS * (alone - slots)), 0)
-                clauses.append(Clause(ALU, slots, pause=pause))
-                clocks, alone = clocks - slots, 0.0
-            if waiting:
-                lines, requests = zip(*waiting)
-                clauses.append(Clause(TEX, 0, requests, sources=lines))
-            clauses += [Clause(BARRIER)] * (letter == "B")
-            waiting = []
-        return tuple(clauses), unroll
+                issue = issue_clocks.get(letter, 0.0)
+                made.compute(share * issue, share * max(issue, 1 + len(stall)))
+        made.flush()
+        return tuple(made.clauses), unroll
 
     def _text(self, free: What) -> tuple[str, int, float]:
         """Return the letters of an iteration of the code, the iterations of the source in it, and

@@ -22,6 +22,7 @@ class CudaGpu(Board):
     """
 
     terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
+    slots_assigned = True  # NVIDIA: each scheduler has warps of its own
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: fetching one sector also fetches its neighbor
     clause_switch_clocks = clause_overhead_clocks = dram_row_clocks = 0
@@ -46,9 +47,6 @@ class CudaGpu(Board):
     memory_gb_s: float = _positive("GB/s, peak", "data sheet", 4800.0)
     memory_channels: int = _power("channels", "none", 32, "assumed: as many as slices")
     line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
-    access_clocks: float = _positive(
-        "of the load unit per access, at least", "H200: the loop that measures takes no less", 1.3
-    )
     missed_line_clocks: float = _positive(
         "clocks of the load unit per line new to a warp", "none", 1.0, "everyday kernels, an H100"
     )

@@ -1,8 +1,8 @@
 """Read a kernel's loop from a listing of `nvdisasm -hex -c`.
 
 Stalls and waits are in the control code of each instruction: its stall in bits 105 to 108, the
-barrier that it sets in bits 110 to 112, and the barriers that it waits for in bits 116 to 121 (Z.
-Jia and colleagues, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018).
+scoreboard that it sets in bits 110 to 112 (7: none), and those that it waits for in bits 116 to 121
+(Z. Jia and colleagues, "Dissecting the NVIDIA Volta GPU architecture via microbenchmarking", 2018).
 """
 
 import re
@@ -79,22 +79,28 @@ def _instructions(listing: str) -> tuple[list[tuple[str, int]], list[Bounds]]:
 def _text(letters: list[str], controls: list[int], inner: Bounds, outer: Bounds) -> str:
     """The letters of a loop, with waits, stalls, and its inner loop in brackets."""
     text = ""
-    in_flight = 0  # barriers that loads will set
+    sets = [
+        "" if letter not in "LS" else _digits(1 << (control >> 5 & 7))
+        for letter, control in zip(letters, controls)
+    ]
+    of_loads = {*"".join(sets[slice(*outer)])}
     for n in range(*outer):
-        letter, control = letters[n], controls[n]
-        if in_flight & control >> 11 & 63 or (letter == "B" and in_flight):
-            text += "w"
-            in_flight = 0
-        if letter in "LS":
-            in_flight |= 1 << (control >> 5 & 7)
+        waits = [digit for digit in _digits(controls[n] >> 11) if digit in of_loads]
+        if waits:
+            text += "w" + "".join(waits)
         if n == inner[0] != outer[0]:
             text += "["
-        text += letter + "." * max((control & 15) - 1, 0)
+        text += letters[n] + sets[n] + "." * max((controls[n] & 15) - 1, 0)
         if n in (inner[1] - 1, outer[1] - 1):
             text += "." * BRANCH
         if n == inner[1] - 1 and inner != outer:
             text += "]"
     return text
+
+
+def _digits(mask: int) -> str:
+    """The numbers of the scoreboards in a mask."""
+    return "".join(str(n) for n in range(6) if mask >> n & 1)
 
 
 def _letter(operation: str) -> str:

@@ -19,6 +19,8 @@ def run_alu_clause(jobs, alu, lds, e, s, now):
     for other in range(1, alu.free.shape[1]):
         if alu.free[e, other] < alu.free[e, position]:
             position = other
+    if alu.assigned > 0:
+        position = s % alu.free.shape[1]
     begin = max(now, alu.free[e, position])
     bundles = jobs.work.clauses[jobs.clause[e, s]].bundles
     lds_done = lds_done_clock(jobs, lds, e, s, begin + alu.overhead_clocks)

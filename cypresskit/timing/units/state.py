@@ -18,6 +18,7 @@ from cypresskit.timing.work import Packed
 NEVER = 1e300
 LOGGED_CLAUSES = 4096
 SNAPSHOTS = 1024  # of progress
+SCOREBOARDS = 7  # of a warp: six, and one for stores to shared memory
 
 #: float64: clocks at which something happens. Skipping iterations moves these on.
 Times = NewType("Times", np.ndarray)
@@ -69,6 +70,7 @@ class Alu(NamedTuple):
     bundle_clocks: float
     latency_clocks: float
     overhead_clocks: float
+    assigned: float  # 1 if a slot always runs on the same ALU
 
 
 class Lds(NamedTuple):
@@ -99,6 +101,7 @@ class Texture(NamedTuple):
     fetch: Integers  # [e, s]: the next fetch of the clause; -1 outside of a TEX clause
     began: Times  # [e, s]: when the clause began
     data: Times  # [e, s]: when the data of its fetches so far arrive
+    cleared: Times  # [e, s, scoreboard]: when the data of all loads that set it have arrived
     data_free: Times  # [e]: when the last fetch's data have been delivered
     l1: Tags
     l1_clocks: float
@@ -238,6 +241,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             bundle_clocks=device.bundle_clocks,
             latency_clocks=device.alu_latency_clocks,
             overhead_clocks=device.clause_overhead_clocks,
+            assigned=device.slots_assigned,
         ),
         lds=blank(Lds, engines, busy=counters["lds"]),
         texture=blank(
@@ -246,6 +250,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             owner=np.full(engines, -1),
             fetch=np.full(places, -1),
             **dict.fromkeys(("queue", "began", "data"), places),
+            cleared=(*places, SCOREBOARDS),
             l1=make_tags(sets, device.l1_ways, engines),
             l1_clocks=device.l1_clocks,
             in_order=device.fetches_in_order,

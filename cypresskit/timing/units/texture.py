@@ -11,7 +11,7 @@ from cypresskit.timing.native import part
 from cypresskit.timing.units.cache import find, fold
 from cypresskit.timing.units.l2 import read_l2
 from cypresskit.timing.units.sequencer import stream_entry
-from cypresskit.timing.units.state import NEVER
+from cypresskit.timing.units.state import NEVER, SCOREBOARDS
 
 
 @part
@@ -43,7 +43,22 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
         now += jobs.work.amounts[entry].cost
     texture.fetch[e, s] = -1
     release(texture, e, now)
-    return now, texture.data[e, s]
+    if clause.scoreboards == 0:
+        return now, texture.data[e, s]
+    for n in range(SCOREBOARDS):
+        if clause.scoreboards >> n & 1:
+            texture.cleared[e, s, n] = max(texture.cleared[e, s, n], texture.data[e, s])
+    return now, now
+
+
+@part
+def wait_for_data(jobs, texture, e, s, now):
+    """Return the clock at which the scoreboards of slot ``s``'s clause are clear."""
+    clause = jobs.work.clauses[jobs.clause[e, s]]
+    for n in range(SCOREBOARDS):
+        if clause.scoreboards >> n & 1:
+            now = max(now, texture.cleared[e, s, n])
+    return now
 
 
 @part
