@@ -200,7 +200,7 @@ class Board:
     l2_clocks: int
     l2_slices: int
     l2_slice_bytes_clock: float
-    slots_assigned: bool
+    has_own_alus: bool
     fetches_in_order: bool
     memory_gb_s: float
     memory_channels: int
@@ -226,7 +226,7 @@ class Device(Board):
     """
 
     terms = Terms()
-    slots_assigned = False  # whether a wavefront always runs on the same of several ALUs
+    has_own_alus = False  # whether a wavefront slot always runs on the same of several ALUs
     fetches_in_order = True  # whether data return in the order of the requests; assumed
     dram_lines = 1  # cache lines that memory sends at once; a power of two
 

@@ -26,6 +26,7 @@ from nbclient import NotebookClient
 from nbval.plugin import get_sanitize_patterns
 
 from cypresskit.editing.step_files import CLIMB
+from cypresskit.editing.steps import MIME
 from cypresskit.grading.course import METADATA_KEY
 
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[!.]*.ipynb"))  # those with solutions too
@@ -116,7 +117,9 @@ def is_check(cell) -> bool:
 
 
 def told(outputs) -> list:
-    """What a cell's outputs tell: texts in order, without what may differ between two runs."""
+    """What a cell's outputs tell: texts in order, without what may differ between two runs. A
+    workbench's invisible output is empty until the text has been checked.
+    """
     texts: list = []
     for out in outputs:
         if out["output_type"] == "stream":
@@ -124,7 +127,7 @@ def told(outputs) -> list:
                 texts[-1][1] += out["text"]
             else:
                 texts.append([out["name"], out["text"]])
-        else:
+        elif MIME not in out["data"] and any(out["data"].values()):
             texts += [
                 [kind, data if isinstance(data, str) else json.dumps(data, sort_keys=True)]
                 for kind, data in sorted(out["data"].items())

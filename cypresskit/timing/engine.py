@@ -27,7 +27,11 @@ from cypresskit.timing.units.sequencer import (
 )
 from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
 from cypresskit.timing.units.store_path import run_store_clause
-from cypresskit.timing.units.texture import run_texture_clause, wait_for_data
+from cypresskit.timing.units.texture import (
+    clear_scoreboards,
+    run_texture_clause,
+    wait_for_data,
+)
 from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, WRITE, Packed
 
 MAX_CLAUSES = 1 << 62
@@ -157,7 +161,7 @@ def run_chip(chip, room, until):
         elif kind == WRITE:
             began, served, over = run_store_clause(jobs, chip.stores, chip.memory, e, s, now)
         elif kind == WAIT:
-            kind = TEX  # in the log, the end of a fetch
+            kind = TEX  # logged as such: the wait for data
             over = wait_for_data(jobs, texture, e, s, now)
         else:
             now, over = run_texture_clause(jobs, texture, chip.memory, e, s, now)
@@ -177,6 +181,7 @@ def run_chip(chip, room, until):
             )
             ended = next_clause(jobs, slots, groups, e, s, over)
         if ended:
+            clear_scoreboards(texture, e, s)
             retire(jobs, slots, groups)
             now = slots.ready[e, s]
         first = e * slots.ready.shape[1]

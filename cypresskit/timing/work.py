@@ -92,7 +92,7 @@ class Clause:
     ----------
     kind
         ALU, TEX, WRITE; BARRIER, at which the wavefronts of a workgroup wait for each other; or
-        WAIT, at which a warp waits for data.
+        WAIT, at which a warp waits for data (logged as TEX).
     bundles
         The number of bundles of an ALU clause.
     streams
@@ -104,8 +104,8 @@ class Clause:
     pause
         Clocks before the wavefront's next clause: a warp's wait for its own results.
     scoreboards
-        A mask. A warp continues before the data of its loads arrive: TEX sets these scoreboards
-        until then, and WAIT waits for them. 0 on Cypress, where a wavefront waits in TEX.
+        A mask. A TEX clause sets these scoreboards until its data arrive, and the warp goes on; a
+        WAIT clause waits for them. 0 on Cypress, where a wavefront waits in TEX.
     """
 
     kind: int

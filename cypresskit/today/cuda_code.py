@@ -14,8 +14,9 @@ A loop is a text of letters:
 - w: waits for data
 - a dot: a clock for which the warp stalls after an instruction
 
-The digit after a load is the scoreboard that it sets until its data arrive; a ``w`` has digits of
-those that it waits for. In assumed code it has none, and waits for all loads before it.
+An inner loop is in brackets. A scoreboard is one of six flags of a warp that a load sets until its
+data arrive. The digit after a load is its scoreboard; the digits after ``w`` are those it waits
+for. Without digits (assumed code, older listings), it waits for all loads of the iteration.
 """
 
 import json
@@ -74,6 +75,16 @@ class Loop:
         return self.fmas, self.loads, self.first, self.places, self.leaving
 
 
+def repeat_inner(text: str, fmas: float) -> str:
+    """Return the text of a loop, with its inner loop repeated so often that it has ``fmas``
+    multiply-adds.
+    """
+    head, _, rest = text.partition("[")
+    inner, _, tail = rest.partition("]")
+    once, outside = (sum(map(code.count, MULTIPLY_ADDS)) for code in (inner, head + tail))
+    return head + inner * (round((fmas - outside) / once) if inner else 0) + tail
+
+
 def places_of(actions: list[Action]) -> tuple[int, int, int, int]:
     """Describe the loads of an iteration.
 
@@ -130,7 +141,7 @@ def generic(part: CodePart, free: What = NOTHING) -> Loop:
     text = START if part.begins and not kind else ""
     for _ in range(unroll // together):
         text += _batch(actions, together, kind, free)
-    text += "." * BRANCH if kind else ""
+    text += "o" + "." * BRANCH if kind else ""
     return Loop("loads, arithmetic, stores", REGISTERS, text, kind=kind, unroll=unroll)
 
 
@@ -160,7 +171,7 @@ def _index(action: Action, places: list[Any], kind: str) -> str:
     if action.kind == "barrier":
         return ""
     place = np.asarray(action.place)
-    beside = not place.ndim or any(np.ptp(place - other) == 0 for other in places)
+    beside = not place.ndim or any(np.ptp((place - other)[action.on]) == 0 for other in places)
     if beside or action.kind.startswith("shared"):
         return BESIDE
     places.append(place)

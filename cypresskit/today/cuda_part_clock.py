@@ -3,11 +3,10 @@
 The warps that the chip holds at once run for some iterations, and for twice as many. The others are
 extrapolated from the difference.
 
-- A warp has one scheduler of four. That needs some clocks for an instruction of each kind
-  (``gpus``); the warp alone stalls for its own results, as its code says (the dots of
-  ``cuda_code``).
-- Loads of the source start where the code has loads. A warp goes on, and waits for their
-  scoreboard where the code waits.
+- Each warp belongs to one of four schedulers, which takes some clocks for an instruction of each
+  kind (``gpus``). Stalls for a warp's own results (dots in ``cuda_code``) hold up that warp alone.
+- Loads of the source start where the code has loads, or with the first of their group. A warp goes
+  on once the load unit has served them, and waits for a scoreboard where the code waits.
 """
 
 import re
@@ -23,7 +22,7 @@ from cypresskit.timing.launch_time import Use, busy_shares, use_of
 from cypresskit.timing.units.state import SCOREBOARDS
 from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, WavefrontPath, pack
 from cypresskit.today.cuda_access import requested, streams_of
-from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic
+from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic, repeat_inner
 from cypresskit.today.cuda_count import FLOPS, Totals
 from cypresskit.today.cuda_events import NOTHING, WARP, What
 from cypresskit.today.cuda_parts import CodePart
@@ -31,11 +30,14 @@ from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
 MAX_EFFORT = 1_000_000  # sectors and clauses of a run
 MIN_ITERATIONS = 12  # of a run
-GROUP_CLOCKS = 32  # calibrated on the record and everyday kernels; 0, 8, 16 and 48 were tried
+#: Calibrated on everyday kernels and a third of the measured products; 0, 8, 16 and 48 were tried.
+GROUP_CLOCKS = 32
 STORED = SCOREBOARDS - 1  # set by stores to shared memory, for which barriers wait
 LETTERS = {"L": "load", "S": "shared load", "T": "shared store"}
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
+
+Loads = list[tuple[int, Stream]]  # lines of the source, and what they request
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +51,19 @@ class TracedLaunch:
     groups, threads
         Workgroups of the launch, and threads of one.
     array_bytes
-        Those of all arrays.
+        Bytes of all arrays.
     totals
         What the launch does.
     board, shares
-        The board, and into how many equal shares it is divided, of which one is run.
+        The board, and the number of equal shares that it is divided into; one is run.
     together
         Workgroups on a multiprocessor.
     rounds
-        How often how many workgroups run at once.
+        (times, workgroups): how many workgroups run at once, and how often.
     parts
         The parts, each with its machine code.
     is_assumed
-        Whether that of the main part isn't the kernel's own.
+        Whether the main part's code isn't the kernel's own.
     """
 
     name: str
@@ -104,51 +106,50 @@ class TracedLaunch:
         return share.in_quarters
 
 
-Loads = list[tuple[int, Stream]]  # lines of the source, and what they request
-
-
 class _ClauseList:
-    """The clauses of an iteration, made from its instructions. Loads leave with the first of a
-    group, which ends where a warp computes for ``GROUP_CLOCKS``.
+    """The clauses of an iteration, made from its instructions. Loads leave together, with the first
+    of a group, which ends once the warp has computed for ``GROUP_CLOCKS`` since then.
     """
 
     def __init__(self) -> None:
         self.clauses: list[Clause] = []
         self.issue = 0.0  # clocks of a scheduler that no clause has yet
-        self.alone = 0.0  # the same of a warp that has a scheduler to itself
+        self.alone = 0.0  # clocks of the warp if it had the scheduler to itself
         self.loads: dict[int, Loads] = {}  # of the group, by scoreboard
         self.in_flight: dict[int, set[int]] = {}  # lines of loads, by scoreboard
 
     def compute(self, issue: float, alone: float) -> None:
+        """Add the clocks of an instruction."""
         self.issue += issue
         self.alone += alone
 
-    def load(self, board: int, some: Loads) -> None:
+    def load(self, scoreboard: int, some: Loads) -> None:
+        """Add loads that set a scoreboard."""
         if not self.loads or self.alone >= GROUP_CLOCKS:
             self.flush()
-        self.loads[board] = self.loads.get(board, []) + some
+        self.loads[scoreboard] = self.loads.get(scoreboard, []) + some
 
     def flush(self) -> None:
-        """Add the clauses of the loads, and of what a warp computes after the first of them."""
-        for board, loads in self.loads.items():
+        """Add the clauses of the loads, and of what the warp computes after the first of them."""
+        for scoreboard, loads in self.loads.items():
             if loads:
                 lines, requests = zip(*loads)
-                self.clauses.append(Clause(TEX, 0, requests, sources=lines, scoreboards=1 << board))
-                self.in_flight.setdefault(board, set()).update(lines)
+                mask = 1 << scoreboard
+                self.clauses.append(Clause(TEX, 0, requests, sources=lines, scoreboards=mask))
+                self.in_flight.setdefault(scoreboard, set()).update(lines)
         self.loads = {}
         if slots := round(self.issue):
             pause = max(round(SCHEDULERS * (self.alone - slots)), 0)
             self.clauses.append(Clause(ALU, slots, pause=pause))
             self.issue, self.alone = self.issue - slots, 0.0
 
-    def wait(self, boards: tuple[int, ...]) -> None:
-        """Wait for these scoreboards; for all loads in flight if there are none."""
+    def wait(self, scoreboards: tuple[int, ...]) -> None:
+        """Wait for these scoreboards; without any, for all loads of this iteration in flight."""
         self.flush()
-        boards = boards or tuple(self.in_flight.keys() - {STORED})
-        lines = [line for board in boards for line in self.in_flight.pop(board, ())]
-        if mask := sum(1 << board for board in boards):
-            sources = tuple(sorted({*lines}))
-            self.clauses.append(Clause(WAIT, scoreboards=mask, sources=sources))
+        scoreboards = scoreboards or tuple(self.in_flight.keys() - {STORED})
+        lines = {line for one in scoreboards for line in self.in_flight.pop(one, ())}
+        if mask := sum(1 << one for one in scoreboards):
+            self.clauses.append(Clause(WAIT, scoreboards=mask, sources=tuple(sorted(lines))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,19 +171,19 @@ class TimedPart:
         streams = {letter: self._streams(blocks, text, unroll, letter, free) for letter in LETTERS}
         issue_clocks = self.launch.board.issue_clocks
         made = _ClauseList()
-        for letter, boards, stall in re.findall(r"([^\d.])(\d*)(\.*)", text):
+        for letter, scoreboards, stall in re.findall(r"([^\d.])(\d*)(\.*)", text):
             if letter == "w":
-                made.wait(tuple(map(int, boards)))
-            elif letter == "B":
+                made.wait(tuple(map(int, scoreboards)))
+                continue
+            if letter == "B":
                 made.wait((STORED,))
                 made.clauses.append(Clause(BARRIER))
-            else:
-                if letter in LETTERS:
-                    board = STORED if letter == "T" else int(boards or 0)
-                    made.load(board, next(streams[letter]))
-                share = weight if letter in MULTIPLY_ADDS else 1.0
-                issue = issue_clocks.get(letter, 0.0)
-                made.compute(share * issue, share * max(issue, 1 + len(stall)))
+            elif letter in LETTERS:
+                scoreboard = STORED if letter == "T" else int(scoreboards or 0)
+                made.load(scoreboard, next(streams[letter]))
+            share = weight if letter in MULTIPLY_ADDS else 1.0
+            issue = issue_clocks.get(letter, 0.0)
+            made.compute(share * issue, share * max(issue, 1 + len(stall)))
         made.flush()
         return tuple(made.clauses), unroll
 
@@ -193,14 +194,16 @@ class TimedPart:
         if self.loop.unroll:
             return generic(self.part, free).text, self.loop.unroll, 1.0
         computing = [action.what for action in self.part.actions if action.kind in FLOPS]
-        count = sum(letter in MULTIPLY_ADDS for letter in self.loop.text)
-        unroll = max(round(count / (self.loop.fmas or len(computing))), 1)
+        own = self.loop.fmas or len(computing)
+        text = repeat_inner(self.loop.text, own)
+        count = sum(letter in MULTIPLY_ADDS for letter in text)
+        unroll = max(round(count / own), 1)
         computed = len(computing) - computing.count(free)
-        return self.loop.text, unroll, computed * unroll / max(count, 1)
+        return text, unroll, computed * unroll / max(count, 1)
 
     def _streams(
         self, blocks: int, text: str, unroll: int, letter: str, free: What
-    ) -> Iterator[list[tuple[int, Stream]]]:
+    ) -> Iterator[Loads]:
         """Yield for each letter of the code what it requests, with the line: loads leave as
         multiply-adds need them, the first of each array first; in assumed code, in the order of the
         source.

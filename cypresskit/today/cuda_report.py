@@ -92,8 +92,9 @@ class CudaReport(ChipReport):
 
     @cached_property
     def waits(self) -> dict[str, float]:
-        """The shares of a warp's lifetime in which it waits: for the loads of a line, for other
-        warps of its workgroup, and for a scheduler.
+        """The shares of a warp's lifetime in which it waits: for the loads of a line (until the
+        load unit serves them, and for their data), for other warps of its workgroup, and for a
+        scheduler.
         """
         found: dict[str, float] = defaultdict(float)
         lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
@@ -144,8 +145,10 @@ class CudaReport(ChipReport):
         waits = ", ".join(
             f"{100 * share:.0f} % for {name}" for name, share in self.waits.items() if share > 0.01
         )
-        how = "assumed: " if self.loop.unroll else "for the most similar product on record: "
-        code = f"numba's, {how * self.launch.is_assumed}{self.loop.name}"
+        how = ""
+        if self.launch.is_assumed:
+            how = "assumed: " if self.loop.unroll else "for the most similar product on record: "
+        code = f"numba's, {how}{self.loop.name}"
         waits = waits.replace("%", "% of its time", 1)
         lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
         return "\n  ".join([super().__repr__(), *lines])

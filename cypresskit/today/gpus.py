@@ -7,11 +7,17 @@ C++ Programming Guide; "data sheet", the board's. What is assumed says so. One s
 every kernel.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
+#: Clocks of a scheduler for an instruction, by its letter in ``cuda_code``. Calibrated on 152
+#: compiled loops without their loads, on an H200: within 13 to 16 % (``tools.cuda.issue``).
+ISSUE_CLOCKS = {"f": 1.48, "d": 2.31, "a": 1.54, "m": 0.74, "p": 3.97, "u": 1.28} | (
+    dict.fromkeys("oLSTB", 0.57)
+)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -22,20 +28,16 @@ class CudaGpu(Board):
     """
 
     terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
-    slots_assigned = True  # NVIDIA: each scheduler has warps of its own
+    has_own_alus = True  # NVIDIA: each scheduler has warps of its own
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: fetching one sector also fetches its neighbor
     clause_switch_clocks = clause_overhead_clocks = dram_row_clocks = 0
     memory_banks, dram_row_bytes = 1, 2048  # opening a row takes no time
     bundle_clocks = 1
     alu_latency_clocks = SCHEDULERS
-    #: Clocks of a scheduler for an instruction, by its letter in ``cuda_code``. Calibrated on 152
-    #: compiled loops without their loads, on an H200: within 13 to 16 % (``tools.cuda.issue``).
-    issue_clocks = {"f": 1.48, "d": 2.31, "a": 1.54, "m": 0.74, "p": 3.97, "u": 1.28} | (
-        dict.fromkeys("oLSTB", 0.57)
-    )
 
     name: str
+    issue_clocks: Mapping[str, float] = field(default_factory=ISSUE_CLOCKS.copy, hash=False)
     simd_engines: int = _count("multiprocessors", "data sheet", 132)
     thread_processors: int = _count("lanes of a multiprocessor", "NVIDIA", 128)
     double_fmas: float = _positive("double multiply-adds per lane and clock", "NVIDIA", 0.5)

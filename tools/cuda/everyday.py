@@ -523,7 +523,9 @@ def main() -> None:
     classes: dict[str, list[float]] = defaultdict(list)
     for n, (row, case) in enumerate(zip(rows, cases(), strict=True)):
         if any(json.dumps(case[name]) != json.dumps(row[name]) for name in ("shapes", "threads")):
-            raise SystemExit(f"{WRITTEN.name} was drawn by another Python: run this with 3.11")
+            raise SystemExit(
+                "these launches were drawn with Python 3.11, and this one draws others"
+            )
         began = process_time()
         try:
             report = compared(row, case["kernel"])

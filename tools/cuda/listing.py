@@ -6,7 +6,6 @@ scoreboard that it sets in bits 110 to 112 (7: none), and those that it waits fo
 """
 
 import re
-from collections import Counter
 
 from cypresskit.today.cuda_code import BRANCH, MULTIPLY_ADDS, Loop
 
@@ -22,8 +21,8 @@ Bounds = tuple[int, int]  # first instruction of a loop, and the one after it
 
 def read_listing(listing: str, name: str = "this kernel", registers: int = 0) -> Loop:
     """Return the innermost loop with the most multiply-adds, and what is around it if that is a
-    loop: then the inner one is in brackets, which ``repeat_inner`` replaces. Raises ``ValueError``
-    for a listing without one, or without control codes.
+    loop: then the inner one is in brackets. Raises ``ValueError`` for a listing without one, or
+    without control codes.
     """
     code, jumps = _instructions(listing)
     letters = [_letter(operation) for operation, _ in code]
@@ -43,19 +42,6 @@ def read_listing(listing: str, name: str = "this kernel", registers: int = 0) ->
         )
     controls = [control for _, control in code]
     return Loop(name, registers, _text(letters, controls, inner, outer))
-
-
-def repeat_inner(text: str, fmas: float) -> str:
-    """Return the text of a loop, with its inner loop repeated so often that it has ``fmas``
-    multiply-adds.
-    """
-    head, _, rest = text.partition("[")
-    inner, _, tail = rest.partition("]")
-    once = Counter(inner)
-    outside = Counter(head + tail)
-    missing = fmas - sum(outside[letter] for letter in MULTIPLY_ADDS)
-    times = round(missing / sum(once[letter] for letter in MULTIPLY_ADDS)) if inner else 0
-    return head + inner * times + tail
 
 
 def _instructions(listing: str) -> tuple[list[tuple[str, int]], list[Bounds]]:
@@ -79,17 +65,17 @@ def _instructions(listing: str) -> tuple[list[tuple[str, int]], list[Bounds]]:
 def _text(letters: list[str], controls: list[int], inner: Bounds, outer: Bounds) -> str:
     """The letters of a loop, with waits, stalls, and its inner loop in brackets."""
     text = ""
-    sets = [
-        "" if letter not in "LS" else _digits(1 << (control >> 5 & 7))
-        for letter, control in zip(letters, controls)
-    ]
-    of_loads = {*"".join(sets[slice(*outer)])}
+    sets = [""] * len(letters)
+    last = ""
+    for n in reversed(range(*outer)):
+        if letters[n] in "LS":  # those of shared memory arrive in order: only the last has one
+            last = sets[n] = _digits(1 << (controls[n] >> 5 & 7)) or last
     for n in range(*outer):
-        waits = [digit for digit in _digits(controls[n] >> 11) if digit in of_loads]
-        if waits:
-            text += "w" + "".join(waits)
         if n == inner[0] != outer[0]:
             text += "["
+        waits = [digit for digit in _digits(controls[n] >> 11) if digit in sets]
+        if waits:
+            text += "w" + "".join(waits)
         text += letters[n] + sets[n] + "." * max((controls[n] & 15) - 1, 0)
         if n in (inner[1] - 1, outer[1] - 1):
             text += "." * BRANCH
@@ -99,7 +85,7 @@ def _text(letters: list[str], controls: list[int], inner: Bounds, outer: Bounds)
 
 
 def _digits(mask: int) -> str:
-    """The numbers of the scoreboards in a mask."""
+    """The numbers of the six scoreboards in a mask."""
     return "".join(str(n) for n in range(6) if mask >> n & 1)
 
 

@@ -28,7 +28,7 @@ from cypresskit.today.cuda_events import GridLaunch
 from cypresskit.today.cuda_kernels import blocked, cuda
 from cypresskit.today.cuda_parts import parts_of
 from cypresskit.today.cuda_values import FMA
-from tools.cuda.listing import read_listing, repeat_inner
+from tools.cuda.listing import read_listing
 from tools.cuda.tiles import tiled
 
 INTO = Path(cuda_kernels.__file__).with_name("loops.json")
@@ -261,7 +261,6 @@ def main() -> None:
             listing, registers = compiled(kernel, precision, folder)
             text = read_listing(listing).text
             loop = read_source_iteration(kernel, precision, side)
-            text = repeat_inner(text, loop.fmas)
             loop = replace(loop, name=name, registers=registers, text=text)
             rows.append(vars(loop))
     INTO.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n", encoding="utf-8")

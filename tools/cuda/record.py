@@ -103,6 +103,7 @@ def main() -> None:
     made = {name: round(2e-9 * n**3 / report.seconds, 1) for name, report, n in simulate_products()}
     for row in record()["rows"]:
         name = f"{row['experiment']}, {row['case']}"
+        row.pop("modeled", None)
         row |= {"modeled": made[name]} if name in made else {}
     OUTPUT.write_text(json.dumps(record(), indent=1) + "\n", encoding="utf-8")
     for name, speed, measured in today.clock_errors():

@@ -70,7 +70,7 @@ class Alu(NamedTuple):
     bundle_clocks: float
     latency_clocks: float
     overhead_clocks: float
-    assigned: float  # 1 if a slot always runs on the same ALU
+    is_own: float  # 1 if a slot always runs on the same of several
 
 
 class Lds(NamedTuple):
@@ -241,7 +241,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             bundle_clocks=device.bundle_clocks,
             latency_clocks=device.alu_latency_clocks,
             overhead_clocks=device.clause_overhead_clocks,
-            assigned=device.slots_assigned,
+            is_own=device.has_own_alus,
         ),
         lds=blank(Lds, engines, busy=counters["lds"]),
         texture=blank(

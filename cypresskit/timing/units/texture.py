@@ -2,9 +2,9 @@
 
 It runs one TEX clause at once, first come, first served. A quad takes as many clocks as its busiest
 bank has different words requested. A line that is in L1 arrives after ``l1_clocks``; other lines
-come through L2. Data return in order on Cypress, and as they arrive on CUDA GPUs; the wavefront
-continues with the last. Global memory bypasses both caches. Not modeled: a limit on misses in
-flight.
+come through L2. Data return in order on Cypress, where the wavefront continues with the last. On
+CUDA GPUs they return as they arrive; the warp goes on, and waits for them in a clause of its own.
+Global memory bypasses both caches. Not modeled: a limit on misses in flight.
 """
 
 from cypresskit.timing.native import part
@@ -49,6 +49,13 @@ def run_texture_clause(jobs, texture, memory, e, s, now):
         if clause.scoreboards >> n & 1:
             texture.cleared[e, s, n] = max(texture.cleared[e, s, n], texture.data[e, s])
     return now, now
+
+
+@part
+def clear_scoreboards(texture, e, s):
+    """Clear the scoreboards of a slot whose wavefront has ended, with loads in flight."""
+    for n in range(SCOREBOARDS):
+        texture.cleared[e, s, n] = 0.0
 
 
 @part
