@@ -36,7 +36,7 @@ class Silent:
     """In a process's place: notes what it is asked, and answers when a test says so."""
 
     def __init__(self, hear):
-        self.hear, self.alive = hear, True
+        self.hear, self.is_alive = hear, True
         self.jobs, self.stopped = [], False
 
     def ask(self, job):
@@ -64,7 +64,7 @@ class Talk:
 
     def end_process(self):
         """The last process ends by itself, which is seen at the next look."""
-        self.processes[-1].alive = False
+        self.processes[-1].is_alive = False
         self.talk.look()
 
     def kinds(self):

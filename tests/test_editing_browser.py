@@ -360,7 +360,7 @@ HIDE_BENCH = "() => { document.querySelector('#bench').style.display = 'none' }"
 class Nobody:
     """In a process's place: says nothing."""
 
-    alive = True
+    is_alive = True
 
     def __init__(self, *_):
         pass

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 import cypresskit as ck
-from cypresskit.editing import conversation, supervisor
+from cypresskit.editing import conversation, supervisor, workbench
 from cypresskit.editing.answer_process import AnswerArriving
 from cypresskit.editing.conversation import LEFT, Conversation
 from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits, history_path
@@ -58,7 +58,7 @@ class Actor:
         self.hears = None
 
     @property
-    def alive(self):
+    def is_alive(self):
         return not (self.stopped or self.dead)
 
     def ask(self, job):
@@ -72,7 +72,7 @@ class Actor:
 
     @property
     def can_speak(self):
-        return self.alive and not self.hangs and bool(self.saying or self.jobs)
+        return self.is_alive and not self.hangs and bool(self.saying or self.jobs)
 
     def speak(self):
         """Say the next message."""
@@ -125,7 +125,7 @@ class Talk:
         """
         supervisor = self.talk.supervisor
         due = supervisor.deadline
-        is_dead = supervisor.answerer is not None and not supervisor.answerer.alive
+        is_dead = supervisor.answerer is not None and not supervisor.answerer.is_alive
         if due == math.inf and not is_dead:
             return False
         if not is_dead:
@@ -192,17 +192,17 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
 
     def late_answer():
         """A process that was ended had written something before."""
-        ended = [a for a in talk.actors if not a.alive and a.saying]
+        ended = [a for a in talk.actors if not a.is_alive and a.saying]
         if ended:
             actor = rng.choice(ended)
             actor.hear(actor.saying.pop(0))
 
     def die():
-        if alive := [a for a in talk.actors if a.alive]:
+        if alive := [a for a in talk.actors if a.is_alive]:
             rng.choice(alive).die()
 
     def hang():
-        if alive := [a for a in talk.actors if a.alive]:
+        if alive := [a for a in talk.actors if a.is_alive]:
             rng.choice(alive).hangs = True
 
     def broken_page():
@@ -256,13 +256,13 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
     assert not talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == math.inf
     assert talk.talk.edit == last and talk.talk.text == texts[last]
     process = talk.talk.supervisor.answerer
-    assert process is None or process.alive
+    assert process is None or process.is_alive
     if process is None:
         talk.type("a-last", NAIVE)
         talk.settle("a-last")
         last, texts["a-last"] = "a-last", NAIVE
-        assert talk.talk.supervisor.answerer.alive
-    assert [a for a in talk.actors if a.alive] == [talk.talk.supervisor.answerer]
+        assert talk.talk.supervisor.answerer.is_alive
+    assert [a for a in talk.actors if a.is_alive] == [talk.talk.supervisor.answerer]
     if talk.talk.file.problem:
         assert Edits(history_path(talk.path)).known(texts[last])
         heard = [m for m in talk.said if m["type"] == "heard" and m["edit"] == last]
@@ -302,6 +302,115 @@ def test_a_process_that_was_begun_anew_keeps_a_newer_text_waiting_for_seconds_on
     assert not talk.troubles()
 
 
+def test_a_job_whose_process_was_ended_meanwhile_is_handed_over_again(talk):
+    """As when a cell made another workbench, which ended this one's process."""
+    talk.type("a-1", NAIVE)
+    talk.talk.supervisor.stop()
+    talk.talk.look()
+    talk.settle("a-1")
+    assert talk.talk.answers["clocks"]["of"] == NAIVE
+
+
+@pytest.mark.parametrize("failures", [1, 9])
+def test_a_process_that_cant_be_started_is_tried_again_and_then_given_up(talk, failures):
+    def start(hear):
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise OSError(11, "Resource temporarily unavailable")
+        return talk.start(hear)
+
+    given_up = [OVER] if failures > supervisor.MAX_TRIES else []
+    talk.talk.supervisor.start = start
+    talk.type("a-1", NAIVE)
+    for _ in range(supervisor.MAX_TRIES):
+        talk.talk.look()
+    talk.settle("a-1")
+    assert talk.troubles() == given_up
+
+
+def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path):
+    """The cell waits until the page's message is heard."""
+    old = ck.workbench(tmp_path / "a.il", like="sgemm_naive")._conversation
+    old.supervisor.start = Actor
+    old.supervisor.prepare()
+    others = [tmp_path / f"{number}.il" for number in range(workbench.MAX_PROCESSES)]
+
+    def run_cells():
+        for path in others:
+            ck.workbench(path, like="sgemm_naive")
+
+    cells = threading.Thread(target=run_cells)
+    with old.lock:
+        cells.start()
+        cells.join(1)
+        assert cells.is_alive() and old.supervisor.answerer is not None
+        old.begin("a-1", NAIVE + "; 1\n")
+    cells.join()
+    assert old.supervisor.jobs and old.supervisor.answerer is not None
+    old.close()
+
+
+def test_a_process_that_starts_is_not_taken_for_a_busy_one(talk):
+    """A slow machine takes longer to start it than a busy one may keep a newer text waiting."""
+    talk.type("a-1", NAIVE)
+    talk.settle("a-1")
+    talk.talk.supervisor.stop()  # as an older workbench's
+    talk.type("a-2", NAIVE + "; 2\n")
+    talk.now += supervisor.HANDOVER + 1
+    talk.talk.look()
+    assert not talk.actors[1].stopped
+    talk.actors[1].hangs = True
+    before = talk.now
+    talk.settle("a-2")
+    assert talk.actors[1].stopped and talk.now - before <= supervisor.STARTING
+
+
+def test_a_busy_process_may_still_compile_the_engine_until_it_has_timed_a_kernel(talk):
+    talk.type("a-1", NAIVE)
+    (first,) = talk.actors
+    for message in answers(first.jobs.pop()):
+        untimed = {"gflops", "size", "bound"} if message.get("part") == "clocks" else set()
+        first.hear({key: message[key] for key in message.keys() - untimed})
+    talk.type("a-2", NAIVE + "; 2\n")
+    talk.now += supervisor.HANDOVER + 1
+    talk.talk.look()
+    assert not first.stopped
+
+
+def test_a_process_that_was_replaced_is_not_heard(talk):
+    """What it wrote before its end must not answer for the new one."""
+    talk.type("a-1", NAIVE)
+    (first,) = talk.actors
+    late = [*answers(first.jobs[0])]
+    first.die()
+    talk.talk.look()
+    before = talk.talk.supervisor.deadline
+    for message in late:
+        first.hear(message)
+    assert talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == before
+    assert not talk.is_done("a-1")
+    talk.settle("a-1")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [{"part": "replay", "element": [0, 0]}, {"part": "replay", "element": [1, 1]}],
+        [{"part": "view", "view": "chip"}, {"part": "view", "view": "bundles"}],
+    ],
+)
+def test_two_parts_of_a_kind_are_both_answered(talk, asked):
+    """The reader points at another element, or opens another view, before the first is there."""
+    talk.type("a-1", NAIVE)
+    talk.settle("a-1")
+    talk.said.clear()
+    for message in asked:
+        talk.talk.hear({"type": "ask", "edit": "a-1"} | message)
+    talk.settle("a-1")
+    assert sum(message["type"] == "answer" for message in talk.said) == len(asked)
+
+
 def test_a_text_that_the_process_never_ends_is_given_up(talk):
     talk.type("a-1", NAIVE)
     talk.actors[0].speak()
@@ -330,7 +439,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
             fate(speakers[0])
         else:
             talk.wait()
-    assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_PROCESSES
+    assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_TRIES
     assert talk.troubles() == [trouble]
 
 
@@ -861,7 +970,7 @@ def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
 class SilentAnswerer:
     """In a process's place: hears what it is asked, and says nothing."""
 
-    alive = True
+    is_alive = True
 
     def ask(self, job):
         pass

@@ -102,7 +102,7 @@ class AnswerProcess:
                 write_message(stream, job)
 
     @property
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether the process runs."""
         return self.process.poll() is None
 

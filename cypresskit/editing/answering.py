@@ -137,7 +137,7 @@ class AnswerHere:
         Called with each message.
     """
 
-    alive = True
+    is_alive = True
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear

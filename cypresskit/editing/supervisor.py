@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
 
+STARTING = 60.0  # seconds until a process that doesn't start is replaced
 HANDOVER = 5.0  # seconds until a process that is busy with an older text is replaced
 LONGEST = 240.0  # seconds for one part of an answer; the first may have to compile the engine
-MAX_PROCESSES = 2  # that are given the same jobs
+MAX_TRIES = 2  # processes that are given the same jobs
 
 OVER = "The process that checks kernels ended at this one. Edit it to try again."
-SLOW = "Checking this kernel took longer than four minutes. Edit it to try again."
-
+SLOW = "Checking this kernel took too long. Edit it to try again."
 
 Answerer = AnswerProcess | AnswerHere
 Start = Callable[[Callable[[Message], None]], Answerer]
@@ -22,14 +23,14 @@ Start = Callable[[Callable[[Message], None]], Answerer]
 class Supervisor:
     """Give jobs to an answerer, and replace it if it hangs or ends.
 
-    All jobs are about the newest text, the one that the last job names in ``edit``. The last of a
-    job's ``parts`` identifies it.
+    All jobs are about the newest text, the one that the last job names in ``edit``. Jobs whose last
+    of ``parts`` is the same are answered in their order.
 
     Parameters
     ----------
     hear
-        Called with each message about the newest text, and with ``done`` when no job is left: each
-        is answered, or given up, with the reason in ``trouble``.
+        Called with each message about the newest text. After the last one comes ``done``;
+        ``trouble`` before it says why jobs were given up.
     lock
         Held by each caller, and while an answerer's thread calls.
     start
@@ -48,17 +49,21 @@ class Supervisor:
         self.hear, self.lock = hear, lock
         self.start, self.clock = start, clock
         self.answerer: Answerer | None = None
+        self.number = 0  # of answerers that were started: only the last one is heard
+        self.has_started = False  # this answerer has sent a message
         self.has_timed = False  # an answerer has timed a kernel: the engine is compiled
         self.jobs: list[Message] = []
         self.tries = 0  # answerers that were given these jobs
         self.part = ""  # that the answerer works on; "" until it begins
         self.deadline = math.inf  # by the clock, for the answerer's next message
 
-    def prepare(self) -> Answerer:
+    def prepare(self) -> None:
         """Start an answerer, if there is none: it takes a second or two."""
         if self.answerer is None:
-            self.answerer = self.start(self._hear)
-        return self.answerer
+            self.number += 1
+            self.has_started = False
+            with suppress(OSError):  # no process can be started now: ``look`` tries again
+                self.answerer = self.start(partial(self._hear, self.number))
 
     def ask(self, job: Message) -> None:
         """Take a job."""
@@ -67,8 +72,8 @@ class Supervisor:
         if len(self.jobs) == 1:
             self.tries = 0
             self._hand_over()
-        else:
-            self.prepare().ask(job)
+        elif self.answerer is not None:
+            self.answerer.ask(job)
 
     def drop(self) -> None:
         """Drop all jobs: their text is no longer the newest."""
@@ -85,44 +90,52 @@ class Supervisor:
         """Replace an answerer that has ended, perhaps because of its jobs, or that has missed its
         deadline.
         """
-        if self.answerer is None:
-            return
-        alive = self.answerer.alive
-        if alive and self.clock() < self.deadline:
+        is_alive = self.answerer is not None and self.answerer.is_alive
+        if is_alive and self.clock() < self.deadline:
             return
         self.stop()
-        if self.jobs and (self.tries >= MAX_PROCESSES or (alive and self.part)):
-            edit = self.jobs[0]["edit"]
-            self.drop()
-            self.hear({"type": "trouble", "edit": edit, "message": SLOW if alive else OVER})
-            self.hear({"type": "done", "edit": edit})
-        elif self.jobs:
+        if not self.jobs:
+            return
+        if self.tries < MAX_TRIES and not (is_alive and self.part):
             self._hand_over()
+            return
+        edit = self.jobs[0]["edit"]
+        self.drop()
+        self.hear({"type": "trouble", "edit": edit, "message": SLOW if is_alive else OVER})
+        self.hear({"type": "done", "edit": edit})
 
     def _hand_over(self) -> None:
         """Give all jobs to the answerer."""
         self.tries += 1
         self.part = ""
-        is_busy = self.has_timed and self.tries == 1  # else it may be starting, or compiling
-        self.deadline = self.clock() + (HANDOVER if is_busy else LONGEST)
-        answerer = self.prepare()
+        self.prepare()
+        limit = STARTING
+        if self.has_started:  # it may be busy with an older text, or compile the engine for it
+            limit = HANDOVER if self.has_timed else LONGEST
+        self.deadline = self.clock() + limit
         for job in tuple(self.jobs):
-            answerer.ask(job)
+            if self.answerer is not None:
+                self.answerer.ask(job)
 
-    def _hear(self, message: Message) -> None:
+    def _hear(self, number: int, message: Message) -> None:
         with self.lock:
+            if number != self.number:
+                return
+            self.has_started = True
             if not self.jobs or message.get("edit") != self.jobs[0]["edit"]:
                 return
-            kind, part = message["type"], message.get("part", "")
-            if kind == "done":
-                self.jobs = [job for job in self.jobs if job["parts"][-1] != message["parts"][-1]]
+            if message["type"] == "done":
+                last = message["parts"][-1]
+                ended = [job for job in self.jobs if job["parts"][-1] == last]
+                for job in ended[:1]:
+                    self.jobs.remove(job)
                 if self.jobs:
                     return
                 self.deadline = math.inf
                 message = {"type": "done", "edit": message["edit"]}
-            elif kind == "working":
-                self.part = part
+            elif message["type"] == "working":
+                self.part = message["part"]
                 self.deadline = self.clock() + LONGEST
-            elif part == "clocks":
+            elif message.get("gflops"):
                 self.has_timed = True
             self.hear(message)

@@ -40,7 +40,7 @@ PLAIN = "text/plain"
 HTML = "text/html"
 MAX_OUTPUTS = 4  # of a workbench that follow its edits: the last ones shown
 STILL = "This is the kernel as it was when this cell ran. Run the cell to edit it."
-MAX_PROCESSES = 3  # of the last workbenches; an older one's starts again when it is needed
+MAX_PROCESSES = 3  # of the last workbenches: a new one ends those of older ones that are idle
 _conversations: dict[tuple, Conversation] = {}  # by file and settings, the last one used at the end
 
 
@@ -249,8 +249,9 @@ def _conversation(path: Path, settings: dict[str, Any]) -> Conversation:
     talk.look()
     _conversations[key] = talk
     for old in [*_conversations.values()][:-MAX_PROCESSES]:
-        if not old.supervisor.jobs:
-            old.supervisor.stop()
+        with old.lock:
+            if not old.supervisor.jobs:
+                old.supervisor.stop()
     return talk
 
 
