@@ -9,6 +9,7 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -169,6 +170,19 @@ def test_a_right_kernel_is_right_and_timed_as_by_simulate():
     share, shown = re.match(r"(.*) % of peak, ([\d,]+) clocks", clocks["notes"][0]).groups()
     assert float(share) == pytest.approx(plain.percent, rel=0.01)
     assert float(shown.replace(",", "")) == pytest.approx(plain.clocks, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("percent", "clocks", "words"),
+    [
+        (99.96, 999_600, "100 % of peak, 1 million clocks"),
+        (0.0123, 999_400, "0.0123 % of peak, 999,000 clocks"),
+        (1.2e-5, 1e10, "below 0.01 % of peak, 10,000 million clocks"),
+    ],
+)
+def test_a_time_is_written_without_powers_of_ten(percent, clocks, words):
+    report = SimpleNamespace(percent=percent, clocks=clocks, error=0.0, hits={})
+    assert dynamic_answers._notes_on_time(report) == [words]
 
 
 def test_what_a_launch_doesnt_pass_is_said_at_the_line_that_needs_it():
@@ -748,6 +762,18 @@ def test_wrong_attempts_in_a_burst_are_one(start):
     for n, (right, when) in enumerate([(True, 1), (False, 2), (False, 3), (False, 3 + 2 * BURST)]):
         edits.add(Edit(0, str(n), right, 1.0, **row, time=start + when))
     assert [edit.text for edit in edits] == ["0", "2", "3"]
+
+
+@pytest.mark.parametrize("direction", [iter, reversed])
+def test_a_loop_over_the_history_is_over_what_it_was_at_its_beginning(direction):
+    """Another thread takes what is typed meanwhile."""
+    edits = Edits()
+    first = [edits.add(Edit(0, f"; {number}", right=True)) for number in range(3)]
+    seen = []
+    for edit in direction(edits):
+        seen.append(edit)
+        edits.rows[:] = [Edit(9, "; 9")] * (5 if len(seen) == 1 else 1)
+    assert seen == [*direction(first)]
 
 
 def test_a_full_history_keeps_the_newest_and_the_fastest():

@@ -23,7 +23,7 @@ from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BEGUN, fastest_step, histories, saved_edit
+from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
 from cypresskit.editing.steps import STEPS, WITHIN, Step
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
@@ -162,9 +162,13 @@ class Conversation:
         return vars(step) | more
 
     def _kept(self) -> Message | None:
-        """The entry of the history that the step saves, or None."""
+        """The speed of the edit that the step saves, and a sentence on it; or None."""
         kept = None if self.step is None else saved_edit(self.edits, self.step)
-        return None if kept is None else kept.shown()
+        if self.step is None or kept is None:
+            return None
+        origin = f", {BROUGHT}" if kept.note == BROUGHT else ""
+        words = f"Saved as your step {self.step.name}: {kept.gflops:,.0f} Gflop/s{origin}"
+        return {"gflops": kept.gflops, "words": words}
 
     def _begun_with(self, step: Step) -> str:
         """A sentence on the reader's kernel that the step began with; if it began with another

@@ -91,6 +91,12 @@ class Edits(Sequence[Edit]):
     def __getitem__(self, number):
         return self.rows[number]
 
+    def __iter__(self) -> Iterator[Edit]:
+        return iter(tuple(self.rows))  # another thread may change the rows
+
+    def __reversed__(self) -> Iterator[Edit]:
+        return reversed(tuple(self.rows))
+
     def find(self, number: int) -> Edit | None:
         """Return the edit with a number, or None."""
         return next((edit for edit in self.rows if edit.number == number), None)

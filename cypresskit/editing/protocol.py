@@ -61,8 +61,8 @@ Messages of Python
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
 ``history``: entries, kept
-    The history has changed (``edit_history.Edit.shown``), and perhaps the entry that the step
-    saves.
+    The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
+    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None.
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

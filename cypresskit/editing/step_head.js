@@ -122,11 +122,8 @@ export class StepHead {
       const more = near && !reached ? ", almost reached" : ""
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}${more}`, near ? "ckw-reached" : "")
     }
-    if (kept) {
-      const own = kept.gflops ? `: ${inWhole(kept.gflops)} Gflop/s` : ""
-      const from = /^brought/.test(kept.note) ? `, ${kept.note}` : ""
-      say(`Saved as your step ${this.step.name}${own}${from}`, "ckw-kept", "b")
-    } else if (begun) say(begun)
+    if (kept) say(kept.words, "ckw-kept", "b")
+    else if (begun) say(begun)
     // A block that grows is incorrect until it is whole.
     const helps = speed ? speed < targets.reference * (1 - within) : growth
     this.hint.hidden = !hint || !helps

@@ -189,6 +189,14 @@ class Workbench:
         return self._conversation.edits
 
     @property
+    def kept(self) -> Edit | None:
+        """The edit that the step saves: the fastest correct one that reaches its first target. None
+        if there is none, or no step.
+        """
+        step = self._conversation.step
+        return None if step is None else saved_edit(self.history, step)
+
+    @property
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
