@@ -860,6 +860,25 @@ def test_the_caret_on_a_constant_says_what_it_holds(begin, page):
     page.wait_for_function(says)
 
 
+def test_a_word_that_only_javascript_knows_has_no_meaning(begin, page):
+    begin("constructor r1\nmov r3, r4\nmov r5, r6")
+    page.focus(AREA)
+    page.keyboard.press("Control+Home")
+    page.wait_for_function(
+        "() => host.querySelector('.ckw-help').textContent.includes('Put the caret on a word')",
+        timeout=10_000,
+    )
+
+
+def test_faults_are_underlined_in_a_browser_of_2023(begin, page):
+    """It can't group by a function."""
+    begin()
+    page.evaluate("() => { delete Map.groupBy; delete Object.groupBy }")
+    page.focus(AREA)
+    page.keyboard.type("fault ")
+    page.wait_for_function("() => CSS.highlights.get('ckw-fault')?.size === 1")
+
+
 def test_verdicts_and_faults_are_heard(begin, page):
     begin()
     heard = "words => host.querySelector('[aria-live]').textContent.includes(words)"

@@ -96,10 +96,10 @@ export class Editor {
 
   /** Underline faults: [{line, column, length, message}], columns from 1. */
   paintFaults(faults) {
-    this.lines.know(
-      "faults",
-      Map.groupBy(faults, ({line}) => line),
-    )
+    const byLine = new Map()
+    for (const {line} of faults) byLine.set(line, [])
+    for (const fault of faults) byLine.get(fault.line).push(fault)
+    this.lines.know("faults", byLine)
     this.area.setAttribute("aria-invalid", String(faults.length > 0))
   }
 

@@ -152,9 +152,10 @@ export class PaintedLines {
 
   makeRow() {
     const gutter = make(this.gutter, "div")
-    const [number, live, cost, chip] = GUTTER.map(([name, about]) =>
-      make(gutter, "span", {class: `ckw-${name} ckw-of-${about}`}),
-    )
+    const [number, live, cost, chip] = GUTTER.map(([name, about]) => {
+      const statement = about && `ckw-of-${about}`
+      return make(gutter, "span", {class: `ckw-${name} ${statement}`})
+    })
     const paint = make(this.paint, "div", {}, " ")
     return {gutter, number, live, cost, chip, paint, ranges: []}
   }

@@ -22,7 +22,8 @@ const UNOPENED =
 const RESTARTED =
   "The kernel was restarted: run this cell again. Your text is kept on this page until then."
 const CHECKED = "The text is checked as you type: the cell needn't run again."
-const GUESS = "Which line costs the most? Click its number, or put the caret into it and press "
+const GUESS =
+  "Which line costs the most? Click its number, or put the caret into that line and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_LINES = 8 // that a sentence names
 const MAX_FAULTS = 50 // that are listed
@@ -48,7 +49,7 @@ class Workbench {
     this.count = 0
     this.timers = {}
     this.answers = {} // to this text, by part
-    this.words = {} // their names and meanings, of all texts
+    this.words = new Map() // their names and meanings, of all texts
     host.classList.add("cypresskit", "ckw")
     this.ends = [followTheme(host), listenKeys(host, {})]
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
@@ -299,7 +300,7 @@ class Workbench {
   }
 
   showText({faults, live, words}) {
-    Object.assign(this.words, words)
+    for (const [word, meaning] of Object.entries(words)) this.words.set(word, meaning)
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults
@@ -528,7 +529,7 @@ class Workbench {
   /** Return what a word means in a line, as [name, meaning]. */
   meaning(word, line) {
     const [name] = word.match(/^r\d+\b/) ?? []
-    if (!name) return this.words[word]
+    if (!name) return this.words.get(word)
     const live = this.answers.text?.live ?? []
     const [, , names = ""] = live.find(([at]) => at === line) ?? []
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
