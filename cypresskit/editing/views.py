@@ -7,8 +7,7 @@ from cypresskit.kernels import Kernel
 
 N = 256  # m = n = k, for the chip and its wavefronts
 
-#: The functions of ``draw`` that make the views: their buttons' labels, and their arguments besides
-#: the kernel.
+#: By function of ``draw``: the button's label, and arguments besides the kernel.
 VIEWS: dict[str, tuple[str, dict[str, Any]]] = {
     "chip": (f"The chip, at N = {N}", {"sizes": [N]}),
     "register_block": ("Register block", {}),
