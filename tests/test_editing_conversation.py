@@ -108,11 +108,15 @@ class Talk:
         if not path.exists():
             path.write_text(text)
         self.path, self.said, self.actors, self.now = path, [], [], 0.0
+        self.failures = 0  # of the next starts
         settings = dict(SETTINGS)
         self.talk = Conversation(KernelFile(path), settings, self.start, lambda: self.now)
         self.talk.pages.append(self.said.append)  # without a thread that looks at the file
 
     def start(self, *arguments):
+        if self.failures:
+            self.failures -= 1
+            raise OSError(11, "Resource temporarily unavailable")
         self.actors.append(Actor(*arguments))
         return self.actors[-1]
 
@@ -170,8 +174,8 @@ def talk(tmp_path):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
-    """The law: texts, deaths, hangs, late answers, pages that are gone, files that can't be
-    written, in any order; then everybody works, and the last text is answered to its end.
+    """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
+    can't be written, in any order; then everybody works, and the last text is answered to its end.
     """
     monkeypatch.setattr(conversation, "LONG_TEXT", 3_000)
     rng = random.Random(seed)
@@ -205,6 +209,13 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
         if alive := [a for a in talk.actors if a.is_alive]:
             rng.choice(alive).hangs = True
 
+    def end_process():
+        """A cell makes another workbench, and ends this one's process."""
+        talk.talk.supervisor.stop()
+
+    def refuse_to_start():
+        talk.failures = rng.choice([1, 2])
+
     def broken_page():
         def send(message):
             raise RuntimeError("this page is gone")
@@ -237,7 +248,7 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
 
     acts = [type_text] * 4 + [answer] * 8
     acts += [late_answer, die, hang, broken_page, outside, protect, replay, hello]
-    acts += [talk.wait, talk.talk.look]
+    acts += [talk.wait, talk.talk.look, end_process, refuse_to_start]
     type_text()
     for _ in range(80):
         before = len(talk.said)
@@ -248,16 +259,20 @@ def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_
                 assert message.get("of", texts[message["edit"]]) == texts[message["edit"]]
     type_text()
     last = f"a-{typed}"
-    for act in rng.choices([answer, die, hang, replay, late_answer], k=5):
+    for act in rng.choices([answer, die, hang, replay, late_answer, end_process], k=5):
         act()
     talk.settle(last)
     talk.talk.look()
 
+    given_up = any(m["type"] == "trouble" and m.get("edit") == last for m in talk.said)
+    faults = talk.talk.answers.get("text", {}).get("faults")
+    assert given_up or faults or {"code", "verdict", "clocks", "costs"} <= talk.talk.answers.keys()
     assert not talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == math.inf
     assert talk.talk.edit == last and talk.talk.text == texts[last]
     process = talk.talk.supervisor.answerer
     assert process is None or process.is_alive
     if process is None:
+        talk.failures = 0
         talk.type("a-last", NAIVE)
         talk.settle("a-last")
         last, texts["a-last"] = "a-last", NAIVE
@@ -313,15 +328,8 @@ def test_a_job_whose_process_was_ended_meanwhile_is_handed_over_again(talk):
 
 @pytest.mark.parametrize("failures", [1, 9])
 def test_a_process_that_cant_be_started_is_tried_again_and_then_given_up(talk, failures):
-    def start(hear):
-        nonlocal failures
-        if failures:
-            failures -= 1
-            raise OSError(11, "Resource temporarily unavailable")
-        return talk.start(hear)
-
     given_up = [OVER] if failures > supervisor.MAX_TRIES else []
-    talk.talk.supervisor.start = start
+    talk.failures = failures
     talk.type("a-1", NAIVE)
     for _ in range(supervisor.MAX_TRIES):
         talk.talk.look()
