@@ -25,7 +25,7 @@ from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import ChipReport, Event
 
 FRAMES = 150
-LEFT, RIGHT, ROW = 44, 1170, 16  # pixels: ends of the rows, and the height of one
+LEFT, RIGHT, ROW = 76, 1170, 16  # pixels: ends of the rows, and the height of one
 WIDTH = RIGHT + 82  # pixels of the stage: counters are on the right of the rows
 HEAD = 84  # pixels above and below a report's rows
 KEYS_PER_REPORT = 100_000  # wavefront w of report r has the key KEYS_PER_REPORT * r + w
