@@ -613,12 +613,52 @@ y = max(np.int32(x), 3) + int(math.sqrt(4)) + int(float(x) / 2)
 for k in range(min(b.shape[0], 50)):
     c[k, x] = a[k, y]
 """
-    (loop,) = traced(kernel_of(body), 32, matrices(64))
+    *_, loop = traced(kernel_of(body), 32, matrices(64))
     assert loop.count == 50
     load, store = loop.runs[0][0]
     x = [min(lane, 20) for lane in range(32)]
     assert (store.place - store.place[0]).tolist() == [4 * lane for lane in x]
     assert load.place.tolist() == [4 * (max(lane, 3) + 2 + lane // 2) for lane in x]
+
+
+@pytest.mark.parametrize("value", ["a[0, x]", "np.float32(x)", "x / 3", "math.sqrt(x)"])
+@pytest.mark.parametrize("work", ["math.sin(v)", "v * v + v", "v / (v + 1)"])
+def test_arithmetic_takes_as_long_wherever_its_numbers_come_from(value, work):
+    """Real numbers of a thread's own are work, as those from an array are."""
+    body = "x = cuda.grid(1)\nv = {}\n" + 40 * f"v = {work}\n" + "c[0, x] = v"
+    sizes = matrices(1 << 16)
+    data, other = (
+        simulate(kernel_of(body.format(v)), 256, 256, *sizes) for v in ("a[0, x]", value)
+    )
+    assert other.flops >= data.flops
+    assert other.seconds > 0.7 * data.seconds
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "nonsense",
+        Loop("own", 32, ""),
+        Loop("own", 32, "FFMA R1, R2"),
+        Loop("own", 32, "a"),
+        Loop("own", 0, "Lwf"),
+    ],
+)
+def test_what_is_no_machine_code_is_refused(code):
+    with pytest.raises(ValueError, match="code is a Loop that tools/cuda/listing"):
+        simulate(as_written, (8, 8), (8, 8), *matrices(512), code=code)
+
+
+def test_launches_that_cuda_rejects_are_refused():
+    with pytest.raises(ValueError, match="65,535 workgroups down"):
+        simulate(as_written, (1, 70_000), (8, 8), *matrices(512))
+    body = "s = cuda.shared.array(13_000, np.float32)\ns[cuda.threadIdx.x] = 1"
+    with pytest.raises(ValueError, match="49,152 bytes at most, not 52,000"):
+        simulate(kernel_of(body), 1, 32, *matrices(64))
+    one, three = (
+        simulate(as_written, grid, (8, 8), *matrices(512)) for grid in ((8, 8), (8, 8, 1))
+    )
+    assert one.clocks == three.clocks
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -289,6 +289,21 @@ def test_tab_indents_and_escape_then_tab_leaves(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
+@pytest.mark.parametrize("place", [".ckw-buttons button", ".ckw-below"])
+def test_no_single_key_in_the_workbench_is_the_notebooks(begin, page, place):
+    """In the notebook's command mode x cuts the cell, b adds one, and an arrow selects another."""
+    begin()
+    page.evaluate(
+        """() => document.addEventListener("keydown", ({target}) => {
+            window.kept = target.closest("[data-lm-suppress-shortcuts]") !== null
+        }, true)"""
+    )
+    for key in ("x", "b", "m", "0", "ArrowLeft", "ArrowUp", "Shift+ArrowDown", "Control+s"):
+        page.focus(place)
+        page.keyboard.press(key)
+        assert page.evaluate("() => window.kept") == (key != "Control+s"), key
+
+
 @pytest.mark.parametrize("key", ["Shift+Enter", "Control+Enter"])
 def test_keys_that_run_a_cell_leave_the_text_its_undo_and_say_that_it_is_checked(begin, page, key):
     """The notebook doesn't get them: it would make the editor anew."""

@@ -49,6 +49,10 @@ export function followTheme(host, changed = () => {}) {
 const isModified = ({altKey, ctrlKey, metaKey, shiftKey}) =>
   altKey || ctrlKey || metaKey || shiftKey
 
+/** Whether a key is no command of the notebook's, and doesn't move the focus. */
+export const isSingle = ({altKey, ctrlKey, metaKey, key}) =>
+  !(altKey || ctrlKey || metaKey || key === "Tab")
+
 /** Whether a key activates the focused control. */
 const isPressed = (target, {key}) =>
   target.matches("button, a, summary") && [" ", "Enter"].includes(key)

@@ -38,6 +38,7 @@ from cypresskit.timing.costs import (
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
+UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
@@ -353,7 +354,7 @@ def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost]) -> Answe
     unit, share = max(work.items(), key=lambda each: each[1])
     text = (
         f"Cost {cost}: the kernel would finish that much sooner if this line took no time."
-        f" The {unit.replace('texture', 'texture unit')} works on it {percent(share)} of the time."
+        f" The {UNIT_NAMES.get(unit, unit)} works on it {percent(share)} of the time."
     )
     shown = percent(cost.cost).removesuffix(" %") if cost.cost >= MIN_SHOWN else ""
     same_everywhere = round(cost.cost, 5)  # also in the page's Python, whose last digits differ

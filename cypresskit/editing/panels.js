@@ -17,7 +17,7 @@ export class Panels {
   add(name, label, title) {
     const attributes = {class: `ckw-panel ckw-panel-${name}`, "aria-label": label, hidden: ""}
     const box = make(this.below, "section", attributes)
-    const onclick = () => this.open(name, box.hidden)
+    const onclick = () => this.open(name, box.hidden, true)
     const button = make(this.list.box, "button", {title, onclick, tabindex: "-1"}, label)
     this.all.set(name, {box, button})
     this.open(name, false)
@@ -26,9 +26,10 @@ export class Panels {
     return box
   }
 
-  open(name, on = true) {
+  open(name, on = true, scrolls = false) {
     const {box, button} = this.all.get(name)
     box.hidden = !on
     button.setAttribute("aria-expanded", String(on))
+    if (scrolls) box.scrollIntoView({block: "nearest"})
   }
 }

@@ -23,9 +23,9 @@ export class StepHead {
     makeSentence(begin, "span", {}, idea)
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
     this.hint = this.makeHint()
-    const buttons = make(below, "p", {class: "ckw-play"})
+    this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
-      make(buttons, "button", {...attributes, onclick}, words)
+      make(this.buttons, "button", {...attributes, onclick}, words)
     for (const [view, words] of views)
       button(words, () => {
         this.played.textContent = "Drawing …"
@@ -135,7 +135,7 @@ export class StepHead {
     if (problem) make(this.played, "p", {class: "ckw-bad"}, problem)
     const attributes = {title: "A view of this kernel", sandbox: "allow-scripts", srcdoc: page}
     if (page) make(this.played, "iframe", attributes)
-    this.played.scrollIntoView({block: "nearest"})
+    if (this.buttons.matches(":focus-within")) this.played.scrollIntoView({block: "nearest"})
   }
 }
 

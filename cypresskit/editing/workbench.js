@@ -1,6 +1,6 @@
 // The workbench: an editor, and the answers to its text. It sends texts over a channel, and shows the
 // answers that come back; see protocol.py.
-import {followTheme, listenKeys, make} from "../draw/shell.js"
+import {followTheme, isSingle, keepKeys, make} from "../draw/shell.js"
 import {BundleTable} from "./bundle_table.js"
 import {Editor} from "./editor.js"
 import {Figures, inWhole} from "./figures.js"
@@ -51,7 +51,8 @@ class Workbench {
     this.answers = {} // to this text, by part
     this.words = new Map() // their names and meanings, of all texts
     host.classList.add("cypresskit", "ckw")
-    this.ends = [followTheme(host), listenKeys(host, {})]
+    keepKeys(host, isSingle) // x would cut the cell
+    this.ends = [followTheme(host)]
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
     this.ends.push(channel.listen((message) => this.hear(message)))
     this.after("silence", ACK_TIMEOUT, () => {
@@ -308,7 +309,7 @@ class Workbench {
       this.headline("fault", `Line ${line}: ${message}`, faults)
       this.speak(`Line ${line}, column ${column}: ${message}`)
     } else {
-      const title = (count, names) => `${count} registers in use: ${names}`
+      const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
       const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
       this.editor.lines.know("live", cellsOf(rows, 2))
       this.markFresh("live")

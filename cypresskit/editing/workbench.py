@@ -211,7 +211,7 @@ class Workbench:
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
         words = repr(self)
         # For places without a running kernel, such as a saved notebook on a page
-        still = f"<p><b>{escape(words)}</b></p>{in_columns(self.text)}<p>{STILL}</p>"
+        still = f"<p><b>{escape(words)}</b><br>{STILL}</p>{in_columns(self.text)}"
         data |= {PLAIN: words, HTML: still}
         return drop_dead_widget(data), drop_dead_widget(metadata)
 

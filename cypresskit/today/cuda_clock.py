@@ -38,6 +38,8 @@ from cypresskit.today.cuda_values import SLOW
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 MAX_THREADS = 1024  # of a workgroup
+MAX_DOWN = 65_535  # workgroups of a grid
+MAX_SHARED_BYTES = 48 << 10  # in arrays whose sizes the kernel has
 RESERVED_BYTES = 1024  # of shared memory, for each workgroup
 REGISTER_UNIT = 8  # registers that a thread gets at once
 MAX_ROUNDS = 8  # of workgroups, one after the other, in a run of straight code
@@ -112,6 +114,8 @@ def simulate(
     """
     if not isinstance(board, CudaGpu):
         raise TypeError(f"board is a GPU that runs CUDA, such as ck.today.H200, not {board!r}")
+    if code is not None and not (isinstance(code, Loop) and code.is_complete):
+        raise ValueError(f"code is a Loop that tools/cuda/listing.py reads, not {shorten(code)}")
     if not isfunction(function_of(kernel)):
         raise TypeError(
             f"{shorten(kernel)} is no kernel: give the function below @cuda.jit and, separately,"
@@ -122,7 +126,14 @@ def simulate(
     if count > MAX_THREADS:
         raise ValueError(f"a workgroup has {MAX_THREADS:,} threads at most, not {count:,}")
     launch = GridLaunch(kernel, _sizes("grid", grid), sizes, arguments, shared)
+    if launch.grid[1] > MAX_DOWN:
+        raise ValueError(f"a grid has {MAX_DOWN:,} workgroups down at most, not {launch.grid[1]:,}")
     totals = totals_of(launch)
+    if totals.shared_bytes > MAX_SHARED_BYTES:
+        raise ValueError(
+            f"arrays in shared memory have {MAX_SHARED_BYTES:,} bytes at most, not"
+            f" {totals.shared_bytes:,}: give one of them no size, and the launch `shared` bytes"
+        )
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
     return report_on(_traced(launch, totals, board, code))
@@ -131,6 +142,7 @@ def simulate(
 def _sizes(name: str, given: Any) -> tuple[int, int]:
     """Return ``grid`` or ``threads`` as (across, down). Raises ``ValueError``."""
     sizes = list(given) if isinstance(given, tuple | list) else [given]
+    sizes = sizes[:2] if sizes[2:] == [1] else sizes
     are_sizes = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
     if not are_sizes or not 1 <= len(sizes) <= 2:
         hint = f"; {refusal('three')}" if len(sizes) == 3 else ""

@@ -20,6 +20,7 @@ for. Without digits (assumed code, older listings), it waits for all loads of th
 """
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
@@ -68,6 +69,12 @@ class Loop:
     item: int = 4
     kind: str = "while"
     unroll: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether this is code that can be run: letters, and something to compute or load."""
+        is_code = re.fullmatch(r"([fdampuoLSTBw]\d*\.*|[\[\]])+", self.text) is not None
+        return is_code and self.registers > 0 and bool({*"fdLS"} & {*self.text})
 
     @property
     def counts(self) -> tuple[float, ...]:

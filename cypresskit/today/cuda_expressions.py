@@ -34,6 +34,7 @@ DIVISIONS = operator.truediv, operator.floordiv, operator.mod, operator.pow
 PERIODIC = operator.mod, operator.floordiv, operator.and_, divmod
 EVEN = (*COMPARISONS, operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
+SIMPLE = "add", "sub", "mul"  # operators that are
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
 
 
@@ -143,7 +144,7 @@ class Expressions(Threads):
             if function in COMPARISONS and not isinstance(one, tuple | str):
                 self.compared.append(1 * one - other)
             self.note_bends(function, [one, other])
-            return function(one, other)
+            return self.computed(function, function(one, other))
         if function in FREE:
             return Number()
         result = Number()
@@ -157,6 +158,16 @@ class Expressions(Threads):
                     product.kind = FMA
                     return result
         self.note(SLOW if function in DIVISIONS else SUM, size=self.item)
+        return result
+
+    def computed(self, function: Any, result: Any) -> Any:
+        """Return a result that is known. If it is a real number of each thread's own, computing it
+        is work, as with data.
+        """
+        if isinstance(result, np.ndarray) and result.dtype.kind == "f":
+            is_slow = function in DIVISIONS or name_of(function) not in (*QUICK, *SIMPLE)
+            kind = PRODUCT if function is operator.mul else SLOW if is_slow else SUM
+            self.note(kind, size=self.item)
         return result
 
     def call_of(self, function: Any, given: list) -> Any:
@@ -194,7 +205,8 @@ class Expressions(Threads):
             if name not in CONVERSIONS or np.asarray(given[0]).dtype.kind == "f":
                 self.note_bends(function, given)
             with suppress(KeyError):
-                return call_function(function, given)
+                result = call_function(function, given)
+                return result if name in CONVERSIONS else self.computed(function, result)
         raise self.refused(f"`{name}` isn't known in a kernel here")
 
     def range(self, *limits: Any) -> NumberRange:

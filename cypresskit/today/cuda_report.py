@@ -36,11 +36,11 @@ ACCURACY = {
     " 20 %; modeled in 0.67 to 1.67 times the time measured",
     "blocks": "blocks in registers, similar code: 291 of 326 launches drawn at random within 20 %;"
     " modeled in 0.45 to 1.67 times the time measured",
-    "tiles": "products from tiles: 7 launches, all modeled 13 to 37 % too slow",
-    "loops": "loops over a size: 40 of 43 launches within 30 %; launches of few warps are modeled"
-    " up to 70 % too slow",
-    "straight code": "straight code: 34 of 35 launches within 30 %; the worst, a stencil that"
-    " clamps its indices, in half the time measured",
+    "tiles": "products from tiles: 7 launches on an H100, all modeled 13 to 37 % too slow",
+    "loops": "loops over a size: 40 of 43 launches on an H100 within 30 %; launches of few warps"
+    " are modeled up to 70 % too slow",
+    "straight code": "straight code: 34 of 35 launches on an H100 within 30 %; the worst, a stencil"
+    " that clamps its indices, in half the time measured",
 }
 
 
