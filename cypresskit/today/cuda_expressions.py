@@ -34,7 +34,7 @@ DIVISIONS = operator.truediv, operator.floordiv, operator.mod, operator.pow
 PERIODIC = operator.mod, operator.floordiv, operator.and_, divmod
 EVEN = (*COMPARISONS, operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
-SIMPLE = "add", "sub", "mul"  # operators that are
+SIMPLE = "add", "sub"  # operators that are
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
 
 
@@ -165,9 +165,8 @@ class Expressions(Threads):
         is work, as with data.
         """
         if isinstance(result, np.ndarray) and result.dtype.kind == "f":
-            is_slow = function in DIVISIONS or name_of(function) not in (*QUICK, *SIMPLE)
-            kind = PRODUCT if function is operator.mul else SLOW if is_slow else SUM
-            self.note(kind, size=self.item)
+            kind = SUM if name_of(function) in (*QUICK, *SIMPLE) else SLOW
+            self.note(PRODUCT if function is operator.mul else kind, size=self.item)
         return result
 
     def call_of(self, function: Any, given: list) -> Any:
