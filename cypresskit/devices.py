@@ -174,6 +174,7 @@ class Terms:
     alu: str = "ALU"
     fetch_unit: str = "texture unit"
     fetches: str = "TEX"
+    registers: str = "{} of {} registers per wavefront"
 
 
 class Board:

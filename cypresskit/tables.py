@@ -1,4 +1,5 @@
-"""Format values for notebooks, documents and files: tables in HTML, Markdown and CSV; quantities.
+"""Format values for notebooks, documents and files: tables in HTML, Markdown and CSV; quantities;
+durations.
 
 HTML and CSV are escaped, so that no browser or spreadsheet executes them.
 """
@@ -112,6 +113,14 @@ def quantity(count: int, noun: str) -> str:
 def plural(noun: str, count: int) -> str:
     """Return a noun's singular for a count of 1, else its plural."""
     return noun if count == 1 else f"{noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in ns, \N{MICRO SIGN}s, ms or s, whichever suits, with three digits."""
+    for unit, scale in (("ns", 1e9), ("\N{MICRO SIGN}s", 1e6), ("ms", 1e3)):
+        if seconds * scale < 999.5:
+            return f"{seconds * scale:.3g} {unit}"
+    return f"{seconds:.3g} s"
 
 
 def _shown(value: Any) -> str:

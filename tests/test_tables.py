@@ -6,7 +6,7 @@ from io import StringIO
 
 import pytest
 
-from cypresskit.tables import as_csv, markdown, quantity
+from cypresskit.tables import as_csv, duration, markdown, quantity
 
 RISKY = "=+-@\uff1d\uff0b\uff0d\uff20"  # and the wide ones, which some spreadsheets take as well
 
@@ -30,6 +30,15 @@ def test_random_texts_come_back_and_none_begins_a_formula(ends, seed):
 @pytest.mark.parametrize("count, words", [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
 def test_a_quantity_has_its_plural(count, words):
     assert quantity(count, "line") == words
+
+
+@pytest.mark.parametrize(
+    "seconds, words",
+    [(3.21e-9, "3.21 ns"), (8e-7, "800 ns"), (6.28e-5, "62.8 \N{MICRO SIGN}s"),
+     (9.996e-4, "1 ms"), (0.0123, "12.3 ms"), (4.5, "4.5 s")],
+)  # fmt: skip
+def test_a_duration_has_the_unit_that_suits(seconds, words):
+    assert duration(seconds) == words
 
 
 def test_a_table_in_markdown():

@@ -131,13 +131,14 @@ class _Layout:
 def wavefronts(
     *reports: ChipReport | Source, n: int = 1024, window: tuple[float, float] = (2000, 6000)
 ) -> Player:
-    """Draw the wavefronts of one SIMD engine, for one or more launches, one above the other.
+    """Draw the wavefronts of one SIMD engine, for one or more launches, one above the other. Of a
+    launch in CUDA, draw the warps of a multiprocessor.
 
     Parameters
     ----------
     reports
-        Reports of ``ck.simulate``, or kernels, which are simulated. By default "sgemm_tn" (25
-        registers) and "sgemm_tn_37".
+        Reports of ``ck.simulate`` or ``ck.today.simulate``, or kernels in IL, which are simulated.
+        By default "sgemm_tn" (25 registers) and "sgemm_tn_37".
     n
         The size for which kernels are simulated.
     window
@@ -282,8 +283,10 @@ def _describe_clocks(report: ChipReport, clocks: np.ndarray) -> list[str]:
     fetching = count((e.start, e.end) for e in events if e.kind == "TEX")
     waiting = count((ready, start) for _, _, ready, start in between)
     switching = count((end, ready) for _, end, ready, _ in between)
+    has_clauses = report.device.clause_switch_clocks > 0
     return [
-        f"{a} compute, {b} wait for data, {c} wait for a unit, {d} switch clauses"
+        f"{a} compute, {b} wait for data, {c} wait for a unit"
+        + has_clauses * f", {d} switch clauses"
         for a, b, c, d in zip(computing, fetching, waiting, switching)
     ]
 
@@ -301,9 +304,9 @@ def _draw_report(
     name = f"{report.kernel} {number}" if number else report.kernel
     axis = clock_axis(clocks, (float(clocks[0]), float(clocks[-1])))
     terms = report.device.terms
-    of_all = f"{report.registers} of {report.device.register_pool} registers"
+    registers = terms.registers.format(report.registers, report.device.register_pool)
     slots = f"{report.active_wavefronts} {terms.wavefront} slots"
-    title = f"{report.kernel}: {of_all} per {terms.wavefront}, {slots}"
+    title = f"{report.kernel}: {registers}, {slots}"
     sheet.text(LEFT, layout.title, title, bold=True, size=14)
     numbers = [str(slot) for slot in range(layout.slots)]
     sheet.text(LEFT - 8, layout.rows, numbers, "soft", align="right", size=12)

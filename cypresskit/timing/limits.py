@@ -22,8 +22,6 @@ from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimedLaunch
 
 NO_CONFLICTS: dict[str, Any] = {"texture_banks": 1 << 30, "lds_banks": 1024}  # no two share one
-MEMORY = "memory farther than L1"
-LAUNCH = "the launch itself"
 FACTOR = 10  # times as fast: from here on, a gain is shown as a factor
 
 
@@ -34,7 +32,7 @@ class Limit:
     Attributes
     ----------
     name, lesson
-        Its name, and the lesson about it.
+        Its name, and the lesson about it; "" without one.
     gflops
         Gflop/s of the launch with only this limit removed; None if it can't be removed.
     gain
@@ -94,9 +92,14 @@ class WhatIf:
     @property
     def _names(self) -> tuple[str, ...]:
         speeds = ("down to", "without it") if self.report.flops else ()
-        return "limit", *speeds, "gain", "lesson"
+        lesson = ("lesson",) if any(step.lesson for step in self.steps) else ()
+        return "limit", *speeds, "gain", *lesson
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
+        columns = len(self._names)
+        return (row[:columns] for row in self._rows_with_lessons())
+
+    def _rows_with_lessons(self) -> Iterator[tuple[str, ...]]:
         if self.report.flops:
             yield "peak", f"{self.report.peak_gflops:,.0f}", "", "", ""
         for step in self.steps:
@@ -135,7 +138,7 @@ def what_if(report: Report) -> WhatIf:
     changes = [  # the last limits of the account first
         ("bank conflicts", conflicts, NO_CONFLICTS),
         ("rows of memory that open", "08", {"dram_row_clocks": 0}),
-        (MEMORY, "04", near),
+        ("memory farther than L1", "04", near),
         ("clocks between clauses", "04", {"clause_switch_clocks": 0, "clause_overhead_clocks": 0}),
     ]
     one = [replace(device, **change) for *_, change in changes]
@@ -161,7 +164,7 @@ def what_if(report: Report) -> WhatIf:
     overhead = device.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
     steps = [
-        without(LAUNCH, "08", report.clocks, 0.0, report.gflops),
+        without("the launch itself", "08", report.clocks, 0.0, report.gflops),
         without(
             "empty wavefront slots", tail, _filled(report), overhead, _gflops(report, report.clocks)
         ),
@@ -181,7 +184,7 @@ def what_if(report: Report) -> WhatIf:
 
 def _gain_in_words(gain: float) -> str:
     """Return a gain as the table shows it: "+3.1 %", or "x 180"."""
-    return f"{100 * gain:+.1f} %" if gain < FACTOR - 1 else f"x {1 + gain:,.0f}"
+    return f"{round(100 * gain, 1) + 0:+.1f} %" if gain < FACTOR - 1 else f"x {1 + gain:,.0f}"
 
 
 def _gflops(report: Report, clocks: float) -> float:

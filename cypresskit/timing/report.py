@@ -150,27 +150,33 @@ class ChipReport(ChipTime):
         return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
 
     def __repr__(self) -> str:
-        terms = self.device.terms
         speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
+        head = f"{self._launch_words} on {self.device.name}: {speed}bound by {self.bound}"
+        return "\n  ".join([head, *self._rows()])
+
+    def _rows(self) -> list[str]:
+        """Return the lines below the first."""
+        terms = self.device.terms
         sampled = ""
         if self.simulated < 1:
             sampled = (
                 f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
             )
+        return [
+            f"{self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch{self.uncertainty}",
+            f"{quantity(self.wavefronts, terms.wavefront)}{sampled};"
+            f" {self.active_wavefronts} per {terms.engine}, {quantity(self.registers, 'register')}",
+            *self._unit_rows(),
+        ]
+
+    def _unit_rows(self) -> list[str]:
+        """Return what the chip's units did."""
         megabytes = (f"{level} {count / 1e6:,.1f}" for level, count in self.bytes.items())
-        return "\n".join(
-            [
-                f"{self._launch_words} on {self.device.name}: {speed}bound by {self.bound}",
-                f"  {self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch"
-                f"{self.uncertainty}",
-                f"  {quantity(self.wavefronts, terms.wavefront)}{sampled};"
-                f" {self.active_wavefronts} per {terms.engine},"
-                f" {quantity(self.registers, 'register')}",
-                f"  busy {_percents(self.busy)}",
-                f"  hits {_percents(self.hits)}",
-                f"  MB   {', '.join(megabytes)}",
-            ]
-        )
+        return [
+            f"busy {_percents(self.busy)}",
+            f"hits {_percents(self.hits)}",
+            f"MB   {', '.join(megabytes)}",
+        ]
 
     @property
     def _launch_words(self) -> str:

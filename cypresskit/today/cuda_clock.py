@@ -52,23 +52,27 @@ class NothingToTime(ValueError):
     """A kernel that neither computes nor loads nor stores."""
 
 
-def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> int:
-    """Return how many workgroups share a multiprocessor. Each scheduler has a quarter of the
-    registers.
+def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tuple[int, str]:
+    """Return how many blocks a multiprocessor holds, and what limits them. Each scheduler has a
+    quarter of the registers.
 
-    Raises ``ValueError`` for a workgroup that doesn't fit.
+    Raises ``ValueError`` for a block that doesn't fit.
     """
     warps = -(-threads // WARP)
     per_thread = -(-max(registers, 1) // REGISTER_UNIT) * REGISTER_UNIT
-    by_registers = SCHEDULERS * (board.register_pool // SCHEDULERS // per_thread)
-    by_warps = min(by_registers, board.max_wavefronts) // warps
-    count = min(by_warps, board.max_workgroups, board.lds_bytes // (shared + RESERVED_BYTES))
-    if not count:
+    fits = {
+        f"its {board.max_wavefronts} warps": board.max_wavefronts // warps,
+        "registers": SCHEDULERS * (board.register_pool // SCHEDULERS // per_thread) // warps,
+        f"its {board.max_workgroups} blocks": board.max_workgroups,
+        "shared memory": board.lds_bytes // (shared + RESERVED_BYTES),
+    }
+    limit = min(fits, key=lambda name: fits[name])
+    if not fits[limit]:
         raise ValueError(
-            f"a workgroup of {threads} threads with {registers} registers each and {shared:,} bytes"
-            f" of shared memory has no room on a multiprocessor of the {board.name}"
+            f"a block of {threads:,} threads, with {registers} registers each and {shared:,} bytes"
+            f" of shared memory, doesn't fit on a multiprocessor of the {board.name}"
         )
-    return count
+    return fits[limit], limit
 
 
 def simulate(
@@ -89,7 +93,7 @@ def simulate(
     kernel
         The function below ``@cuda.jit``.
     grid, threads
-        The workgroups of the launch, and the threads of one: a number, or (across, down).
+        The blocks of the launch, and the threads of a block: a number, or (x, y).
     *arguments
         Those of the kernel: numbers, and arrays, of which only shape, dtype and strides matter.
     board
@@ -106,33 +110,33 @@ def simulate(
         A ``ValueError`` with the line, for control flow or indices that depend on data, and for
         what else isn't modeled.
     ValueError
-        For a workgroup that doesn't fit a multiprocessor.
+        For a launch that CUDA rejects.
 
     Examples
     --------
     >>> ck.today.simulate(kernel, (64, 64), (8, 8), a, b, c)
     """
     if not isinstance(board, CudaGpu):
-        raise TypeError(f"board is a GPU that runs CUDA, such as ck.today.H200, not {board!r}")
+        raise TypeError(f"board must be a CudaGpu, such as ck.today.H200, not {board!r}")
     if code is not None and not (isinstance(code, Loop) and code.is_complete):
         raise ValueError(f"code is a Loop that tools/cuda/listing.py reads, not {shorten(code)}")
     if not isfunction(function_of(kernel)):
         raise TypeError(
-            f"{shorten(kernel)} is no kernel: give the function below @cuda.jit and, separately,"
-            " its grid and threads"
+            f"{shorten(kernel)} is no kernel: pass the function below @cuda.jit, then its grid and"
+            " threads"
         )
     sizes = _sizes("threads", threads)
     count = math.prod(sizes)
     if count > MAX_THREADS:
-        raise ValueError(f"a workgroup has {MAX_THREADS:,} threads at most, not {count:,}")
+        raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {count:,}")
     launch = GridLaunch(kernel, _sizes("grid", grid), sizes, arguments, shared)
     if launch.grid[1] > MAX_DOWN:
-        raise ValueError(f"a grid has {MAX_DOWN:,} workgroups down at most, not {launch.grid[1]:,}")
+        raise ValueError(f"a grid has at most {MAX_DOWN:,} blocks in y, not {launch.grid[1]:,}")
     totals = totals_of(launch)
     if totals.shared_bytes > MAX_SHARED_BYTES:
         raise ValueError(
-            f"arrays in shared memory have {MAX_SHARED_BYTES:,} bytes at most, not"
-            f" {totals.shared_bytes:,}: give one of them no size, and the launch `shared` bytes"
+            f"arrays in shared memory have at most {MAX_SHARED_BYTES:,} bytes, not"
+            f" {totals.shared_bytes:,}: declare one of size 0, and pass its bytes as `shared=`"
         )
     if not totals.busy.any():
         raise NothingToTime(f"{launch.name} neither computes nor loads nor stores")
@@ -147,7 +151,7 @@ def _sizes(name: str, given: Any) -> tuple[int, int]:
     if not are_sizes or not 1 <= len(sizes) <= 2:
         hint = f"; {refusal('three')}" if len(sizes) == 3 else ""
         found = shorten(given)
-        raise ValueError(f"{name} has one or two whole numbers from 1 on, not {found}{hint}")
+        raise ValueError(f"{name} must be one or two whole numbers from 1 on, not {found}{hint}")
     across, down = (*map(int, sizes), 1)[:2]
     return across, down
 
@@ -172,16 +176,16 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
 
 
 def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None) -> TracedLaunch:
-    """Trace the workgroups that are run. Raises ``ValueError`` for one that doesn't fit."""
+    """Trace the blocks that are run. Raises ``ValueError`` for one that doesn't fit."""
     threads = math.prod(launch.threads)
     most = int(MAX_PLACES / max(totals.places, 1) / threads)  # workgroups that can be traced
     if most * threads < MIN_THREADS:
         raise Untraceable(
-            f"{launch.name} has too much straight code to be traced: put it in a loop over a size"
+            f"{launch.name} has too much code without a loop to be traced: write a loop over a size"
         )
     parts = _coded(totals.items, code, totals.has_local)
     registers = max(loop.registers for _, loop in parts)
-    together = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
+    together, limit = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
     shares = 1
     full = together * board.simd_engines
     while full > most and shares < MAX_SHARES:
@@ -202,6 +206,7 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
         board=board,
         shares=shares,
         together=together,
+        limit=limit,
         rounds=rounds,
         parts=_coded(items, code, totals.has_local),
         is_assumed=code is None,

@@ -149,7 +149,8 @@ def generic(part: CodePart, free: What = NOTHING) -> Loop:
     for _ in range(unroll // together):
         text += _batch(actions, together, kind, free)
     text += "o" + "." * BRANCH if kind else ""
-    return Loop("loads, arithmetic, stores", REGISTERS, text, kind=kind, unroll=unroll)
+    name = "assumed, as numba compiles such kernels"
+    return Loop(name, REGISTERS, text, kind=kind, unroll=unroll)
 
 
 def _batch(actions: list[Action], together: int, kind: str, free: What) -> str:

@@ -1,6 +1,6 @@
-"""What a whole launch does: counts of its actions, over all workgroups.
+"""What a whole launch does: counts of its actions, over all blocks.
 
-Workgroups at some columns and rows of the grid are traced, and more of them between two that do
+Blocks at some columns and rows of the grid are traced, and more of them between two that do
 something else, until each change lies between neighbors. With too many, the launch is refused.
 """
 
@@ -16,7 +16,7 @@ from cypresskit.today.cuda_values import FMA, PRODUCT, SLOW, SUM
 
 FLOPS = {FMA: 2, PRODUCT: 1, SUM: 1, SLOW: 1}
 FEW_THREADS = 1 << 14  # of a launch that is traced as a whole
-MANY_THREADS = 1 << 17  # that are traced to compare workgroups
+MANY_THREADS = 1 << 17  # that are traced to compare blocks
 MAX_BLOCKS = 1 << 25  # of a launch
 
 ActionKey = tuple[str, int, int, str]  # kind, line, bytes, array
@@ -31,7 +31,7 @@ class Totals:
     amounts
         How often threads do each action.
     busy
-        Whether each workgroup does anything: (rows, columns).
+        Whether each block does anything: (rows, columns).
     shared_bytes
         Bytes of shared memory that the kernel declares.
     has_local
@@ -39,7 +39,7 @@ class Totals:
     item
         Bytes of the widest real numbers.
     items
-        The trace of a few workgroups of each kind.
+        The trace of a few blocks of each kind.
     places
         The numbers of places in it, for each thread.
     """
@@ -62,11 +62,11 @@ class Totals:
 
     @property
     def busy_count(self) -> int:
-        """The number of workgroups that do anything."""
+        """The number of blocks that do anything."""
         return int(self.busy.sum())
 
     def busy_blocks(self, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns and rows of the first workgroups that do anything, in the order of
+        """Return the columns and rows of the first blocks that do anything, in the order of
         dispatch.
         """
         rows, columns = np.divmod(np.flatnonzero(self.busy)[:wanted], self.busy.shape[1])
@@ -74,17 +74,17 @@ class Totals:
 
 
 def totals_of(launch: GridLaunch) -> Totals:
-    """Trace as many workgroups as needed to count what all do. Raises ``Untraceable``."""
+    """Trace as many blocks as needed to count what all do. Raises ``Untraceable``."""
     blocks, group = math.prod(launch.grid), math.prod(launch.threads)
     if blocks > MAX_BLOCKS:
-        raise Untraceable(f"{launch.name}: time a launch of {MAX_BLOCKS:,} workgroups or fewer")
+        raise Untraceable(f"{launch.name}: a launch may have at most {MAX_BLOCKS:,} blocks here")
     is_small = blocks * group <= FEW_THREADS
     columns, rows = (np.arange(n) if is_small else _first_places(n) for n in launch.grid)
     while True:
         if len(columns) * len(rows) * group > MANY_THREADS:
             raise Untraceable(
-                f"{launch.name}: its {blocks:,} workgroups differ in what they do: launch fewer, or"
-                " let a guard depend on sizes alone"
+                f"{launch.name}: its {blocks:,} blocks differ too much in what they do: launch"
+                " fewer, or let guards depend on sizes alone"
             )
         tracer = Tracer(launch, np.tile(columns, len(rows)), np.repeat(rows, len(columns)))
         items = tracer.run()
@@ -112,18 +112,18 @@ def totals_of(launch: GridLaunch) -> Totals:
 
 
 def _first_places(length: int) -> np.ndarray:
-    """Return places along an axis of the grid, from the first to the last workgroup."""
+    """Return places along an axis of the grid, from the first to the last block."""
     some = np.linspace(0, length - 1, min(length, 4)).astype(np.int64)
     return np.unique([*some, min(1, length - 1), max(length - 2, 0)])
 
 
 def _changes(counts: np.ndarray, axis: int, places: np.ndarray) -> tuple[list, list]:
-    """Return the places along an axis beside which workgroups differ, and some between these.
+    """Return the places along an axis beside which blocks differ, and some between these.
 
     Parameters
     ----------
     counts
-        What workgroups do: (actions, rows, columns).
+        What blocks do: (actions, rows, columns).
     """
     differ = np.diff(counts, axis=axis).any(axis=(0, 3 - axis))
     gaps = differ & (np.diff(places) > 1)
@@ -134,7 +134,7 @@ def _changes(counts: np.ndarray, axis: int, places: np.ndarray) -> tuple[list, l
 
 
 def _counts(items: list, shape: tuple[int, int]) -> dict[ActionKey, np.ndarray]:
-    """Return how often the threads of each workgroup do each action."""
+    """Return how often the threads of each block do each action."""
     counts: dict[ActionKey, np.ndarray] = defaultdict(lambda: np.zeros(shape, np.int64))
     counts["barrier", 0, 0, ""] *= 1  # one at least
     for action, times in actions_of(items):

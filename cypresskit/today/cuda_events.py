@@ -24,7 +24,7 @@ def function_of(kernel: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class GridLaunch:
-    """A launch: a kernel, its grid and workgroups (across, down), its arguments, and the bytes of
+    """A launch: a kernel, its grid and blocks (across, down), its arguments, and the bytes of
     shared memory that the launch requests.
     """
 

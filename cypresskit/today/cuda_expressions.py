@@ -54,12 +54,12 @@ class Expressions(Threads):
         if isinstance(value, ir.Expr):
             return self.operation(value)
         if not isinstance(value, ir.Const | ir.Global | ir.FreeVar):
-            raise self.refused(f"`{value}` isn't known here")
+            raise self.refused(f"`{value}` isn't timed here")
         constant = value.value
         if constant is ir.UNDEFINED:
             raise NameError(f"name '{value.name}' is not defined")
         if isinstance(constant, np.ndarray):
-            raise self.refused("an array of the module isn't known here: pass it as an argument")
+            raise self.refused("a global array isn't timed here: pass it as an argument")
         if isinstance(constant, complex):
             raise self.foreign("complex")
         return constant.item() if isinstance(constant, np.generic) else constant
@@ -103,7 +103,7 @@ class Expressions(Threads):
                 return self.call_of(of("func"), [*map(self.value, expression.args), *named])
             case "exhaust_iter" | "getiter":
                 raise self.foreign("iteration")
-        raise self.refused(f"{expression.op.replace('_', ' ')} isn't known in a kernel here")
+        raise self.refused(f"{expression.op.replace('_', ' ')} isn't timed here: leave it out")
 
     def next(self, cell: int, numbers: NumberRange) -> tuple[Any, Any]:
         """Return the next number of a range, and whether there is one."""
@@ -188,7 +188,8 @@ class Expressions(Threads):
             raise self.foreign("slice")
         if not callable(function):
             raise TypeError(f"'{type(function).__name__}' object is not callable")
-        if isinstance(function, type) and issubclass(function, Exception):
+        is_exception = isinstance(function, type) and issubclass(function, Exception)
+        if is_exception or name == "mark_try_block":
             raise self.foreign("raise")
         if name.startswith("complex") or getattr(function, "__module__", "") == "cmath":
             raise self.foreign("complex")
@@ -206,7 +207,7 @@ class Expressions(Threads):
             with suppress(KeyError):
                 result = call_function(function, given)
                 return result if name in CONVERSIONS else self.computed(function, result)
-        raise self.refused(f"`{name}` isn't known in a kernel here")
+        raise self.refused(f"`{name}` isn't timed here: leave it out")
 
     def range(self, *limits: Any) -> NumberRange:
         if any(isinstance(limit, Number) for limit in limits):
@@ -218,7 +219,7 @@ class Expressions(Threads):
         if isinstance(value, ModuleType) and value.__name__.startswith("numba.cuda"):
             return getattr(CudaOfThreads(self), name)
         if isinstance(value, Number):
-            raise AttributeError(f"a real number has no attribute '{name}' here")
+            raise AttributeError(f"a number has no attribute '{name}' here")
         if isinstance(value, Array) and name not in ("shape", "size", "ndim"):
-            raise self.refused(f"`.{name}` of an array isn't known in a kernel here")
+            raise self.refused(f"`.{name}` of an array isn't timed here")
         return getattr(value, name)

@@ -1,59 +1,53 @@
 """What of CUDA in Python isn't timed, and what to write instead."""
 
-#: By name in `cuda`: what it is, and the cure.
+#: By name in `cuda`: what to write instead.
 IN_CUDA = {
-    "atomic": (
-        "an atomic operation, whose time depends on data",
-        "let each thread store to an element of its own, and add those up in a second launch",
-    ),
-    "const": ("an array of constants", "pass it as an argument"),
-    "shfl": ("a shuffle", "exchange the numbers through `cuda.shared.array`"),
-    "vote": ("a vote of a warp", "exchange truths through `cuda.shared.array`"),
-    "laneid": ("the lane", "write `cuda.threadIdx.x % 32`"),
-    "cg": ("a cooperative group", "end the kernel, and launch a second one"),
-    "nanosleep": ("a pause", "leave it out"),
-    "to_device": ("a copy by the host", "copy before the launch"),
+    "atomic": "its time depends on data. Let each thread store to an element of its own, and add"
+    " those up in a second launch",
+    "const": "pass the array as an argument",
+    "shfl": "exchange the numbers through `cuda.shared.array`",
+    "vote": "exchange the conditions through `cuda.shared.array`",
+    "laneid": "write `cuda.threadIdx.x % 32`",
+    "cg": "end the kernel, and launch a second one",
+    "to_device": "copy before the launch",
 }
-#: The same by what was found.
+#: By what was found: the subject of "timed here", and what to write instead.
 FOUND = {
     "data branch": (
-        "control flow that depends on data",
-        "select a value by `x if c else y` or `max`, without loads in it, and give a loop a size"
-        " as its limit",
+        "a branch or a loop that depends on data isn't",
+        "load first, then select a value by `x if c else y` or `max`; let a loop run to a size",
     ),
     "data index": (
-        "an index that depends on data",
-        "compute the index from thread numbers, or time the kernel on a card",
+        "an index that depends on data isn't",
+        "compute it from thread and block numbers, or time the kernel on a GPU",
     ),
     "three": (
-        "a third dimension",
+        "a third dimension isn't",
         "fold it into the second: `y, z = divmod(cuda.grid(2)[1], depth)`",
     ),
     "rows": (
-        "a loop with a division or a function in which each thread walks a row of its own,"
-        " modeled up to twice too slow",
-        "let a workgroup share a row, so that neighboring threads read neighboring elements",
+        "a loop with a division or a function, in which each thread reads a row of its own, isn't",
+        "let the threads of a block share a row, so that neighboring threads read neighboring"
+        " elements",
     ),
-    "slice": ("an array as a whole, or a part of it", "index single elements in a loop"),
+    "slice": ("an array or a slice as a value isn't", "index single elements in a loop"),
     "iteration": (
-        "iteration over an array or a tuple",
-        "index single elements, and write a loop over `range`",
+        "iteration over an array or a tuple isn't",
+        "index single elements in a loop over `range`",
     ),
     "complex": (
-        "complex numbers",
+        "complex numbers aren't",
         "compute real and imaginary parts as two numbers, from two arrays",
     ),
-    "argument": ("an argument that is neither an array nor a number", "pass numbers or arrays"),
-    "raise": ("an exception", "leave it out: a kernel can't tell the host"),
+    "raise": ("an exception isn't", "leave out `raise` and `try`"),
 }
-VOTES = "ballot", "all_sync", "any_sync", "match_", "eq_sync", "activemask", "lanemask"
+VOTES = tuple("ballot all_ any_ match_ eq_ activemask lanemask syncthreads_".split())
 
 
 def refusal(name: str) -> str:
     """Return a sentence on what was found under a name, and what to write instead."""
     if name in FOUND:
-        return "{}, not timed here: {}".format(*FOUND[name])
+        return "{} timed here: {}".format(*FOUND[name])
     entry = "shfl" if name.startswith("shfl_") else "vote" if name.startswith(VOTES) else name
-    if entry not in IN_CUDA:
-        return f"`cuda.{name}` isn't known here: leave it out, or time the kernel on a card"
-    return "`cuda.{}` is {}, not timed here: {}".format(name, *IN_CUDA[entry])
+    cure = IN_CUDA.get(entry, "leave it out, or time the kernel on a GPU")
+    return f"`cuda.{name}` isn't timed here: {cure}"

@@ -7,7 +7,7 @@ import numpy as np
 
 from cypresskit.today.cuda_events import WARP
 from cypresskit.today.cuda_threads import Threads
-from cypresskit.today.cuda_values import FMA, Array, Axes, Local, Number, place_array
+from cypresskit.today.cuda_values import FMA, UNNAMED, Array, Axes, Local, Number, place_array
 
 
 class CudaOfThreads:
@@ -69,7 +69,7 @@ class CudaOfThreads:
             lengths = (threads.launch.shared // kind.itemsize,)
         begin = threads.shared_arrays.setdefault(threads.frames[-1].line, threads.shared_bytes)
         like = SimpleNamespace(shape=lengths, dtype=kind)
-        array, end = place_array(f"byte {begin} on", begin, like, shared=True)
+        array, end = place_array(UNNAMED, begin, like, shared=True)
         if is_sized:
             threads.shared_bytes = max(threads.shared_bytes, end)
         return array

@@ -49,17 +49,17 @@ class TracedLaunch:
     name, source
         The kernel's, and its file.
     groups, threads
-        Workgroups of the launch, and threads of one.
+        Blocks of the launch, and threads of one.
     array_bytes
         Bytes of all arrays.
     totals
         What the launch does.
     board, shares
         The board, and the number of equal shares that it is divided into; one is run.
-    together
-        Workgroups on a multiprocessor.
+    together, limit
+        How many blocks a multiprocessor holds, and what limits them.
     rounds
-        (times, workgroups): how many workgroups run at once, and how often.
+        (times, blocks): how many blocks run at once, and how often.
     parts
         The parts, each with its machine code.
     is_assumed
@@ -75,6 +75,7 @@ class TracedLaunch:
     board: CudaGpu
     shares: int
     together: int
+    limit: str
     rounds: list[tuple[float, int]]
     parts: list[tuple[CodePart, Loop]]
     is_assumed: bool

@@ -1,14 +1,15 @@
 """``CudaReport``: how long a launch of a CUDA kernel takes, why, and how sure that is."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from linecache import getline
 from typing import Any
 
-from cypresskit.tables import plural
+from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_only
-from cypresskit.timing.limits import LAUNCH, MEMORY, Limit, WhatIf
+from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.timing.work import ALU, BARRIER, WAIT
 from cypresskit.today.cuda_access import sectors_per_warp
@@ -17,30 +18,32 @@ from cypresskit.today.cuda_events import NOTHING, What
 from cypresskit.today.cuda_part_clock import TimedPart, TracedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
-WAITS = {ALU: "a scheduler", BARRIER: "other warps", WAIT: "loads of the iteration before"}
+WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
+SHOWN_WAIT = 0.02  # of a warp's time
 COST_ITERATIONS = 32  # of a run: without a load, warps settle later
 LITTLE = 1e-9  # clocks
-NEAR = {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks}
-FAST = {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6}
-STORES = dict.fromkeys(("stored_sector_clocks", "l2_stored_sector_clocks"), LITTLE)
-#: What a chip may lack: a limit, the lesson about it, and how the board changes.
-LIMITS: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    (LAUNCH, "08", {"launch_overhead_us": 0.0, "workgroup_clocks": LITTLE}),
-    ("clocks of stores in L1 and L2", "07", STORES),
-    ("bytes per clock of L2 and memory", "02", FAST),
-    (MEMORY, "04", NEAR),
-)
-#: How far modeled times are off those measured on an H200 or H100, by class (docs/model.md).
+#: What a chip may lack, and how the board changes.
+LIMITS: dict[str, dict[str, Any]] = {
+    "overhead of launch and blocks": {"launch_overhead_us": 0.0, "workgroup_clocks": LITTLE},
+    "time of stores in L1 and L2": {
+        "stored_sector_clocks": LITTLE,
+        "l2_stored_sector_clocks": LITTLE,
+    },
+    "bandwidth of L2 and DRAM": {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6},
+    "latency of L2 and DRAM": {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks},
+}
+#: How far modeled times were off measured ones, by class (docs/model.md).
 ACCURACY = {
-    "own code": "blocks in registers, own machine code: 304 of 326 launches drawn at random within"
-    " 20 %; modeled in 0.67 to 1.67 times the time measured",
-    "blocks": "blocks in registers, similar code: 291 of 326 launches drawn at random within 20 %;"
-    " modeled in 0.45 to 1.67 times the time measured",
-    "tiles": "products from tiles: 7 launches on an H100, all modeled 13 to 37 % too slow",
-    "loops": "loops over a size: 40 of 43 launches on an H100 within 30 %; launches of few warps"
-    " are modeled up to 70 % too slow",
-    "straight code": "straight code: 34 of 35 launches on an H100 within 30 %; the worst, a stencil"
-    " that clamps its indices, in half the time measured",
+    "own code": "within 20 % in 304 of 326 launches of products with blocks in registers, measured"
+    " on an H200; modeled times were 0.67 to 1.67",
+    "blocks": "within 20 % in 291 of 326 launches of products with blocks in registers, measured"
+    " on an H200; modeled times were 0.45 to 1.67",
+    "tiles": "within 20 % in 6 of 7 launches of products with tiles in shared memory, measured on"
+    " an H100; modeled times were 1.13 to 1.37",
+    "loops": "within 30 % in 40 of 43 launches with loops over a size, measured on an H100; modeled"
+    " times were 0.66 to 1.70",
+    "straight code": "within 30 % in 34 of 35 launches without loops over a size, measured on an"
+    " H100; modeled times were 0.49 to 1.25",
 }
 
 
@@ -68,14 +71,14 @@ class CudaReport(ChipReport):
 
     @property
     def accuracy(self) -> str:
-        """How far launches of this class were off, as far as they were measured."""
+        """How far the times of such launches were off, as far as they were measured."""
         if not self.launch.is_assumed:
-            return ACCURACY["own code"]
-        if any(run.loop.unroll == 0 for run in self.parts):
-            kinds = {action.kind for run in self.parts for action in run.part.actions}
-            return ACCURACY["tiles" if "shared load" in kinds else "blocks"]
-        is_looped = any(run.part.kind for run in self.parts)
-        return ACCURACY["loops" if is_looped else "straight code"]
+            found = "own code"
+        elif not all(run.loop.unroll for run in self.parts):
+            found = "tiles" if self.launch.totals.bytes("shared load") else "blocks"
+        else:
+            found = "loops" if any(run.part.kind for run in self.parts) else "straight code"
+        return f"{ACCURACY[found]} times the measured ones"
 
     @cached_property
     def sectors(self) -> dict[What, float]:
@@ -93,8 +96,8 @@ class CudaReport(ChipReport):
     @cached_property
     def waits(self) -> dict[str, float]:
         """The shares of a warp's lifetime in which it waits: for the loads of a line (until the
-        load unit serves them, and for their data), for other warps of its workgroup, and for a
-        scheduler.
+        load unit serves them, and for their data), for other warps of its block at a barrier, and
+        for a scheduler.
         """
         found: dict[str, float] = defaultdict(float)
         lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
@@ -118,7 +121,6 @@ class CudaReport(ChipReport):
             for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
                 free, _ = run.round(blocks, what, COST_ITERATIONS)
                 found[what] += run.clocks / self.clocks * (1 - free / whole)
-        for run in self.parts:
             sectors = sum(count for count, _ in run.stored.values())
             for what, (count, _) in run.stored.items():
                 found[what] += (run.all_clocks - run.clocks) * count / sectors / self.clocks
@@ -133,25 +135,34 @@ class CudaReport(ChipReport):
         """What ``ck.what_if`` returns."""
         steps = []
         left = self
-        for name, lesson, change in LIMITS:
+        for name, change in LIMITS.items():
             alone = self.with_rates(change)
             gain = self.seconds / alone.seconds - 1
-            steps.append(Limit(name, lesson, alone.gflops, gain, left.gflops))
-            left = alone if left is self else left.with_rates(change)
+            steps.append(Limit(name, "", alone.gflops, gain, left.gflops))
+            left = left.with_rates(change)
         steps.append(Limit("all else", "", None, None, left.gflops))
         return WhatIf(self, tuple(reversed(steps)))
 
-    def __repr__(self) -> str:
-        waits = ", ".join(
-            f"{100 * share:.0f} % for {name}" for name, share in self.waits.items() if share > 0.01
-        )
-        how = ""
-        if self.launch.is_assumed:
-            how = "assumed: " if self.loop.unroll else "for the most similar product on record: "
-        code = f"numba's, {how}{self.loop.name}"
-        waits = waits.replace("%", "% of its time", 1)
-        lines = f"a warp waits {waits}", f"code: {code}", self.accuracy
-        return "\n  ".join([super().__repr__(), *lines])
+    def _rows(self) -> list[str]:
+        launch, board = self.launch, self.device
+        is_similar = launch.is_assumed and not self.loop.unroll
+        similar = is_similar * "of the most similar compiled kernel: "
+        waits = [
+            f"{100 * share:.0f} for {name}"
+            for name, share in self.waits.items()
+            if share > SHOWN_WAIT
+        ]
+        return [
+            f"time {duration(self.seconds)}: {self.clocks:,.0f} clocks at {board.clock_ghz:g} GHz,"
+            f" and {duration(board.launch_overhead_us * 1e-6)} to launch",
+            f"grid {quantity(launch.groups, 'block')} of {quantity(launch.threads, 'thread')}"
+            f" ({quantity(launch.warps, 'warp')}); each of the {board.simd_engines}"
+            f" multiprocessors holds up to {launch.together} at once, limited by {launch.limit}",
+            *self._unit_rows(),
+            f"wait (% of a warp's time) {', '.join(waits) or 0}",
+            f"code {similar}{self.loop.name}; {self.registers} registers per thread",
+            f"error {self.accuracy}",
+        ]
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,16 +184,24 @@ class CudaLineCosts:
 
     def __repr__(self) -> str:
         report = self.report
-        rows = [
-            f"{report.kernel} on {report.device.name}: what each line costs, without indices",
-            f"{'cost':>7} {'sectors':>8}",
-        ]
+        title = (
+            f"{report.kernel} on {report.device.name}: what each line costs, the time saved if its"
+            " arithmetic, loads or stores took none"
+        )
+        names = "line", "arithmetic", "loads (sectors per warp)", "stores", "source"
+        return "\n".join([title, *aligned("  >  >  <  <  <", [names, *self._rows()])])
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield a row for each line, with the costs of what it does."""
+        cells: dict[What, list[str]] = defaultdict(list)
         for (line, what), cost in self.costs.items():
-            requested = report.sectors.get((line, what), 0)
-            text = getline(report.launch.source, line).strip()
-            percent = round(100 * cost)
-            rows.append(f"{percent:5} % {requested:8.1f}   line {line}, {what}:  {text}")
-        return "\n".join(rows)
+            does, _, array = what.removeprefix("shared ").partition(" of ")
+            sectors = self.report.sectors.get((line, what))
+            requested = f" ({sectors:.3g})" if sectors else ""
+            cells[line, does].append(f"{array} {round(100 * cost)} %{requested}")
+        for line in sorted({line for line, _ in cells}):
+            columns = (", ".join(cells[line, does]) for does in ("arithmetic", "loads", "stores"))
+            yield str(line), *columns, getline(self.report.launch.source, line).strip()
 
 
 def main_of(parts: tuple[TimedPart, ...]) -> TimedPart:

@@ -1,14 +1,14 @@
-"""The threads of traced workgroups: their variables, their memory, and what they have done."""
+"""The threads of traced blocks: their variables, their memory, and what they have done."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from cypresskit.today.cuda_events import Action, GridLaunch, Untraceable
 from cypresskit.today.cuda_foreign import refusal
-from cypresskit.today.cuda_values import Array, Axes, Local, Number, merge
+from cypresskit.today.cuda_values import UNNAMED, Array, Axes, Local, Number, merge
 
 MAX_PLACES = 16_000_000  # numbers of places that a trace holds
 
@@ -38,7 +38,7 @@ class Frame:
 
 
 class Threads:
-    """The threads of workgroups at places (``across``, ``down``) of a launch's grid."""
+    """The threads of blocks at places (``across``, ``down``) of a launch's grid."""
 
     def __init__(self, launch: GridLaunch, across: np.ndarray, down: np.ndarray):
         group = math.prod(launch.threads)
@@ -78,6 +78,8 @@ class Threads:
     def assign(self, values: Values, name: Any, value: Any) -> None:
         """Set a variable of the threads in the mask. Others keep their value."""
         mask = self.on
+        if isinstance(value, Array) and value.name == UNNAMED and not is_temporary(name):
+            value = replace(value, name=name)
         if name in values and not is_temporary(name):
             old, others = values[name]
             if others is not mask and not np.all(mask | ~others):
@@ -93,7 +95,7 @@ class Threads:
         self.items.append(action)
         self.place_count += np.size(place)
         if self.place_count > 3 * MAX_PLACES:  # iterations that are compared, too
-            raise self.refused("too much straight code: put it in a loop over a size")
+            raise self.refused("too much code without a loop: write a loop over a size")
         return action
 
     def element(self, array: Any, index: Any) -> Any:
@@ -124,7 +126,7 @@ class Threads:
         """Return what the first indices of an array leave."""
         for index in indices if isinstance(indices, tuple) else (indices,):
             if not array.shape:
-                raise self.refused(f"{array.name} has fewer dimensions than this index")
+                raise self.refused(f"{array.name} has fewer dimensions than its index")
             if isinstance(index, Number):
                 raise self.foreign("data index")
             if not isinstance(index, int | np.integer | np.ndarray):
@@ -132,11 +134,11 @@ class Threads:
             length = array.shape[0]
             index = np.where(np.less(index, 0), index + length, index)  # numba wraps them, too
             if index.dtype.kind == "f":
-                raise self.refused("an index is no whole number: write `int(...)`")
+                raise self.refused("an index must be a whole number: write `int(...)`")
             if np.any(((index < 0) | (index >= length)) & self.on):
                 raise self.refused(
-                    f"a thread requests an element outside of {array.name}, of which this dimension"
-                    f" has {length}: guard it by an `if`"
+                    f"a thread accesses an element outside {array.name}, which has {length:,} in"
+                    " this dimension: guard it with an `if`"
                 )
             array = array.row(index)
         return array

@@ -87,7 +87,7 @@ class TracedIteration:
 
 
 class Tracer(Expressions):
-    """A kernel that is run by workgroups of a launch, without data."""
+    """A kernel that is run by blocks of a launch, without data."""
 
     effort = 0.0
     rolled: frozenset[int] = frozenset()  # headers of loops that the compiler doesn't unroll
@@ -114,7 +114,7 @@ class Tracer(Expressions):
             elif isinstance(argument, float | np.floating):
                 given.append(Number())
             else:
-                raise Untraceable(f"{function.name}: {name}: {refusal('argument')}")
+                raise Untraceable(f"{function.name}: {name} is neither an array nor a number")
         count = function.code.co_argcount
         if count != len(self.launch.arguments):
             found = len(self.launch.arguments)
@@ -174,7 +174,7 @@ class Tracer(Expressions):
         self.effort += len(body) * (1 + self.total / 16000)
         if self.effort > MAX_EFFORT:
             raise self.refused(
-                "iterations of this loop differ too much to be followed: let guards and limits"
+                "this loop's iterations differ too much to be traced: let its guards and limits"
                 " depend on sizes alone"
             )
         for statement in body:
@@ -200,7 +200,7 @@ class Tracer(Expressions):
                     pass
                 case _:
                     name = type(statement).__name__.lower()
-                    raise self.refused(f"{name} isn't known here: leave it out")
+                    raise self.refused(f"`{name}` isn't timed here: leave it out")
         return {}
 
     def branch(self, label: int, statement: Any) -> Masks:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+UNNAMED = "an array"  # in shared memory, until it is assigned to a variable
 PRODUCT, SUM, FMA, SLOW = "product", "sum", "multiply-add", "function"
 #: Names of types, which convert numbers when they are called.
 CONVERSIONS = (

@@ -27,7 +27,9 @@ class CudaGpu(Board):
     unit. The engine counts quarters of a clock, so that each of four schedulers is an ALU.
     """
 
-    terms = Terms("multiprocessor", "warp", "schedulers", "load unit", "L1")
+    terms = Terms(
+        "multiprocessor", "warp", "schedulers", "load unit", "L1", "{} registers per thread"
+    )
     has_own_alus = True  # NVIDIA: each scheduler has warps of its own
     fetches_in_order = False  # assumed: a hit doesn't wait for another warp's miss
     dram_lines = 2  # H200: fetching one sector also fetches its neighbor
@@ -70,7 +72,7 @@ class CudaGpu(Board):
     dram_clocks: int = _amount("clocks, memory", "H200", 693)
     dram_efficiency: float = _positive("share of the peak", "H200", 0.9)
     workgroup_clocks: float = _positive(
-        "clocks of the chip per workgroup started", "none", 1.23, "six everyday kernels, an H100"
+        "clocks of the chip per block started", "none", 1.23, "six everyday kernels, an H100"
     )
     launch_overhead_us: float = _amount(
         "microseconds that a launch takes longer than its warps", "none", 0.8, "N = 128, the record"

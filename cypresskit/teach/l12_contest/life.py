@@ -22,6 +22,7 @@ from cypresskit.draw.wavefronts import CLAUSE_VERBS
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.samples import run
 from cypresskit.machine.record import Recorder, Recording
+from cypresskit.tables import duration
 from cypresskit.timing import Report, simulate
 from cypresskit.timing.report import Event
 
@@ -353,9 +354,7 @@ def _draw_sums(sheet: Sheet, parts: Sequence[Part], whole: float) -> str:
 
 def _took(seconds: float) -> str:
     """Return a duration as text, in a suitable unit."""
-    if seconds < 1e-6:
-        return f"{seconds / CLOCK:.0f} clocks"
-    return f"{1e3 * seconds:.3g} ms" if seconds > 1e-4 else f"{1e6 * seconds:.3g} \N{MICRO SIGN}s"
+    return f"{seconds / CLOCK:.0f} clocks" if seconds < 1e-6 else duration(seconds)
 
 
 def _say(parts: Sequence[Part], start: float, span: float) -> str:
