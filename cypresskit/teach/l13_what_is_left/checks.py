@@ -106,16 +106,16 @@ def comparison_table(
         (40, 1024, 100000),
     ],
     {
-        "workgroups come whole: `//` rounds down.": (
+        "thread blocks come whole: `//` rounds down.": (
             lambda r, t, s: min(65536 / (r * t), 233472 / (s + 1024), 2048 / t) * t / 32
         ),
-        "workgroups come whole.": lambda r, t, s: min(
+        "thread blocks come whole.": lambda r, t, s: min(
             65536 // (32 * r), 233472 // (s + 1024) * t // 32, 64
         ),
         "each takes 1,024 bytes more.": lambda r, t, s: (
             min(65536 // (r * t), 233472 // max(s, 1), 2048 // t) * t // 32
         ),
-        "these are workgroups, not warps.": lambda r, t, s: min(
+        "these are thread blocks, not warps.": lambda r, t, s: min(
             65536 // (r * t), 233472 // (s + 1024), 2048 // t
         ),
         "right for hardware that rounds a thread's registers up to multiples of 8: here leave that"
@@ -135,7 +135,7 @@ def comparison_table(
             min(65536 // (r * t), 233472 // (s + 1024)) * t // 32
         ),
     },
-    "how many whole workgroups do the registers allow, how many the shared memory, how many the"
+    "how many whole thread blocks do the registers allow, how many the shared memory, how many the"
     " threads?",
     " warps",
 )

@@ -83,9 +83,9 @@ class Bench:
         transposed
             Whether A is stored transposed.
         threads, down
-            The threads of a workgroup along both axes; ``down`` is ``threads`` by default.
+            The threads of a thread block along both axes; ``down`` is ``threads`` by default.
         shared
-            Bytes of shared memory that a workgroup takes besides its own.
+            Bytes of shared memory that a thread block takes besides its own.
         """
         a, b = make_operands(n, precision)
         arrays = (
