@@ -203,7 +203,8 @@ def test_an_accumulator_without_a_start_is_named():
         "mad r14, r2.z, r4, r14",
     )
     assert (
-        finding.advice == "Line 72 sets it, but comes later: give it a first value before the loop."
+        finding.advice
+        == "Line 72 sets it, but comes later. Set it to a first value before the loop."
     )
 
 
@@ -216,13 +217,13 @@ def test_the_first_value_that_is_advised_is_a_zero_of_the_program(literals, zero
     program = pixel(*declared, "add r1.x, r11.x, l0.x", "mov o0, r1.x")
     found = check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
     advice = next(f.advice for f in found if f.kind == "uninitialised")
-    assert advice.endswith(f"or is a fetch or `mov r11.x, {zero}` missing?")
+    assert advice.endswith(f"by a fetch, or by `mov r11.x, {zero}`.")
 
 
 def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing():
     mine = ck.load_kernel(starter_text("07"), like="sgemm_64x64_lds")
     found = next(f for f in verify(mine).findings if f.kind == "uninitialised")
-    said = f"No line sets {found.element}, and none loads from the LDS: is that load missing?"
+    said = f"No line sets {found.element}, and none loads from the LDS. Is that load missing?"
     assert found.advice == said
 
 

@@ -84,7 +84,7 @@ def rubbish() -> None:
 @pytest.mark.parametrize(
     ("file", "said"),
     [
-        ("empty", "empty:1:1: an empty kernel: the first line must be"),
+        ("empty", "empty:1:1: the kernel is empty: its first line is"),
         ("binary", "can't read binary: line 2 isn't text. Is it a program, saved as UTF-8?"),
         ("latin", "can't read latin: line 2 isn't text."),
         ("utf16", "can't read utf16: line 1 isn't text."),

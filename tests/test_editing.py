@@ -734,7 +734,7 @@ def test_an_edit_is_kept_once_it_is_timed_and_differs(talk):
         ("a\nb\nc", "a\nb\nc", ""),
         ("a\nb\nc", "a\nx\nc", "line 2 is now x"),
         ("a\nb\nc", "a\nb\nx\nc", "line 3 is now x"),
-        ("a\na\na", "a\na", "lines are moved or gone"),
+        ("a\na\na", "a\na", "lines were moved or deleted"),
         ("a\nb\nc\nd", "a\nx\nc\ny", "line 2 is now x, and 1 more line"),
         ("a\nb\nc", "a\nx\ny\nz\nc", "line 2 is now x, and 2 more lines"),
         ("a\nb", "a\n" + "x" * 99, "line 2 is now " + "x" * 47 + "\N{HORIZONTAL ELLIPSIS}"),

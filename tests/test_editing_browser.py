@@ -173,7 +173,18 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
 def test_a_text_that_was_changed_outside_before_its_verdict_is_shown_as_not_judged(begin, page):
     bench = begin(NAIVE)
     edit = bench.talk.edits.add(
-        Edit(0, NAIVE, None, 0.0, 0, "", 0, 0, 0, note="before the file was changed outside")
+        Edit(
+            0,
+            NAIVE,
+            None,
+            0.0,
+            0,
+            "",
+            0,
+            0,
+            0,
+            note="replaced when another program changed the file",
+        )
     )
     bench.talk.say({"type": "history", "entries": [edit.shown()]})
     dot = page.wait_for_selector(".ckw-edit:not(.ckw-wrong)", state="attached")
@@ -558,7 +569,7 @@ def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_
 
     page.evaluate(RESTART)
     page.wait_for_function(
-        "() => document.querySelector('.ckw-unsaved').textContent.includes('run this cell again')"
+        "() => document.querySelector('.ckw-unsaved').textContent.includes('this cell again')"
     )
 
 

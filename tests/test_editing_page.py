@@ -538,7 +538,7 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
         }""",
         end,
     )
-    waiting = page.locator("#other .ckw-waiting", has_text="run this cell again")
+    waiting = page.locator("#other .ckw-waiting", has_text="this cell again")
     waiting.wait_for()
     page.evaluate(
         """() => channel.listen((message) => {
@@ -580,13 +580,13 @@ def test_that_the_kernel_is_gone_is_said(begin, page):
     begin()
     said = "() => document.querySelector('.ckw-unsaved').textContent"
     page.evaluate("() => channel.say({type: 'gone'})")
-    assert "run this cell again" in page.evaluate(said)
+    assert "this cell again" in page.evaluate(said)
     begin()
     page.evaluate("() => { channel.send = () => { throw new Error('Cannot send') } }")
     page.focus(AREA)
     page.keyboard.type("x")
     page.wait_for_selector(".ckw-unsaved:not([hidden])")
-    assert "run this cell again" in page.evaluate(said)
+    assert "this cell again" in page.evaluate(said)
 
 
 IN_WINDOW = """(place) => {

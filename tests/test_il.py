@@ -53,7 +53,7 @@ def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
         ck.assemble("\n".join(lines))
     fault = refused.value.faults[0]
     assert (fault.line, fault.column) == (at + 1, len(codes[at]) + 2)
-    assert "one instruction stands in a line" in fault.message or "may follow" in fault.message
+    assert "a line holds one instruction" in fault.message or "may follow" in fault.message
 
 
 def test_compute_mode_inputs_and_lds_are_read():

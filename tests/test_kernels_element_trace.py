@@ -107,8 +107,8 @@ def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(na
 @pytest.mark.parametrize(
     "old, new, says",
     [
-        ("r2.x, r3.x", "r2.x, r2.x", "A[0, 0] A[0, 0], where A[0, 0] B[0, 0] belongs"),
-        ("r2.x, r3.x", "r3.x, r3.x", "B[0, 0] B[0, 0], where A[0, 0] B[0, 0] belongs"),
+        ("r2.x, r3.x", "r2.x, r2.x", "A[0, 0] · A[0, 0]; it should add A[0, 0] · B[0, 0]"),
+        ("r2.x, r3.x", "r3.x, r3.x", "B[0, 0] · B[0, 0]; it should add A[0, 0] · B[0, 0]"),
     ],
 )
 def test_a_square_is_no_single_factor(old, new, says):
@@ -166,7 +166,7 @@ def test_the_line_to_mend_is_the_planted_one():
 
 def test_a_component_that_is_another_is_named_with_both_elements():
     trace = ck.trace_element(changed(SINGLE, ("mad r10, r2.x,", "mad r10, r2.y,")), 0, 3)
-    assert trace.notes[0].startswith("Line 54 multiplies A[0, 1], where A[0, 0] belongs.")
+    assert trace.notes[0].startswith("Line 54 multiplies A[0, 1]; it should multiply A[0, 0].")
     assert {term.blame for term in trace.terms if not term.right} == {54}
     assert not trace.right
 
@@ -174,21 +174,21 @@ def test_a_component_that_is_another_is_named_with_both_elements():
 def test_a_fetch_at_another_place_is_named():
     kernel = changed(SINGLE, ("_aoffimmi(0,1,0) r6, r0.xz00", "_aoffimmi(0,2,0) r6, r0.xz00"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert trace.notes[0].startswith("Line 49 reads A[2, 0], where A[1, 0] belongs.")
+    assert trace.notes[0].startswith("Line 49 reads A[2, 0]; it should read A[1, 0].")
 
 
 def test_a_term_that_was_added_twice_is_named():
     line = "    mad r10, r6.x, r8, r10\n"
     assert line in ck.kernels[SINGLE].text
     trace = ck.trace_element(changed(SINGLE, (line, line + line)), 0, 0)
-    assert trace.notes[0].startswith("Term k = 1 was added twice, at line 72 and at line 71.")
+    assert trace.notes[0].startswith("Term k = 1 is added twice: at line 72, and at line 71.")
 
 
 def test_a_missing_term_is_named_with_what_was_read_for_it():
     trace = ck.trace_element(changed(SINGLE, ("    mad r10, r6.x, r8, r10\n", "\n")), 0, 0)
     assert trace.notes[0].startswith(
-        "Term k = 1, A[1, 0] B[1, 0], is missing: the numbers read at lines 49 and 51 are"
-        " never multiplied by each other."
+        "Term k = 1, A[1, 0] · B[1, 0], is missing: lines 49 and 51 read its factors, but no line"
+        " multiplies them."
     )
 
 
@@ -201,7 +201,7 @@ def test_what_another_work_item_of_the_group_reads_is_not_called_unread(name):
     trace = ck.trace_element(kernel)
     missing = [term for term in trace.terms if term.kind == "missing"]
     assert missing and all(factor.line for term in missing for factor in term.factors)
-    assert "never multiplied" in trace.notes[0]
+    assert "no line multiplies them" in trace.notes[0]
 
 
 def test_a_trace_is_the_same_in_every_process():
@@ -221,7 +221,7 @@ def test_a_trace_is_the_same_in_every_process():
 
 def test_a_store_at_another_place_is_named():
     trace = ck.trace_element(changed(SINGLE, ("mov g[r1.x+1], r11", "mov g[r1.x], r11")), 0, 0)
-    assert "stores the sum that belongs to C[0, 4]" in trace.notes[0]
+    assert "stores the sum of C[0, 4] here" in trace.notes[0]
     trace = ck.trace_element(changed(SINGLE, ("mov g[r1.x+1], r11", "mov g[r1.x], r11")), 0, 4)
     assert trace.work_item is None and "No work-item stores" in trace.notes[0]
 
@@ -248,7 +248,7 @@ def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
 def test_a_wrong_alpha_is_named():
     trace = ck.trace_element(changed(SINGLE, ("mul r10, r10, cb0[0].x", "")), 0, 0)
     assert trace.notes == (
-        "Term k = 0 is multiplied by 1, not by alpha = 2. 3 more terms are affected.",
+        "Term k = 0 is multiplied by 1, not by alpha = 2. The same fault affects 3 more terms.",
     )
 
 
@@ -291,10 +291,10 @@ def test_names_the_planted_line_of_wrong_answers():
 def test_a_product_in_another_register_is_named_with_it():
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mad r12, r2.x, r4, r12"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 leaves it in r12.x, which isn't stored here." in trace.notes[0]
+    assert "line 54 puts it into r12.x, which isn't stored to this element." in trace.notes[0]
     kernel = changed(SINGLE, ("mad r10, r2.x, r4, r10", "mul r10, r2.x, r4"))
     trace = ck.trace_element(kernel, 0, 0)
-    assert "line 54 leaves it in r10.x, which the next iteration overwrites." in trace.notes[0]
+    assert "line 54 puts it into r10.x, which the next iteration overwrites." in trace.notes[0]
 
 
 @pytest.mark.parametrize(("row", "column"), [(8, 0), (0, 16), (-1, 0)])

@@ -28,9 +28,9 @@ def macros(count: int, calls: int) -> str:
 
 
 NO_HEAD = {
-    "empty": ("", "an empty kernel"),
-    "blank": ("\n \t\n", "an empty kernel"),
-    "a comment": ("; nothing", "an empty kernel"),
+    "empty": ("", "the kernel is empty"),
+    "blank": ("\n \t\n", "the kernel is empty"),
+    "a comment": ("; nothing", "the kernel is empty"),
     "every byte": (
         bytes(range(256)).decode("latin-1") * 200,
         "the character U+0000 can only stand in a comment",

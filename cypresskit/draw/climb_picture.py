@@ -216,8 +216,8 @@ class Climb(Displayable):
             rows += zip(self.beside, range(beside, height, ROW_HEIGHT))
         about = "Simulated Gflop/s on AMD's Cypress (2009), logarithmic."
         if any(bar.name[:2].isdigit() for bar in self.bars):
-            about += " Two digits: the lesson."
-        about += " Pale: the starting kernel. Red: slower."
+            about += " A number in front: the lesson."
+        about += " Pale: the kernel it starts from. Red: slower."
         if any(bar.ceiling for bar in self.bars):
             about += " Thin line: limit of the busiest unit."
         parts = [

@@ -31,7 +31,10 @@ from cypresskit.editing.views import VIEWS
 LONG_TEXT = 50_000  # characters: of a longer text, "text" is also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 CLIMB = "climb"  # the view that shows all steps
-LEFT = "was on the page when the kernel ended"  # note on a text
+#: Notes on texts, where they come from or what became of them.
+LEFT = "was on the page when the kernel ended"
+REPLACED = "replaced when another program changed the file"
+THEIRS = "written by another program"
 LOOK_SECONDS = 0.4  # between two looks at the file, and at the process
 
 Send = Callable[[Message], None]
@@ -189,7 +192,7 @@ class Conversation:
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
         base, typed = message.get("base"), float(message.get("typed", math.inf)) / 1000
         if self._has_later_text(base, typed):
-            self._keep(text, "before the file was changed outside")
+            self._keep(text, REPLACED)
             self._acknowledge(edit)
             self.say({"type": "text", "text": self.text, "edit": self.edit})
         else:
@@ -214,12 +217,12 @@ class Conversation:
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
-                self._keep(self.text, self.note or "changed at the same time")
+                self._keep(self.text, self.note or "replaced by a text typed at the same time")
             overwritten = self._write(text)
             self._take(edit, text)
             if overwritten is not None and overwritten.written > typed:
                 self._acknowledge(edit)
-                self.put(overwritten.text, "changed outside")
+                self.put(overwritten.text, THEIRS)
             else:
                 self._answer_text()
 
@@ -230,7 +233,7 @@ class Conversation:
         with self.lock:
             if text == self.text:
                 return
-            self._keep(self.text, "before another text came")
+            self._keep(self.text, "replaced by another text")
             self._write(text)
             self._take(f"put-{next(self.numbers)}", text, note)
 
@@ -260,8 +263,10 @@ class Conversation:
         if self.file.problem:
             self._keep(text, UNWRITTEN)
         if overwritten is not None:
-            self._keep(overwritten.text, "changed outside")
-            message = "The file was changed at the same time. What it held is in the history."
+            self._keep(overwritten.text, THEIRS)
+            message = (
+                "Another program changed the file at the same time. Its text is in the history."
+            )
             self.say({"type": "trouble", "message": message})
         return overwritten
 
@@ -400,5 +405,5 @@ class Conversation:
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
-                self._keep(self.text, "before the file was changed outside")
-                self._take(f"file-{next(self.numbers)}", text, "changed outside")
+                self._keep(self.text, REPLACED)
+                self._take(f"file-{next(self.numbers)}", text, THEIRS)

@@ -288,15 +288,15 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
 def _notes_on_time(report: Report) -> list[str]:
     """Return the clocks, in three digits, since the model is no more precise; and the hit rates."""
     of_peak = "below 0.01" if report.percent < 0.01 else f"{report.percent:.3g}"
-    clocks = float(f"{report.clocks:.3g}")
-    unit = ""
-    if clocks >= 1e6:
-        clocks, unit = clocks / 1e6, " million"
-    error = f" (± {100 * report.error:.0f} %)" if report.error > MIN_ERROR else ""
-    notes = [f"{of_peak} % of peak, {clocks:,g}{unit} clocks{error}"]
+    bounds = report.clocks, report.clocks * (1 - report.error), report.clocks * (1 + report.error)
+    rounded = [float(f"{clocks:.3g}") for clocks in bounds]
+    scale, unit = (1e6, " million") if rounded[0] >= 1e6 else (1, "")
+    clocks, low, high = (f"{each / scale:,g}" for each in rounded)
+    error = f" (between {low} and {high})" if report.error > MIN_ERROR else ""
+    notes = [f"{of_peak} % of peak, {clocks}{unit} clocks{error}"]
     if report.hits:
         rates = (f"{cache} {100 * share:.0f} %" for cache, share in report.hits.items())
-        notes.append(f"hits: {', '.join(rates)}")
+        notes.append(f"cache hits: {', '.join(rates)}")
     return notes
 
 

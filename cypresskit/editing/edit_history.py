@@ -183,7 +183,7 @@ def change_between(before: str, after: str) -> str:
     lines = {*before.splitlines()}
     new = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
     if not new:
-        return "" if before == after else "lines are moved or gone"
+        return "" if before == after else "lines were moved or deleted"
     (number, line), *others = new
     more = f", and {quantity(len(others), 'more line')}" if others else ""
     return f"line {number} is now {elided(line.strip(), LETTERS) or 'empty'}{more}"

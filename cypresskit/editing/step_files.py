@@ -103,7 +103,7 @@ def bring_back(path: Path, step: Step) -> None:
         with suppress(OSError, ValueError):
             before = read_text(place) if place.exists() else ""
             if before.strip() and edits.known(before) is None:
-                edits.add(Edit(0, before, note="before another text came"))
+                edits.add(Edit(0, before, note="replaced by another text"))
             edits.add(Edit(0, text, note=BROUGHT))
             save_file(place, text)
 
@@ -146,7 +146,7 @@ def _move(old: Path, folder: Path) -> None:
         if not path.exists():
             save_file(path, texts[name])
         elif history.known(texts[name]) is None:
-            history.add(Edit(0, texts[name], note=f"of {ONE_FILE}"))
+            history.add(Edit(0, texts[name], note=f"from {ONE_FILE}"))
     for name in (ONE_FILE, history_path(old).name):
         with suppress(FileNotFoundError):
             old.with_name(name).replace(folder / f".{name.lstrip('.')}.moved")

@@ -196,9 +196,9 @@ STEPS = {
             like="block_8x8",
             share=0.7,
             reference="block_8x8",
-            hint="is a side of the block still 4? Make it 8: begin at texel 2x instead of x, or at "
-            "2y instead of y, fetch one more texel, and have twice as many sums and stores. If the "
-            "block is 8 x 8, lesson 03 is next.",
+            hint="first widen the block to 4 x 8: fetch the second texel of B into `r5`, and add a "
+            "`mad` for each of rows 0 to 3. Then make it 8 x 8: fetch the second texel of A into "
+            "`r3`, and add two `mad`s for each of rows 4 to 7.",
             blocks=((4, 4), (4, 8), (8, 8)),
             views=("register_block",),
         ),
@@ -313,9 +313,9 @@ STEPS = {
             name="contest",
             title="The contest",
             idea="Any correct kernel counts, with any block. A win is above 2,028 Gflop/s, half a "
-            "percent more than the fastest of contest.generate_kernel. The check simulates every "
-            "iteration of a close one, the workbench a sample. How full is the last round of "
-            "wavefronts (exercise 2)?",
+            "percent more than the fastest of contest.generate_kernel. Near that speed the check "
+            "simulates every iteration; the workbench simulates a sample. How full is the last "
+            "round of wavefronts (exercise 2)?",
             opens=("costs", "bundles"),
             like="sgemm_tn",
             start="sgemm_tn",

@@ -15,12 +15,12 @@ const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has 
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
 const SPEAK_MS = 900 // without news, before a screen reader hears a message
 const UNSENT = "cypresskit-unsent"
-const UNHEARD = "No answer: the kernel is busy with another cell, or has ended. Your text is kept."
+const UNHEARD = "No answer: Python is running another cell, or has ended. Your text is kept."
 const UNOPENED =
-  "No answer yet: the kernel is busy with another cell, or was restarted. If this stays, run this " +
-  "cell again. Your text is in its file, and in its history."
+  "No answer yet: Python is running another cell, or was restarted. If this message stays, run " +
+  "the first cell and this cell again. Your text is in its file, and in its history."
 const RESTARTED =
-  "The kernel was restarted: run this cell again. Your text is kept on this page until then."
+  "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
 const CHECKED = "The text is checked as you type: the cell needn't run again."
 const GUESS =
   "Which line costs the most? Click its number, or put the caret into that line and press "
@@ -536,7 +536,7 @@ class Workbench {
     const held = names.split(" ").find((one) => one.split(".")[0] === name)
     const sets = new RegExp(`^\\s*[^\\s;/]+\\s+${name}\\b`)
     const set = this.editor.lines.all.flatMap(({text}, n) => (sets.test(text) ? [n + 1] : []))
-    const where = set.length ? `set in ${linesInWords(set)}` : "never set"
+    const where = set.length ? `set in ${linesInWords(set)}` : "no line sets it"
     const state = held ? `${held} is in use here; ` : live.length ? "not in use here; " : ""
     return [name, state + where]
   }

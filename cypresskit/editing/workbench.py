@@ -139,7 +139,7 @@ def workbench(
     }
     bench = Workbench(path.absolute(), settings)
     if text is not None:
-        bench._conversation.put(text, "given")
+        bench._conversation.put(text, "from the notebook's cell")
     edit = bench.history.known(bench.text) or Edit(0, "")
     if chosen is not None and edit.right is None and (text is not None or edit.note == BROUGHT):
         bench._conversation.answer_here()

@@ -122,7 +122,7 @@ def end_of_line(line: Line, form: str = "") -> None:
     line.skip()
     extra = line.text[line.at :]
     if extra and find_opcode(extra):
-        line.fail(f"one instruction stands in a line: {line.rest()} belongs on the next")
+        line.fail(f"a line holds one instruction: move {line.rest()} to the next line")
     if extra:
         why = suggest_operator(extra) or (f"the form is `{form}`" if form else "")
         line.fail(f"expected the end of the line, found {line.rest()}{why and f': {why}'}")

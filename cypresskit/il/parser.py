@@ -144,7 +144,7 @@ class _Assembler:
         if not self.mode:
             self._fault(
                 1,
-                "an empty kernel: the first line must be `il_ps_2_0` (pixel) or `il_cs_2_0`"
+                "the kernel is empty: its first line is `il_ps_2_0` (pixel) or `il_cs_2_0`"
                 " (compute)",
             )
         elif self.macro:
@@ -357,7 +357,7 @@ def _statement(line: Line) -> Instruction:
     written = line.text[start : start + len(word)]
     foreign = suggest_statement(line.text[start:])
     if word.startswith("il_"):
-        line.fail(f"`{word}`: the kernel's header stands once, in the first line", start)
+        line.fail(f"`{word}` is the kernel's header: only the first line has it", start)
     if word.startswith(tuple(ADVICE)):
         line.fail(explain_unsupported(word), start)
     if word in ("mdef", "mend"):

@@ -43,8 +43,8 @@ def example(op: Opcode) -> str:
 
 def entry(op: Opcode) -> list[str]:
     """Return (name, operands, cost, meaning, example) of an opcode."""
-    operands = "; ".join([f"d {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
-    cost = "16 clocks a wavefront at best" if op.kind == "fetch" else "-"
+    operands = "; ".join([f"d: {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
+    cost = "at least 16 clocks per wavefront" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
         whole = OPCODES[find_opcode(op.parts[0])] if len(op.parts) == 1 else op
         cost = SLOTS[whole.slots]
@@ -52,7 +52,7 @@ def entry(op: Opcode) -> list[str]:
 
 
 def _sources(op: Opcode) -> list[str]:
-    """Return the types of the sources, equal ones together: ["a, b float", "c 32 bits"]."""
+    """Return the types of the sources, equal ones together: ["a, b: float", "c: 32 bits"]."""
     names = ["a", "b", "c", "the last"]
     by_type: list[tuple[str, list[str]]] = []
     for name, letter in zip(names, op.sources):
@@ -60,7 +60,7 @@ def _sources(op: Opcode) -> list[str]:
             by_type[-1][1].append(name)
         else:
             by_type.append((letter, [name]))
-    return [f"{', '.join(together)} {TYPES[letter]}" for letter, together in by_type]
+    return [f"{', '.join(together)}: {TYPES[letter]}" for letter, together in by_type]
 
 
 def find(name: str) -> Opcode | tuple[str, str] | None:

@@ -88,7 +88,7 @@ def read_register(line: Line) -> Register:
     if cure := suggest_operand(line.text[start:]):
         line.at = start
         line.fail(f"expected a register, found {line.rest()}: {cure}", start)
-    guess = did_you_mean(name, [*INPUTS, "mem", "r0", "l0", "o0", "g"]) if word else ""
+    guess = did_you_mean(name, [*INPUTS, "mem"]) if word else ""
     return line.fail(
         "expected a register (r0, l0, cb0[0], g[r0.x], o0, vWinCoord0, ...), found"
         f" {written}.{guess}",

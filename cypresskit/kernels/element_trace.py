@@ -8,6 +8,7 @@ should have been read, the trace names it.
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -105,8 +106,8 @@ class Term:
         return self.kind == "right"
 
     def __str__(self) -> str:
-        product = " ".join(map(str, self.factors))
-        times = "" if self.times == 1 else f"{self.times:g} "
+        product = _product(self.factors)
+        times = "" if self.times == 1 else f"{self.times:g} · "
         at = f"line {self.line}" if self.line else "nowhere"
         prefix = "  " if self.right else "! "
         return f"{prefix}{at:>9}  {times}{product}" + (f"    {self.note}" if self.note else "")
@@ -206,7 +207,7 @@ def trace_element(
     >>> text = ck.kernels["sgemm_tn"].text.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
     >>> mine = ck.load_kernel(text, like="sgemm_tn")
     >>> print(ck.trace_element(mine, 0, 3).notes[0])
-    Line 54 multiplies A[0, 1], where A[0, 0] belongs. 1 more term is affected.
+    Line 54 multiplies A[0, 1]; it should multiply A[0, 0]. The same fault affects 1 more term.
     """
     known = resolve(kernel)
     _check_place(row, column)
@@ -239,7 +240,9 @@ def _traced(traced: TracedElement) -> ElementTrace:
     terms: list[Term] = []
     place, line = None, 0
     if stores.writer is None:
-        notes = ["No work-item stores this element: is an address wrong, or the domain too small?"]
+        notes = [
+            "No work-item stores this element: check the addresses, and the size of the domain."
+        ]
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
@@ -326,13 +329,16 @@ class _Judge:
         terms = _ordered(terms)
         notes = _notes(terms)
         if self.probes.plain:
-            notes.append(f"{self.probes.plain:g} is added, which isn't from a matrix.")
+            notes.append(
+                f"The sum includes {self.probes.plain:g}, which is from no matrix. Does the sum"
+                " start at 0?"
+            )
         return terms, notes
 
     def _name(self, elements: Elements) -> str:
         """Return the name of a correct term."""
         if elements == self.old:
-            return f"{elements[0]}, the old value,"
+            return f"The old value of {elements[0]}"
         return f"Term k = {self.right[elements]}"
 
     def _scalar(self, elements: Elements) -> tuple[str, float]:
@@ -393,8 +399,8 @@ class _Judge:
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and products == others:
                     return (
-                        f"Line {self.line} stores the sum that belongs to C[{row}, {column}]: is"
-                        " the address or the register wrong?"
+                        f"Line {self.line} stores the sum of C[{row}, {column}] here: check its"
+                        " address and its register."
                     )
         return ""
 
@@ -427,8 +433,8 @@ class _Judge:
         again = "twice" if added == 2 else f"{added} times"
         for step in others:
             line = self.probes.line(step)
-            also = "" if line == self.probes.line(first) else f" and at line {terms[0].line}"
-            note = f"Term k = {k} was added {again}, at line {line}{also}."
+            also = "" if line == self.probes.line(first) else f", and at line {terms[0].line}"
+            note = f"Term k = {k} is added {again}: at line {line}{also}."
             terms.append(self._term("repeated", elements, k, note, line, each, step))
         return terms
 
@@ -451,8 +457,7 @@ class _Judge:
                 result.append(self._replacing(added, instead[0]))
                 continue
             line = self._line(added)
-            product = " ".join(map(str, added))
-            note = f"{product} was added at line {line}, and doesn't belong in the sum."
+            note = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
             result.append(self._term("wrong", added, None, note, line))
         return result
 
@@ -464,13 +469,12 @@ class _Judge:
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
         if belongs is None:
             line = self._line(added)
-            made, belonging = (" ".join(map(str, elements)) for elements in (added, wanted))
-            note = f"Line {line} adds {made}, where {belonging} belongs."
+            note = f"Line {line} adds {_product(added)}; it should add {_product(wanted)}."
             return self._term("wrong", added, k, note, line)
         was_read = any(step < self._when(added) for step in self.probes.own_steps((belongs,)))
         blame = self._line(added) if was_read else self._reading(element, added).line
-        does = "multiplies" if was_read else "reads"
-        note = f"Line {blame} {does} {element}, where {belongs} belongs."
+        does, should = ("multiplies", "multiply") if was_read else ("reads", "read")
+        note = f"Line {blame} {does} {element}; it should {should} {belongs}."
         return self._term("wrong", added, k, note, blame)
 
     # Missing terms
@@ -481,7 +485,7 @@ class _Judge:
         if note is None:
             reason, blame = self._reason(elements, readings)
             name = self._name(elements)
-            product = "" if elements == self.old else f", {' '.join(map(str, elements))},"
+            product = "" if elements == self.old else f", {_product(elements)},"
             note = f"{name}{product} is missing{reason}."
         lines = [blame, *(reading.line for reading in readings)]
         for reading in readings:
@@ -495,15 +499,17 @@ class _Judge:
         """Return why a term is missing, as the end of a sentence, and the line to blame, or 0."""
         probes = self.probes
         if elements == self.old:
-            return f": add it times beta = {self.given.beta:g}", 0
+            return f": add it, times beta = {self.given.beta:g}", 0
         if line := self._low_at(elements):
             return f": line {line} uses the low part of one factor", line
         if made := probes.products(elements):
             return self._lost(elements, *made[-1])
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
-            lines = f"line{'s' * (len(read) > 1)} {' and '.join(map(str, read))}"
-            return f": the numbers read at {lines} are never multiplied by each other", read[-1]
+            reads = (
+                f"lines {read[0]} and {read[1]} read" if len(read) > 1 else f"line {read[0]} reads"
+            )
+            return f": {reads} its factors, but no line multiplies them", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
         for step, element in self._outside():
             if element.matrix == absent.matrix:
@@ -511,8 +517,8 @@ class _Judge:
                 return f": line {line} reads {element}, outside of the matrix", line
         steps = self._steps_of(absent.matrix)
         fetch = probes.line(steps[0]) if steps else 0
-        where = f", though line {fetch} reads {absent.matrix}" if fetch else ""
-        return f": {absent} is never read{where}", fetch
+        others = f"; line {fetch} reads other elements of {absent.matrix}" if fetch else ""
+        return f": no line reads {absent}{others}", fetch
 
     def _low_at(self, elements: Elements) -> int:
         """Return the line that multiplies a factor by the low part of the other; or 0.
@@ -537,7 +543,7 @@ class _Judge:
         assert dest is not None
         changes = {(c.step, c.item): c.what for c in probes.written(elements)}
         component = next(c for c in range(4) if changes[step, item] >> c & 1)
-        left = f": line {line} leaves it in {dest.register}.{LETTERS[component]}, which"
+        left = f": line {line} puts it into {dest.register}.{LETTERS[component]}, which"
         for later in range(step + 1, len(probes.steps.at)):
             i = probes.instruction(later)
             has_it = changes.get((later, item), 0) >> component & 1
@@ -548,7 +554,7 @@ class _Judge:
                 other = probes.line(later)
                 again = "the next iteration" if other == line else f"line {other}"
                 return f"{left} {again} overwrites", other
-        return f"{left} isn't stored here", line
+        return f"{left} isn't stored to this element", line
 
     def _steps_of(self, matrix: str) -> list[int]:
         """Return the steps in which the work-item read a matrix's elements of the sum."""
@@ -657,6 +663,11 @@ class _Judge:
         return self.probes.addresses(self.probes.steps.store, self.probes.item)
 
 
+def _product(factors: Iterable[MatrixElement | Reading]) -> str:
+    """Return a product as text, such as "A[0, 1] · B[1, 0]"."""
+    return " · ".join(map(str, factors))
+
+
 def _letters(elements: Elements) -> str:
     """Return the letters of the elements' matrices, in upper case also for low parts."""
     return "".join(element.matrix for element in elements).upper()
@@ -674,7 +685,6 @@ def _notes(terms: list[Term]) -> list[str]:
             alike[term.kind, term.blame].append(term.note)
     notes = []
     for note, *others in alike.values():
-        more = len(others)
-        affected = f" {quantity(more, 'more term')} {'is' if more == 1 else 'are'} affected."
-        notes.append(note + (affected if more else ""))
+        more = f" The same fault affects {quantity(len(others), 'more term')}."
+        notes.append(note + (more if others else ""))
     return notes

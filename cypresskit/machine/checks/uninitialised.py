@@ -214,8 +214,8 @@ class UninitialisedCheck(Check):
             )
         else:
             element = _named(unset.source)
-            copied = f", a copy of {element}," if element != name else ""
-            does = f"uses {name}{copied} which was never set"
+            copied = f"a copy of {element}, " if element != name else ""
+            does = f"uses {name}, {copied}which was never set"
             advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
         message = f"{self.naming.item(item)} {does}"
         memory = element.split(".")[0].split("[")[0]
@@ -235,22 +235,24 @@ class UninitialisedCheck(Check):
         partial = [n for n in sets if n not in full]
         if not full and partial:
             return (
-                f"Line {body[partial[0]].line} sets {name[:-2]} without its {name[-1]}: widen the"
-                " mask there?"
+                f"No line sets {name}. Line {body[partial[0]].line} sets other components of"
+                f" {name[:-2]}: should its mask have {name[-1]}, too?"
             )
         loads = any(i.op.name.startswith("lds_load") for i in body)
         if not full and self.program.lds and not loads:
-            return f"No line sets {name}, and none loads from the LDS: is that load missing?"
+            return f"No line sets {name}, and none loads from the LDS. Is that load missing?"
         if not full:
             zero = _zero_literal(self.program)
-            missing = f"a fetch or `mov {name}, {zero}`"
-            return f"No line sets {name}. Is it the wrong register, or is {missing} missing?"
+            return (
+                f"No line sets {name}. If it is the register that you mean, set it first: by a"
+                f" fetch, or by `mov {name}, {zero}`."
+            )
         if min(full) >= at:
             later = [body[n].line for n in full if n > at]
             setter = (
                 f"Line {later[0]} sets it, but comes later" if later else "Only this line sets it"
             )
-            return f"{setter}: give it a first value before the loop."
+            return f"{setter}. Set it to a first value before the loop."
         return (
             f"Line {body[full[0]].line} sets it, but not every work-item runs it: set it before"
             " the branch."

@@ -57,7 +57,7 @@ export function beginGame(host, data, _place, ends) {
     {class: "soft"},
     "Letters on a card: the components that the compiler chose for its results. V0, V1 and so " +
       "on: results that only the next bundle reads; the units pass them on (PV, PS), without " +
-      "a register. T0 to T3: registers that a clause uses alone.",
+      "a register. T0, T1, T2, T3: temporary registers, whose values last to the end of the clause.",
   )
   const choices = levels.map((one) => button(bar, one.name, () => start(one)))
   button(bar, "Close bundle", close, "key B")
