@@ -218,6 +218,10 @@ def test_a_curve_is_drawn_on_its_chart(page):
     page.add_style_tag(content=read_packaged("draw/look.css"))
     page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
     points = page.get_by_role("slider")
+    assert [point.get_attribute("tabindex") for point in points.all()] == ["0", "-1", "-1"]
+    points.nth(0).press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.ariaLabel") == "How fast? at 512"
+    assert [point.get_attribute("tabindex") for point in points.all()] == ["-1", "0", "-1"]
     names = [point.get_attribute("aria-label") for point in points.all()]
     assert names == [f"How fast? at {place}" for place in (256, 512, 3072)]
     first, last = (points.nth(n).bounding_box() for n in (0, 2))

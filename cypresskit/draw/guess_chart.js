@@ -10,6 +10,7 @@ const TOP = 16
 const FOOT = 206
 const LABELS = 4 // on the y axis, besides 0
 const KEYS = {ArrowUp: 1, ArrowDown: -1, PageUp: 10, PageDown: -10} // percent of the top
+const HELP = "Left and right arrows choose a point, up and down move it."
 
 const STYLE = `
   .cypresskit-guess-chart { display: block; width: ${WIDE}px; max-width: 100%;
@@ -45,7 +46,7 @@ function render({model, el}) {
     class: "cypresskit cypresskit-guess-chart",
   })
   svg.setAttribute("role", "group")
-  svg.setAttribute("aria-label", name)
+  svg.setAttribute("aria-label", `${name} ${HELP}`)
   for (let n = 0; n <= LABELS; n++) {
     const height = (top * n) / LABELS
     const y = yOf(height)
@@ -60,7 +61,7 @@ function render({model, el}) {
   const points = places.map((place, n) => {
     const about = {
       role: "slider",
-      tabindex: "0",
+      tabindex: "-1",
       "aria-label": `${name} at ${place}`,
       "aria-valuemin": "0",
       "aria-valuemax": String(top),
@@ -103,22 +104,25 @@ function render({model, el}) {
     if (svg.hasPointerCapture(event.pointerId)) follow(event)
   })
   svg.addEventListener("pointerup", () => model.save_changes())
-  /** Move the focused point. */
+  /** The point that Tab reaches: the one that had the focus last. */
+  let here = 0
+  points[here].setAttribute("tabindex", "0")
+  svg.addEventListener("focusin", ({target}) => {
+    points[here].setAttribute("tabindex", "-1")
+    here = points.indexOf(/** @type {any} */ (target))
+    points[here].setAttribute("tabindex", "0")
+  })
+  const go = (by) => () => points[here + by]?.focus()
   const move = (height) => () => {
-    const root = /** @type {Document} */ (svg.getRootNode())
-    const n = points.indexOf(/** @type {any} */ (root.activeElement))
-    if (n < 0) return
-    put(n, height(model.get("value")[n]))
+    put(here, height(model.get("value")[here]))
     model.save_changes()
   }
   const steps = Object.entries(KEYS).map(([key, step]) => [
     key,
     move((now) => now + (step * top) / 100),
   ])
-  const ends = [
-    listenKeys(svg, {...Object.fromEntries(steps), Home: move(() => 0), End: move(() => top)}),
-    followTheme(svg),
-  ]
+  const keys = {ArrowLeft: go(-1), ArrowRight: go(1), Home: move(() => 0), End: move(() => top)}
+  const ends = [listenKeys(svg, {...keys, ...Object.fromEntries(steps)}), followTheme(svg)]
   model.on("change:value", draw)
   draw()
   return () => {

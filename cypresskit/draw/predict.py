@@ -15,6 +15,13 @@ from cypresskit.session import drop_dead_widget
 
 BETWEEN = " | "  # separates choices in the text form
 RED = "light-dark({}, {})".format(*theme.TOKENS["wait"])
+#: The choices: of a dark theme, a button and the chosen one are hardly seen.
+STYLE = """<style>
+.cypresskit-choices button { border: 1px solid var(--jp-ui-font-color2, gray) }
+.cypresskit-choices button.mod-active {
+  box-shadow: inset 0 0 0 2px var(--jp-ui-font-color1, black)
+}
+</style>"""
 
 
 class Prediction:
@@ -93,13 +100,14 @@ class Prediction:
             self._entries = [
                 widgets.ToggleButtons(
                     options=options, value=None, style={"button_width": "initial"}, tooltip=label
-                )
+                ).add_class("cypresskit-choices")
             ]
         else:
             field = {"placeholder": "a number", "layout": {"width": "9em"}, "tooltip": label}
             self._entries = [widgets.Text(**field)]
             unit = [widgets.Label(self.unit)]
-        question = widgets.HTML(f"<b>Your guess:</b> {theme.escape_html(self.question)}")
+        asked = f"<b>Your guess:</b> {theme.escape_html(self.question)}"
+        question = widgets.HTML(STYLE + asked if self.choices else asked)
         self._status = widgets.HTML(self._noted())
         for entry in self._entries:
             entry.observe(self._note, "value")
