@@ -39,7 +39,7 @@ setInterval(async () => {
   for (const message of JSON.parse(await window.poll()))
     for (const hear of channel.hearers) hear(message)
 }, 30)
-beginWorkbench(document.querySelector("#bench"), channel)
+new Workbench(document.querySelector("#bench"), channel)
 </script></body></html>"""
 AREA = ".ckw-area"
 SHOWS = "text => document.querySelector('.ckw-area').value === text"

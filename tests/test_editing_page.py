@@ -40,8 +40,9 @@ const random = (low, high) => {
 }
 const host = document.querySelector("#bench")
 const channel = new Answerer(random, %r)
-Object.assign(window, {host, channel, random, beginWorkbench, StepHead, makeSentence})
-window.end = beginWorkbench(host, channel)
+Object.assign(window, {host, channel, random, Workbench, StepHead, makeSentence})
+const bench = new Workbench(host, channel)
+window.end = () => bench.end()
 </script></body></html>"""
 TEXT = "\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(12))
 AREA = ".ckw-area"
@@ -182,18 +183,32 @@ def test_the_wheel_scrolls_the_text_also_over_the_numbers_of_its_lines(begin, pa
 FOCUS = "() => document.activeElement.className"
 
 
-def test_a_text_from_elsewhere_is_shown_and_undo_begins_anew(begin, page):
+def test_a_text_from_elsewhere_is_shown_and_undo_goes_back_beyond_it_word_by_word(begin, page):
     begin()
     page.focus(AREA)
     page.keyboard.press("Control+Home")
-    page.keyboard.type("x")
+    page.keyboard.type("; two words", delay=20)
     page.wait_for_selector("#bench[data-stale='']")
-    page.evaluate("() => channel.bring('mov r1, r2')")
-    assert page.input_value(AREA) == "mov r1, r2"
-    page.keyboard.type("y")
-    page.keyboard.press("Control+z")
-    page.keyboard.press("Control+z")
-    assert page.input_value(AREA) == "mov r1, r2"
+    theirs = "mov r1, r2"
+    page.evaluate("theirs => channel.bring(theirs)", theirs)
+    assert page.input_value(AREA) == theirs
+    page.keyboard.type("yes")
+    page.keyboard.press("Backspace")
+    page.keyboard.press("Backspace")
+    last = f"{theirs}y"
+    assert page.input_value(AREA) == last
+    before = [
+        f"{theirs}yes",
+        theirs,
+        *(f"{mine}{TEXT}" for mine in ("; two words", "; two ", "; ", "")),
+    ]
+    for text in (*before, TEXT):
+        page.keyboard.press("Control+z")
+        assert page.input_value(AREA) == text
+    for text in (*reversed(before[:-1]), last, last):
+        page.keyboard.press("Control+y")
+        assert page.input_value(AREA) == text
+    page.wait_for_selector("#bench[data-stale='']")
 
 
 def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page):
@@ -260,6 +275,7 @@ def test_tab_indents_and_escape_then_tab_leaves(begin, page):
         page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(...at)", [start, end])
         back = rng.random() < 0.3
         page.keyboard.press("Shift+Tab" if back else "Tab")
+        assert "Escape, then Tab, leaves" in page.text_content(".ckw-note")
         changed = page.input_value(AREA)
         assert page.evaluate(FOCUS) == "ckw-area"
         if back:
@@ -289,19 +305,22 @@ def test_tab_indents_and_escape_then_tab_leaves(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
-@pytest.mark.parametrize("place", [".ckw-buttons button", ".ckw-below"])
+@pytest.mark.parametrize("place", [".ckw-buttons button", ".ckw-below", AREA])
 def test_no_single_key_in_the_workbench_is_the_notebooks(begin, page, place):
-    """In the notebook's command mode x cuts the cell, b adds one, and an arrow selects another."""
+    """In the notebook's command mode x cuts the cell, b adds one, and an arrow selects another. Its
+    commands, which a capital C or a small one with Shift opens, are never the workbench's.
+    """
     begin()
     page.evaluate(
         """() => document.addEventListener("keydown", ({target}) => {
             window.kept = target.closest("[data-lm-suppress-shortcuts]") !== null
         }, true)"""
     )
-    for key in ("x", "b", "m", "0", "ArrowLeft", "ArrowUp", "Shift+ArrowDown", "Control+s"):
+    commands = ("Control+s", "Control+Shift+C", "Control+Shift+c")
+    for key in ("x", "b", "m", "0", "ArrowLeft", "ArrowUp", "Shift+ArrowDown", *commands):
         page.focus(place)
         page.keyboard.press(key)
-        assert page.evaluate("() => window.kept") == (key != "Control+s"), key
+        assert page.evaluate("() => window.kept") == (key not in commands), key
 
 
 @pytest.mark.parametrize("key", ["Shift+Enter", "Control+Enter"])
@@ -325,18 +344,6 @@ def test_keys_that_run_a_cell_leave_the_text_its_undo_and_say_that_it_is_checked
     assert page.text_content(".ckw-note") == ""
 
 
-def test_end_goes_to_the_code_s_end_and_then_to_the_remark_s(begin, page):
-    begin("mov r1, r2   ; a remark\nmov r3, r4\n; alone")
-    page.focus(AREA)
-    page.keyboard.press("Control+Home")
-    at = "() => host.querySelector('.ckw-area').selectionEnd"
-    places = []
-    for key in ("End", "End", "ArrowDown", "Home", "End", "ArrowDown", "Home", "End"):
-        page.keyboard.press(key)
-        places.append(page.evaluate(at))
-    assert places[:2] == [10, 23] and places[4] == 34 and places[7] == 42
-
-
 #: What a page shows of a step.
 STEP = {"name": "02", "title": "", "idea": "", "views": [], "hint": "", "opens": [], "kept": None}
 STEP |= {"record": "Nakasato", "within": WITHIN}
@@ -345,7 +352,8 @@ OPENED = f"""(step) => {{
     end()
     host.replaceChildren()
     channel.step = {{...{json.dumps(STEP)}, ...step}}
-    window.end = beginWorkbench(host, channel)
+    const bench = new Workbench(host, channel)
+    window.end = () => bench.end()
 }}"""
 
 
@@ -368,6 +376,27 @@ def test_a_step_opens_its_panels_and_no_other(begin, page, step):
         button.click()
         assert page.locator(f".ckw-panel-{name}").is_visible() != before
         assert button.get_attribute("aria-expanded") == str(not before).lower()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, page, step):
+    """1366 x 768 less JupyterLab's menus and its list of files: 934 x 646."""
+    begin()
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.evaluate("() => { host.style.width = '934px' }")
+    shown = {"name": step, "title": STEPS[step].title, "idea": STEPS[step].idea, "hint": "a"}
+    page.evaluate(OPENED, shown | {"growth": "<p></p>"})
+    page.wait_for_selector(".ckw-help")
+    help_line, bench = (page.locator(one).first.bounding_box() for one in (".ckw-help", ".ckw"))
+    assert help_line["y"] + help_line["height"] - bench["y"] <= 646
+
+
+def test_the_columns_of_c_are_as_wide_for_zeros(begin, page):
+    begin(f"wrong {TEXT}")
+    widths = page.locator(".ckw-matrices button").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert min(widths) >= 18
 
 
 PANELS = ("costs", "limits", "bundles", "registers", "history", "views")
@@ -533,7 +562,7 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
             const other = document.body.appendChild(document.createElement("div"))
             other.id = "other"
             const nobody = {send: () => {}, listen: (hear) => (window.tell = hear, () => {})}
-            beginWorkbench(other, nobody)
+            new Workbench(other, nobody)
             if (end) window.tell({type: end})
         }""",
         end,

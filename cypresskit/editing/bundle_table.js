@@ -13,10 +13,9 @@ const SHORT = [
 ]
 const MOST_ROWS = 400 // that are drawn
 
-/** Shorten an operation's name to about six characters. */
+/** Shorten an operation's name; its cell cuts off what is still too long. */
 function short(name) {
-  const made = SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
-  return made.length > 7 ? `${made.slice(0, 6)}…` : made
+  return SHORT.reduce((text, [old, now]) => text.replace(old, now), name)
 }
 
 export class BundleTable {
@@ -24,7 +23,7 @@ export class BundleTable {
    * @param {HTMLElement} parent
    * @param {{picked: (line: number) => void, goTo: (line: number) => void}} owner */
   constructor(parent, owner) {
-    this.rows = [] // of an answer
+    this.colors = new Map() // the number of a color for each line
     this.cells = new Map() // each cell's line; 0 of an empty slot
     this.lit = new Set()
     this.title = make(parent, "h3", {}, "Bundles")
@@ -50,42 +49,35 @@ export class BundleTable {
     this.list = new KeyList(parent, attributes)
   }
 
-  /** The number of a color for each line.
-   * @returns {Map<number, number>} */
-  get colors() {
-    const lines = this.rows.flatMap(({parts}) => parts.map((part) => part[2]))
-    const sorted = [...new Set(lines)].sort((a, b) => a - b)
-    return new Map(sorted.map((line, n) => [line, n]))
-  }
-
   /** Show an answer's rows: those of the main loop, if there is one. */
   show({rows}) {
     const {box} = this.list
     const loop = rows.filter((row) => row.loop)
-    this.rows = loop.length ? loop : rows
-    const bundles = this.rows.filter(({kind}) => kind === "alu").length
+    const shown = loop.length ? loop : rows
+    const lines = new Set(shown.flatMap(({parts}) => parts.map((part) => part[2])))
+    this.colors = new Map([...lines].sort((a, b) => a - b).map((line, n) => [line, n]))
+    const bundles = shown.filter(({kind}) => kind === "alu").length
     this.title.textContent = `${bundles} bundles${loop.length ? " in the loop" : ""}`
     const {scrollTop} = box
     const table = new DocumentFragment()
     this.cells.clear()
-    const {colors} = this
     let number = 0
-    const cells = this.rows.slice(0, MOST_ROWS).map((row, n) => {
+    const cells = shown.slice(0, MOST_ROWS).map((row, n) => {
       const line = make(table, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
       line.classList.toggle("ckw-new", row.new)
-      line.classList.toggle("ckw-first", row.clause !== this.rows[n - 1]?.clause)
+      line.classList.toggle("ckw-first", row.clause !== shown[n - 1]?.clause)
       const label = {alu: number + 1, flow: ""}[row.kind] ?? row.kind
       make(line, "span", {role: "rowheader", class: "ckw-label"}, label)
       if (row.kind === "alu") {
         number++
         const slots = SLOTS.map((_, slot) => row.parts.find((part) => part[0] === slot))
-        return slots.map((part, slot) => this.cell(line, part, colors, `${SLOTS[slot]}: `))
+        return slots.map((part, slot) => this.cell(line, part, `${SLOTS[slot]}: `))
       }
-      if (row.parts.length) return [this.cell(line, row.parts[0], colors)]
+      if (row.parts.length) return [this.cell(line, row.parts[0])]
       make(line, "span", {class: "ckw-jump"}, row.text)
       return []
     })
-    const more = this.rows.length - MOST_ROWS
+    const more = shown.length - MOST_ROWS
     if (more > 0) make(table, "p", {class: "ckw-soft"}, `… and ${inWhole(more)} more`)
     const filled = cells.filter(({length}) => length)
     this.list.show(table, filled)
@@ -93,7 +85,7 @@ export class BundleTable {
     this.light(this.lit)
   }
 
-  cell(parent, part, colors, place = "") {
+  cell(parent, part, place = "") {
     const [, name, line, text] = part ?? [0, "", 0, ""]
     const words = part ? `${name}, line ${line}` : "empty"
     const cell = make(
@@ -103,7 +95,7 @@ export class BundleTable {
         role: "gridcell",
         class: part ? "ckw-slot" : "ckw-slot ckw-empty",
         title: part ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
-        style: part ? `--line: var(--ckw-${colors.get(line) % 8})` : "",
+        style: part ? `--line: var(--ckw-${this.colors.get(line) % 8})` : "",
         "aria-label": `${place}${words}`,
       },
       short(name),

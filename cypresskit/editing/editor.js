@@ -1,26 +1,27 @@
 // The editor of the workbench: a text area with transparent letters over painted lines, with gutters
 // beside it.
 //
-// The text area brings the caret, selection, scrolling, undo, input methods and accessibility. The
-// painted lines are colored by the CSS Custom Highlight API (without it they are plain). A text from
-// elsewhere replaces the value and ends undo; the history has the old text. Lines are not wrapped.
+// The text area brings the caret, selection, scrolling, input methods and accessibility. The painted
+// lines are colored by the CSS Custom Highlight API (without it they are plain). Lines are not wrapped.
 import {keepKeys, make} from "../draw/shell.js"
 import {PaintedLines} from "./painted_lines.js"
+import {Undo} from "./undo.js"
 
 // The keys that the editor uses with Ctrl or Cmd: undo and redo, the clipboard, and moves.
-const OWN = new Set(
-  "z y a c v x arrowleft arrowright arrowup arrowdown home end backspace delete enter".split(" "),
-)
+const OWN = /^([zyacvx]|arrow.*|home|end|backspace|delete|enter)$/i
 const NEAR = 30 // columns that are visible from the left edge
 const INDENT = "    "
+const LEAVES = "Tab indents. Escape, then Tab, leaves the editor."
+const CHECKED = "The text is checked as you type: the cell needn't run again."
 
 export class Editor {
   /**
    * @param {HTMLElement} parent
+   * @param {string} text
    * @param {{label: string, changed: () => void, moved: (line: number) => void,
-   *   picked: (line: number) => void, ran: () => void}} owner `picked` is called when a line's
-   *   number is clicked, `ran` for the notebook's keys that run a cell: that would end undo */
-  constructor(parent, owner) {
+   *   picked: (line: number) => void, note: (words: string) => void}} owner `picked` is called
+   *   when a line's number is clicked, `note` with a message */
+  constructor(parent, text, owner) {
     this.owner = owner
     this.frame = make(parent, "div", {class: "ckw-frame"})
     const picked = (line) => {
@@ -30,15 +31,15 @@ export class Editor {
     const attributes = {
       class: "ckw-area",
       "aria-label": owner.label,
-      "aria-description": "Tab indents. Escape, then Tab, leaves the editor.",
+      "aria-description": LEAVES,
       autocapitalize: "off",
       autocomplete: "off",
       autocorrect: "off",
       spellcheck: "false",
       wrap: "off",
-      oninput: () => {
-        this.lines.write(this.text)
-        owner.changed()
+      oninput: ({inputType}) => {
+        this.undo.note(inputType)
+        this.changed()
       },
       // JupyterLab listens here, too, and would keep undo and Enter from the editor.
       onbeforeinput: (event) => event.stopImmediatePropagation(),
@@ -50,7 +51,9 @@ export class Editor {
     this.lines = new PaintedLines(this.frame, attributes, picked)
     this.area = this.lines.area
     keepKeys(this.area, keeps)
-    this.lines.write("")
+    this.area.value = text
+    this.undo = new Undo(this.area)
+    this.lines.write(text)
   }
 
   get text() {
@@ -69,11 +72,10 @@ export class Editor {
     return this.lines.all[number - 1]?.text ?? ""
   }
 
-  /** Return the comment at the end of a line if the frame cuts it off, or "". */
-  cutRemark(number) {
-    const text = this.line(number)
-    const at = text.search(/;|\/\//)
-    return at >= 0 && this.lines.isCut(number) ? text.slice(at) : ""
+  /** The reader has changed the text. */
+  changed() {
+    this.lines.write(this.text)
+    this.owner.changed()
   }
 
   /** Show a text from elsewhere. The caret stays in its line, if possible. */
@@ -81,6 +83,7 @@ export class Editor {
     const {line, column} = this.caret
     this.area.value = text
     this.placeCaret(line, column + 1)
+    this.undo.note()
     this.lines.write(text)
     this.move()
   }
@@ -123,30 +126,45 @@ export class Editor {
   }
 
   press(event) {
-    if (event.key === "Enter" && (event.shiftKey || event.ctrlKey || event.metaKey)) {
-      event.preventDefault()
-      this.owner.ran()
-      return
-    }
-    if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return
-    const leaves = this.escaped && event.key === "Tab"
-    if (event.key !== "Shift") this.escaped = event.key === "Escape"
-    if (event.key === "Tab") {
-      if (leaves) return
-      this.indent(event.shiftKey)
-    } else if (event.shiftKey) return
-    else if (event.key === "Enter") this.breakLine()
-    else if (event.key !== "End" || !this.toEndOfCode()) return
+    const {shiftKey} = event
+    const key = event.key.toLowerCase()
+    const command = event.ctrlKey || event.metaKey
+    const leaves = this.escaped && key === "tab"
+    if (key !== "shift") this.escaped = key === "escape"
+    if (leaves || event.altKey || event.isComposing) return
+    if (key === "enter" && (shiftKey || command)) this.owner.note(CHECKED)
+    else if (command && (key === "z" || key === "y")) this.goBack(key === "z" && !shiftKey)
+    else if (command) return
+    else if (key === "tab") {
+      this.indent(shiftKey)
+      this.owner.note(LEAVES)
+    } else if (key === "enter") this.breakLine()
+    else return
     event.preventDefault()
   }
 
-  /** Indent at the caret, or indent or unindent the selected lines, so that the browser can undo it. */
+  /** Undo a step, or redo one. */
+  goBack(undo) {
+    if (this.undo.step(undo ? -1 : 1)) this.changed()
+    this.lines.show(this.caret.line)
+  }
+
+  /** Put a text in place of the selection. */
+  insert(text) {
+    const {selectionStart, selectionEnd} = this.area
+    this.area.setRangeText(text, selectionStart, selectionEnd, "end")
+    this.undo.note()
+    this.changed()
+    this.lines.show(this.caret.line)
+  }
+
+  /** Indent at the caret, or indent or unindent the selected lines. */
   indent(back) {
     const {selectionStart: start, selectionEnd: end} = this.area
     const first = this.text.lastIndexOf("\n", start - 1) + 1
     const selected = this.text.slice(start, end).includes("\n")
     if (!back && !selected) {
-      insert(INDENT.slice((start - first) % INDENT.length))
+      this.insert(INDENT.slice((start - first) % INDENT.length))
       return
     }
     const rest = this.text.indexOf("\n", end)
@@ -155,36 +173,21 @@ export class Editor {
     const changed = lines.map((line) => (back ? line.replace(/^(\t| {1,4})/, "") : INDENT + line))
     if (changed.join() === lines.join()) return
     this.area.setSelectionRange(first, last)
-    insert(changed.join("\n"))
+    this.insert(changed.join("\n"))
     if (selected) this.area.setSelectionRange(first, first + changed.join("\n").length)
   }
 
-  /** Go to the end of the line's code, before its comment. Returns false if the caret is there. */
-  toEndOfCode() {
-    const {line, column} = this.caret
-    const code = this.line(line).replace(/\s*(;|\/\/).*$/, "")
-    if (!code || code.length === this.line(line).length || column === code.length) return false
-    this.placeCaret(line, code.length + 1)
-    this.move()
-    return true
-  }
-
-  /** Insert a line break and the line's indent, so that the browser can undo it. */
+  /** Insert a line break and the line's indent. */
   breakLine() {
     const before = this.text.slice(0, this.area.selectionStart)
     const indent = before.slice(before.lastIndexOf("\n") + 1).match(/^[ \t]*/)
-    insert(`\n${indent}`)
+    this.insert(`\n${indent}`)
   }
 }
 
 /** Return whether a key is for the editor, not a shortcut of the notebook, which sees it first.
  * @param {KeyboardEvent} event */
 function keeps({key, ctrlKey, metaKey, altKey, shiftKey}) {
-  if (ctrlKey || metaKey) return OWN.has(key.toLowerCase()) && !(shiftKey && key === "C") // commands
+  if (ctrlKey || metaKey) return OWN.test(key) && !(shiftKey && /^c$/i.test(key)) // commands
   return !altKey && !/^F\d/.test(key)
-}
-
-/** Insert a text, so that the browser can undo it. */
-function insert(text) {
-  document.execCommand("insertText", false, text)
 }

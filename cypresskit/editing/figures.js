@@ -2,7 +2,6 @@
 // element of C.
 import {make} from "../draw/shell.js"
 
-const UNITS = ["ALU", "texture", "LDS", "L2", "DRAM", "DRAM rows"]
 const NO_SPEED = "Speed and costs are shown once C is correct."
 const WHY_COSTLIEST =
   "How much sooner the kernel would finish if the line took no time. Go to the line."
@@ -14,7 +13,7 @@ export class Figures {
    * @param {Record<"terms" | "limits" | "card" | "costs" | "working", HTMLElement>} places */
   constructor(owner, {terms, limits, card, costs, working}) {
     this.owner = owner
-    this.terms = make(terms, "section", {class: "ckw-terms ckw-of-terms", hidden: ""})
+    this.terms = make(terms, "section", {class: "ckw-terms ckw-of-verdict", hidden: ""})
     this.units = make(limits, "section", {class: "ckw-units ckw-of-clocks"})
     this.cardBox = make(card, "section", {class: "ckw-card ckw-of-code"})
     this.costliest = make(costs, "section", {class: "ckw-costliest ckw-of-costs", hidden: ""})
@@ -55,10 +54,9 @@ export class Figures {
     }
     const title = "What keeps the kernel from finishing sooner; below, how busy each unit is."
     make(this.units, "h3", {title}, `Limited by ${bound}`)
-    for (const unit of UNITS) {
+    for (const [unit, share] of Object.entries(busy)) {
       const binds = bound.startsWith(unit)
       if (unit === "DRAM rows" && !binds) continue
-      const share = busy[unit] ?? 0
       const line = make(this.units, "p", {class: "ckw-unit", "data-unit": unit})
       line.toggleAttribute("data-binds", binds)
       make(line, "span", {class: "ckw-name"}, unit.replace("DRAM rows", "its rows"))

@@ -21,18 +21,16 @@ export class History {
     const list = new DocumentFragment()
     const fastest = Math.max(1, ...entries.map(({gflops}) => gflops))
     const options = entries.toReversed().map(({number, gflops, right, words}) => {
+      const kind = gflops === fastest ? "ckw-best" : right === false ? "ckw-wrong" : ""
       const attributes = {
-        class: "ckw-edit",
+        class: `ckw-edit ${kind}`,
         role: "option",
         tabindex: "-1",
         style: `--part: ${gflops / fastest}`,
         "data-number": number,
         onclick: () => this.recall(number),
       }
-      const option = make(list, "p", attributes, words)
-      option.classList.toggle("ckw-wrong", right === false)
-      option.classList.toggle("ckw-best", gflops === fastest)
-      return option
+      return make(list, "p", attributes, words)
     })
     const rows = options.map((option) => [option])
     this.list.show(list, rows, options.find(({dataset}) => dataset.number === at) ?? options[0])

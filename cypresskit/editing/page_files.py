@@ -10,6 +10,7 @@ MODULES = (
     "draw/il_colors.js",
     "editing/il_text.js",
     "editing/painted_lines.js",
+    "editing/undo.js",
     "editing/editor.js",
     "editing/key_list.js",
     "editing/figures.js",

@@ -14,20 +14,14 @@ const COLORS = 8
 // The gutter's columns: name, the statements that it shows, head, and meaning.
 const GUTTER = [
   ["number", "", "line", ""],
-  ["live", "live", "live", "registers in use at this line; the highest number is bold"],
+  ["live", "text", "live", "registers in use at this line; the highest number is bold"],
   ["cost", "costs", "cost", "percent of the time that would be saved if this line took no time"],
   ["chip", "code", "", ""],
 ]
 
-/** Write a text into an element without replacing its node. */
-function writeInto(element, text) {
-  if (element.firstChild) element.firstChild.data = text
-  else element.textContent = text
-}
-
 /** Fill a cell of a gutter: its text, its title, and the length of its bar. */
 function fillCell(cell, {text = "", title = "", part = 0, most = false} = {}) {
-  writeInto(cell, text)
+  cell.textContent = text
   cell.title = title
   cell.style.setProperty("--part", String(part))
   cell.toggleAttribute("data-most", most)
@@ -160,8 +154,7 @@ export class PaintedLines {
     return {gutter, number, live, cost, chip, paint, ranges: []}
   }
 
-  /** Write a line into a row, unless it is there. It removes no element: that would end the browser's undo while the
-   * reader types. */
+  /** Write a line into a row, unless it is there. */
   fill(row, line, number) {
     const {text, live, cost, color, dropped = false, faults = []} = line
     const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
@@ -170,13 +163,13 @@ export class PaintedLines {
     Object.assign(row, {line, at: number, lit})
     row.gutter.className = `ckw-row ${lit} ${faults.length ? "ckw-bad" : ""}`
     row.paint.className = lit
-    writeInto(row.number, String(number))
+    row.number.textContent = String(number)
     fillCell(row.live, live)
     fillCell(row.cost, cost)
     row.chip.classList.toggle("ckw-dropped", dropped)
     row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
     unhighlight(row)
-    writeInto(row.paint, text || "\n")
+    row.paint.textContent = text || "\n"
     for (const {kind, start, end} of parts(text)) highlight(row, kind, start, end)
     for (const {column} of faults) {
       const start = column ? Math.min(column - 1, Math.max(0, text.length - 1)) : text.search(/\S/)
@@ -210,9 +203,10 @@ export class PaintedLines {
       ?.gutter.scrollIntoView({block: "nearest", inline: "nearest"})
   }
 
-  /** Return whether the frame cuts off the end of a line. */
-  isCut(line) {
+  /** Return the comment at the end of a line if the frame cuts it off, or "". */
+  cutRemark(line) {
     const row = this.rows.find(({at}) => at === line)
-    return row?.paint.scrollWidth > row?.paint.clientWidth
+    const isCut = row?.paint.scrollWidth > row?.paint.clientWidth
+    return (isCut && row.line.text.match(/(;|\/\/).*/)?.[0]) || ""
   }
 }

@@ -5,6 +5,7 @@ import {make} from "../draw/shell.js"
 import {KeyList} from "./key_list.js"
 
 const APART = "A small product that you can check by hand. Other products are tested, too."
+const WIDE = 3 // digits: columns with fewer are as wide
 const LABEL =
   "C, the product of A at the left and B above. Arrow keys move, Enter shows the terms of an element."
 
@@ -14,7 +15,7 @@ export class SmallProduct {
    * @param {(row: number, column: number) => void} picked an element of C was clicked */
   constructor(parent, picked) {
     this.picked = picked
-    this.box = make(parent, "section", {class: "ckw-small ckw-of-product", hidden: ""})
+    this.box = make(parent, "section", {class: "ckw-small ckw-of-verdict", hidden: ""})
     make(this.box, "p", {class: "ckw-soft"}, APART)
     const attributes = {
       class: "ckw-matrices",
@@ -41,7 +42,9 @@ export class SmallProduct {
         make(grid, "span", {"data-m": matrix, "data-at": `${row},${column}`}, value)
       })
     const [deep, wide] = [a[0].length, b[0].length]
-    this.list.box.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px repeat(${wide}, max-content)`
+    const digits = Math.max(...c.flat().map((value) => String(value).length))
+    const columns = `repeat(${wide}, minmax(calc(${Math.min(digits, WIDE)}ch + 4px), max-content))`
+    this.list.box.style.gridTemplateColumns = `repeat(${deep}, max-content) 6px ${columns}`
     b.forEach((row, k) => {
       gap(deep + 1, k === b.length - 1 ? "A ↓" : k ? "" : "B →")
       cells("b", row, k)

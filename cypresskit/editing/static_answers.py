@@ -131,7 +131,7 @@ def code_answer(
         code = compile(program)
     except CompileError as error:
         named = re.search(rf"{re.escape(program.name)}:(\d+):", str(error))
-        return {"refusal": {"line": int(named[1]) if named else 0, "message": str(error)}}, []
+        return {"refusal": {"line": int(named[1]) if named else 0, "message": last_line(error)}}, []
     inside = {id(control) for control in code.main_loop}
     rows = [
         {"clause": clause, "loop": id(control) in inside, "new": False, **row}

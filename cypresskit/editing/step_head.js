@@ -16,13 +16,16 @@ export class StepHead {
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
-    const {title, idea, views, name} = step
+    const {title, idea, views, name, hint, growth = ""} = step
     this.box = make(parent, "section", {class: "ckw-step"})
     const begin = make(this.box, "p", {class: "ckw-idea"})
     make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
     makeSentence(begin, "span", {}, idea)
     this.targetsLine = make(this.box, "p", {class: "ckw-targets"})
-    this.hint = this.makeHint()
+    this.hint = make(this.box, "details", {class: "ckw-hint"})
+    make(this.hint, "summary", {}, "Hint")
+    makeSentence(this.hint, "p", {}, hint)
+    make(this.hint, "div", {class: "ckw-growth"}).innerHTML = growth
     this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
@@ -49,15 +52,6 @@ export class StepHead {
 
   end() {
     window.removeEventListener("message", this.fit)
-  }
-
-  makeHint() {
-    const {hint, growth = ""} = this.step
-    const box = make(this.box, "details", {class: "ckw-hint"})
-    make(box, "summary", {}, "Hint")
-    makeSentence(box, "p", {}, hint)
-    make(box, "div", {class: "ckw-growth"}).innerHTML = growth
-    return box
   }
 
   /** The step saves another text. */

@@ -1,5 +1,5 @@
 // The workbench as a widget: its channel is the widget's comm.
-import {beginWorkbench} from "./workbench.js"
+import {Workbench} from "./workbench.js"
 
 /** @param {{model: any, el: HTMLElement}} widget */
 function render({model, el}) {
@@ -15,7 +15,8 @@ function render({model, el}) {
       }
     },
   }
-  return beginWorkbench(el, channel)
+  const bench = new Workbench(el, channel)
+  return () => bench.end()
 }
 
 export default {render}

@@ -15,33 +15,24 @@ const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has 
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
 const SPEAK_MS = 900 // without news, before a screen reader hears a message
 const UNSENT = "cypresskit-unsent"
-const UNHEARD = "No answer: Python is running another cell, or has ended. Your text is kept."
-const UNOPENED =
-  "No answer yet: Python is running another cell, or was restarted. If this message stays, run " +
-  "the first cell and this cell again. Your text is in its file, and in its history."
+const UNHEARD =
+  "No answer: Python is running another cell, or was restarted. Your text is kept. If this message " +
+  "stays, run the first cell and this cell again."
 const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
-const CHECKED = "The text is checked as you type: the cell needn't run again."
 const GUESS =
   "Which line costs the most? Click its number, or put the caret into that line and press "
 const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_LINES = 8 // that a sentence names
-const MAX_FAULTS = 50 // that are listed
 const SEEN = 150 // characters of a headline that are visible
-// The statements about a text: each becomes fresh with a part of its answer.
-const STATEMENTS = ["headline", "findings", "live", "code", "product", "terms", "clocks", "costs"]
+// The statements about a text: each becomes fresh with the part of its answer that has its name.
+const STATEMENTS = ["headline", "findings", "text", "code", "verdict", "clocks", "costs"]
 
-/** Begin a workbench in an element.
- * @param {HTMLElement} host
- * @param {{send: (message: object) => void, listen: (hear: (message: any) => void) => () => void}}
- *   channel
- * @returns {() => void} ends the workbench */
-export function beginWorkbench(host, channel) {
-  const bench = new Workbench(host, channel)
-  return () => bench.end()
-}
-
-class Workbench {
+export class Workbench {
+  /**
+   * @param {HTMLElement} host
+   * @param {{send: (message: object) => void, listen: (hear: (message: any) => void) => () => void}}
+   *   channel */
   constructor(host, channel) {
     this.host = host
     this.channel = channel
@@ -56,7 +47,7 @@ class Workbench {
     this.waiting = make(host, "p", {class: "ckw-waiting"}, "The workbench opens …")
     this.ends.push(channel.listen((message) => this.hear(message)))
     this.after("silence", ACK_TIMEOUT, () => {
-      this.waiting.textContent = UNOPENED
+      this.waiting.textContent = UNHEARD
     })
     channel.send({type: "hello", unsent: allUnsent()})
   }
@@ -107,17 +98,17 @@ class Workbench {
     const page = make(host, "div", {class: "ckw-page"})
     const head = make(page, "div", {class: "ckw-head"})
     this.verdictLine = make(head, "p", {class: "ckw-verdict ckw-of-headline"})
-    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status", hidden: ""})
+    this.passed = make(head, "p", {class: "ckw-passed ckw-of-clocks", role: "status"})
     this.speed = make(head, "p", {class: "ckw-speed ckw-of-clocks"})
     this.unsaved = make(page, "p", {class: "ckw-unsaved", role: "alert", hidden: ""})
     const main = make(page, "div", {class: "ckw-main"})
     const left = make(main, "div", {class: "ckw-left"})
-    this.editor = new Editor(left, {
+    this.editor = new Editor(left, state.text, {
       label: `IL of ${state.name}`,
       changed: () => this.changed(),
       moved: (line) => this.moved(line),
       picked: (line) => this.guess(line),
-      ran: () => this.note(CHECKED),
+      note: (words) => this.note(words),
     })
     this.help = make(left, "p", {class: "ckw-help"})
     this.notes = make(left, "p", {class: "ckw-help ckw-note", role: "status"})
@@ -143,7 +134,6 @@ class Workbench {
     makeTerms(il, state.tables.il_minute)
     makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
-    this.editor.begin(state.text)
     this.history.show(state.history)
     this.showUnsaved(state.problem)
     keepUnsent(state.file)
@@ -162,7 +152,7 @@ class Workbench {
     const {statistics} = this.state.tables
     const owner = {statistics, goTo, light: (lines) => this.light(lines)}
     this.figures = new Figures(owner, {terms: below, limits, card, costs, working: row})
-    this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-product"})
+    this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-verdict"})
     this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
       goTo,
@@ -206,9 +196,9 @@ class Workbench {
     this.note("")
   }
 
-  /** These statements are about this text. */
-  markFresh(...names) {
-    const stale = this.host.dataset.stale.split(" ").filter((name) => !names.includes(name))
+  /** This statement is about this text. */
+  markFresh(name) {
+    const stale = this.host.dataset.stale.split(" ").filter((one) => one !== name)
     this.host.dataset.stale = stale.join(" ")
   }
 
@@ -280,18 +270,12 @@ class Workbench {
   // -- answers
 
   answer(answer) {
-    this.answers[answer.part] = answer
+    const {part, faults = [], refusal} = answer
+    this.answers[part] = answer
     this.figures.works("")
-    const show = {
-      text: () => this.showText(answer),
-      code: () => this.showCode(answer),
-      verdict: () => this.showVerdict(answer),
-      clocks: () => this.showClocks(answer),
-      costs: () => this.showCosts(answer),
-      replay: () => this.showReplay(answer),
-      view: () => this.step?.view(answer),
-    }
-    show[answer.part]?.()
+    if (part === "view") this.step?.view(answer)
+    else this[`show_${part}`](answer)
+    if (!faults.length && !refusal) this.markFresh(part)
   }
 
   /** No more answers come for this text. */
@@ -300,29 +284,25 @@ class Workbench {
     this.host.removeAttribute("aria-busy")
   }
 
-  showText({faults, live, words}) {
+  show_text({faults, live, words}) {
     for (const [word, meaning] of Object.entries(words)) this.words.set(word, meaning)
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults
       this.suggestions.hidden = true
-      this.headline("fault", `Line ${line}: ${message}`, faults)
-      this.speak(`Line ${line}, column ${column}: ${message}`)
+      const spoken = `Line ${line}, column ${column}: ${message}`
+      this.headline("fault", `Line ${line}: ${message}`, faults, spoken)
     } else {
       const title = (count, names) => `${count} register${count === 1 ? "" : "s"} in use: ${names}`
       const rows = live.map(([line, count, names]) => [line, count, count, title(count, names)])
       this.editor.lines.know("live", cellsOf(rows, 2))
-      this.markFresh("live")
     }
     this.moved(this.editor.caret.line)
   }
 
-  showCode(answer) {
+  show_code(answer) {
     if (answer.refusal) {
-      const {line, message} = answer.refusal
-      const fault = {line, column: 1, message}
-      this.headline("fault", message.split("\n").at(-1).trim(), [fault])
-      this.speak(message)
+      this.headline("fault", answer.refusal.message, [answer.refusal])
       return
     }
     this.list([])
@@ -331,7 +311,6 @@ class Workbench {
     this.bundles.show(answer)
     this.editor.lines.know("color", this.bundles.colors)
     this.figures.card(answer.card)
-    this.markFresh("code")
     if (!this.opened) this.open(answer.rows)
   }
 
@@ -345,7 +324,7 @@ class Workbench {
     this.editor.lines.toTop(first - 2)
   }
 
-  showVerdict({right, message, findings, launched = "", small}) {
+  show_verdict({right, message, findings, launched = "", small}) {
     this.launched.textContent = launched
     if (right) this.figures.correctCard = this.answers.code?.card
     this.suggestions.hidden = true
@@ -353,19 +332,15 @@ class Workbench {
     this.headline(right ? "right" : "wrong", message, findings)
     this.figures.terms.hidden = true
     this.small.show(small)
-    this.markFresh("product", "terms")
-    this.speak(message)
   }
 
   /** Show the speed of a correct kernel; if it passes a target, the reader's climb, too. */
-  showClocks(answer) {
+  show_clocks(answer) {
     const {right, message} = this.answers.verdict ?? {}
     const {gflops, size, bound, problem} = answer
     this.speed.replaceChildren()
     this.figures.clocks(answer, right)
-    this.markFresh("clocks")
     const passed = right && !problem && this.step?.clocks(gflops)
-    this.passed.hidden = !passed
     this.passed.textContent = passed || ""
     if (passed) {
       this.panels.open("views")
@@ -402,11 +377,10 @@ class Workbench {
     }
   }
 
-  showCosts(answer) {
+  show_costs(answer) {
     const rows = answer.lines.map(({line, cost, shown, text}) => [line, cost, shown, text])
     this.editor.lines.know("cost", cellsOf(rows, 0.01))
     this.figures.costs(answer)
-    this.markFresh("costs")
     this.explain()
     if (!this.state.step?.guess || this.guessed || !answer.costliest) return
     this.prompt.hidden = false
@@ -434,21 +408,23 @@ class Workbench {
   }
 
   /** Show the terms of an element. A note on the first incorrect one becomes the headline. */
-  showReplay(answer) {
+  show_replay(answer) {
     this.figures.replay(answer)
     const {notes = [], terms = [], problem, message} = answer
     const lines = terms.flatMap(({right, line}) => (right || !line ? [] : [line]))
     if (lines.length) this.light(new Set(lines))
     if (lines.length && this.asked) this.editor.lines.show(Math.min(...lines))
     this.asked = false
-    this.speak([problem ?? message, ...notes].join(" "))
+    const spoken = [problem ?? message, ...notes].join(" ")
+    this.speak(spoken)
     const findings = this.answers.verdict?.findings ?? []
-    if (!notes.length || !findings.some(({kind}) => kind === "answer")) return
+    const others = findings.filter(({kind}) => kind !== "answer")
+    if (!notes.length || others.length === findings.length) return
     const sentence = notes[0].split(/(?<=\.) /)[0]
     const {line} = terms.find(({right, note}) => !right && notes[0].startsWith(note)) ?? {}
     const fault = {line, message: notes[0]}
     if (line) this.editor.paintFaults([fault])
-    this.headline("wrong", sentence, [fault, ...findings.filter(({kind}) => kind !== "answer")])
+    this.headline("wrong", sentence, [fault, ...others], spoken)
   }
 
   /** Highlight lines, and their operations. */
@@ -458,12 +434,13 @@ class Workbench {
   }
 
   /** Set the headline: what was found about the text, in a sentence; and the list of the faults. */
-  headline(kind, text, faults = undefined) {
+  headline(kind, text, faults, spoken = text) {
     this.verdictLine.dataset.kind = kind
     this.verdictLine.textContent = text
     this.verdictLine.title = text
     this.markFresh("headline")
-    if (faults) this.list(faults)
+    this.list(faults)
+    this.speak(spoken)
   }
 
   /** List faults or findings, with buttons to their lines. The headline isn't repeated. */
@@ -472,7 +449,7 @@ class Workbench {
     this.markFresh("findings")
     const headline = this.verdictLine.textContent
     const read = headline.length <= SEEN ? headline : ""
-    for (const {line, column, message, advice} of faults.slice(0, MAX_FAULTS)) {
+    for (const {line, column, message, advice} of faults) {
       const known = read.includes(message.replace(/\.$/, ""))
       if (known && !line && !advice) continue
       const item = make(this.findings, "p")
@@ -481,8 +458,6 @@ class Workbench {
       if (!known) make(item, "span", {}, ` ${message.replace(read, "")}`)
       if (advice) make(item, "span", {class: "ckw-advice"}, ` ${advice}`)
     }
-    const more = faults.length - MAX_FAULTS
-    if (more > 0) make(this.findings, "p", {}, `And ${inWhole(more)} more.`)
   }
 
   /** Show a message in place of the help, until the text changes. */
@@ -517,7 +492,7 @@ class Workbench {
       say(fault.message, "ckw-bad")
       return
     }
-    say(`${this.editor.cutRemark(line)} `)
+    say(`${this.editor.lines.cutRemark(line)} `)
     if (meaning) {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)
