@@ -126,20 +126,19 @@ class CudaReport(ChipReport):
                 found[what] += (run.all_clocks - run.clocks) * count / sectors / self.clocks
         return CudaLineCosts(self, dict(found))
 
-    def with_rates(self, change: dict[str, Any]) -> "CudaReport":
-        """Return the report on the same launch on a board that differs in its rates."""
-        return report_on(replace(self.launch, board=replace(self.device, **change)))
-
     @cached_property
     def what_if(self) -> WhatIf:
         """What ``ck.what_if`` returns."""
         steps = []
         left = self
         for name, change in LIMITS.items():
-            alone = self.with_rates(change)
+            alone, less = (
+                report_on(replace(self.launch, board=replace(report.device, **change)))
+                for report in (self, left)
+            )
             gain = self.seconds / alone.seconds - 1
             steps.append(Limit(name, "", alone.gflops, gain, left.gflops))
-            left = left.with_rates(change)
+            left = less
         steps.append(Limit("all else", "", None, None, left.gflops))
         return WhatIf(self, tuple(reversed(steps)))
 
