@@ -54,7 +54,7 @@ class Expressions(Threads):
         if isinstance(value, ir.Expr):
             return self.operation(value)
         if not isinstance(value, ir.Const | ir.Global | ir.FreeVar):
-            raise self.refused(f"`{value}` isn't timed here")
+            raise self.refused(f"`{value}` isn't timed here: leave it out")
         constant = value.value
         if constant is ir.UNDEFINED:
             raise NameError(f"name '{value.name}' is not defined")
@@ -103,7 +103,7 @@ class Expressions(Threads):
                 return self.call_of(of("func"), [*map(self.value, expression.args), *named])
             case "exhaust_iter" | "getiter":
                 raise self.foreign("iteration")
-        raise self.refused(f"{expression.op.replace('_', ' ')} isn't timed here: leave it out")
+        raise self.refused(f"a {expression.op.split('_')[-1]} isn't timed here: leave it out")
 
     def next(self, cell: int, numbers: NumberRange) -> tuple[Any, Any]:
         """Return the next number of a range, and whether there is one."""
