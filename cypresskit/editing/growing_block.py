@@ -11,7 +11,7 @@ LEFT = TEXEL + 6  # of the block: beside A
 TOP = NUMBER + 6  # below B
 
 
-def growing_block(sides: Sequence[tuple[int, int]]) -> str:
+def growing_block(sides: Sequence[Sequence[int]]) -> str:
     """Return a picture for each block, given by its rows and columns, as HTML."""
     return "".join(f"<figure>{_block(*each)}</figure>" for each in sides)
 

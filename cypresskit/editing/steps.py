@@ -1,13 +1,15 @@
 """The steps of the climb: each adds one idea to the reader's kernel.
 
-A step is data: its idea, how its kernel is launched and timed, and its targets.
-``ck.workbench(step="02")`` opens one, in its own file (``step_files``). Lessons and checks read the
-same table.
+A step is data: its idea, how its kernel is launched and timed, and its targets. They are in
+``steps.toml``. ``ck.workbench(step="02")`` opens one, in its own file (``step_files``). Lessons and
+checks read the same table.
 """
 
 import json
 import os
 import re
+import tomllib
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -56,7 +58,7 @@ class Step:
     hint: str = ""  # shown for a correct kernel that is slower than the reference kernel
     opens: tuple[str, ...] = ()  # panels that are open at first
     guess: bool = False  # the costs open once the reader has guessed the most expensive line
-    blocks: tuple[tuple[int, int], ...] = ()  # rows and columns, drawn beside the hint
+    blocks: tuple[Sequence[int], ...] = ()  # rows and columns, drawn beside the hint
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     old_c: bool = False  # whether the kernel must add beta times the old C
@@ -147,183 +149,18 @@ def step_named(name: object) -> Step:
     return STEPS[name]
 
 
-STEPS = {
-    step.name: step
-    for step in (
-        Step(
-            name="00",
-            title="One element",
-            idea="Each work-item computes one element of C: it runs along a row of A and down "
-            "a column of B. It fetches two numbers for each product.",
-            like="sgemm_naive",
-            share=0.0,
-            reference="sgemm_naive",
-            guess=True,
-            views=("chip", "texture_fetch"),
-        ),
-        Step(
-            name="01a",
-            title="Two by two",
-            idea="A work-item computes a block of 2 x 2 elements of C: row 0 in r10, row 1 in "
-            "r11. It uses each fetched number twice. From here on, A is stored transposed: "
-            "A[k, row].",
-            like="block_2x2",
-            share=0.5,
-            reference="block_2x2",
-            opens=("costs",),
-            hint="does an iteration fetch two numbers of A and two of B, and use each twice?",
-            views=("register_block",),
-        ),
-        Step(
-            name="01b",
-            title="Four by four",
-            idea="A texel holds four neighbors, and one fetch returns them all. A block of 4 x 4 "
-            "uses each of them four times. How many registers will it need? 2 x 2 needed 5.",
-            opens=("registers",),
-            like="block_4x4",
-            share=0.9,
-            reference="block_4x4",
-            hint="one texel of A and one of B make all 16 products: is more fetched?",
-            views=("register_block",),
-        ),
-        Step(
-            name="02",
-            title="Larger blocks",
-            idea="A block of 8 x 8 is four blocks of 4 x 4, and uses each fetched number eight "
-            "times. One of the four is there. The block must fit into registers: how many will it "
-            "need?",
-            opens=("registers",),
-            like="block_8x8",
-            share=0.7,
-            reference="block_8x8",
-            hint="first widen the block to 4 x 8: fetch the second texel of B into `r5`, and add a "
-            "`mad` for each of rows 0 to 3. Then make it 8 x 8: fetch the second texel of A into "
-            "`r3`, and add two `mad`s for each of rows 4 to 7.",
-            blocks=((4, 4), (4, 8), (8, 8)),
-            views=("register_block",),
-        ),
-        Step(
-            name="03",
-            title="The order of products",
-            idea="Five operations fit into a bundle if their operands can be read at once. The "
-            "order of the products decides this. Which line costs the most now: a fetch, or a "
-            "product?",
-            opens=("bundles",),
-            like="block_8x8",
-            share=0.94,
-            reference="block_8x8",
-            hint="our solution has 16 bundles and 22 registers, for 11 wavefronts: which do you "
-            "have more of? A bundle reads at most three registers of each channel: put the lines "
-            "that use the same texel of B next to each other.",
-            views=("bundles",),
-            previous="02",
-        ),
-        Step(
-            name="04",
-            title="Late reads",
-            idea="This kernel reads the old C before its loop, and needs it after. Until then, "
-            "each number occupies a register, and registers decide how many wavefronts an engine "
-            "holds. How many registers are enough?",
-            opens=("registers",),
-            like="block_8x8",
-            share=0.98,
-            reference="block_8x8",
-            hint="each element of C that waits for its `mad` takes part of a register. How few "
-            "have to wait at the same time?",
-            views=("wavefronts",),
-            old_c=True,
-            climbs=False,
-        ),
-        Step(
-            name="05",
-            title="Which work-item computes what",
-            idea="A compute kernel numbers its work-items itself, here row by row. Four "
-            "consecutive numbers are a quad, and the texels that a quad requests decide how long "
-            "a fetch takes. Which line costs the most?",
-            opens=("costs", "limits"),
-            like="sgemm_tn_compute",
-            share=0.98,
-            reference="block_8x8",
-            hint="a quad is four consecutive numbers, 4q to 4q + 3. For a square, which bit of "
-            "the number moves down a row?",
-            views=("texture_fetch",),
-            climbs=False,
-        ),
-        Step(
-            name="06",
-            title="Doubles",
-            idea="A register holds two doubles, and a product of two takes four slots of a "
-            "bundle. A block of 4 x 4 matches what the texture units deliver. How many bundles "
-            "will an iteration need?",
-            opens=("bundles",),
-            like="dgemm_tn",
-            share=0.5,
-            reference="dgemm_tn",
-            published="dgemm_tn",
-            hint="fetch the texels of four values of k per iteration, and add 4 to the counter.",
-            views=("bundles",),
-            climbs=False,
-        ),
-        Step(
-            name="07",
-            title="The local data share",
-            idea="The 64 work-items of a group share what they fetch: each number of A is "
-            "fetched once, and read from the LDS by all. None may read before all have written. "
-            "Which line costs the most?",
-            opens=("limits", "costs"),
-            like="sgemm_64x64_lds",
-            share=0.98,
-            reference="sgemm_64x64_lds",
-            published="sgemm_64x64_lds",
-            hint="is a number of A still fetched eight times, instead of once and then read "
-            "from the LDS?",
-            views=("texture_fetch", "chip"),
-            climbs=False,
-        ),
-        Step(
-            name="12",
-            title="Unrolled by two",
-            idea="An iteration that handles two values of k has one test for both, and twice as "
-            "many fetches in flight. How many bundles will it need?",
-            opens=("bundles",),
-            like="block_8x8",
-            share=0.998,
-            reference="sgemm_tn",
-            hint="does an iteration handle two values of k, with their eight fetches? Is k counted "
-            "once for both, by a literal of 2.0?",
-            views=("bundles",),
-            previous="03",
-        ),
-        Step(
-            name="larger",
-            title="A larger product",
-            idea="A larger product fills the chip more evenly, until DRAM spends its time opening "
-            "rows.",
-            opens=("limits",),
-            like="sgemm_tn",
-            start="sgemm_tn",
-            share=0.0,
-            reference="sgemm_tn",
-            views=("chip",),
-            previous="12",
-            n=4352,
-            climbs=False,
-        ),
-        Step(
-            name="contest",
-            title="The contest",
-            idea="Any correct kernel counts, with any block. A win is above 2,028 Gflop/s, half a "
-            "percent more than the fastest of contest.generate_kernel. Near that speed the check "
-            "simulates every iteration; the workbench simulates a sample. How full is the last "
-            "round of wavefronts (exercise 2)?",
-            opens=("costs", "bundles"),
-            like="sgemm_tn",
-            start="sgemm_tn",
-            share=0.9,
-            reference="sgemm_tn",
-            hint="what is the overhead of an iteration, besides products and fetches?",
-            views=("chip",),
-            previous="12",
-        ),
-    )
-}
+def _read_steps() -> dict[str, Step]:
+    """Return the steps of ``steps.toml``, by name."""
+    file = files("cypresskit").joinpath("editing/steps.toml")
+    steps = {}
+    for name, row in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        for field, value in row.items():
+            if isinstance(value, str):
+                row[field] = " ".join(value.split())
+            elif isinstance(value, list):
+                row[field] = tuple(value)
+        steps[name] = Step(name, **row)
+    return steps
+
+
+STEPS = _read_steps()

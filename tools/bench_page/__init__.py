@@ -42,7 +42,7 @@ SILENCE_MS = 90_000  # without a message from a busy Python, until it is restart
 HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
-SUFFIXES = ".py", ".il", ".json", ".txt", ".css", ".html", ".js"
+SUFFIXES = ".py", ".il", ".json", ".toml", ".txt", ".css", ".html", ".js"
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "cypresskit_native.py"
 SCRIPTS = "page.js", "worker.js"
