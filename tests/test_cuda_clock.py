@@ -226,6 +226,64 @@ def test_the_records_products_are_modeled_as_well_as_is_said():
         assert off < (0.4 if name in MISSES else 0.15), (name, off)
 
 
+@cuda.jit
+def counted(a, b, c):
+    column, row = cuda.grid(2)
+    if row < c.shape[0] and column < c.shape[1]:
+        total = numba.float32(0)
+        for k in range(a.shape[1]):
+            total += a[row, k] * b[k, column]
+        c[row, column] = total
+
+
+@cuda.jit
+def conditioned(a, b, c):
+    column, row = cuda.grid(2)
+    if row < c.shape[0] and column < c.shape[1]:
+        total = numba.float32(0)
+        k = 0
+        while k < a.shape[1]:
+            total += a[row, k] * b[k, column]
+            k += 1
+        c[row, column] = total
+
+
+# Microseconds on an H200, by side. Up to 2560, L2 holds what the workgroups of a round load.
+NAIVE = {
+    conditioned: {1536: 1466, 2560: 6607, 3072: 18200},
+    counted: {2560: 24530},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", NAIVE, ids=lambda kernel: kernel.py_func.__name__)
+def test_naive_products_take_as_long_as_measured_whatever_l2_holds(kernel):
+    for n, measured in NAIVE[kernel].items():
+        modeled = simulate(kernel, (n // 16, n // 16), (16, 16), *matrices(n)).seconds * 1e6
+        assert modeled == pytest.approx(measured, rel=0.15), n
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_loop_loads_is_counted_once(seed):
+    """Rows that threads share, windows that move, and rows of each thread's own."""
+    rng = random.Random(seed)
+    rows, count, window = rng.randint(2, 6), 20, rng.randint(1, 3)
+    place = rng.choice(("i + {}, k", "k + {}, i", "k + {}, 0"))
+    terms = " + ".join(f"a[{place.format(n)}]" for n in range(window))
+    body = "total = 0.0\nfor k in range(b.shape[0]):\n"
+    body += f"    total += {terms}\nif i < {rows}:\n    b[i] = total"
+    kernel = kernel_of(f"i = cuda.grid(1) % {rows}\n{body}")
+    report = simulate(kernel, 1, 32, np.zeros((64, 96)), np.zeros(count), np.zeros(1))
+    (loop,) = (part for part, _ in report.launch.parts if part.kind)
+    touched = {
+        eval(f"({place.format(n)})")
+        for i in range(rows)
+        for k in range(count)
+        for n in range(window)
+    }
+    assert loop.loaded_bytes == 8 * len(touched)
+
+
 def test_the_docs_have_every_product_and_its_miss():
     text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
     table = text.split("<!-- clock -->")[1].split("<!-- end of clock -->")[0].strip()

@@ -9,11 +9,13 @@ part, is run by itself. Totals are those of the whole grid (``cuda_count``).
   four lines of 128 bytes; for each half of a warp if the source requests 8 bytes, for each quarter
   if 16. Shared memory is the same unit.
 - Sectors of 32 bytes that miss in L1 come from slices of L2, in which they queue.
+- Memory sends what L2 lacks. L2 serves a launch whose arrays it holds, as after an earlier launch;
+  and where it holds what a round of workgroups loads, the rounds that load the arrays again.
 - Stores take the load unit ``stored_sector_clocks`` per sector, after all else.
 - The chip starts a workgroup each ``workgroup_clocks``.
 
 Not modeled: tensor cores, asynchronous copies, the iterations that an unrolled loop leaves over,
-and what L2 holds from an earlier launch, unless all arrays fit.
+and what a loop or an earlier launch leaves in a cache, but for that.
 """
 
 import math
@@ -195,13 +197,18 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
     is_straight = len(parts) == 1 and not parts[0][0].kind
     rounds = _rounds(groups, full, most if is_straight else 0)
     items = Tracer(launch, *totals.busy_blocks(rounds[0][1])).run()
-    arrays = [array for array in launch.arguments if getattr(array, "shape", ())]
+    function = function_of(launch.kernel).__code__
+    arrays = dict(zip(function.co_varnames, launch.arguments))
     traced = TracedLaunch(
         name=launch.name,
-        source=function_of(launch.kernel).__code__.co_filename,
+        source=function.co_filename,
         groups=math.prod(launch.grid),
         threads=threads,
-        array_bytes=sum(math.prod(a.shape) * np.dtype(a.dtype).itemsize for a in arrays),
+        array_bytes={
+            name: math.prod(array.shape) * np.dtype(array.dtype).itemsize
+            for name, array in arrays.items()
+            if getattr(array, "shape", ())
+        },
         totals=replace(totals, items=[]),
         board=board,
         shares=shares,

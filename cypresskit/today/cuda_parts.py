@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
+from cypresskit.timing.work import sort_distinct
 from cypresskit.today.cuda_events import Action, SizeLoop, actions_of
 
 SMALL_LOOP = 64  # actions of an inner loop that becomes part of the outer one's iteration
@@ -35,6 +37,22 @@ class CodePart:
     def size(self) -> int:
         """The number of actions in all iterations."""
         return self.count * len(self.actions)
+
+    @cached_property
+    def loaded_bytes(self) -> int:
+        """The bytes that all iterations load, each once. Each iteration adds as many as the second
+        one.
+        """
+        loads = [action for action in self.actions if action.kind == "load"]
+        if not loads:
+            return 0
+        first, *others = (
+            np.concatenate([np.ravel(load.place) + n * load.step for load in loads])
+            for n in range(min(self.count, 2))
+        )
+        once = sort_distinct(first)
+        added = [len(sort_distinct(np.append(once, other))) - len(once) for other in others]
+        return max(load.size for load in loads) * (len(once) + (self.count - 1) * sum(added))
 
 
 def parts_of(items: list) -> list[CodePart]:
