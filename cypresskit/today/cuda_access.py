@@ -69,7 +69,7 @@ def _sort(numbers: np.ndarray) -> np.ndarray:
 
 
 def warps_of(values: np.ndarray, group: int) -> np.ndarray:
-    """Arrange threads of workgroups of ``group`` as (warps, lanes). A workgroup's last warp may
+    """Arrange threads of blocks of ``group`` as (warps, lanes). A block's last warp may
     lack some.
     """
     values = values.reshape(-1, group)
