@@ -28,6 +28,7 @@ from cypresskit.today.cuda_code import BRANCH, Loop, known, nearest
 from cypresskit.today.cuda_count import totals_of
 from cypresskit.today.cuda_events import Action, GridLaunch, SizeLoop, Untraceable
 from cypresskit.today.cuda_kernels import as_written, blocked, cuda
+from cypresskit.today.cuda_report import ACCURACY
 from cypresskit.today.cuda_trace import Tracer
 from cypresskit.today.gpus import H200
 from tools.cuda.issue import KINDS, read_iterations
@@ -918,6 +919,14 @@ def test_the_order_of_two_operands_does_not_change_the_clock(seed):
 def test_a_listing_needs_a_loop():
     with pytest.raises(ValueError, match="no loop with multiply-adds"):
         read_listing("/*0000*/  EXIT ;")
+
+
+@pytest.mark.parametrize("name", sorted(ACCURACY.keys() - {"tiles"}))
+def test_a_reports_error_is_that_of_the_docs(name):
+    pattern = r"in (\d+) of (\d+) launches.* (\S+ to \S+)$"
+    cells = {f" {cell} " for cell in re.search(pattern, ACCURACY[name]).groups()}
+    rows = (ROOT / "docs/model.md").read_text(encoding="utf-8").splitlines()
+    assert any(cells <= {*row.split("|")} for row in rows)
 
 
 def test_the_docs_count_the_kernels_whose_code_is_known():
