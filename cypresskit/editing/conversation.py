@@ -166,8 +166,7 @@ class Conversation:
 
     def _kept(self) -> Message | None:
         """The speed of the edit that the step saves, and a sentence on it; or None."""
-        kept = None if self.step is None else saved_edit(self.edits, self.step)
-        if self.step is None or kept is None:
+        if self.step is None or (kept := saved_edit(self.edits, self.step)) is None:
             return None
         origin = f", {BROUGHT}" if kept.note == BROUGHT else ""
         words = f"Saved as your step {self.step.name}: {kept.gflops:,.0f} Gflop/s{origin}"

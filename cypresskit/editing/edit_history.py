@@ -71,7 +71,6 @@ class Edit:
             "number": self.number,
             "gflops": self.gflops if self.right else 0.0,
             "right": self.right,
-            "note": self.note,
             "words": str(self),
         }
 

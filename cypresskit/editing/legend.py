@@ -91,7 +91,7 @@ LEGEND = (
     *((name, meaning) for name, _, meaning in STATISTICS),
     ("Tab, Shift+Tab", "indent or unindent; press Escape before Tab to leave the editor"),
     ("arrow keys, Enter", "choose an element of C, a slot or an edit, and use it as a click does"),
-    ("Ctrl+Z, Ctrl+Y", "undo and redo what you typed; the history has all earlier texts"),
+    ("Ctrl+Z, Ctrl+Y", "undo and redo, a word at a time; the history has all earlier texts"),
 )
 
 #: What a page gets.

@@ -172,11 +172,9 @@ class Naming:
     def extent(self, resource: int) -> str:
         """Return ``A has 4 rows and 64 columns``."""
         surface = self.launch.textures[resource]
-        numbers = self._numbers(resource)
-        return (
-            f"{self.texture(resource)} has {surface.height} rows and {surface.width * numbers}"
-            " columns"
-        )
+        rows = quantity(surface.height, "row")
+        columns = quantity(surface.width * self._numbers(resource), "column")
+        return f"{self.texture(resource)} has {rows} and {columns}"
 
     def texture(self, resource: int) -> str:
         """Return the caller's name of a texture, or ``texture 0``."""
