@@ -78,11 +78,12 @@ class WhatIf:
         return self.steps[names.index(name)]
 
     def __repr__(self) -> str:
-        columns = "  <" + "  >" * (len(self._names) - 1)
-        return "\n".join([self._title, *aligned(columns, [self._names, *self._rows()])])
+        columns = "  <" + "  >" * (len(self._rows[0]) - 1)
+        return "\n".join([self._title, *aligned(columns, self._rows)])
 
     def _repr_html_(self) -> str:
-        return table(self._names, self._rows(), self._title)
+        names, *rows = self._rows
+        return table(names, rows, self._title)
 
     @property
     def _title(self) -> str:
@@ -90,26 +91,19 @@ class WhatIf:
         return f"{report.kernel} on {report.device.name}: what if it lacked one limit"
 
     @property
-    def _names(self) -> tuple[str, ...]:
-        speeds = ("down to", "without it") if self.report.flops else ()
-        lesson = ("lesson",) if any(step.lesson for step in self.steps) else ()
-        return "limit", *speeds, "gain", *lesson
-
-    def _rows(self) -> Iterator[tuple[str, ...]]:
-        columns = len(self._names)
-        return (row[:columns] for row in self._rows_with_lessons())
-
-    def _rows_with_lessons(self) -> Iterator[tuple[str, ...]]:
-        if self.report.flops:
-            yield "peak", f"{self.report.peak_gflops:,.0f}", "", "", ""
-        for step in self.steps:
+    def _rows(self) -> list[tuple[str, ...]]:
+        """The header and the rows, without columns that are empty."""
+        peak = self.report.peak_gflops if self.report.flops else None
+        rows = [("limit", "down to", "without it", "gain", "lesson")]
+        for step in (Limit("peak", "", None, None, peak), *self.steps):
+            reached, alone = (
+                "" if speed is None or not peak else f"{speed:,.0f}"
+                for speed in (step.reached, step.gflops)
+            )
             gain = "" if step.gain is None else _gain_in_words(step.gain)
-            if self.report.flops:
-                reached = "" if step.reached is None else f"{step.reached:,.0f}"
-                alone = "" if step.gflops is None else f"{step.gflops:,.0f}"
-                yield step.name, reached, alone, gain, step.lesson
-            elif gain:
-                yield step.name, gain, step.lesson
+            if reached or gain:
+                rows.append((step.name, reached, alone, gain, step.lesson))
+        return list(zip(*(column for column in zip(*rows) if any(column[1:]))))
 
 
 @cached_in_report
