@@ -96,11 +96,13 @@ class CudaReport(ChipReport):
     @cached_property
     def waits(self) -> dict[str, float]:
         """The shares of a warp's lifetime in which it waits: for the loads of a line (until the
-        load unit serves them, and for their data), for other warps of its block at a barrier, and
-        for a scheduler.
+        load unit serves them, and for their data), for other warps of its block at a barrier, for
+        a scheduler, and for its stores.
         """
         found: dict[str, float] = defaultdict(float)
-        lifetime = SCHEDULERS * sum(run.resident_clocks for run in self.parts)
+        storing = [run.resident_clocks * (run.all_clocks / run.clocks - 1) for run in self.parts]
+        lifetime = SCHEDULERS * (sum(run.resident_clocks for run in self.parts) + sum(storing))
+        found["its stores"] = SCHEDULERS * sum(storing) / lifetime
         for run in self.parts:
             clauses, _ = run.clauses(1)
             for clause, waited in zip(clauses, run.out.ledger.waited.tolist()):
