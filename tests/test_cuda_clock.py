@@ -21,7 +21,7 @@ import pytest
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.teach.l14_cuda_kernel.checks import clock_table, simulate_cuda
-from cypresskit.today import record
+from cypresskit.today import cuda_clock, record
 from cypresskit.today.cuda_access import requests_of, streams_of
 from cypresskit.today.cuda_clock import occupancy, simulate
 from cypresskit.today.cuda_code import BRANCH, Loop, known, nearest
@@ -693,6 +693,76 @@ def test_arithmetic_takes_as_long_wherever_its_numbers_come_from(value, work):
     )
     assert other.flops >= data.flops
     assert other.seconds > 0.7 * data.seconds
+
+
+#: Steps of random number generators, and of other numbers that grow unevenly.
+UNEVEN_STEPS = [
+    "v = (v * {m} + {n}) & 65535", "v ^= v << {m} % 7 + 1", "v = (v >> 1) ^ (v * {m})",
+    "v = v * v % {n}", "v = {m} * v + k", "v += v // {m} + x * v", "v = v * {m} ^ k",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_whole_numbers_that_grow_unevenly_take_as_long_as_those_from_an_array(seed):
+    rng = random.Random(seed)
+    steps = [UNEVEN_STEPS[seed % 7], *rng.sample(UNEVEN_STEPS, rng.randint(0, 2))]
+    loop = "\n    ".join(
+        one.format(m=rng.randint(3, 99), n=rng.randint(999, 9999)) for one in steps
+    )
+    count = rng.randint(1500, 3000)
+    head = f"x = cuda.grid(1)\nv = {{}}\nfor k in range({count} * c.shape[0]):\n"
+    body = f"{head}    {loop}\nc[0, x] = v"
+    sizes = [SimpleNamespace(shape=(1, 1 << 16), dtype=np.dtype("i4"))] * 3
+    data, other = (simulate(kernel_of(body.format(v)), 256, 256, *sizes) for v in ("a[0, x]", "x"))
+    assert other.flops > 0.9 * data.flops > 0, body
+    assert other.seconds == pytest.approx(data.seconds, rel=0.15), body
+
+
+def test_an_uneven_number_may_be_an_index_or_a_limit():
+    """Then it isn't data: loads are those of every thread, counted anew."""
+    loop = "v = (v * 5 + k) % 61\n    if v % 2:\n        s += a[v, x]"
+    head = "x = cuda.threadIdx.x\nv = x\ns = np.float32(0)\nfor k in range(c.shape[0] + 40):\n"
+    kernel = kernel_of(f"{head}    {loop}\nc[0, x] = s")
+    loads = 0
+    for v in range(32):
+        for k in range(104):
+            v = (v * 5 + k) % 61
+            loads += v % 2
+    totals = totals_of(GridLaunch(kernel, (1, 1), (32, 1), matrices(64)))
+    assert totals.bytes("load") == 4 * loads
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_workgroups_in_reverse_order_take_as_long(seed):
+    """Loops up to the number of a thread, a warp or a workgroup, as in a triangular matrix."""
+    rng = random.Random(seed)
+    grid, threads = rng.choice([8, 40, 150, 600]), rng.choice([32, 64, 128])
+    last = grid * threads - 1
+    unit = rng.choice([4, 32, threads])
+    limit = f"x // {unit} * {max(300 * unit // last, 1)} + {rng.randint(5, 90)}"
+    sizes = [SimpleNamespace(shape=(4000, 4096), dtype=np.dtype("f4"))] * 3
+    seconds = []
+    for x in ("cuda.grid(1)", f"{last} - cuda.grid(1)"):
+        body = f"x = {x}\ns = np.float32(0)\nfor k in range({limit}):\n    s += a[k, x % 4096]\n"
+        kernel = kernel_of(f"{body}c[0, x % 4096] = s")
+        seconds.append(simulate(kernel, grid, threads, *sizes).seconds)
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.3), limit
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_share_of_the_board_takes_as_long_as_the_whole(seed, monkeypatch):
+    rng = random.Random(seed)
+    rows, columns = rng.choice([2, 4, 8]), rng.choice([2, 4, 8])
+    kernel = blocked(rows, columns, transposed=rng.random() < 0.5)
+    n = 8 * 8 * 2 * rng.randint(8, 14)
+    launch = kernel, (n // 8 // columns, n // 8 // rows), (8, 8), *matrices(n)
+    whole = simulate(*launch)
+    effort = max(run.effort for run in whole.parts) * whole.launch.rounds[0][1]
+    monkeypatch.setattr(cuda_clock, "MAX_LOOP_EFFORT", effort / rng.choice([2, 3]))
+    share = simulate(*launch)
+    assert share.launch.shares > whole.launch.shares
+    assert share.clocks == pytest.approx(whole.clocks, rel=0.1)
+    assert share.flops == whole.flops
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,19 @@ from typing import Any
 import numpy as np
 
 from cypresskit.il.errors import shorten
-from cypresskit.today.cuda_access import sectors_per_warp
+from cypresskit.today.cuda_access import sectors_per_warp, warps_of
 from cypresskit.today.cuda_code import Loop, code_of
 from cypresskit.today.cuda_count import Totals, totals_of
-from cypresskit.today.cuda_events import WARP, GridLaunch, Untraceable, function_of
+from cypresskit.today.cuda_events import (
+    WARP,
+    ActionKey,
+    GridLaunch,
+    Untraceable,
+    executions,
+    function_of,
+)
 from cypresskit.today.cuda_foreign import refusal
-from cypresskit.today.cuda_part_clock import TracedLaunch
+from cypresskit.today.cuda_part_clock import TimedPart, TracedLaunch
 from cypresskit.today.cuda_parts import CodePart, parts_of
 from cypresskit.today.cuda_report import CudaReport, report_on
 from cypresskit.today.cuda_threads import MAX_PLACES
@@ -47,7 +54,9 @@ REGISTER_UNIT = 8  # registers that a thread gets at once
 MAX_ROUNDS = 8  # of workgroups, one after the other, in a run of straight code
 MAX_SHARES = 16  # of a board
 SCATTERED_SECTORS = WARP / 2  # of a warp's load; with more, threads walk rows of their own
+MAX_UNLIKE = 1.2  # times what a warp does
 MIN_THREADS = 4_096  # of a trace that represents a chip
+MAX_LOOP_EFFORT = 500_000  # clauses and sectors of an iteration that a share of a board runs
 
 
 class NothingToTime(ValueError):
@@ -180,23 +189,9 @@ def _rounds(groups: int, full: int, straight: int) -> list[tuple[float, int]]:
 def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | None) -> TracedLaunch:
     """Trace the blocks that are run. Raises ``ValueError`` for one that doesn't fit."""
     threads = math.prod(launch.threads)
-    most = int(MAX_PLACES / max(totals.places, 1) / threads)  # workgroups that can be traced
-    if most * threads < MIN_THREADS:
-        raise Untraceable(
-            f"{launch.name} has too much code without a loop to be traced: write a loop over a size"
-        )
     parts = _coded(totals.items, code, totals.has_local)
     registers = max(loop.registers for _, loop in parts)
     together, limit = occupancy(board, registers, threads, totals.shared_bytes + launch.shared)
-    shares = 1
-    full = together * board.simd_engines
-    while full > most and shares < MAX_SHARES:
-        shares *= 2
-        full = together * (board.simd_engines // shares)
-    groups = -(-totals.busy_count // shares)
-    is_straight = len(parts) == 1 and not parts[0][0].kind
-    rounds = _rounds(groups, full, most if is_straight else 0)
-    items = Tracer(launch, *totals.busy_blocks(rounds[0][1])).run()
     function = function_of(launch.kernel).__code__
     arrays = dict(zip(function.co_varnames, launch.arguments))
     traced = TracedLaunch(
@@ -211,16 +206,62 @@ def _traced(launch: GridLaunch, totals: Totals, board: CudaGpu, code: Loop | Non
         },
         totals=replace(totals, items=[]),
         board=board,
-        shares=shares,
+        shares=1,
         together=together,
         limit=limit,
-        rounds=rounds,
-        parts=_coded(items, code, totals.has_local),
+        rounds=[],
+        parts=parts,
         is_assumed=code is None,
     )
-    for part, _ in traced.parts:
+    shares, rounds = _shares_and_rounds(traced)
+    items = Tracer(launch, *totals.busy_blocks(rounds[0][1])).run()
+    parts = _coded(items, code, totals.has_local)
+    traced = replace(traced, shares=shares, rounds=rounds, parts=parts)
+    for part, _ in parts:
         _refuse_rows(part, traced)
-    return traced
+    done = executions(items)
+    return replace(traced, parts=[(_repeated(part, done, traced), loop) for part, loop in parts])
+
+
+def _repeated(part: CodePart, done: dict[ActionKey, np.ndarray], traced: TracedLaunch) -> CodePart:
+    """Return a loop with as many iterations as the average warp of the launch does, or the longest
+    one if all run at once. Those of the longest traced warp stay if they are near.
+    """
+    totals, threads = traced.totals, traced.threads
+    keys = {action.key for action in part.actions}
+    each = np.sum([action.on for action in part.actions], axis=0)
+    if sum(times for times, _ in traced.rounds) > 1:
+        own = np.sum([done[key] for key in keys], axis=0)
+        most, once = (warps_of(numbers, threads).max(axis=1) for numbers in (own, each))
+        in_step = (most / np.maximum(once, 1)).mean() / own.sum()  # lanes wait for each other
+        average = sum(totals.amounts.get(key, 0) for key in keys) / totals.busy_count
+        count = in_step * average * len(each) / threads
+    else:
+        count = sum(totals.peaks[key] for key in keys) / each.max()
+    if not part.kind or 1 / MAX_UNLIKE < count / part.count < MAX_UNLIKE:
+        return part
+    return replace(part, count=max(round(count), 1))
+
+
+def _shares_and_rounds(traced: TracedLaunch) -> tuple[int, list[tuple[float, int]]]:
+    """Return the shares of the board of which one can be traced and run soon enough, and its
+    rounds, given the trace of a few workgroups. Raises ``Untraceable``.
+    """
+    threads, parts, engines = traced.threads, traced.parts, traced.board.simd_engines
+    most = int(MAX_PLACES / max(traced.totals.places, 1) / threads)  # workgroups, of a trace
+    if most * threads < MIN_THREADS:
+        raise Untraceable(
+            f"{traced.name} has too much code without a loop to be traced: write a loop over a size"
+        )
+    effort = max(TimedPart(part, loop, traced).effort for part, loop in parts)
+    shares = 1
+    full = traced.together * engines
+    while shares < MAX_SHARES and (full > most or full * effort > MAX_LOOP_EFFORT):
+        shares *= 2
+        full = traced.together * (engines // shares)
+    groups = -(-traced.totals.busy_count // shares)
+    is_straight = len(parts) == 1 and not parts[0][0].kind
+    return shares, _rounds(groups, full, most if is_straight else 0)
 
 
 def _refuse_rows(part: CodePart, traced: TracedLaunch) -> None:

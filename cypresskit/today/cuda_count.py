@@ -5,12 +5,11 @@ something else, until each change lies between neighbors. With too many, the lau
 """
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.today.cuda_events import GridLaunch, Untraceable, actions_of
+from cypresskit.today.cuda_events import ActionKey, GridLaunch, Untraceable, executions
 from cypresskit.today.cuda_trace import Tracer
 from cypresskit.today.cuda_values import FMA, PRODUCT, SLOW, SUM
 
@@ -18,8 +17,7 @@ FLOPS = {FMA: 2, PRODUCT: 1, SUM: 1, SLOW: 1}
 FEW_THREADS = 1 << 14  # of a launch that is traced as a whole
 MANY_THREADS = 1 << 17  # that are traced to compare blocks
 MAX_BLOCKS = 1 << 25  # of a launch
-
-ActionKey = tuple[str, int, int, str]  # kind, line, bytes, array
+NO_ACTION: ActionKey = "barrier", 0, 0, ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +28,8 @@ class Totals:
     ----------
     amounts
         How often threads do each action.
+    peaks
+        How often the thread that does it the most does it.
     busy
         Whether each block does anything: (rows, columns).
     shared_bytes
@@ -45,6 +45,7 @@ class Totals:
     """
 
     amounts: dict[ActionKey, int]
+    peaks: dict[ActionKey, int]
     busy: np.ndarray
     shared_bytes: int
     has_local: bool
@@ -88,7 +89,10 @@ def totals_of(launch: GridLaunch) -> Totals:
             )
         tracer = Tracer(launch, np.tile(columns, len(rows)), np.repeat(rows, len(columns)))
         items = tracer.run()
-        counts = _counts(items, (len(rows), len(columns)))
+        none = {NO_ACTION: np.zeros(tracer.total, np.int64)}
+        by_thread = none | executions(items)
+        shape = len(rows), len(columns), group
+        counts = {key: times.reshape(shape).sum(axis=2) for key, times in by_thread.items()}
         table = np.array([*counts.values()])
         across, more_across = _changes(table, 2, columns)
         down, more_down = _changes(table, 1, rows)
@@ -102,6 +106,7 @@ def totals_of(launch: GridLaunch) -> Totals:
     busy = table[[kind != "barrier" for kind, *_ in counts]].any(axis=0)
     return Totals(
         amounts={key: amount for key, amount in amounts.items() if amount},
+        peaks={key: int(times.max()) for key, times in by_thread.items()},
         busy=busy.repeat(heights, axis=0).repeat(widths, axis=1),
         shared_bytes=tracer.shared_bytes,
         has_local=tracer.has_local,
@@ -131,13 +136,3 @@ def _changes(counts: np.ndarray, axis: int, places: np.ndarray) -> tuple[list, l
     between = [place for one, two in ends for place in np.linspace(one, two, 6).astype(int)]
     is_beside = np.append(differ, True) | np.append(True, differ)
     return places[is_beside].tolist(), between
-
-
-def _counts(items: list, shape: tuple[int, int]) -> dict[ActionKey, np.ndarray]:
-    """Return how often the threads of each block do each action."""
-    counts: dict[ActionKey, np.ndarray] = defaultdict(lambda: np.zeros(shape, np.int64))
-    counts["barrier", 0, 0, ""] *= 1  # one at least
-    for action, times in actions_of(items):
-        key = action.kind, action.line, action.size, action.array
-        counts[key] += times * action.on.reshape(*shape, -1).sum(axis=2)
-    return counts

@@ -11,6 +11,7 @@ from cypresskit.today.cuda_values import name_of
 WARP = 32
 What = tuple[int, str]  # a line, and "loads of" or "stores of" an array, or "arithmetic"
 NOTHING: What = 0, ""
+ActionKey = tuple[str, int, int, str]  # kind, line, bytes, array
 
 
 class Untraceable(ValueError):
@@ -74,6 +75,11 @@ class Action:
         """Return the same by the first threads."""
         place = self.place[:threads] if np.ndim(self.place) else self.place
         return replace(self, place=place, on=self.on[:threads])
+
+    @property
+    def key(self) -> ActionKey:
+        """What it is counted by."""
+        return self.kind, self.line, self.size, self.array
 
     @property
     def what(self) -> What:
@@ -140,3 +146,11 @@ def actions_of(items: list, times: int = 1) -> Iterator[tuple[Action, int]]:
             continue
         for first, _, count in item.runs:
             yield from actions_of(first, times * count)
+
+
+def executions(items: list) -> dict[ActionKey, np.ndarray]:
+    """Return how often each thread does each action of a trace."""
+    found: dict[ActionKey, np.ndarray] = {}
+    for action, times in actions_of(items):
+        found[action.key] = found.get(action.key, 0) + times * action.on
+    return found

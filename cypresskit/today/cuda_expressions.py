@@ -2,6 +2,7 @@
 
 import inspect
 import operator
+from collections import defaultdict
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
@@ -35,11 +36,26 @@ PERIODIC = operator.mod, operator.floordiv, operator.and_, divmod
 EVEN = (*COMPARISONS, operator.add, operator.sub, operator.mul, operator.truediv, operator.pow)
 QUICK = "min", "max", "abs", "fabs"  # functions that are one instruction
 SIMPLE = "add", "sub"  # operators that are
+FEW_THREADS = 1024  # whose numbers are compared
 LOADS_OF_FOUR = "four", "_four", "_simulated"  # `cuda_kernels.four`: a load of 16 bytes
 
 
 class Expressions(Threads):
-    """Threads that evaluate expressions."""
+    """Threads that evaluate expressions.
+
+    Attributes
+    ----------
+    results
+        By expression, the numbers of a few threads in this iteration.
+    uneven
+        Expressions whose numbers change unevenly from iteration to iteration, as in a random number
+        generator. They are taken as data: computing them is work.
+    """
+
+    def __init__(self, *where: Any):
+        super().__init__(*where)
+        self.results: dict[int, list] = defaultdict(list)
+        self.uneven: set[int] = set()
 
     def call(self, function: Any, given: list) -> Any:
         """Trace a call. Return what the function returns."""
@@ -52,7 +68,11 @@ class Expressions(Threads):
         if isinstance(value, ir.Arg):
             return self.frames[-1].arguments[value.index]
         if isinstance(value, ir.Expr):
-            return self.operation(value)
+            result = self.operation(value)
+            if isinstance(result, np.ndarray) and result.dtype.kind in "iuf":
+                few = result[:: self.total // FEW_THREADS + 1].copy()
+                self.results[id(value)].append(few)
+            return result
         if not isinstance(value, ir.Const | ir.Global | ir.FreeVar):
             raise self.refused(f"`{value}` isn't timed here: leave it out")
         constant = value.value
@@ -71,10 +91,10 @@ class Expressions(Threads):
             return self.value(getattr(expression, name))
 
         match expression.op:
-            case "binop":
-                return self.operate(expression.fn, of("lhs"), of("rhs"))
-            case "inplace_binop":
-                return self.operate(expression.immutable_fn, of("lhs"), of("rhs"))
+            case "binop" | "inplace_binop":
+                is_plain = expression.op == "binop"
+                function = expression.fn if is_plain else expression.immutable_fn
+                return self.operate(function, self.own(expression, of("lhs")), of("rhs"))
             case "unary":
                 return self.negate(expression.fn, of("value"))
             case "cast":
@@ -100,10 +120,18 @@ class Expressions(Threads):
                 return self.element(of("value"), self.value(index) if is_variable else index)
             case "call":
                 named = [self.value(one) for _, one in expression.kws]
-                return self.call_of(of("func"), [*map(self.value, expression.args), *named])
+                given = [*map(self.value, expression.args), *named]
+                if function_of_threads(of("func")):
+                    given[0] = self.own(expression, given[0])
+                return self.call_of(of("func"), given)
             case "exhaust_iter" | "getiter":
                 raise self.foreign("iteration")
         raise self.refused(f"a {expression.op.split('_')[-1]} isn't timed here: leave it out")
+
+    def own(self, expression: Any, value: Any) -> Any:
+        """Return an operand: data, if the result is taken as data."""
+        is_data = id(expression) in self.uneven and not isinstance(value, Number)
+        return Number() if is_data else value
 
     def next(self, cell: int, numbers: NumberRange) -> tuple[Any, Any]:
         """Return the next number of a range, and whether there is one."""

@@ -86,6 +86,17 @@ class TracedLaunch:
         """The warps of a workgroup."""
         return -(-self.threads // WARP)
 
+    def on_a_share(self, least: int) -> "TracedLaunch":
+        """Return the launch on one of at least so many shares of the board."""
+        shares = max(self.shares, least)
+        rounds = [(times, -(-blocks * self.shares // shares)) for times, blocks in self.rounds]
+        first = rounds[0][1] * self.threads
+        parts = [
+            (replace(part, actions=[action.of_first(first) for action in part.actions]), loop)
+            for part, loop in self.parts
+        ]
+        return replace(self, shares=shares, rounds=rounds, parts=parts)
+
     @property
     def fits_in_l2(self) -> bool:
         """Whether all arrays do."""
@@ -258,15 +269,23 @@ class TimedPart:
         """The share of the board on which most rounds run."""
         return self.launch.share if self.cold >= 0.5 else self.launch.served_share
 
-    def round(
-        self, blocks: int, free: What = NOTHING, least: int = MIN_ITERATIONS
-    ) -> tuple[float, Outcome]:
+    @property
+    def effort(self) -> float:
+        """The clauses and sectors of a loop's iteration, in all phases, for each workgroup."""
+        if not self.part.kind:
+            return 0.0
+        blocks = len(self.part.actions[0].on) // self.launch.threads
+        clauses, _ = self.clauses(blocks)
+        lines = sum(len(stream.line) for clause in clauses for stream in clause.streams)
+        return len(clauses) * self.launch.warps + lines / blocks
+
+    def round(self, blocks: int, free: What = NOTHING, some: int = 0) -> tuple[float, Outcome]:
         """Return the clocks of the first ``blocks`` workgroups at once, on average over cold and
-        other rounds, and a run of some of their iterations, of which there are ``least`` or more.
+        other rounds, and a run of ``some`` of their iterations, or of as many as effort allows.
         """
         clauses = self.clauses(blocks, free)
         runs = [
-            (share, *self._round(board, blocks, *clauses, least))
+            (share, *self._round(board, blocks, *clauses, some))
             for share, board in (
                 (self.cold, self.launch.share),
                 (1 - self.cold, self.launch.served_share),
@@ -282,13 +301,14 @@ class TimedPart:
         blocks: int,
         clauses: tuple[Clause, ...],
         unroll: int,
-        least: int,
+        some: int,
     ) -> tuple[float, Outcome]:
         iterations = -(-self.part.count // unroll)
         streams = [stream for clause in clauses for stream in clause.streams]
         each = len(clauses) * blocks + sum(len(s.line) / s.phases for s in streams)
         phases = max((stream.phases for stream in streams), default=1)
-        some = -(-max(int(MAX_EFFORT // max(each, 1)), least) // phases) * phases
+        some = some or max(int(MAX_EFFORT // max(each, 1)), MIN_ITERATIONS)
+        some = -(-some // phases) * phases
         if iterations <= 2 * some:
             out = self._run(board, clauses, iterations, blocks)
             return out.end_clock / SCHEDULERS, out

@@ -15,12 +15,12 @@ from cypresskit.timing.work import ALU, BARRIER, WAIT
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
 from cypresskit.today.cuda_events import NOTHING, What
-from cypresskit.today.cuda_part_clock import TimedPart, TracedLaunch
+from cypresskit.today.cuda_part_clock import MIN_ITERATIONS, TimedPart, TracedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
-COST_ITERATIONS = 32  # of a run: without a load, warps settle later
+COST_SHARES = 4  # of a board, of which one is run
 LITTLE = 1e-9  # clocks
 #: What a chip may lack, and how the board changes.
 LIMITS: dict[str, dict[str, Any]] = {
@@ -116,12 +116,14 @@ class CudaReport(ChipReport):
     def line_costs(self) -> "CudaLineCosts":
         """What ``ck.line_costs`` returns."""
         found: dict[What, float] = defaultdict(float)
-        for run in self.parts:
-            actions = run.part.actions
-            blocks = min(self.launch.rounds[0][1], len(actions[0].on) // self.launch.threads)
-            whole, _ = run.round(blocks, NOTHING, COST_ITERATIONS)
-            for what in sorted({a.what for a in actions if a.kind not in ("barrier", "store")}):
-                free, _ = run.round(blocks, what, COST_ITERATIONS)
+        few = self.launch.on_a_share(COST_SHARES)
+        for run, (part, loop) in zip(self.parts, few.parts):
+            small = TimedPart(part, loop, few)
+            blocks = min(few.rounds[0][1], len(part.actions[0].on) // few.threads)
+            whole, _ = small.round(blocks, NOTHING, MIN_ITERATIONS)
+            actions = [a for a in part.actions if a.kind not in ("barrier", "store")]
+            for what in sorted({action.what for action in actions}):
+                free, _ = small.round(blocks, what, MIN_ITERATIONS)
                 found[what] += run.clocks / self.clocks * (1 - free / whole)
             sectors = sum(count for count, _ in run.stored.values())
             for what, (count, _) in run.stored.items():

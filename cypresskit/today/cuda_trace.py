@@ -12,6 +12,7 @@ until the paths join, as a warp does. Each access, arithmetic operation and barr
 What depends on data is refused, as is what ``cuda_foreign`` lists.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +30,7 @@ from cypresskit.today.cuda_threads import Frame, Values, is_temporary
 from cypresskit.today.cuda_values import Number, growth, is_known, name_of, place_array
 
 MAX_UNROLLED = 64  # iterations of a loop with a constant end that the compiler unrolls
-MAX_EFFORT = 1_200_000  # statements that are followed; one of 16,000 threads counts twice
+MAX_EFFORT = 250_000  # statements that are followed; one of 16,000 threads counts twice
 MAX_CALLS = 20  # in one another
 ENDLESS = 1 << 40  # iterations
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
@@ -76,13 +77,14 @@ def frontend(function: Any) -> CudaFunction:
 
 @dataclass(frozen=True, eq=False)
 class TracedIteration:
-    """An iteration that was followed: its items, the threads that go on, what it compared, and the
-    values before it.
+    """An iteration that was followed: its items, the threads that go on, what it compared and
+    computed, and the values before it.
     """
 
     items: list
     on: np.ndarray
     compared: list[Any]
+    results: dict[int, list]
     before: Values
 
 
@@ -257,7 +259,7 @@ class Tracer(Expressions):
 
     def follow_loop(self, header: int, on: np.ndarray) -> Masks:
         """Follow a loop. Return the threads that leave it, by where they go on."""
-        outside, outer_compared = self.items, self.compared
+        outside, outer_compared, outer_results = self.items, self.compared, self.results
         self.rolled -= {header}
         blocks = self.frames[-1].function.blocks
         steps = (getattr(one, "value", None) for one in blocks[header].body)
@@ -266,6 +268,7 @@ class Tracer(Expressions):
         leaving: Masks = {}
         past: list[TracedIteration] = []
         is_rolled = False
+        differing = 0  # iterations since the last that was skipped
         while on.any():
             count = self.place_count
             iteration = self.iteration(header, on, leaving)
@@ -278,16 +281,22 @@ class Tracer(Expressions):
                 self.place_count = count
             if is_rolled:
                 past = past[-3:]
-                loop.repeat_last(self.skip(past))
+                skipped = self.skip(past)
+                loop.repeat_last(skipped)
+                differing = 0 if skipped else differing + 1
+                if differing == MAX_UNROLLED and on.any():
+                    self.find_uneven(header, on, past)
         self.items = outside
         is_rolled = is_rolled or header in self.rolled
         for iteration in past if not is_rolled else ():
             self.items += iteration.items
         if is_rolled and any(items for items, _, _ in loop.runs):
             self.items.append(loop)
-        self.compared = outer_compared
+        self.compared, self.results = outer_compared, outer_results
         for iteration in past[:1] + past[-1:]:
             self.compared += iteration.compared
+            for expression, numbers in iteration.results.items():
+                self.results[expression] += numbers
         return leaving
 
     def iteration(self, header: int, on: np.ndarray, leaving: Masks) -> TracedIteration:
@@ -295,6 +304,7 @@ class Tracer(Expressions):
         before = self.values()
         self.items = []
         self.compared = []
+        self.results = defaultdict(list)
         if header in self.rolled:
             self.loaded.clear()
         self.products.clear()
@@ -303,7 +313,7 @@ class Tracer(Expressions):
         back = paths.pop(header, np.zeros(self.total, bool))
         for target, some in paths.items():
             _join(leaving, target, some)
-        return TracedIteration(self.items, back, self.compared, before)
+        return TracedIteration(self.items, back, self.compared, self.results, before)
 
     def skip(self, past: list[TracedIteration]) -> int:
         """Skip iterations that do what the last two of ``past`` did. Return how many."""
@@ -322,6 +332,22 @@ class Tracer(Expressions):
         for name, value in grown.items():
             (self.cells if name in self.cells else self.frames[-1].variables)[name] = value
         return count
+
+    def find_uneven(self, header: int, on: np.ndarray, past: list[TracedIteration]) -> None:
+        """Take as data what has changed unevenly in the last iterations, unless control flow or
+        places depend on it.
+        """
+        frame = self.frames[-1]
+        before = frame.variables, self.cells, self.uneven, self.place_count
+        frame.variables, self.cells = dict(frame.variables), dict(self.cells)
+        self.uneven = self.uneven | _uneven(*(one.results for one in past))
+        try:
+            for _ in range(2):  # the second computes with what the first makes data
+                on = self.iteration(header, on, {}).on
+        except Untraceable:
+            self.uneven = before[2]
+            self.is_selecting = False
+        frame.variables, self.cells, _, self.place_count = before
 
     def values(self) -> Values:
         """Return the values of the frame's variables, and of cells."""
@@ -347,6 +373,21 @@ def _grown(now: Values, last: Values, earlier: Values, times: int) -> Values | N
         if np.any(step):
             grown[name] = value + times * step, mask
     return grown
+
+
+def _uneven(before: dict, middle: dict, now: dict) -> set[int]:
+    """Return the expressions whose numbers haven't grown by as much from the first of three
+    iterations to the second as from there to the third.
+    """
+    found = set()
+    for name in before.keys() & middle.keys() & now.keys():
+        steps = [
+            [growth(new, old) for new, old in zip(later[name], earlier[name])]
+            for earlier, later in ((before, middle), (middle, now))
+        ]
+        if not all(map(np.array_equal, *steps)):
+            found.add(name)
+    return found
 
 
 def _steady_iterations(compared: list[list], on: np.ndarray) -> int:
