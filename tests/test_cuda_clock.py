@@ -736,9 +736,9 @@ def test_an_uneven_number_may_be_an_index_or_a_limit():
 def test_workgroups_in_reverse_order_take_as_long(seed):
     """Loops up to the number of a thread, a warp or a workgroup, as in a triangular matrix."""
     rng = random.Random(seed)
-    grid, threads = rng.choice([8, 40, 150, 600]), rng.choice([32, 64, 128])
+    grid, threads = rng.choice([8, 40, 150]), rng.choice([32, 64, 128])
     last = grid * threads - 1
-    unit = rng.choice([4, 32, threads])
+    unit = max(rng.choice([1, 32, threads]), last // 300)
     limit = f"x // {unit} * {max(300 * unit // last, 1)} + {rng.randint(5, 90)}"
     sizes = [SimpleNamespace(shape=(4000, 4096), dtype=np.dtype("f4"))] * 3
     seconds = []
@@ -747,6 +747,19 @@ def test_workgroups_in_reverse_order_take_as_long(seed):
         kernel = kernel_of(f"{body}c[0, x % 4096] = s")
         seconds.append(simulate(kernel, grid, threads, *sizes).seconds)
     assert seconds[0] == pytest.approx(seconds[1], rel=0.3), limit
+
+
+@pytest.mark.parametrize("threads", [(16, 16), (8, 8), (32, 8)])
+def test_either_half_of_a_triangular_matrix_takes_as_long(threads):
+    """In one of them, the first workgroups have the shortest rows."""
+    seconds = []
+    for limits in ("y + 1", "y, c.shape[0]"):
+        loop = f"for k in range({limits}):\n        s += a[y, k] * b[k, x]\n    c[y, x] = s"
+        guard = "if y < c.shape[0] and x < c.shape[1]:"
+        kernel = kernel_of(f"x, y = cuda.grid(2)\ns = np.float32(0)\n{guard}\n    {loop}")
+        grid = tuple(-(-416 // side) for side in threads)
+        seconds.append(simulate(kernel, grid, threads, *matrices(416)).seconds)
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.2)
 
 
 @pytest.mark.parametrize("seed", range(6))

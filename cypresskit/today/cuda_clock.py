@@ -251,7 +251,8 @@ def _shares_and_rounds(traced: TracedLaunch) -> tuple[int, list[tuple[float, int
     most = int(MAX_PLACES / max(traced.totals.places, 1) / threads)  # workgroups, of a trace
     if most * threads < MIN_THREADS:
         raise Untraceable(
-            f"{traced.name} has too much code without a loop to be traced: write a loop over a size"
+            f"{traced.name} has too much code, or iterations that differ too much, to be traced:"
+            " write loops over sizes, whose limits all threads share"
         )
     effort = max(TimedPart(part, loop, traced).effort for part, loop in parts)
     shares = 1

@@ -95,7 +95,10 @@ class Threads:
         self.items.append(action)
         self.place_count += np.size(place)
         if self.place_count > 3 * MAX_PLACES:  # iterations that are compared, too
-            raise self.refused("too much code without a loop: write a loop over a size")
+            raise self.refused(
+                "too much code, or iterations that differ too much, to be followed: write loops"
+                " over sizes, whose limits all threads share"
+            )
         return action
 
     def element(self, array: Any, index: Any) -> Any:

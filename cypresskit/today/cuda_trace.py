@@ -8,6 +8,7 @@ until the paths join, as a warp does. Each access, arithmetic operation and barr
    extrapolated, and so are the differences of the numbers that it compares.
 2. Up to the first change of a difference's sign, iterations are skipped: they do what the third
    one did. Operations whose results don't grow evenly note where they change (``note_bends``).
+3. If none could be skipped for long, numbers that change unevenly become data (``find_uneven``).
 
 What depends on data is refused, as is what ``cuda_foreign`` lists.
 """
