@@ -634,18 +634,23 @@ def test_a_text_too_long_for_a_file_is_in_the_history_and_the_file_can_be_opened
 
 def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk):
     place = str(talk.path)
-    mine, older = NAIVE + "; mine\n", NAIVE + "; older\n"
-    talk.talk.hear({"type": "hello", "unsent": {place: {"text": mine, "base": NAIVE}}})
+    mine, older, oldest = (NAIVE + f"; {name}\n" for name in ("mine", "older", "oldest"))
+
+    def hello(*texts):
+        views = {f"view {n}": {"text": text, "base": NAIVE} for n, text in enumerate(texts)}
+        talk.talk.hear({"type": "hello", "unsent": {place: views}})
+
+    hello(mine, oldest)
     assert talk.path.read_text() == mine and talk.said[-1]["text"] == mine
-    talk.talk.hear({"type": "hello", "unsent": {place: {"text": older, "base": NAIVE}}})
+    hello(older)
     assert talk.path.read_text() == mine
-    assert talk.talk.edits.known(older).note == LEFT
+    assert talk.talk.edits.known(older).note == talk.talk.edits.known(oldest).note == LEFT
     talk.path.chmod(0o444)
     talk.type("a-1", NAIVE + "; read-only\n")
     talk.path.chmod(0o644)
     talk.talk.look()
     assert talk.path.read_text() == NAIVE + "; read-only\n"
-    assert {mine, older} <= {edit.text for edit in talk.talk.edits}
+    assert {mine, older, oldest} <= {edit.text for edit in talk.talk.edits}
 
 
 @pytest.mark.parametrize("seed", range(10))

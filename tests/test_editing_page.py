@@ -618,6 +618,46 @@ def test_that_the_kernel_is_gone_is_said(begin, page):
     assert "this cell again" in page.evaluate(said)
 
 
+def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin, page):
+    """Two workbenches on one file; the kernel of one was restarted. The text is offered to Python
+    when its cell runs again, and then no more.
+    """
+    page.route(
+        "http://127.0.0.1:1/", lambda route: route.fulfill(body="", content_type="text/html")
+    )
+    page.goto("http://127.0.0.1:1/")  # which, unlike about:blank, may store something
+    begin()
+    page.evaluate(
+        """() => {
+            const other = document.body.appendChild(document.createElement("div"))
+            other.id = "other"
+            window.otherChannel = new Answerer(random, channel.text)
+            new Workbench(other, otherChannel)
+            channel.send = () => { throw new Error("Cannot send") }
+        }"""
+    )
+    page.wait_for_selector("#other[data-stale='']")
+    page.focus(f"#bench {AREA}")
+    page.keyboard.type("; lost")
+    page.wait_for_selector("#bench .ckw-unsaved:not([hidden])")
+    lost = page.input_value(f"#bench {AREA}")
+    page.focus(f"#other {AREA}")
+    page.keyboard.type("; sent")
+    page.wait_for_selector("#other[data-stale='']")
+    page.wait_for_selector("#other:not([aria-busy])")
+    again = """() => {
+        end()
+        host.replaceChildren()
+        const fresh = new Answerer(random, otherChannel.text)
+        const bench = new Workbench(host, fresh)
+        window.end = () => bench.end()
+        return Object.values(fresh.heard[0].unsent["/my.il"] ?? {}).map(({text}) => text)
+    }"""
+    assert page.evaluate(again) == [lost]
+    page.wait_for_selector(f"#bench {AREA}")
+    assert page.evaluate(again) == []
+
+
 IN_WINDOW = """(place) => {
     const {top, bottom} = host.querySelector(place).getBoundingClientRect()
     const head = host.querySelector(".ckw-head").getBoundingClientRect()

@@ -120,20 +120,20 @@ class Conversation:
                 return
             try:
                 hear(message, page)
-            except (KeyError, TypeError, ValueError, OverflowError, RecursionError):
+            except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError):
                 self.say({"type": "trouble", "message": "The page sent an unknown message."})
 
     def _hear_hello(self, message: Message, page: Send | None) -> None:
-        """Send a page all that it needs to begin. A text that it couldn't send before counts if the
-        file hasn't changed since; otherwise it goes into the history.
+        """Send a page all that it needs to begin. A text that a page couldn't send before counts if
+        the file hasn't changed since; otherwise it goes into the history.
         """
         self.look()
-        all_unsent = message.get("unsent")
-        unsent = all_unsent.get(str(self.file.path)) if isinstance(all_unsent, dict) else None
-        if unsent is not None and (text := whole_letters(str(unsent["text"]))) != self.text:
-            if unsent.get("base") == self.text:
+        views = message.get("unsent", {}).get(str(self.file.path), {})
+        for unsent in views.values():
+            text = whole_letters(str(unsent["text"]))
+            if text != self.text and unsent.get("base") == self.text:
                 self.put(text, LEFT)
-            else:
+            elif text != self.text:
                 self._keep(text, LEFT)
         state = {
             "type": "state",

@@ -14,8 +14,9 @@ carry the name of their text, and those to older texts are dropped.
 Messages of the page
 --------------------
 ``hello``: unsent
-    The page has opened; the reply is ``state``. ``unsent`` holds, for each file, ``{text, base}``:
-    a text typed after the notebook's kernel ended, and the text that it was made of.
+    The page has opened; the reply is ``state``. ``unsent`` holds, for each file and
+    page, ``{text, base}``: a text typed after the notebook's kernel ended, and the text that it was
+    made of.
 ``text``: edit, text, base, typed
     The reader changed the text. ``typed``: when, in milliseconds since 1970. ``base``: the ``edit``
     that was changed. If another editor changed the file too, the later text counts, and the other

@@ -14,7 +14,7 @@ const DEBOUNCE_MS = 60 // without a key, before a text is sent
 const ACK_TIMEOUT = 900 // milliseconds to wait for the message that a text has arrived
 const EXPLAIN_MS = 100 // before the caret's line is explained, since the reader may be typing
 const SPEAK_MS = 900 // without news, before a screen reader hears a message
-const UNSENT = "cypresskit-unsent"
+const UNSENT = "cypresskit-unsent-texts"
 const UNHEARD =
   "No answer: Python is running another cell, or was restarted. Your text is kept. If this message " +
   "stays, run the first cell and this cell again."
@@ -177,7 +177,7 @@ export class Workbench {
     this.typed = true
     this.typedAt = Date.now()
     this.step?.begin()
-    keepUnsent(this.state.file, {base: this.known, text: this.editor.text})
+    keepUnsent(this.state.file, this.view, {base: this.known, text: this.editor.text})
     this.markStale()
     this.after("sending", DEBOUNCE_MS, () => this.send())
   }
@@ -238,7 +238,7 @@ export class Workbench {
     if (problem || this.editor.text !== this.sent) return
     this.known = this.sent
     this.typed = false
-    keepUnsent(this.state.file)
+    keepUnsent(this.state.file, this.view)
   }
 
   endSilence() {
@@ -517,8 +517,7 @@ export class Workbench {
   }
 }
 
-/** Return the texts that could not be sent, {base, text} by file. They outlive the cell and a reload of
- * the page. */
+/** Return the texts that could not be sent, {base, text} by file and view. They outlive a reload. */
 function allUnsent() {
   try {
     return JSON.parse(sessionStorage.getItem(UNSENT)) ?? {}
@@ -527,11 +526,12 @@ function allUnsent() {
   }
 }
 
-/** @param {string} file
- * @param {{base: string, text: string}} [text] nothing once it is sent */
-function keepUnsent(file, text) {
+/** Keep a view's text, or none once it is sent; without a view, none of the file. */
+function keepUnsent(file, view = "", text = undefined) {
+  const all = allUnsent()
+  all[file] = view && {...all[file], [view]: text}
   try {
-    sessionStorage.setItem(UNSENT, JSON.stringify({...allUnsent(), [file]: text}))
+    sessionStorage.setItem(UNSENT, JSON.stringify(all))
   } catch {
     // A page that may keep nothing.
   }
