@@ -718,6 +718,40 @@ def test_whole_numbers_that_grow_unevenly_take_as_long_as_those_from_an_array(se
     assert other.seconds == pytest.approx(data.seconds, rel=0.15), body
 
 
+@pytest.mark.parametrize("n", [512, 1024])
+@pytest.mark.parametrize("loop", ["for j in range(x + 1):", "for j in range(n):\n    if j <= x:"])
+def test_the_longest_warp_of_a_triangle_loads_as_much_as_one_of_a_square(loop, n):
+    """Each iteration by other threads: its places move as those of the square do."""
+
+    def simulated(loop):
+        indent = " " * (4 * loop.count("\n") + 4)
+        body = f"{loop}\n{indent}s += a[j, x] * b[0, j]\nc[0, x] = s"
+        start = "x = cuda.grid(1)\nn = a.shape[0]\ns = np.float32(0)\n"
+        return simulate(kernel_of(start + body), n // 128, 128, *matrices(n))
+
+    triangle, square = simulated(loop), simulated("for j in range(n):")
+    assert triangle.hits["L1"] == pytest.approx(square.hits["L1"], abs=0.02)
+    assert triangle.clocks == pytest.approx(square.clocks, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "body, why",
+    [
+        (
+            "y = x\nfor k in range(256):\n    s += a[0, y]\n    y = (y * 7 + 1) % 1009",
+            "another step",
+        ),
+        ("y = x + 1\nwhile y != 1:\n    y = 3 * y + 1 if y % 2 else y // 2\n    s += 1", "evenly"),
+        ("y = 360360\nz = x\nwhile y:\n    z, y = y, z % y\ns += z", "evenly"),
+    ],
+)
+def test_what_only_uneven_numbers_decide_is_refused(body, why):
+    with pytest.raises(Untraceable, match=why):
+        simulate(
+            kernel_of(f"x = cuda.grid(1)\ns = 0\n{body}\nc[0, x] = s"), 8, 128, *matrices(1024)
+        )
+
+
 def test_an_uneven_number_may_be_an_index_or_a_limit():
     """Then it isn't data: loads are those of every thread, counted anew."""
     loop = "v = (v * 5 + k) % 61\n    if v % 2:\n        s += a[v, x]"

@@ -149,7 +149,7 @@ def generic(part: CodePart, free: What = NOTHING) -> Loop:
     for _ in range(unroll // together):
         text += _batch(actions, together, kind, free)
     text += "o" + "." * BRANCH if kind else ""
-    name = "assumed, as numba compiles such kernels, without integer arithmetic on thread numbers"
+    name = "assumed, as numba compiles such kernels; index arithmetic takes no time"
     return Loop(name, REGISTERS, text, kind=kind, unroll=unroll)
 
 

@@ -30,6 +30,14 @@ FOUND = {
         "let the threads of a block share a row, so that neighboring threads read neighboring"
         " elements",
     ),
+    "end": (
+        "a loop that each thread leaves by integers that don't grow evenly isn't",
+        "let it run to a size, or time the kernel on a GPU",
+    ),
+    "pace": (
+        "an index that moves by another step for each thread isn't",
+        "let all threads move by the same step in each iteration, or time the kernel on a GPU",
+    ),
     "slice": ("an array or a slice as a value isn't", "index single elements in a loop"),
     "iteration": (
         "iteration over an array or a tuple isn't",

@@ -7,7 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from cypresskit.timing.work import sort_distinct
-from cypresskit.today.cuda_events import Action, SizeLoop, actions_of
+from cypresskit.today.cuda_events import Action, SizeLoop, Untraceable, actions_of
+from cypresskit.today.cuda_foreign import refusal
 
 SMALL_LOOP = 64  # actions of an inner loop that becomes part of the outer one's iteration
 
@@ -69,7 +70,7 @@ def _parts(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
         if isinstance(item, Action):
             straight.append(item)
             continue
-        first, second, _ = max(item.runs, key=lambda run: run[2] * _size(run[0]))
+        first, second = _longest(item)
         has_barrier = any(isinstance(one, Action) and one.kind == "barrier" for one in first)
         if (kind or has_barrier) and _size([item]) <= SMALL_LOOP:
             straight += _expanded(item)
@@ -82,6 +83,16 @@ def _parts(items: list, count: int = 1, kind: str = "") -> Iterator[CodePart]:
         yield from _parts(first, count * iterations, item.kind)
     if straight:
         yield CodePart(straight, count, kind)
+
+
+def _longest(loop: SizeLoop) -> tuple[list, list]:
+    """Return the items of the iterations that do the most, and those of the iteration after their
+    first: of the next ones, if they are one iteration.
+    """
+    sizes = [count * _size(first) for first, _, count in loop.runs]
+    at = sizes.index(max(sizes))
+    first, second, _ = loop.runs[at]
+    return first, second or next((after for after, _, _ in loop.runs[at + 1 :]), [])
 
 
 def _size(items: list) -> int:
@@ -105,11 +116,17 @@ def _expanded(loop: SizeLoop) -> list[Action]:
 
 
 def _set_steps(first: list, second: list) -> None:
-    """Note by how much places move from one iteration to the next."""
+    """Note by how much places move from one iteration to the next. Raises ``Untraceable`` if less
+    than half of the threads move by the same.
+    """
     for one, other in zip(first, second):
-        if isinstance(one, Action):
-            moves = np.broadcast_to(other.place - one.place, one.on.shape)[one.on]
-            one.step = int(moves[0]) if len(moves) else 0
-        else:
+        if isinstance(one, Action) and isinstance(other, Action):
+            moves = np.sort(
+                np.broadcast_to(other.place - one.place, one.on.shape)[one.on & other.on]
+            )
+            one.step = int(moves[len(moves) // 2]) if len(moves) else 0
+            if 2 * np.count_nonzero(moves == one.step) < len(moves):
+                raise Untraceable(f"line {one.line}: {refusal('pace')}")
+        elif isinstance(one, SizeLoop) and isinstance(other, SizeLoop):
             for (inner, _, _), (later, _, _) in zip(one.runs, other.runs):
                 _set_steps(inner, later)

@@ -25,13 +25,14 @@ from numba.core.analysis import compute_cfg_from_blocks
 from numba.core.compiler import run_frontend
 
 from cypresskit.today.cuda_events import SizeLoop, Untraceable, function_of, same_items
-from cypresskit.today.cuda_expressions import Expressions
+from cypresskit.today.cuda_expressions import FEW_THREADS, Expressions
 from cypresskit.today.cuda_foreign import refusal
 from cypresskit.today.cuda_threads import Frame, Values, is_temporary
 from cypresskit.today.cuda_values import Number, growth, is_known, name_of, place_array
 
 MAX_UNROLLED = 64  # iterations of a loop with a constant end that the compiler unrolls
 MAX_EFFORT = 250_000  # statements that are followed; one of 16,000 threads counts twice
+MAX_UNEVEN = 8  # iterations in a row that differ, before numbers that change unevenly are data
 MAX_CALLS = 20  # in one another
 ENDLESS = 1 << 40  # iterations
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
@@ -268,11 +269,12 @@ class Tracer(Expressions):
         loop = SizeLoop("range" if is_range else "while")
         leaving: Masks = {}
         past: list[TracedIteration] = []
-        is_rolled = False
+        is_rolled = is_ragged = False
         differing = 0  # iterations since the last that was skipped
         while on.any():
             count = self.place_count
             iteration = self.iteration(header, on, leaving)
+            is_ragged |= bool(iteration.on.any() and (iteration.on != on).any())
             on = iteration.on
             if not iteration.items and not on.any():
                 break  # the test that ends it
@@ -285,8 +287,10 @@ class Tracer(Expressions):
                 skipped = self.skip(past)
                 loop.repeat_last(skipped)
                 differing = 0 if skipped else differing + 1
-                if differing == MAX_UNROLLED and on.any():
-                    self.find_uneven(header, on, past)
+            elif is_ragged:
+                differing = len(past)
+            if differing == MAX_UNEVEN and on.any():
+                self.find_uneven(header, on, past[-3:], is_ragged)
         self.items = outside
         is_rolled = is_rolled or header in self.rolled
         for iteration in past if not is_rolled else ():
@@ -334,18 +338,25 @@ class Tracer(Expressions):
             (self.cells if name in self.cells else self.frames[-1].variables)[name] = value
         return count
 
-    def find_uneven(self, header: int, on: np.ndarray, past: list[TracedIteration]) -> None:
+    def find_uneven(
+        self, header: int, on: np.ndarray, past: list[TracedIteration], is_ragged: bool
+    ) -> None:
         """Take as data what has changed unevenly in the last iterations, unless control flow or
-        places depend on it.
+        places depend on it: which is refused in a loop that does nothing else and that threads
+        leave one after the other.
         """
         frame = self.frames[-1]
         before = frame.variables, self.cells, self.uneven, self.place_count
         frame.variables, self.cells = dict(frame.variables), dict(self.cells)
-        self.uneven = self.uneven | _uneven(*(one.results for one in past))
+        few = on[:: self.total // FEW_THREADS + 1]
+        self.uneven = self.uneven | _uneven([one.results for one in past], few)
         try:
             for _ in range(2):  # the second computes with what the first makes data
                 on = self.iteration(header, on, {}).on
         except Untraceable:
+            works = any(one.items for one in past)
+            if is_ragged and not works and self.uneven != before[2]:
+                raise self.foreign("end") from None
             self.uneven = before[2]
             self.is_selecting = False
         frame.variables, self.cells, _, self.place_count = before
@@ -376,14 +387,18 @@ def _grown(now: Values, last: Values, earlier: Values, times: int) -> Values | N
     return grown
 
 
-def _uneven(before: dict, middle: dict, now: dict) -> set[int]:
+def _uneven(results: list[dict], on: np.ndarray) -> set[int]:
     """Return the expressions whose numbers haven't grown by as much from the first of three
-    iterations to the second as from there to the third.
+    iterations to the second as from there to the third, for the threads that go on.
     """
+    before, middle, now = results
     found = set()
     for name in before.keys() & middle.keys() & now.keys():
         steps = [
-            [growth(new, old) for new, old in zip(later[name], earlier[name])]
+            [
+                np.broadcast_to(growth(new, old), on.shape)[on]
+                for new, old in zip(later[name], earlier[name])
+            ]
             for earlier, later in ((before, middle), (middle, now))
         ]
         if not all(map(np.array_equal, *steps)):
