@@ -85,19 +85,21 @@ class Actor:
         self.hear(message)
 
 
+FIGURES = {
+    "text": {"faults": []},
+    "code": {"card": CARD},
+    "verdict": {"right": False, "message": "C is wrong, says the actor"},
+    "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
+}
+
+
 def answers(job):
     """What a process says of a job."""
     edit = {"edit": job["edit"]}
-    figures = {
-        "text": {"faults": []},
-        "code": {"card": CARD},
-        "verdict": {"right": False, "message": "C is wrong, says the actor"},
-        "clocks": {"gflops": 5.0, "size": [128] * 3, "bound": "ALU"},
-    }
     for part in job["parts"]:
         yield {"type": "working", "part": part} | edit
         answer = {"type": "answer", "part": part, "of": job["text"]} | edit
-        yield answer | figures.get(part, {})
+        yield answer | FIGURES.get(part, {})
     yield {"type": "done", "parts": job["parts"]} | edit
 
 
@@ -1003,6 +1005,33 @@ def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):
     assert "incorrect" not in repr(talk.talk.edits)
     (again,) = Edits(history_path(talk.path))
     assert again == kept
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monkeypatch):
+    """Also if the figures are those of a half-typed line. Of a burst, whose judgements nobody could
+    read, the last text is kept, and a correct one that it began with.
+    """
+    now = 1e9
+    monkeypatch.setattr("time.time", lambda: now)
+    verdict = {"right": right, "message": ""}
+    monkeypatch.setitem(FIGURES, "verdict", verdict)
+    typed = "; finished"
+    texts = [NAIVE + typed[:end] for end in range(len(typed) + 1)]
+    for number, text in enumerate(texts):
+        talk.type(f"a-{number}", text)
+        talk.settle(f"a-{number}")
+        now += 0.06
+    now += 3.5
+    others = [NAIVE + "; other", NAIVE + "; one more"]
+    for number, text in enumerate([others[0], "", others[1]]):
+        talk.type(f"b-{number}", text)
+        talk.settle(f"b-{number}")
+        now += 3.5
+    talk.talk.hear({"type": "hello"})
+    talk.talk.hear({"type": "shown", "edit": talk.talk.edit})
+    begun = [NAIVE] if right else []
+    assert [edit.text for edit in talk.talk.edits if edit.text] == [*begun, texts[-1], *others]
 
 
 def test_half_a_letter_doesnt_lose_the_text(talk):

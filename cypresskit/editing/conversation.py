@@ -131,7 +131,7 @@ class Conversation:
         views = message.get("unsent", {}).get(str(self.file.path), {})
         for unsent in views.values():
             text = whole_letters(str(unsent["text"]))
-            if text != self.text and unsent.get("base") == self.text:
+            if unsent.get("base") == self.text:
                 self.put(text, LEFT)
             elif text != self.text:
                 self._keep(text, LEFT)
@@ -334,7 +334,7 @@ class Conversation:
     # -- history
 
     def _note_edit(self) -> None:
-        """Keep the answered text in the history, unless its figures are those of the last edit."""
+        """Keep the answered text in the history, unless the last edit says the same of it."""
         card = self.answers.get("code", {}).get("card")
         verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
         if card is None or verdict is None:

@@ -1,9 +1,9 @@
 """The history of a kernel: its edits, with what was found about each.
 
-An edit is kept once it is checked and timed, if its figures differ from those of the edit before.
-Incorrect attempts within seconds count as one. A text that another editor replaced, or that
-couldn't be written, is kept unchecked. All workbenches on a file share its history, also those of
-other processes: it is read again before each change.
+An edit is kept once it is checked and timed. Of edits that are judged alike, only the last is kept
+if they follow one another so fast that nobody has read the judgement. A text that another editor
+replaced, or that couldn't be written, is kept unchecked. All workbenches on a file share its
+history, also those of other processes: it is read again before each change.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from cypresskit.tables import elided, quantity
 
 MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
-BURST = 15.0  # seconds: incorrect attempts closer than this count as one
+BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "couldn't be written"
 
@@ -48,7 +48,7 @@ class Edit:
     @property
     def figures(self) -> tuple:
         """What must differ between two edits for both to be kept."""
-        return self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
+        return self.text, self.right, self.gflops, self.n, self.bundles, self.registers, self.bound
 
     @property
     def judgement(self) -> str:
@@ -131,8 +131,10 @@ class Edits(Sequence[Edit]):
                 note = edit.note if last.note == UNWRITTEN else last.note or edit.note
                 self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
                 return self.rows[-1]
-            is_attempt = not (last.right or edit.right) and last.note == edit.note
-            if is_attempt and edit.note in ("", UNWRITTEN) and edit.time - last.time < BURST:
+            is_alike = (last.judgement, last.note) == (edit.judgement, edit.note)
+            is_first = last.right and last.number < 2
+            is_typed = edit.note in ("", UNWRITTEN) and not is_first
+            if is_alike and is_typed and edit.time - last.time < BURST:
                 self.rows.pop()
             if self.rows:
                 edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
