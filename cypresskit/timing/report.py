@@ -156,16 +156,11 @@ class ChipReport(ChipTime):
 
     def _rows(self) -> list[str]:
         """Return the lines below the first."""
-        terms = self.device.terms
-        sampled = ""
-        if self.simulated < 1:
-            sampled = (
-                f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
-            )
+        sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
         return [
             f"{self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch{self.uncertainty}",
-            f"{quantity(self.wavefronts, terms.wavefront)}{sampled};"
-            f" {self.active_wavefronts} per {terms.engine}, {quantity(self.registers, 'register')}",
+            f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
+            f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
             *self._unit_rows(),
         ]
 
