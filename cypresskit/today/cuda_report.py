@@ -35,9 +35,9 @@ LIMITS: dict[str, dict[str, Any]] = {
 #: How far modeled times were off measured ones, by class (docs/model.md).
 ACCURACY = {
     "own code": "within 20 % in 306 of 326 launches of products with blocks in registers, measured"
-    " on an H200; modeled times were 0.67 to 1.51",
+    " on an H200; modeled times were 0.67 to 1.48",
     "blocks": "within 20 % in 289 of 326 launches of products with blocks in registers, measured"
-    " on an H200; modeled times were 0.45 to 1.51",
+    " on an H200; modeled times were 0.45 to 1.45",
     "tiles": "within 20 % in 6 of 7 launches of products with tiles in shared memory, measured on"
     " an H100; modeled times were 1.13 to 1.37",
     "loops": "within 30 % in 40 of 43 launches with loops over a size, measured on an H100; modeled"
