@@ -78,8 +78,9 @@ class WhatIf:
         return self.steps[names.index(name)]
 
     def __repr__(self) -> str:
-        columns = "  <" + "  >" * (len(self._rows[0]) - 1)
-        return "\n".join([self._title, *aligned(columns, self._rows)])
+        rows = self._rows
+        columns = "  <" + "  >" * (len(rows[0]) - 1)
+        return "\n".join([self._title, *aligned(columns, rows)])
 
     def _repr_html_(self) -> str:
         names, *rows = self._rows

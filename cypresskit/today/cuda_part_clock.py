@@ -87,7 +87,7 @@ class TracedLaunch:
         return -(-self.threads // WARP)
 
     def on_a_share(self, least: int) -> "TracedLaunch":
-        """Return the launch on one of at least so many shares of the board."""
+        """Return the launch on one of ``least`` equal shares of the board, or of more."""
         shares = max(self.shares, least)
         rounds = [(times, -(-blocks * self.shares // shares)) for times, blocks in self.rounds]
         first = rounds[0][1] * self.threads

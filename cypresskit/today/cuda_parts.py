@@ -116,8 +116,8 @@ def _expanded(loop: SizeLoop) -> list[Action]:
 
 
 def _set_steps(first: list, second: list) -> None:
-    """Note by how much places move from one iteration to the next. Raises ``Untraceable`` if less
-    than half of the threads move by the same.
+    """Note by how much places move from one iteration to the next. Raises ``Untraceable`` if
+    fewer than half of the threads move by the same.
     """
     for one, other in zip(first, second):
         if isinstance(one, Action) and isinstance(other, Action):
