@@ -742,62 +742,6 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
             assert kept.text == best
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_the_one_file_of_earlier_editions_is_moved_over_and_nothing_is_lost(
-    seed, tmp_path, monkeypatch
-):
-    """The law: whatever its history holds, each text is in the file or the history of its step; a
-    step goes on with its last text, and keeps what it kept; all once, though it stopped amid that.
-    """
-    chance = random.Random(seed)
-    monkeypatch.chdir(tmp_path)
-    names = chance.sample([*STEPS], 4)
-    rows, at, last, kept = [], names[0], {}, {}
-    for number in range(1, 40):
-        step = at = chance.choice([*names, at, at])
-        step = chance.choice([step, step, ""])
-        row = {"number": number, "text": f"il_ps_2_0\n; {at} {number}", "time": float(number)}
-        row |= {"right": chance.choice([True, False, None]), "step": step, "kept": False}
-        if step and row["right"]:
-            row |= {"kept": True, "gflops": STEPS[step].targets.minimum + number}
-            row |= {"n": chance.choice([0, STEPS[step].n])}
-            kept[step] = row["text"]
-        if step:
-            last[step] = row["text"]
-        rows.append(row)
-    at = next(row["step"] for row in reversed(rows) if row["step"])
-    last[at] = "il_ps_2_0\n; in the file"
-    old = Path("climb" if seed > 5 else "", "my_kernel.il")  # as in the site's store
-    old.parent.mkdir(exist_ok=True)
-    old.write_text(last[at])
-    history_path(old).write_text(json.dumps({"edits": rows}))
-    if seed % 2:
-        Path("climb").mkdir(exist_ok=True)
-        Path("climb", STEPS[at].file).write_text("il_ps_2_0\n; newer")
-    if seed % 4 > 1:
-        Path("climb").mkdir(exist_ok=True)
-        move = Path.replace
-        monkeypatch.setattr(Path, "replace", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            ck.workbench(step=at)
-        monkeypatch.setattr(Path, "replace", move)
-    for _ in range(2):
-        for step in chance.sample(names, 2):
-            ck.workbench(step=step)
-    found = {step: Edits(history_path(Path("climb", STEPS[step].file))) for step in STEPS}
-    files = {step: Path("climb", STEPS[step].file) for step in STEPS}
-    texts = [text.read_text() for text in files.values() if text.is_file()]
-    texts += [edit.text for edits in found.values() for edit in edits]
-    assert {row["text"] for row in rows} | {last[at]} <= set(texts)
-    assert all(f"; {step} " in saved_edit(found[step], STEPS[step]).text for step in kept)
-    assert {step: saved_edit(found[step], STEPS[step]).text for step in kept} == kept
-    for step, text in last.items():
-        newer = seed % 2 and step == at
-        assert files[step].read_text() == ("il_ps_2_0\n; newer" if newer else text)
-    assert all(len({e.number for e in edits}) == len(edits) for edits in found.values())
-    assert not old.exists() and not history_path(old).exists()
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch

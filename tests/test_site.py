@@ -159,10 +159,6 @@ def test_an_address_says_what_a_picture_shows(site, page):
         page.evaluate("hash => { location.hash = hash }", hostile)
         page.wait_for_timeout(50)
         assert page.locator("[data-frame='41'][data-pick='2']").count() == 1, hostile
-    page.goto(f"file://{site}/pictures/life.html")
-    with page.expect_popup() as lesson:
-        page.get_by_role("link", name="lesson 09").first.click()
-    assert lesson.value.url == f"file://{site}/notebooks/09_bus.html"
     page.goto(f"file://{site}/pictures/explore.html#level=2&frame=3")
     page.wait_for_selector("section:nth-of-type(3):not([hidden]) [data-frame='3']")
 

@@ -52,10 +52,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "roofline": ("The roofline, and three published kernels under it", teach.why_blocks.roofline),
     "timeline": ("Four and five stages of a pipeline, and their critical paths", draw.timeline),
-    "life": (
-        "The life of one element of C, from half a millisecond to a clock",
-        teach.contest.life,
-    ),
     "digits": (
         "One sum, digit by digit, in three precisions",
         lambda: teach.double_double.digits(*teach.double_double.hilbert(8), (2, 4)),

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -110,14 +110,6 @@ class Edits(Sequence[Edit]):
         """
         own = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
-
-    def take_in(self, edits: Iterable[Edit]) -> None:
-        """Merge the edits of another history, by time. Raises ``OSError`` as ``add`` does."""
-        with self._change():
-            all_edits = {(edit.text, edit.time): edit for edit in (*self.rows, *edits)}
-            rows = sorted(all_edits.values(), key=lambda edit: edit.time)
-            self.rows = [replace(edit, number=n) for n, edit in enumerate(rows, 1)]
-            self._drop()
 
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and

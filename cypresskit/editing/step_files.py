@@ -4,21 +4,17 @@ A step saves the fastest correct edit of its history that reaches the minimum: t
 marked nowhere.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
-from cypresskit.editing.edit_history import LARGEST, Edit, Edits, history_path, locked
+from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
-from cypresskit.files.received import read_plain
 from cypresskit.kernels.own import read_text
 
 CLIMB = "climb"  # the folder
-ONE_FILE = "my_kernel.il"  # which all steps shared in earlier editions
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 BEGUN = "your "  # beginning of a note on the reader's kernel that a step starts from
 
@@ -106,47 +102,3 @@ def bring_back(path: Path, step: Step) -> None:
                 edits.add(Edit(0, before, note="replaced by another text"))
             edits.add(Edit(0, text, note=BROUGHT))
             save_file(place, text)
-
-
-def move_over(folder: Path) -> None:
-    """Distribute the one file of earlier editions, and its history, to the files of steps. The old
-    files stay, hidden, in the folder of the climb.
-    """
-    if folder.name != CLIMB:
-        return
-    for old in (folder / ONE_FILE, folder.parent / ONE_FILE):
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            with locked(folder.parent):
-                if history_path(old).is_file():
-                    _move(old, folder)
-
-
-def _move(old: Path, folder: Path) -> None:
-    """Distribute one file and its history."""
-    rows = json.loads(read_plain(history_path(old), LARGEST))["edits"]
-    steps = [row.get("step") for row in rows]
-    at = next((step for step in steps if step in STEPS), None)
-    if at is None:
-        return  # not a file of the climb
-    edits: dict[str, list[Edit]] = {}
-    texts: dict[str, str] = {}
-    for edit, row in zip(Edits(history_path(old)), rows, strict=True):
-        if row.get("step") in STEPS:
-            at = row["step"]
-            texts[at] = edit.text
-        if row.get("kept") and not edit.n:
-            edit = replace(edit, n=STEPS[at].n)
-        edits.setdefault(at, []).append(edit)
-    if old.is_file():
-        texts[at] = read_text(old)
-    for name, own in edits.items():
-        path = folder / STEPS[name].file
-        history = Edits(history_path(path))
-        history.take_in(own)
-        if not path.exists():
-            save_file(path, texts[name])
-        elif history.known(texts[name]) is None:
-            history.add(Edit(0, texts[name], note=f"from {ONE_FILE}"))
-    for name in (ONE_FILE, history_path(old).name):
-        with suppress(FileNotFoundError):
-            old.with_name(name).replace(folder / f".{name.lstrip('.')}.moved")

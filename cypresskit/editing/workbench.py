@@ -22,7 +22,6 @@ from cypresskit.editing.step_files import (
     begin_step,
     bring_back,
     histories,
-    move_over,
     saved_edit,
     submitted_edit,
 )
@@ -121,7 +120,6 @@ def workbench(
         )
     start = text or (None if known is None else known.text)
     if chosen is not None:
-        move_over(path.parent.absolute())
         bring_back(path, chosen)
         if text is None:
             begin_step(path, chosen)

@@ -1,5 +1,5 @@
-"""Lesson 12, the contest: its checks and helpers, and pictures of its own."""
+"""Lesson 12, the contest: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"leaderboard": "leaderboard", "life": "life"}, others="checks")
+import_later(__name__, {"leaderboard": "leaderboard"}, others="checks")
