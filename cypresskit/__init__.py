@@ -81,7 +81,7 @@ _LATER = {
     "gemm_out_of_core": "host",
     "host": "",
     "load_kernel": "kernels.own",
-    "machine_code": "today.machine_code",
+    "machine_code": "kernels.compiled",
     "line_costs": "timing",
     "simulate": "timing",
     "teach": "",
@@ -102,7 +102,7 @@ if TYPE_CHECKING:
     from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core
     from cypresskit.kernels.compiled import compile as compile
-    from cypresskit.kernels.compiled import kernel_stats
+    from cypresskit.kernels.compiled import kernel_stats, machine_code
     from cypresskit.kernels.element_trace import trace_element
     from cypresskit.kernels.own import LaunchConventionError, load_kernel
     from cypresskit.kernels.verification import verify
@@ -110,7 +110,6 @@ if TYPE_CHECKING:
     from cypresskit.timing.costs import line_costs
     from cypresskit.timing.limits import what_if
     from cypresskit.timing.simulate import simulate
-    from cypresskit.today.machine_code import machine_code as machine_code
 
 import_later(__name__, _LATER)
 

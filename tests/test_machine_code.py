@@ -9,7 +9,8 @@ import pytest
 from conftest import SIX, pixel
 
 import cypresskit as ck
-from cypresskit.today.machine_code import CHIPS, machine_code
+from cypresskit.kernels.compiled import machine_code
+from cypresskit.machine.fast.amd_gpu import CHIPS
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
 

@@ -72,6 +72,7 @@ LATE_MODULES = {
     "editing/views.py": ("draw/__init__.py",),  # for the first view
     "machine/fast/__init__.py": ("machine/fast/execute.py",),  # for the first launch
     "machine/fast/jit.py": ("machine/fast/host.py",),  # if compiled code isn't cached
+    "kernels/compiled.py": ("machine/fast/amd_gpu.py",),  # needs LLVM
     # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "teach/l14_cuda_kernel/checks.py": (

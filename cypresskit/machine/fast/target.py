@@ -1,7 +1,7 @@
 """The interface between the translator and a machine: how work-items reach memory, and their
 numbers.
 
-``host`` is this computer's processor; ``cypresskit.today.machine_code`` has AMD's later GPUs.
+``host`` is this computer's processor; ``amd_gpu`` has AMD's current GPUs.
 Values are words (i32) of one lane or of several; addresses count bytes (i64).
 """
 

@@ -1,4 +1,4 @@
-"""An IL kernel as machine code of an AMD GPU, by LLVM's AMDGPU back end, which comes with llvmlite.
+"""AMD's current GPUs as a target: machine code by LLVM's back end, which llvmlite brings.
 
 The compiled engine's translator writes the LLVM IR, for another target: textures and outputs are
 images. Left out: IL's rules for subnormals and NaNs, and checks of addresses.
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import llvmlite.binding as llvm
 
 from cypresskit.il import Instruction, Program
-from cypresskit.kernels.own import Source, resolve_program
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.target import Target
 from cypresskit.machine.fast.translate import Translator
@@ -124,18 +123,12 @@ class GpuTarget(Target):
         self.ir.call(name, "void", 0, *operands)
 
 
-def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
-    """Return a listing of a kernel of IL as the machine code of ``chip``: "RX 9070" or "HD 7970".
-    Before each instruction is the IL line that it was made for.
-
-    Raises what ``ck.assemble`` raises for its source, ``ValueError`` for another chip.
-
-    >>> print(ck.machine_code("sgemm_tn", "RX 9070"))
-    """
+def listing(program: Program, chip: str) -> str:
+    """Return ``kernels.compiled.machine_code`` of a program."""
     chip = str(chip).upper()
     if chip not in CHIPS:
         raise ValueError(f"chip is one of {', '.join(CHIPS)}, not {chip!r}")
-    assembly = assembled(GpuTarget(resolve_program(kernel)).module(), "amdgcn--", CHIPS[chip])
+    assembly = assembled(GpuTarget(program).module(), "amdgcn--", CHIPS[chip])
     body = assembly.split("\nmain:")[1].split(".Lfunc_end")[0]
     version = ".".join(map(str, llvm.llvm_version_info))
     rows = [f"{chip}, by LLVM {version}", "line"]
