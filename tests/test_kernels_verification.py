@@ -39,6 +39,18 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     assert all(m > rows and (kernel.is_vector or n > columns) for m, n, _ in larger)
 
 
+@pytest.mark.parametrize("name", SIX)
+def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(name):
+    """It doesn't read beta, and C is right where beta is 0."""
+    text = ck.kernels[name].text
+    for beta, alpha in (("cb0[0].y", "cb0[0].x"), ("cb0[1].zw", "cb0[1].xy"), ("cb0[3]", "cb0[2]")):
+        text = text.replace(beta, alpha)
+    assert text != ck.kernels[name].text
+    kernel = mine(name, text)
+    assert ck.verify(kernel, beta=0.0)
+    assert not ck.verify(kernel)
+
+
 @pytest.mark.parametrize("end", range(1, 9))
 @pytest.mark.parametrize("name", ["sgemm_naive", "dgemm_naive", "sgemm_tn", "sgemm_nn"])
 def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):

@@ -211,7 +211,7 @@ def trace_element(
     """
     known = resolve(kernel)
     _check_place(row, column)
-    alpha, beta = factors(known.program, alpha, beta)
+    alpha, beta = factors(known, alpha, beta)
     if size is None or row is None or column is None:
         checked = verify(known, alpha=alpha, beta=beta)
         if size is None:

@@ -28,6 +28,7 @@ from cypresskit.machine.checks import Findings, check
 NAMES: dict[Any, str] = MATRICES | {"g": "C"}
 SMALL = 2  # products that run under all checks: of 1 x 2 and 2 x 1 blocks
 ODD_ITERATIONS = 3  # of the second of them: a loop may be unrolled by two
+OLD_C = 2  # its resource, if C is written to output streams
 NONE = Findings()
 
 
@@ -123,7 +124,8 @@ def verify(
         A kernel, or its name, source, file or program.
     alpha, beta
         Integers of C = alpha op(A) op(B) + beta C; by default 2 and -1, but 1 and 0 for a kernel
-        that doesn't read them. The matrices hold integers from -4 to 4.
+        that doesn't read them. A kernel that reads the old C is verified with a beta of -1, also if
+        it doesn't read beta. The matrices hold integers from -4 to 4.
 
     Returns
     -------
@@ -145,7 +147,7 @@ def verify(
     sgemm_tn is correct at 8 x 16, 16 x 8, 16 x 24 and 24 x 16, k from 4 to 10.
     """
     known = resolve(kernel)
-    alpha, beta = factors(known.program, alpha, beta)
+    alpha, beta = factors(known, alpha, beta)
     passed: list[Size] = []
     for size in _sizes(known):
         given = make_product(known, size, alpha, beta)
@@ -165,17 +167,36 @@ def _sizes(kernel: Kernel) -> list[Size]:
     return [blocks(kernel, *size) for size in sizes]
 
 
-def factors(program: Program, alpha: float | None, beta: float | None) -> tuple[float, float]:
+def factors(kernel: Kernel, alpha: float | None, beta: float | None) -> tuple[float, float]:
     """Return alpha and beta to verify a kernel with.
 
-    They are as given, or 2 and -1 if the program reads them, and 1 and 0 if it doesn't.
+    They are as given. Otherwise alpha is 2 if the kernel reads it, and 1 if it doesn't; beta is -1
+    if the kernel reads beta or the old C, and 0 if it reads neither.
     """
-    reads_alpha, reads_beta = _factors_read(program)
+    reads_alpha, reads_beta = _factors_read(kernel.program)
     if alpha is None:
         alpha = 2.0 if reads_alpha else 1.0
     if beta is None:
-        beta = -1.0 if reads_beta else 0.0
+        beta = -1.0 if reads_beta or _reads_old_c(kernel) else 0.0
     return alpha, beta
+
+
+def _reads_old_c(kernel: Kernel) -> bool:
+    """Return whether a kernel reads C, or whether beta is 0, which only matters for the old C."""
+    how = kernel.convention
+    reads_memory = not how.buffer  # otherwise A and B are there, too
+    for i in kernel.program.body:
+        if how.streams and i.op.kind == "fetch" and i.controls.resource == OLD_C:
+            return True
+        for _, source, positions in uses(kernel.program, i):
+            register = source.register
+            if register.kind == "g" and reads_memory:
+                return True
+            if (register.kind, register.element) == ("cb", 4) and 0 in components(
+                source, positions
+            ):
+                return True
+    return False
 
 
 def _factors_read(program: Program) -> tuple[bool, bool]:
