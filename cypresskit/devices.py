@@ -8,10 +8,13 @@ kernels and sizes. ``dataclasses.replace(HD5870, l1_bytes=16384)`` makes a hypot
 Sources: "Table 1" is the table in Nakasato's GEMM paper on Cypress; "APP" AMD's APP OpenCL
 programming guide rev 1.3f; "ISA" AMD's Evergreen instruction set rev 1.1a.
 
+``replace(HD5870, texture_bank=my_bank)`` gives its texture cache a bank rule of one's own.
+
 Not covered: power.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
@@ -109,6 +112,55 @@ _power = partial(_number, least=1, power=True)
 _share = partial(_number, above=0, most=1)
 
 
+@dataclass(frozen=True)
+class BankRule:
+    """What a function that assigns banks is asked."""
+
+    banks: str  #: the field with the number of banks, which its answers are below
+    sizes: tuple[int, ...]  #: its arguments are below these, and then recur
+    asks: str  #: for errors
+
+
+BANK_RULES = {
+    "texture_bank": BankRule("texture_banks", (16, 16), "the bank of texel x in row y"),
+    "lds_bank": BankRule("lds_banks", (8192,), "the bank of a word of the LDS"),
+}
+
+
+def _tabulate(board: Any, name: str, rule: Callable[..., int] | tuple[Any, ...]) -> Any:
+    """Return the answers of a bank rule as nested tuples, cut to their periods (powers of two): for
+    ``texture_bank`` a row for each y. A table is checked as the function that it was made from.
+    """
+    asked = BANK_RULES[name]
+    table = np.array(() if callable(rule) else rule)
+    is_table = isinstance(rule, tuple) and table.ndim == len(asked.sizes)
+    _check(board, name, callable(rule) or is_table, f"has to be a function: {asked.asks}")
+    banks = getattr(board, asked.banks)
+    answers = np.zeros(asked.sizes[::-1], np.int64)
+    for at in np.ndindex(asked.sizes):
+        if callable(rule):
+            answer = rule(*at)
+        else:
+            answer = table[tuple(i % n for i, n in zip(at[::-1], table.shape))].item()
+        if not Range(most=banks - 1).has(answer, whole=True):
+            raise ValueError(
+                f"{board.name}: {name}({', '.join(map(str, at))}) = {shorten(answer)}: {asked.asks}"
+                f" has to be a whole number from 0 to {banks - 1} ({asked.banks} = {banks})"
+            )
+        answers[at[::-1]] = answer
+    for axis in range(answers.ndim):
+        while answers.shape[axis] > 1:
+            half, rest = np.split(answers, 2, axis)
+            if not np.array_equal(half, rest):
+                break
+            answers = half
+    return _as_tuples(answers.tolist())
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
 def check_numbers(board: Any) -> None:
     """Check all numbers of a board, and convert numpy's numbers to Python's.
 
@@ -162,6 +214,8 @@ class AccessGeometry:
     quads_per_clock: int
     lds_items_clock: int
     lds_banks: int
+    texture_bank: tuple[Any, ...]
+    lds_bank: tuple[Any, ...]
     name: str = field(compare=False)
 
 
@@ -351,6 +405,10 @@ class Device(Board):
     lds_items_clock: int = _count(
         "work-items that may request two words each, per clock", "APP 4.7", 16
     )
+    # Bank rules of the reader's own: functions, kept as tables of their answers. Without one, the
+    # banks take turns.
+    texture_bank: Any = field(default=(), repr=False)  #: of (x, y), a texel of 16 bytes
+    lds_bank: Any = field(default=(), repr=False)  #: of w, a word
     # Launch
     launch_overhead_us: float = _amount(
         "microseconds that host and chip need before a launch's first wavefront",
@@ -361,6 +419,9 @@ class Device(Board):
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        for name in BANK_RULES:
+            if (rule := getattr(self, name)) != ():
+                object.__setattr__(self, name, _tabulate(self, name, rule))
         line, burst = self.line_bytes, self.channel_bytes
         _check(self, "channel_bytes", burst >= line, "has to hold at least one cache line")
         _check(
@@ -539,7 +600,7 @@ def calibrations(device: Device) -> tuple[Calibration, ...]:
 
 def _numbers(board: Device) -> list[tuple[Any, ...]]:
     """Return the name, value, unit and source of each number."""
-    rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board)[1:]]
+    rows = [(f.name, getattr(board, f.name), f.metadata) for f in fields(board) if f.metadata]
     sources = [
         f"calibrated: {row['calibrated']}" if row["calibrated"] else row["source"]
         for *_, row in rows

@@ -2,6 +2,7 @@
 
 import ctypes
 import sys
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -151,17 +152,18 @@ def test_any_access_of_the_lds_has_the_same_clocks(seed, both):
         addresses = 4 * rng.integers(0, 2048, (accesses, words, 64))
         active = rng.random((accesses, 64)) < rng.choice([0.5, 1.0])
         for chosen in (addresses, addresses.astype(np.int32), addresses[::2], addresses[..., ::-1]):
-            lds_banks.access_clocks(chosen, ck.HD5870, active[: len(chosen)])
+            for board in (ck.HD5870, replace(ck.HD5870, lds_bank=lambda w: w * w % 31)):
+                lds_banks.access_clocks(chosen, board, active[: len(chosen)])
     assert both == []
 
 
 def test_what_else_this_process_compiled_changes_nothing():
     """A native function is compiled for any array that is handed to it."""
     before = [(name, types) for name, _, types in native_functions()]
-    clocks, addresses = np.zeros(2, np.int64), np.zeros((2, 32), np.int64)
+    clocks, words = np.zeros(2, np.int64), np.zeros((2, 32), np.int64)
     active = np.ones((2, 16), bool)
-    for strange in (addresses[:, ::2], addresses[:, :16].astype(np.int32)):
-        lds_banks._add_clocks(clocks, strange, active, 32)
+    for strange in (words[:, ::2], words[:, :16].astype(np.int32)):
+        lds_banks._add_clocks(clocks, strange, strange, active)
     assert [(name, types) for name, _, types in native_functions()] == before
 
 

@@ -293,8 +293,9 @@ def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes, l2_bytes):
 
 
 def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
-    for banks in (2, 8):
-        board = replace(ck.HD5870, texture_banks=banks)
+    rule = {"texture_bank": lambda x, y: (x * y + x // 4) % 8}
+    for banks, change in ((2, {}), (8, {}), (8, rule)):
+        board = replace(ck.HD5870, texture_banks=banks, **change)
         report = simulate("dgemm_nn", 64, k=16, device=board)
         clocks = report.busy["texture"] * report.clocks * board.simd_engines / report.wavefronts
         player = texture_fetch("dgemm_nn", fetches=64, device=board)

@@ -158,6 +158,11 @@ class _Replay:
         is_texel = all(texture.words.shape[2] == WORD // 4 for texture in self.textures.values())
         self.unit = "texel" if is_texel else WORD_NAME
         self.banks = device.texture_banks
+        self.bank: dict[int, int] = {}  # of each word
+        for n, texture in self.textures.items():
+            y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
+            words = self.memory.address(n, x, y) // WORD
+            self.bank |= dict(zip(words.tolist(), self.memory.bank(n, x, y).tolist()))
         cache = Cache(device.l1_bytes, device.l1_ways, device.line_bytes)
         self.served: list[_Served] = []
         for index, access in enumerate(self.accesses):
@@ -167,7 +172,7 @@ class _Replay:
                 )
                 seen: set[int] = set()
                 for number in range(len(wanted)):
-                    banks = {word % self.banks: word for word in reversed(wanted)}
+                    banks = {self.bank[word]: word for word in reversed(wanted)}
                     wanted = [word for word in wanted if word not in banks.values()]
                     if not banks:
                         break
@@ -210,7 +215,7 @@ class _Replay:
         now = self.served[clock - 1]
         access = self.accesses[now.fetch]
         line = self.run.launch.program.body[access.at].line
-        numbers = sorted({word % self.banks for word in now.words})
+        numbers = sorted({self.bank[word] for word in now.words})
         banks = f"{plural('bank', len(numbers))} {' and '.join(map(str, numbers))}"
         waits = f"; {len(now.waiting)} more wait" if now.waiting else ""
         where = (
@@ -313,8 +318,8 @@ class _Replay:
         size = 0.94 * wide * (x1 - x0) - 1, (ends[3] + 1 - ends[1]) * (y1 - y0) - 1
         words = [
             f"{name}, row {row}, {f'texels {a} to {b}' if b > a else f'texel {a}'}: bank"
-            f" {w % self.banks}"
-            for w, (a, row, b, _) in zip(word, ends.T)
+            f" {self.bank[w]}"
+            for w, (a, row, b, _) in zip(word.tolist(), ends.T)
         ]
         self.about |= dict(zip(word.tolist(), words))
         self.matter |= dict.fromkeys(word.tolist(), min(resource, 1))
@@ -328,7 +333,7 @@ class _Replay:
         sheet.text(x0, TOP - 14, title, MATRIX_COLORS[min(resource, 1)], size=12)
         top = np.flatnonzero(ends[1] == 0)
         foot = TOP + texture.height * (y1 - y0) + 9
-        names = [str(w % self.banks) for w in word[top]]
+        names = [str(self.bank[w]) for w in word[top].tolist()]
         sheet.text(x[top], foot, names, "soft", align="center", size=12)
         if resource == min(self.textures):
             sheet.text(x0 - 6, foot, "banks", "soft", align="right", size=12)
@@ -357,8 +362,8 @@ class _Replay:
         for clock, now in enumerate(self.served[:-1], 1):
             parity = (now.fetch * 16 + now.quad) % 2
             for bank in range(self.banks):
-                given = [word for word in now.words if word % self.banks == bank]
-                waiting = [word for word in now.waiting if word % self.banks == bank]
+                given = [word for word in now.words if self.bank[word] == bank]
+                waiting = [word for word in now.waiting if self.bank[word] == bank]
                 for place, word in enumerate(given + waiting):
                     box = clock, parity, bank, place + now.number
                     x[box] = head[bank] + step * place

@@ -19,8 +19,9 @@ from cypresskit.timing.memory_requests import MemoryRequest
 from cypresskit.timing.symbolic import NotExtrapolable
 from cypresskit.timing.units.dram import GLOBAL
 from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.work import Stream, address_stream, concatenate, unit_stream
+from cypresskit.timing.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 
+TEXEL = 1 << BANK_SHIFT  # bytes of an element of global memory, and of a word of L1
 AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs
 
 
@@ -46,6 +47,7 @@ class MemoryLayout:
     def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
         self.shape, self.geometry, self.layout = shape, geometry, layout
         self.line = geometry.line_bytes
+        self.texture_bank = np.array(geometry.texture_bank or [[0]])
         self.bases: dict[int, int] = {}
         all_banks = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
         start = 0
@@ -66,6 +68,17 @@ class MemoryLayout:
         """Return the byte at which each texel (x, y) of a texture begins."""
         texture = self.shape.textures[resource]
         return self.bases[resource] + self._addresses(texture.width, texture.texel)(x, y)
+
+    def bank(self, resource: int, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return the bank of L1 that has each texel (x, y) of a texture."""
+        if self.geometry.texture_bank:
+            return self._bank(x * self.shape.textures[resource].texel // TEXEL, y)
+        return self.address(resource, x, y) // TEXEL % self.geometry.texture_banks
+
+    def _bank(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return what the board's own rule says of texels of 16 bytes."""
+        high, wide = self.texture_bank.shape
+        return self.texture_bank[y % high, x % wide]
 
     def stream(
         self,
@@ -93,6 +106,8 @@ class MemoryLayout:
             assert source.lds is not None
             if motion.x != motion.y and len(rows) > 1:
                 raise NotExtrapolable  # only equal steps keep the conflicts
+            if self.geometry.lds_bank and motion.x:
+                raise NotExtrapolable
             requested = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
@@ -104,7 +119,7 @@ class MemoryLayout:
             if source.name == "EXPORT":
                 texel = self.shape.outputs[source.offset].texel
                 address = self._addresses(self.shape.domain[0], texel)
-                made = self._stream(address, *pixels, on, motion, GLOBAL)
+                made = self._stream(address, *pixels, on, motion, GLOBAL, texel)
             else:
                 x = addressing.element(source.offset, index, len(on))
                 made = self._element(x, on, motion)
@@ -136,7 +151,7 @@ class MemoryLayout:
                 raise NotExtrapolable
         address = self._addresses(texture.width, texture.texel)
         base = self.bases[resource] // self.line
-        made = self._stream(address, x, y, on & inside, motion, base)
+        made = self._stream(address, x, y, on & inside, motion, base, texture.texel)
         items = on.reshape(-1, WAVEFRONT).sum(axis=1)  # texels outside give zeros
         made.amounts["delivered"] = np.repeat(items * texture.texel, made.phases)
         return made
@@ -145,7 +160,7 @@ class MemoryLayout:
         """Return the stream of accesses to elements ``x`` of global memory. Raise ``ValueError``
         for elements beyond the board's memory.
         """
-        most = self.geometry.memory_bytes // 16
+        most = self.geometry.memory_bytes // TEXEL
         end = x + (motion.iterations - 1) * motion.x
         first = min(row[on].min(initial=most) for row in (x, end))
         last = max(row[on].max(initial=0) for row in (x, end))
@@ -155,7 +170,7 @@ class MemoryLayout:
                 f" memory of the {self.geometry.name} is g[0] to g[{most - 1}]"
                 f" ({self.geometry.memory_bytes:,} bytes)"
             )
-        return self._stream(lambda x, y: x * 16, x, 0 * x, on, motion, GLOBAL)
+        return self._stream(lambda x, y: x * TEXEL, x, 0 * x, on, motion, GLOBAL, TEXEL)
 
     def _stream(
         self,
@@ -165,19 +180,22 @@ class MemoryLayout:
         on: np.ndarray,
         motion: Motion,
         base: int,
+        texel: int,
     ) -> Stream:
         """Return the stream of an access that moves from iteration to iteration. Its pattern recurs
-        when it has moved by whole lines, and in a tiled texture by whole tiles. Lines from
-        ``GLOBAL`` on aren't cached.
+        when it has moved by whole lines, in a tiled texture by whole tiles, and by whole periods of
+        a bank rule. Lines from ``GLOBAL`` on aren't cached.
         """
         uncached = base == GLOBAL
         side = TILE if self.layout == "tiled" and not uncached else 1
+        high, wide = np.maximum(side, self.texture_bank.shape)
         dx, dy = motion.x, motion.y
         phases = 1
         while (
             address(dx * phases, dy * phases) % self.line
             or dx * phases % side
-            or dy * phases % side
+            or dx * phases * texel // TEXEL % wide
+            or dy * phases % high
         ):
             phases += 1
         phases = min(phases, int(np.max(motion.iterations)))
@@ -187,16 +205,19 @@ class MemoryLayout:
         parts = []
         for first in range(0, len(on), size):
             some = slice(first, first + size)
-            by_phase = [address(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
-            addresses = np.stack(by_phase).reshape(phases, -1, WAVEFRONT).transpose(1, 0, 2)
+            at = [(x[some] + p * dx, y[some] + p * dy) for p in range(phases)]
+            bank = None
+            if self.geometry.texture_bank:
+                bank = _in_order([self._bank(x * texel // TEXEL, y) for x, y in at])
             part = address_stream(
-                addresses.reshape(-1, WAVEFRONT),
+                _in_order([address(x, y) for x, y in at]),
                 np.repeat(on[some].reshape(-1, WAVEFRONT), phases, axis=0),
                 self.geometry,
                 base=base,
                 phases=phases,
                 step=int(address(dx * phases, dy * phases)) // self.line,
                 uncached=uncached,
+                bank=bank,
             )
             parts.append(part)
         return concatenate(parts)
@@ -216,3 +237,9 @@ class MemoryLayout:
             + (x // TILE) * TILE * TILE * texel
             + (y % TILE * TILE + x % TILE) * texel
         )
+
+
+def _in_order(by_phase: list[np.ndarray]) -> np.ndarray:
+    """Return numbers of work-items, given by phase, with a row per wavefront and phase."""
+    rows = np.stack(by_phase).reshape(len(by_phase), -1, WAVEFRONT)
+    return rows.transpose(1, 0, 2).reshape(-1, WAVEFRONT)

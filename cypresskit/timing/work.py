@@ -3,8 +3,8 @@
 A ``WavefrontPath`` is a set of wavefronts that run the same clauses, as segments that each repeat a
 list of clauses. A clause's accesses to memory are ``Stream``s: for each wavefront, the cache lines
 that it requests and when. The texture unit takes the 16 quads of a wavefront one after another,
-each for as many clocks as different words are requested from its busiest bank (``quad_clocks``). In
-a repeated segment, the same pattern recurs every ``phases`` iterations, ``step`` lines further on.
+each for as many clocks as different words are requested from its busiest bank. In a repeated
+segment, the same pattern recurs every ``phases`` iterations, ``step`` lines further on.
 
 ``pack`` turns paths into flat arrays for native code. Data values aren't modeled.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.devices import AccessGeometry
-from cypresskit.timing.native import native, part
+from cypresskit.timing.native import native
 
 ALU, TEX, WRITE, BARRIER, WAIT = range(5)
 BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock
@@ -246,6 +246,7 @@ def address_stream(
     phases: int,
     step: int,
     uncached: bool,
+    bank: np.ndarray | None = None,
 ) -> Stream:
     """Return the stream of accesses to bytes.
 
@@ -261,14 +262,18 @@ def address_stream(
         Is added to line numbers.
     phases, step, uncached
         As in ``Stream``.
+    bank
+        The bank of L1 that has each work-item's word. By default, banks take turns.
     """
     entries, items = addresses.shape
+    if bank is None:
+        bank = addresses >> BANK_SHIFT & geometry.texture_banks - 1
     cost, requests = np.zeros((2, entries), np.int32)
     ptr = np.zeros(entries + 1, np.int64)
     line, offset = np.empty(entries * items, np.int64), np.empty(entries * items, np.int32)
     merge = uncached or geometry.l1_bytes > 0
-    unit = geometry.line_bytes.bit_length() - 1, geometry.texture_banks, geometry.quads_per_clock
-    given = np.ascontiguousarray(addresses), active, *unit, merge
+    unit = geometry.line_bytes.bit_length() - 1, geometry.quads_per_clock
+    given = *map(np.ascontiguousarray, (addresses, bank)), active, *unit, merge
     _find_lines(*given, cost, requests, ptr, line, offset)
     amounts = np.zeros(entries, AMOUNT)
     amounts["cost"], amounts["requests"] = cost, requests
@@ -401,9 +406,9 @@ def _drop_known(keep, ptr, line, before_ptr, before_line):
 @native
 def _find_lines(
     addresses,
+    bank,
     active,
     shift,
-    banks,
     quads_per_clock,
     merge,
     cost,
@@ -440,28 +445,26 @@ def _find_lines(
                     line[n] = number
                     offset[n] = clock // quads_per_clock
                     n += 1
-            clock += quad_clocks(addresses[e, quad : quad + 4], active[e, quad : quad + 4], banks)
+            four = slice(quad, quad + 4)
+            clock += busiest_bank(addresses[e, four], bank[e, four], active[e, four], BANK_SHIFT)
         cost[e] = (clock + quads_per_clock - 1) // quads_per_clock
         ptr[e + 1] = n
 
 
-@native
 def quad_clocks(addresses, active, banks):
-    """Return the clocks of L1 for a quad: the different words of 16 bytes that are requested from
-    its busiest bank.
-    """
-    return busiest_bank(addresses, active, BANK_SHIFT, banks)
+    """Return the clocks of L1 for a quad, if ``banks`` take turns."""
+    return busiest_bank(addresses, addresses >> BANK_SHIFT & banks - 1, active, BANK_SHIFT)
 
 
-@part
-def busiest_bank(addresses, active, word_shift, banks):
+@native
+def busiest_bank(addresses, bank, active, word_shift):
     """Return the number of different words that are requested from the busiest bank."""
     most = 0
     for i in range(len(addresses)):
         words = 0
         for j in range(i + 1 if active[i] else 0):
             word = addresses[j] >> word_shift
-            first = active[j] and (word ^ (addresses[i] >> word_shift)) & (banks - 1) == 0
+            first = active[j] and bank[j] == bank[i]
             for k in range(j if first else 0):
                 first = first and not (active[k] and addresses[k] >> word_shift == word)
             words += first

@@ -11,7 +11,7 @@ report is compared with the whole simulation. Launches that take too long to cou
 import math
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +45,9 @@ CHANGES: list[dict[str, Any]] = [
     {"simd_engines": 3},
     {"lds_banks": 16},
     {"lds_items_clock": 8},
+    {"texture_bank": lambda x, y: (x + y // 4) % 4},
+    {"texture_bank": lambda x, y: (x * y + y // 8) % 3, "lds_bank": lambda w: w * w % 29},
+    {"lds_bank": lambda w: (w ^ w // 32) % 32},
     {"memory_channels": 2},
     {"register_pool": 300},
     {"bundle_clocks": 8, "thread_processors": 8, "double_fmas": 0},
@@ -89,11 +92,21 @@ class Counting:
         requested = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
         requested += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(on, self.device.lds_items_clock):
-            self.clocks[wavefront, 2] += fullest(
-                [w[lane] for w in requested for lane in active], self.device.lds_banks
-            )
+            asked = {int(w[lane]) for w in requested for lane in active}
+            self.clocks[wavefront, 2] += fullest(self._lds_bank(word) for word in asked)
         reads = o.name.startswith("LDS_READ")
         return [np.zeros(self.items, np.uint32)] * len(requested) if reads else []
+
+    def _lds_bank(self, word: int) -> int:
+        rule = self.device.lds_bank
+        return rule[word % len(rule)] if rule else word % self.device.lds_banks
+
+    def _bank(self, byte: int, x: int, y: int, texel: int) -> int:
+        """Return the bank of the texture cache that has a byte, of texel x in row y."""
+        if rule := self.device.texture_bank:
+            row = rule[y % len(rule)]
+            return row[x * texel // 16 % len(row)]
+        return byte // 16 % self.device.texture_banks
 
     def _active(self, on: np.ndarray, together: int):
         """Return the active lanes of each group that is served at once, and its wavefront."""
@@ -110,16 +123,19 @@ class Counting:
         if uncached:
             element = addressing.element(f.offset[0], rows[0] if rows else None, self.items)
             byte, inside = 16 * element, np.ones(self.items, bool)
+            x, y, texel = element, 0 * element, 16
         else:
             texture = self.memory_layout.shape.textures[f.resource]
             x, y, inside = addressing.texel(rows, texture, f.offset, whole=f.name == "LD")
-            byte = self.memory_layout.address(f.resource, x, y)
-            self.delivered += int(np.count_nonzero(on)) * texture.texel
+            byte, texel = self.memory_layout.address(f.resource, x, y), texture.texel
+            self.delivered += int(np.count_nonzero(on)) * texel
         clocks = np.zeros(len(self.clocks), int)
         lines: list[set[int]] = [set() for _ in self.clocks]
         for active, wavefront in self._active(on, 4):
             bytes_ = [int(byte[lane]) for lane in active if inside[lane]]
-            clocks[wavefront] += fullest([b // 16 for b in bytes_], self.device.texture_banks)
+            where = [(int(x[lane]), int(y[lane])) for lane in active if inside[lane]]
+            asked = {(b // 16, self._bank(b, *at, texel)) for b, at in zip(bytes_, where)}
+            clocks[wavefront] += fullest(bank for _, bank in asked)
             quad = {b // self.device.line_bytes for b in bytes_}
             self.quads += 0 if uncached else len(quad)
             lines[wavefront] |= quad
@@ -152,9 +168,9 @@ class Counting:
             self.written |= lines
 
 
-def fullest(words: list, banks: int) -> int:
-    """Return the number of different words requested from the busiest bank."""
-    return max(Counter(word % banks for word in {*map(int, words)}).values(), default=0)
+def fullest(banks: Iterable[int]) -> int:
+    """Return how many words the busiest bank has, of different words in these banks."""
+    return max(Counter(banks).values(), default=0)
 
 
 def charged(report: Report) -> np.ndarray:

@@ -36,23 +36,19 @@ def access_clocks(
     accesses, words, items = addresses.shape
     on = np.ones((accesses, items), bool) if active is None else active
     clocks = np.zeros(accesses, np.int64)
+    word = addresses.astype(np.int64) >> WORD_SHIFT
+    rule = np.array(device.lds_bank or range(device.lds_banks))
+    given = word, rule[word % len(rule)], np.broadcast_to(on[:, np.newaxis], addresses.shape)
     for first in range(0, words, 2):
-        pair = addresses[:, first : first + 2]
         for at in range(0, items, device.lds_items_clock):
-            served = slice(at, at + device.lds_items_clock)
-            group = np.ascontiguousarray(pair[:, :, served], np.int64)
-            active_words = np.repeat(on[:, np.newaxis, served], pair.shape[1], axis=1)
-            _add_clocks(
-                clocks,
-                group.reshape(accesses, -1),
-                active_words.reshape(accesses, -1),
-                device.lds_banks,
-            )
+            served = slice(first, first + 2), slice(at, at + device.lds_items_clock)
+            group = (np.ascontiguousarray(of[:, *served]).reshape(accesses, -1) for of in given)
+            _add_clocks(clocks, *group)
     return clocks
 
 
 @native
-def _add_clocks(clocks, addresses, active, banks):
-    """Add the clocks of one group: row n of ``addresses`` has its words in access n."""
+def _add_clocks(clocks, word, bank, active):
+    """Add the clocks of one group: row n has the words of access n."""
     for n in range(len(clocks)):
-        clocks[n] += busiest_bank(addresses[n], active[n], WORD_SHIFT, banks)
+        clocks[n] += busiest_bank(word[n], bank[n], active[n], 0)

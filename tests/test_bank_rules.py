@@ -1,0 +1,128 @@
+"""Rules of a reader's own that assign the banks of the texture cache and of the LDS."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import cypresskit as ck
+from cypresskit.compiler import compile
+from cypresskit.devices import HD5870
+from cypresskit.teach.check import plain_value
+from cypresskit.timing import simulate, tracing
+from cypresskit.timing.memory_layout import MemoryLayout
+from cypresskit.timing.tracing import trace_wavefronts
+from tools.fuzz import law
+
+ARGUMENTS = {"texture_bank": 2, "lds_bank": 1}
+
+
+def any_rule(name: str, seed: int):
+    """A rule that nobody wrote: sums of its arguments' shifts and products, or any table."""
+    rng = random.Random(f"{name} {seed}")
+    banks = {"texture_bank": 4, "lds_bank": 32}[name]
+    used = rng.choice([1, banks - 1, banks])
+    if rng.random() < 0.3:
+        table = [rng.randrange(used) for _ in range(rng.choice([5, 8, 16, 64]))]
+        return lambda *at: table[sum(at) % len(table)]
+    terms = [(rng.randrange(4), rng.randrange(1, 8)) for _ in range(ARGUMENTS[name] * 2)]
+
+    def rule(*at):
+        return sum((at[n % len(at)] >> s) * f for n, (s, f) in enumerate(terms)) % used
+
+    return rule
+
+
+def any_board(seed: int):
+    return replace(HD5870, **{name: any_rule(name, seed) for name in ARGUMENTS})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_units_are_busy_for_the_clocks_that_any_rule_gives(seed):
+    rng = random.Random(seed)
+    board = any_board(seed)
+    kernel = ck.kernels[
+        rng.choice(["dgemm_nn", "sgemm_nn", "sgemm_64x64_lds_rows", "sgemm_nn_buffer", "sgemv_n"])
+    ]
+    n, k = (1, 48) if kernel.is_vector else (rng.randrange(8, 100), rng.randrange(4, 60))
+    shape = kernel.shape(64, n, k, 1.0, 0.0)
+    report = simulate(kernel, n, m=64, k=k, device=board)
+    assert law.check(compile(kernel.program, board), shape, "linear", report) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_so_they_are_in_a_program_of_any_accesses(seed):
+    shape, board = law.accesses(random.Random(seed)), any_board(seed)
+    report = simulate(compile(shape.program, board), launch=shape, device=board)
+    assert law.check(compile(shape.program, board), shape, "linear", report) == []
+
+
+@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_tn_compute", "sgemm_64x64_lds", "sgemm_nn"])
+def test_rules_that_say_what_the_chip_does_change_nothing(kernel):
+    rules = {"texture_bank": lambda x, y: x % 4, "lds_bank": lambda w: w % 32}
+    plain, same = (
+        simulate(kernel, 192, k=64, device=b) for b in (HD5870, replace(HD5870, **rules))
+    )
+    assert (same.clocks, same.busy, same.hits) == (plain.clocks, plain.busy, plain.hits)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kernel", ["dgemm_nn", "sgemm_64x64_lds"])
+def test_loops_are_extrapolated_with_a_rule_as_they_run(kernel, seed, monkeypatch):
+    board, made = any_board(seed), ck.kernels[kernel]
+    shape, code = made.shape(64, 64, 96, 1.0, 0.0), compile(made.program)
+
+    def totals() -> list:
+        paths = trace_wavefronts(code, MemoryLayout(shape, board.geometry, "linear"), np.arange(1))
+        return law.walked(paths, board.bundle_clocks).tolist()
+
+    looked_ahead = totals()
+    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
+    tracing.clear_trace_cache()
+    assert totals() == looked_ahead
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_an_answer_that_is_no_bank_is_refused_with_its_question(name):
+    banks = {"texture_bank": "texture_banks", "lds_bank": "lds_banks"}[name]
+    good, asked = getattr(HD5870, banks), (5, 3)[: ARGUMENTS[name]]
+    for answer in (good, -1, 2.0, None, "1", True, 10**400):
+
+        def rule(*at, answer=answer):
+            return answer if at == asked else 0
+
+        with pytest.raises(ValueError) as refused:
+            replace(HD5870, **{name: rule})
+        question = ", ".join(map(str, asked))
+        assert str(refused.value).startswith(f"HD 5870: {name}({question}) = "), answer
+        assert f"a whole number from 0 to {good - 1} ({banks} = {good})" in str(refused.value)
+    for rule in ("x % 4", 3, [[0, 1]], None):
+        with pytest.raises(ValueError, match=f"HD 5870: {name} = .* has to be a function"):
+            replace(HD5870, **{name: rule})
+
+
+def test_a_number_of_banks_below_the_rules_is_refused_later_too():
+    own = replace(HD5870, texture_bank=lambda x, y: (x + y // 4) % 4)
+    with pytest.raises(
+        ValueError, match=r"texture_bank\(0, 8\) = 2: .* from 0 to 1 \(texture_banks"
+    ):
+        replace(own, texture_banks=2)
+    assert replace(own, texture_banks=8).texture_bank == own.texture_bank
+
+
+def test_boards_with_equal_rules_are_equal_and_are_plain_data():
+    one, other = (
+        replace(HD5870, texture_bank=rule)
+        for rule in (lambda x, y: (x + y // 4) % 4, lambda x, y: (x % 4 + (y >> 2)) & 3)
+    )
+    assert one == other != HD5870 and hash(one) == hash(other)
+    assert plain_value(one) == one, "an answer to an exercise keeps its rule"
+    assert replace(one, texture_bank=()) == HD5870
+
+
+def test_without_conflicts_a_rule_changes_nothing():
+    board = replace(HD5870, texture_bank=lambda x, y: 0)
+    own, stock = (ck.what_if(simulate("dgemm_nn", 256, device=b)) for b in (board, HD5870))
+    assert own["bank conflicts"].gflops == stock["bank conflicts"].gflops
+    assert own["bank conflicts"].gain > 2 * stock["bank conflicts"].gain
