@@ -9,6 +9,7 @@ Where to begin:
   that takes, and what it is bound by. ``ck.line_costs(report)``: what each line costs.
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: run your own programs, and find their errors.
 - ``ck.load_kernel``, ``ck.verify``: launch your own kernels, and verify that they are correct.
+  ``ck.compare``: compare any product with numpy's.
 - ``ck.machine_code("sgemm_tn", "RX 9070")``: compile a kernel for a current AMD GPU.
 - ``ck.today.simulate(kernel, grid, threads, a, b, c)``: simulate a CUDA kernel on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
@@ -52,6 +53,7 @@ __all__ = [
     "assemble",
     "check",
     "choose_kernel",
+    "compare",
     "gemm",
     "gemm_batched",
     "gemm_out_of_core",
@@ -76,6 +78,7 @@ _LATER = {
     "LaunchConventionError": "kernels.own",
     "kernel_stats": "kernels.compiled",
     "check": "machine.checks",
+    "compare": "kernels.comparison",
     "compile": "kernels.compiled",
     "draw": "",
     "gemm_out_of_core": "host",
@@ -101,6 +104,7 @@ if TYPE_CHECKING:
     from cypresskit.compiler import CompileError
     from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core
+    from cypresskit.kernels.comparison import compare
     from cypresskit.kernels.compiled import compile as compile
     from cypresskit.kernels.compiled import kernel_stats, machine_code
     from cypresskit.kernels.element_trace import trace_element

@@ -288,11 +288,11 @@ def package_names(cells) -> set[str]:
         if name in short.values():
             continue
         parts = name.split(".")
-        if name == "ck.teach.explanation" or ".check_" in name:
+        if name in ("ck.teach.explanation", "ck.compare", "ck.verify") or ".check_" in name:
             found.add("check")
         elif parts[1] != "teach":
             found.add(".".join(parts[:2]))
-        elif parts[2] in teach.MODULES and parts[3] in getattr(teach, parts[2]).later:
+        elif parts[2] in teach.MODULES and parts[-1] in getattr(teach, parts[2]).later:
             found.add("ck.draw")
         else:
             found.add(".".join(parts[:4]))

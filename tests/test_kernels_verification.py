@@ -29,8 +29,12 @@ def test_a_kernel_of_the_catalogue_is_right(name):
     one, other, *larger = checked.sizes
     assert one[:2] == (rows, 1 if kernel.is_vector else 2 * columns)
     assert other[:2] == (2 * rows, columns)
-    said = re.fullmatch(rf"{name} is correct at (.+), k from (\d+) to (\d+)\.", str(checked))
+    compared = r": ([\d,]+) elements equal numpy's, to the last bit(?:; .+)?\."
+    pattern = rf"{name} is correct at (.+), k from (\d+) to (\d+){compared}"
+    said = re.fullmatch(pattern, str(checked))
     assert said, checked
+    count = 2 if kernel.convention.packed else 1
+    assert int(said[4].replace(",", "")) == count * sum(m * n for m, n, _ in checked.sizes)
     shapes = re.findall(r"(\d+) x (\d+)", said[1])
     assert {(int(m), int(n)) for m, n in shapes} == {(m, n) for m, n, _ in checked.sizes}
     steps = [k for *_, k in checked.sizes]
@@ -49,6 +53,38 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
     kernel = mine(name, text)
     assert ck.verify(kernel, beta=0.0)
     assert not ck.verify(kernel)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_product_is_compared_element_by_element(seed):
+    """The kernels' own are within their bounds; one bit more is noticed, and one bound more."""
+    rng = np.random.default_rng(seed)
+    m, n, k = rng.integers(1, 40, 3)
+    dtype = rng.choice([np.float32, np.float64])
+    a, b, c = (rng.standard_normal(shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+    alpha, beta = rng.standard_normal(2)
+    scalars = {"alpha": float(dtype(alpha)), "beta": float(dtype(beta))}
+    result = ck.gemm(a, b, c, **scalars)
+    found = ck.compare(result, a, b, c, **scalars)
+    assert found and found.elements == m * n and found.largest_error <= found.bound
+    assert re.fullmatch(
+        rf"{m * n:,} elements (?:are within|equal numpy's, to the last).*", str(found)
+    )
+    place = rng.integers(m), rng.integers(n)
+    exact = scalars["alpha"] * (a.astype(float) @ b) + scalars["beta"] * c
+    size = abs(scalars["alpha"]) * (np.abs(a).astype(float) @ np.abs(b)) + np.abs(beta * c)
+    result[place] = exact[place] + 1.1 * (k + 4) * np.finfo(dtype).eps * size[place]
+    wrong = ck.compare(result, a, b, c, **scalars)
+    assert not wrong and wrong.beyond == 1 and str(wrong).startswith(f"1 of {m * n:,} elements")
+    result[place] = np.nan
+    assert ck.compare(result, a, b, c, **scalars).beyond == 1
+    whole = np.rint(4 * a), np.rint(4 * b)
+    product = (whole[0] @ whole[1]).astype(dtype)
+    assert str(ck.compare(product, *whole)) == f"{m * n:,} elements equal numpy's, to the last bit"
+    product[place] = np.nextafter(product[place], dtype(np.inf))
+    assert "last bit" not in str(ck.compare(product, *whole))
+    with pytest.raises(ValueError, match="the result has shape"):
+        ck.compare(product[:, :, None], *whole)
 
 
 @pytest.mark.parametrize("end", range(1, 9))

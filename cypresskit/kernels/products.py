@@ -1,6 +1,6 @@
 """Make small products of random integers, to test kernels.
 
-All sums are exact, so a C that is off by more than a few roundings is incorrect.
+All sums are exact, so a C that is off by more than roundings is incorrect.
 """
 
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from cypresskit.kernels.catalogue import Kernel
+from cypresskit.kernels.comparison import ProductComparison, compare, rounding_bounds
 from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 
-ROUNDINGS = 32  # allowed error, in roundings of the largest element
 MAX_INSTRUCTIONS = 10**4  # most instructions of a work-item: ten times what a small product needs
 ITERATIONS = 2  # iterations of the loop in the smallest product
 Size = tuple[int, int, int]
@@ -74,10 +74,20 @@ class Product:
 
     def wrong(self, result: np.ndarray) -> np.ndarray:
         """Return which elements of C are incorrect (bool)."""
-        error = ROUNDINGS * np.finfo(self.kernel.dtype).eps * np.abs(self.expected).max(initial=0)
+        bounds = rounding_bounds(*self._multiplied, self.kernel.dtype)
         with np.errstate(all="ignore"):
-            near: np.ndarray = np.abs(result - self.expected) <= error
+            near: np.ndarray = np.abs(result - self.expected) <= bounds
         return ~near
+
+    def compare(self, result: np.ndarray) -> ProductComparison:
+        """Compare a C with numpy's."""
+        a, b, c, alpha, beta = self._multiplied
+        return compare(result, a, b, c, alpha=alpha, beta=beta)
+
+    @property
+    def _multiplied(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+        """The matrices as they are multiplied, and the scalars."""
+        return *self.kernel.convention.operands(self.a, self.b), self.c, self.alpha, self.beta
 
 
 def make_product(
@@ -118,12 +128,12 @@ def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:
     return down * rows, 1 if kernel.is_vector else across * columns, iterations * kernel.k_step
 
 
-def count_correct_share(kernel: Kernel, given: Product | None = None) -> float:
-    """Return the share of C's elements that are correct.
+def count_correct_share(kernel: Kernel) -> float:
+    """Return the share of C's elements that are correct, in a product of 2 x 3 blocks of C.
 
-    It is 0 if the launch is refused or the kernel fails. The default product has 2 x 3 blocks of C.
+    It is 0 if the launch is refused or the kernel fails.
     """
-    given = given or make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
+    given = make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
     try:
         result = given.run(engine="explain", in_place=True)
     except (KernelError, ValueError):
