@@ -697,7 +697,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     pytest.importorskip("anywidget")
     lab.write(page, "step.ipynb", "import cypresskit as ck\nck.workbench(step='00')")
     lab.run_all(page)
-    for text, speed in ((starter_text("00"), "45"), (BLOCK_4, "1,0")):
+    for text, speed in ((starter_text("00") + "; mine", "45"), (BLOCK_4, "1,0")):
         if text != page.input_value(AREA):
             page.evaluate("() => document.querySelector('.ckw-area').select()")
             page.keyboard.insert_text(text)

@@ -16,11 +16,11 @@ import cypresskit as ck
 from cypresskit.editing import conversation, supervisor, workbench
 from cypresskit.editing.answer_process import AnswerArriving
 from cypresskit.editing.conversation import LEFT, Conversation
-from cypresskit.editing.edit_history import UNWRITTEN, Edit, Edits, history_path
+from cypresskit.editing.edit_history import LINKED, UNWRITTEN, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.static_answers import word_meanings
 from cypresskit.editing.step_files import BROUGHT, saved_edit, submitted_edit
-from cypresskit.editing.steps import MIME, STEPS, saved_texts, step_texts
+from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
 from cypresskit.il.parser import MAX_TEXT
 
@@ -976,6 +976,28 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     talk.talk.hear({"type": "shown", "edit": talk.talk.edit})
     begun = [NAIVE] if right else []
     assert [edit.text for edit in talk.talk.edits if edit.text] == [*begun, texts[-1], *others]
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
+    """Neither the text that it begins with, nor one that came with a link."""
+    monkeypatch.chdir(tmp_path)
+    step, bench = STEPS[name], ck.workbench(step=name)
+    talk = bench._conversation
+    talk.answer_here()
+    assert bench.text == step.starter and bench.history and bench.kept is None
+    linked = starter_text(step.reference) + "; theirs"
+    talk.put(linked, LINKED)
+    talk.answer_here()
+    assert bench.history[-1].right and bench.kept is None
+    talk.begin("a-1", linked + "; mine")
+    talk.answer_here()
+    assert bench.kept.text == linked + "; mine"
+
+
+@pytest.mark.parametrize("step", ["larger", "contest"])
+def test_the_record_is_not_given(step):
+    assert STEPS[step].starter == STEPS["12"].starter
 
 
 def test_half_a_letter_doesnt_lose_the_text(talk):

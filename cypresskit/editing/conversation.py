@@ -242,9 +242,9 @@ class Conversation:
         self.answers = {}
         self.supervisor.drop()
 
-    def _hear_reference(self, *_: object) -> None:
+    def _hear_restart(self, *_: object) -> None:
         if self.step is not None:
-            self.put(self.step.starter, f"reference kernel of step {self.step.name}")
+            self.put(self.step.starter, f"step {self.step.name} from its beginning")
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))

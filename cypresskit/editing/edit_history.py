@@ -26,6 +26,7 @@ LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
 LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "couldn't be written"
+LINKED = "came with a link"  # note on the text of another reader
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,13 @@ class Edits(Sequence[Edit]):
         """Return the last edit with this text, or None."""
         return next((edit for edit in reversed(self.rows) if edit.text == text), None)
 
-    def fastest(self, n: int, least: float = 0.0) -> Edit | None:
-        """Return the fastest correct edit timed at m = n = k = ``n``, the last of equals; None if
-        none reaches ``least`` Gflop/s.
+    def fastest(self, n: int, least: float = 0.0, given: str = "") -> Edit | None:
+        """Return the reader's fastest correct edit timed at m = n = k = ``n``, the last of equals;
+        None if none reaches ``least`` Gflop/s. The text ``given``, and those of other readers,
+        don't count.
         """
-        own = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
+        timed = [edit for edit in self.rows if edit.right and edit.n == n and edit.gflops >= least]
+        own = [edit for edit in timed if edit.text != given and edit.note != LINKED]
         return max(own, key=lambda edit: (edit.gflops, edit.number), default=None)
 
     def add(self, edit: Edit) -> Edit:

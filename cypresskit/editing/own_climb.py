@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.step_files import saved_edit
-from cypresskit.editing.steps import CLOSE, STEPS, Step
+from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
 from cypresskit.il.cursor import strip_comment
 from cypresskit.tables import quantity
 
@@ -23,8 +23,11 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
     before = Edit(0, "")  # the saved one of the step before
     for step, kept in _steps(histories):
         if bars:
-            edits = (edit for edit in histories[step.name] if edit.right is not None)
-            judged += sum(edit.number <= kept.number for edit in edits)
+            judged += sum(
+                edit.number <= kept.number
+                for edit in histories[step.name]
+                if edit.right is not None and edit.text != step.starter
+            )
         made = _made(kept.text, before.text if step.previous and bars else step.starter)
         bars.append(Bar(step.title, made, kept.gflops, before.gflops))
         before = kept
@@ -41,10 +44,13 @@ def own_climb(histories: Mapping[str, Edits]) -> Climb:
 
 
 def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
-    """Yield the saved steps of the climb that are faster than all before."""
+    """Yield the saved steps of the climb that are faster than all before. It begins with the first
+    step, also if that is unchanged.
+    """
     fastest = 0.0
     for step in STEPS.values():
-        edit = saved_edit(histories[step.name], step) if step.name in histories else None
+        edits = histories.get(step.name, Edits())
+        edit = edits.fastest(step.n) if step.name == FIRST else saved_edit(edits, step)
         if step.climbs and edit is not None and edit.gflops > CLOSE * fastest:
             yield step, edit
             fastest = edit.gflops

@@ -27,8 +27,8 @@ Messages of the page
 ``ask``: edit, part, ...
     The page needs another part: "replay", with the ``element`` [row, column] of C; or "view",
     with the name of a ``view`` (``views.VIEWS``, or "climb").
-``reference``
-    Load the reference kernel of the step; the reply is ``text``.
+``restart``
+    Load the given text of the step; the reply is ``text``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
 

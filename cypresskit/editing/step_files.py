@@ -1,7 +1,7 @@
 """The files of the climb: each step has one, such as ``climb/02.il``, and a history beside it.
 
-A step saves the fastest correct edit of its history that reaches the minimum: this is computed, and
-marked nowhere.
+A step saves the reader's fastest correct edit that reaches the minimum: this is computed from its
+history, and marked nowhere. The given text is no edit of the reader's.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,8 +25,8 @@ def histories(folder: Path) -> dict[str, Edits]:
 
 
 def saved_edit(edits: Edits, step: Step) -> Edit | None:
-    """Return the fastest correct edit that reaches the step's minimum, or None."""
-    return edits.fastest(step.n, step.targets.minimum)
+    """Return the reader's fastest correct edit that reaches the step's minimum, or None."""
+    return edits.fastest(step.n, step.targets.minimum, given=step.starter)
 
 
 def submitted_edit(edits: Edits, step: Step) -> Edit | None:

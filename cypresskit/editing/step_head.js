@@ -10,7 +10,7 @@ export class StepHead {
    * @param {HTMLElement} parent
    * @param {HTMLElement} below where views are shown
    * @param {Record<string, any>} step
-   * @param {{ask: (view: string) => void, loadReference: () => void}} owner */
+   * @param {{ask: (view: string) => void, restart: () => void}} owner */
   constructor(parent, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
@@ -37,7 +37,7 @@ export class StepHead {
     button("Share your climb", () => owner.ask("climb"), {
       title: "One picture of your saved steps, which you can save as a file",
     })
-    button("Load reference kernel", owner.loadReference, {
+    button("Begin this step again", owner.restart, {
       class: "ckw-book",
       title: "Your text stays in the history",
     })

@@ -126,7 +126,7 @@ export class Workbench {
       const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
       this.step = new StepHead(above, views, state.step, {
         ask: (view) => this.ask({part: "view", view}),
-        loadReference: () => this.post({type: "reference"}),
+        restart: () => this.post({type: "restart"}),
       })
     }
     for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
