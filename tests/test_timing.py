@@ -400,12 +400,15 @@ def test_a_catalogue_kernel_has_its_own_precision():
         assert report.peak_gflops == pytest.approx(peak)
 
 
-def test_a_report_that_is_not_steady_says_so():
-    steady_report = timed("sgemm_tn", 128)
-    assert steady_report.is_converged and "steady" not in str(steady_report)
+def test_a_report_prints_its_error_unless_it_is_0():
+    steady_report = timed("sgemm_tn", 512)
+    assert steady_report.is_converged and "±" not in str(steady_report) + steady_report.speed
+    for error, shown in ((0.0004, 1), (0.02, 2), (0.0201, 3)):
+        assert f" ± {shown} % Gflop/s" in str(replace(steady_report, error=error))
     report = replace(steady_report, error=0.184, simulated=0.1)
     assert not report.is_converged
-    assert "ms with launch (not steady: +- 18 %)" in str(report)
+    assert f"{report.clocks:,.0f} ± 19 % clocks" in str(report)
+    assert f" {report.gflops:,.0f} ± 19 % Gflop/s" in str(report)
     assert report.row()["error"] == 0.184 and not report.row()["is_converged"]
 
 
@@ -637,3 +640,27 @@ def test_other_lines_of_the_same_program_are_seen_anew():
     assert [line.waiting_clocks for line in first.lines] == [
         line.waiting_clocks for line in second.lines
     ]
+
+
+TWICE = """il_cs_2_0
+dcl_num_thread_per_group 64
+dcl_literal l0, 2.0, 0x10, 0, 0
+mov r0, vAbsTidFlat.x
+mul r1, r0, l0.x
+mov g[vAbsTidFlat.x], r1
+end"""
+
+
+@pytest.mark.parametrize(
+    "word, other",
+    [("64", "256"), ("2.0", "3.0"), ("l0.x", "l0.y"), ("0x10", "0x20"), ("mul", "add")],
+)
+def test_a_program_is_timed_with_its_own_launch_only(word, other):
+    """Programs may differ in a declaration, a literal or an instruction, also an unused one."""
+    one, two = (assemble(text, "p.il") for text in (TWICE, TWICE.replace(word, other)))
+    with pytest.raises(ValueError, match="two programs"):
+        simulate(one, launch=LaunchShape(two, 25600))
+    with pytest.raises(ValueError, match="two programs"):
+        simulate(compile(one), launch=LaunchShape(two, 25600))
+    again = assemble(TWICE, "another name.il")
+    assert simulate(one, launch=LaunchShape(again, 25600)).clocks > 0

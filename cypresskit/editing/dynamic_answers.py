@@ -43,7 +43,6 @@ FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
-MIN_ERROR = 0.02  # of a simulated time: a smaller one is not mentioned
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
@@ -288,12 +287,9 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
 def _notes_on_time(report: Report) -> list[str]:
     """Return the clocks, in three digits, since the model is no more precise; and the hit rates."""
     of_peak = "below 0.01" if report.percent < 0.01 else f"{report.percent:.3g}"
-    bounds = report.clocks, report.clocks * (1 - report.error), report.clocks * (1 + report.error)
-    rounded = [float(f"{clocks:.3g}") for clocks in bounds]
-    scale, unit = (1e6, " million") if rounded[0] >= 1e6 else (1, "")
-    clocks, low, high = (f"{each / scale:,g}" for each in rounded)
-    error = f" (between {low} and {high})" if report.error > MIN_ERROR else ""
-    notes = [f"{of_peak} % of peak, {clocks}{unit} clocks{error}"]
+    clocks = float(f"{report.clocks:.3g}")
+    scale, unit = (1e6, " million") if clocks >= 1e6 else (1, "")
+    notes = [f"{of_peak} % of peak, {clocks / scale:,g}{unit} clocks{report.uncertainty}"]
     if report.hits:
         rates = (f"{cache} {100 * share:.0f} %" for cache, share in report.hits.items())
         notes.append(f"cache hits: {', '.join(rates)}")

@@ -121,8 +121,14 @@ class ChipReport(ChipTime):
 
     @property
     def uncertainty(self) -> str:
-        """A remark for a figure: " (not steady: +- 5 %)", or nothing if it has converged."""
+        """What follows a speed or a time that may be off: " ± 3 %"."""
         return ""
+
+    @property
+    def speed(self) -> str:
+        """The speed in 10^9 flop/s as text, with its error if it has one: "2,073 ± 3 %"."""
+        digits = 0 if self.uncertainty and self.gflops >= 100 else 1
+        return f"{self.gflops:,.{digits}f}{self.uncertainty}"
 
     @cached_property
     def timeline(self) -> tuple[Event, ...]:
@@ -150,7 +156,7 @@ class ChipReport(ChipTime):
         return table(("", ""), [line.strip().split(" ", 1) for line in more], first)
 
     def __repr__(self) -> str:
-        speed = f"{self.gflops:.1f} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
+        speed = f"{self.speed} Gflop/s, {self.percent:.1f} % of peak, " if self.flops else ""
         head = f"{self._launch_words} on {self.device.name}: {speed}bound by {self.bound}"
         return "\n  ".join([head, *self._rows()])
 
@@ -158,7 +164,7 @@ class ChipReport(ChipTime):
         """Return the lines below the first."""
         sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
         return [
-            f"{self.clocks:,.0f} clocks, {self.seconds * 1e3:.3f} ms with launch{self.uncertainty}",
+            f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms with launch",
             f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
             f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
             *self._unit_rows(),
@@ -243,8 +249,9 @@ class Report(ChipReport, LaunchTime):
 
     @property
     def uncertainty(self) -> str:
-        """A remark for a figure: " (not steady: +- 5 %)", or nothing if it has converged."""
-        return "" if self.is_converged else f" (not steady: +- {100 * self.error:.0f} %)"
+        """What follows a speed or a time that may be off: " ± 3 %", rounded up."""
+        percent = math.ceil(100 * self.error - ROUNDING)
+        return f" ± {percent} %" if percent else ""
 
     @property
     def _launch_words(self) -> str:

@@ -202,9 +202,10 @@ def _check(request: TimingRequest, n: Any, precision: Any) -> None:
             " constants), or n if it is a GEMM kernel"
         )
     program = request.program
-    if launch.program.body != program.body:
+    of_launch = launch.program
+    if (of_launch.mode, of_launch.expanded) != (program.mode, program.expanded):
         raise ValueError(
-            f"the launch is for {launch.program.name}, the code for {program.name}: two programs"
+            f"the launch is for {of_launch.name}, the code for {program.name}: two programs"
         )
 
 
