@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from cypresskit import session
 from cypresskit.blas import DD, choose_kernel, gemm, gemm_batched, gemv
-from cypresskit.devices import HD5850, HD5870, HD5970, Device
+from cypresskit.devices import ASHRAF, HD5850, HD5870, HD5970, NAKASATO, Device, System
 from cypresskit.il import ILError, Program, assemble
 from cypresskit.kernels import KERNELS as kernels
 from cypresskit.kernels import Kernel
@@ -34,10 +34,12 @@ __version__ = "0.1.0"
 # Not in a star import: `compile`, which would hide Python's own, and modules that need optional
 # packages.
 __all__ = [
+    "ASHRAF",
     "DD",
     "HD5850",
     "HD5870",
     "HD5970",
+    "NAKASATO",
     "CompileError",
     "Device",
     "ILError",
@@ -50,6 +52,7 @@ __all__ = [
     "Program",
     "Recorder",
     "Recording",
+    "System",
     "assemble",
     "check",
     "choose_kernel",

@@ -239,7 +239,6 @@ class Board:
     name: str
     terms: Terms
     clock_ghz: float
-    launch_overhead_us: float
     simd_engines: int
     register_pool: int
     bundle_clocks: int
@@ -409,13 +408,6 @@ class Device(Board):
     # banks take turns.
     texture_bank: Any = field(default=(), repr=False)  #: of (x, y), a texel of 16 bytes
     lds_bank: Any = field(default=(), repr=False)  #: of w, a word
-    # Launch
-    launch_overhead_us: float = _amount(
-        "microseconds that host and chip need before a launch's first wavefront",
-        "APP: at most 225",
-        225.0,
-        "Ashraf's packed products, from 450 Gflop/s at N = 512",
-    )
 
     def __post_init__(self) -> None:
         check_numbers(self)
@@ -618,6 +610,41 @@ HD5970 = Device(name="HD 5970, one chip", clock_ghz=0.725, memory_gb_s=128.0, ch
 HD5850 = Device(name="HD 5850", simd_engines=18, clock_ghz=0.725, memory_gb_s=128.0)
 
 DEVICES = {"hd5870": HD5870, "hd5970": HD5970, "hd5850": HD5850}
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A computer with its driver, on which kernels were measured: what it adds to a launch.
+
+    The launch overhead is no number of the chip: two authors who measured the same chip had
+    different ones. ``simulate`` adds it if it is given a ``system``.
+    """
+
+    name: str
+    launch_overhead_us: float = _amount(
+        "microseconds from the request of a launch to its first wavefront, and from its last to"
+        " the program that waits",
+        "none",
+        0.0,
+    )
+    fitted_to: str = ""  #: the measurement to which it was fitted
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+
+
+CHIP_ALONE = System(name="the chip alone")
+NAKASATO = System(
+    name="Core i7 920, Linux 2.6.31, Catalyst 10.7",
+    launch_overhead_us=6.0,
+    fitted_to="DGEMM's lowest speeds, 74 and 58 % of peak, if the plot begins at N = 512",
+)
+ASHRAF = System(
+    name="Ashraf's, which his slides don't describe",
+    launch_overhead_us=225.0,
+    fitted_to="packed products, from 450 Gflop/s at N = 512; APP gives 225 as the most",
+)
+SYSTEMS = NAKASATO, ASHRAF
 
 
 @dataclass(frozen=True, kw_only=True)

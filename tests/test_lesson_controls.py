@@ -104,7 +104,6 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
     gflops = report.flops / seconds / 1e9
     megabytes = {name: n / 1e6 for name, n in report.bytes.items()}
     clock = report.device.clock_ghz * 1e9
-    launch = report.device.launch_overhead_us * 1e-6
     return {
         r".* on @: # Gflop/s, .*": lambda *_: [
             *before,
@@ -112,9 +111,9 @@ def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[st
             gflops,
             100 * gflops / report.peak_gflops,
         ],
-        r" *# clocks, # ms with launch": lambda *_: [
+        r" *# clocks, # ms": lambda *_: [
             report.clocks,
-            1e3 * (report.clocks / clock + launch),
+            1e3 * report.clocks / clock,
         ],
         r" *# wavefronts; # per SIMD engine, # registers": lambda *_: [
             report.wavefronts,

@@ -5,11 +5,8 @@ and last in ``tests/prose.toml``, which says how the others are computed, or who
 """
 
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 import tomllib
 from dataclasses import replace
 from functools import cache
@@ -56,8 +53,7 @@ KNOWN |= {
     "generate_kernel": contest.generate_kernel,
 }
 KNOWN |= {"step_kernel": reference_kernel, "kernel_rate": kernel_rate}
-KNOWN |= {"alone": replace(ck.HD5870, launch_overhead_us=0)}
-KNOWN |= {"eight_banks": replace(ck.HD5870, launch_overhead_us=0, texture_banks=8)}
+KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}
 COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
 PARTS = "half third quarter fifth sixth seventh eighth ninth tenth".split()
 SPOKEN = re.compile(
@@ -228,64 +224,3 @@ def test_a_planted_number_is_found():
             found += len(unexplained(wrong, path.stem)) > len(before)
             tried += 1
     assert found > 0.85 * tried, f"{found} of {tried}"
-
-
-@pytest.fixture(scope="session")
-def without_launch(once):
-    """By lesson, what its guesses are answered by where a launch costs nothing, and what was taken
-    from the board.
-    """
-
-    def run():
-        command = [sys.executable, ROOT / "tests/without_launch.py"]
-        paths = os.pathsep.join(map(str, (ROOT, ROOT / "tests")))
-        environment = os.environ | {"PYTHONPATH": paths}
-        return json.loads(subprocess.check_output(command, cwd=ROOT, env=environment))
-
-    return once("without_launch", run)
-
-
-def shown_truth(question: str, saved: list[str]) -> str:
-    """What a saved notebook answers a question by."""
-    pattern = re.compile(re.escape(question) + r"[: ]+[Ii]t is (.+)\. \(You made no guess")
-    return next(match[1] for text in saved if (match := pattern.search(text)))
-
-
-def differs(shown: str, truth) -> bool:
-    """Whether an answer isn't the other one: another choice, or a number more than a tenth away,
-    which is when a guess counts as wrong.
-    """
-    if isinstance(truth, str):
-        return not shown.startswith(truth)
-    return abs(float(PLAIN.search(shown)[0].replace(",", "")) - truth) > 0.1 * abs(truth)
-
-
-def changed_answers(found: dict, saved: list[str]) -> set[str]:
-    """The questions whose answer is another one where a launch costs nothing."""
-    changed = {q for q, truth in found["said"] if differs(shown_truth(q, saved), truth)}
-    for question, series in found["curves"]:
-        for name, points in series.items():
-            pattern = re.compile(rf"(?m)^{re.escape(name)}: (\S+: \S+(?:, \S+: \S+)*)$")
-            line = next(match[1] for text in saved if (match := pattern.search(text)))
-            pairs = (point.split(": ") for point in line.split(", "))
-            if any(differs(y, truth) for (_, y), (_, truth) in zip(pairs, points, strict=True)):
-                changed.add(question)
-    return changed
-
-
-@pytest.mark.notebook
-@each_lesson
-def test_a_guess_has_the_same_answer_without_the_launch_or_the_lesson_says_so(path, without_launch):
-    changed = changed_answers(without_launch[path.stem], texts(path.stem))
-    told = TABLE.get(path.stem, {}).get("launch", {})
-    assert changed == set(told), "`launch` in tests/prose.toml: question, and the lesson's words"
-    text = " ".join(prose(path).split())
-    assert [words for words in told.values() if words not in text or "launch" not in words] == []
-
-
-@pytest.mark.notebook
-@each_lesson
-def test_what_is_taken_from_the_board_with_other_things_is_taken_alone_too(path, without_launch):
-    taken = [(launch, tuple(parts)) for launch, parts in without_launch[path.stem]["boards"]]
-    together = [(launch, part) for launch, parts in taken if len(parts) > 1 for part in parts]
-    assert [(launch, part) for launch, part in together if (launch, (part,)) not in taken] == []

@@ -178,7 +178,6 @@ def test_one_wavefront_by_hand():
     launch = prepare(program, (8, 8), inputs={0: zeros}, outputs={0: zeros.copy()})
     board = replace(
         HD5870,
-        launch_overhead_us=0.0,
         clause_switch_clocks=0,
         clause_overhead_clocks=0,
         dram_row_clocks=0,

@@ -9,6 +9,7 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.compiler import compile
+from cypresskit.devices import CHIP_ALONE
 from cypresskit.editing.dynamic_answers import costs_answer
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import costs as costs_module
@@ -224,11 +225,24 @@ def test_what_if_goes_down_from_the_peak_to_what_is_reached(nn):
     assert reached[-1] == nn.report.gflops
     assert nn.report.peak_gflops >= reached[0] >= reached[-1]
     assert reached == sorted(reached, reverse=True)
-    launch = what_if["the launch itself"]
-    assert launch.gflops == pytest.approx(
-        nn.report.flops / nn.report.clocks * nn.report.device.clock_ghz
-    )
     assert what_if["bank conflicts"].gain > 0.05  # A's texels lie below each other
+
+
+@pytest.mark.parametrize("overhead", [6.0, 225.0])
+def test_a_launch_overhead_is_a_limit_of_the_system_and_not_of_the_chip(overhead):
+    system = ck.System(name="a computer", launch_overhead_us=overhead)
+    alone, there = (ck.simulate("sgemm_tn", 256, system=s) for s in (CHIP_ALONE, system))
+    assert there.clocks == alone.clocks
+    assert there.seconds == pytest.approx(alone.seconds + overhead * 1e-6)
+    assert ck.what_if(there)["the launch itself"].gflops == pytest.approx(alone.gflops)
+    assert "the launch itself" not in [step.name for step in ck.what_if(alone)]
+    assert "with launch" in str(there) and "with launch" not in str(alone)
+
+
+@pytest.mark.parametrize("system", [None, 6.0, "Nakasato", ck.HD5870])
+def test_a_system_that_is_none_is_refused(system):
+    with pytest.raises(TypeError, match=r"such as ck\.NAKASATO, not"):
+        ck.simulate("sgemm_tn", 256, system=system)
 
 
 @pytest.mark.parametrize("name", ["rows", 3])

@@ -43,7 +43,6 @@ def dial_report(switch: int, latency: int, registers: int) -> Report:
         register_pool=pool,
         dram_clocks=latency,
         clause_switch_clocks=switch,
-        launch_overhead_us=0,
     )
     return ck.simulate("sgemm_tn", DIAL_N, m=DIAL_M, k=DIAL_K, device=board)
 
@@ -109,8 +108,7 @@ def climb(launch: Timed) -> Figure:
     else:
         kernel = BLOCKS.get(launch.kernel, launch.kernel)
         run = ck.simulate(kernel, launch.n)
-        runs = run.clocks / (1e9 * run.device.clock_ghz) / run.seconds  # without launch overhead
-        busy = {unit: runs * share for unit, share in run.busy.items() if unit != "DRAM rows"}
+        busy = {unit: share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
     gflops, ceiling = float(run.gflops), float(run.gflops / busy[unit])
     return Figure(round(gflops, 1), round(ceiling, 1), unit)

@@ -31,8 +31,8 @@ def find_tn_kernel(kernel: Source) -> Kernel:
 def kernel_rate(
     kernel: Source, m: int, n: int, k: int, device: Device, pads_rows: bool = True
 ) -> float:
-    """Return the flop/s of a kernel on one chip for an (m, k) by (k, n) product, launch overhead
-    included.
+    """Return the flop/s of a kernel on one chip for an (m, k) by (k, n) product, without launch
+    overhead.
 
     Beyond ``STEADY_K``, time is taken as proportional to k. ``pads_rows``: rows in buffers are
     padded, so that strides are no power of two.
@@ -40,15 +40,12 @@ def kernel_rate(
     check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen = find_tn_kernel(kernel)
-    launch = device.launch_overhead_us * 1e-6
     rows = m
     columns = n
     depth = min(k, STEADY_K)
     if chosen.convention.buffer and pads_rows:
         rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
-    running = _seconds(chosen, rows, columns, depth, device) - launch
-    flops = 2.0 * m * n * k
-    return flops / (launch + running * flops / (2.0 * rows * columns * depth))
+    return 2.0 * rows * columns * depth / _seconds(chosen, rows, columns, depth, device)
 
 
 @lru_cache(maxsize=256)

@@ -161,10 +161,11 @@ def what_if(report: Report) -> WhatIf:
         return Limit(name, lesson, speed, report.seconds / seconds - 1, reached)
 
     filled = [_gflops(report, _filled(times[board])) for board in several]
-    overhead = device.launch_overhead_us * 1e-6
+    overhead = report.launch_overhead_us * 1e-6
     alu = report.busy["ALU"] * report.clocks
+    launching = without("the launch itself", "08", report.clocks, 0.0, report.gflops)
     steps = [
-        without("the launch itself", "08", report.clocks, 0.0, report.gflops),
+        *([launching] if overhead else []),
         without(
             "empty wavefront slots", tail, _filled(report), overhead, _gflops(report, report.clocks)
         ),

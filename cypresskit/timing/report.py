@@ -138,8 +138,13 @@ class ChipReport(ChipTime):
 
     @property
     def seconds(self) -> float:
-        """The time in seconds, with the launch overhead (``Device.launch_overhead_us``)."""
-        return self.clocks / (self.device.clock_ghz * 1e9) + self.device.launch_overhead_us * 1e-6
+        """The time in seconds, with the launch overhead of the system, if one was given."""
+        return self.clocks / (self.device.clock_ghz * 1e9) + self.launch_overhead_us * 1e-6
+
+    @property
+    def launch_overhead_us(self) -> float:
+        """The launch overhead in microseconds."""
+        raise NotImplementedError
 
     @property
     def gflops(self) -> float:
@@ -163,8 +168,9 @@ class ChipReport(ChipTime):
     def _rows(self) -> list[str]:
         """Return the lines below the first."""
         sampled = f" ({100 * self.simulated:.1f} % of their work simulated, the rest extrapolated)"
+        launch = " with launch" if self.launch_overhead_us else ""
         return [
-            f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms with launch",
+            f"{self.clocks:,.0f}{self.uncertainty} clocks, {self.seconds * 1e3:.3f} ms{launch}",
             f"{quantity(self.wavefronts, 'wavefront')}{sampled if self.simulated < 1 else ''};"
             f" {self.active_wavefronts} per SIMD engine, {quantity(self.registers, 'register')}",
             *self._unit_rows(),
@@ -212,6 +218,11 @@ class Report(ChipReport, LaunchTime):
     explanations: dict[str, Any] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @property
+    def launch_overhead_us(self) -> float:
+        """The launch overhead of the system, in microseconds; 0 if none was given."""
+        return self.request.system.launch_overhead_us
 
     def _broken_laws(self) -> Iterator[str]:
         yield from super()._broken_laws()

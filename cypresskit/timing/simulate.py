@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cypresskit.compiler import Code
-from cypresskit.devices import HD5870, Device, check_device, is_whole
+from cypresskit.devices import CHIP_ALONE, HD5870, Device, System, check_device, is_whole
 from cypresskit.il import Program
 from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
@@ -38,6 +38,7 @@ def simulate(
     m: int | None = None,
     k: int | None = None,
     device: Device = HD5870,
+    system: System = CHIP_ALONE,
     launch: LaunchShape | None = None,
     layout: str = "linear",
     beta: float = 0.0,
@@ -61,6 +62,10 @@ def simulate(
         default.
     device
         The board: one of ``cypresskit.devices.DEVICES``, or made from one by ``replace``.
+    system
+        The computer whose launch overhead is added to the time: ``ck.NAKASATO`` or ``ck.ASHRAF``,
+        on which kernels were measured, or your own ``System``. By default nothing is added: the
+        time is the chip's, from the first wavefront's start to the last store's end.
     launch
         Of any other program: ``ck.LaunchShape(program, domain, textures, constants)``.
     layout
@@ -106,6 +111,7 @@ def simulate(
         kernel,  # type: ignore[arg-type]
         shape=launch,
         device=device,
+        system=system,
         layout=layout,
         beta=beta,
         flops=0.0 if flops is None else flops,
@@ -180,6 +186,11 @@ def _check(request: TimingRequest, n: Any, precision: Any) -> None:
             " file FILE.il, or a Program"
         )
     check_device(request.device)
+    if not isinstance(request.system, System):
+        raise TypeError(
+            f"system is a computer with a launch overhead, such as ck.NAKASATO, not"
+            f" {request.system!r}"
+        )
     if request.layout not in ("linear", "tiled"):
         raise ValueError(f'layout is "linear" or "tiled", not {request.layout!r}')
     numbers = isinstance(beta, Real) and isinstance(flops, Real)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from cypresskit.compiler import Code, compile
-from cypresskit.devices import HD5870, Device
+from cypresskit.devices import CHIP_ALONE, HD5870, Device, System
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.machine.shape import LaunchShape
@@ -24,7 +24,7 @@ class TimingRequest:
         Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
     shape
         The launch of any other program.
-    device, layout, flops, precision, exact, progress
+    device, system, layout, flops, precision, exact, progress
         As in ``simulate``.
     """
 
@@ -32,6 +32,7 @@ class TimingRequest:
     size: tuple[int, int, int] | None = None
     shape: LaunchShape | None = None
     device: Device = HD5870
+    system: System = CHIP_ALONE
     layout: str = "linear"
     beta: float = 0.0
     count: int = 1

@@ -65,6 +65,11 @@ class CudaReport(ChipReport):
     parts: tuple[TimedPart, ...] = field(repr=False)
 
     @property
+    def launch_overhead_us(self) -> float:
+        """The launch overhead of the board's record, in microseconds."""
+        return self.device.launch_overhead_us
+
+    @property
     def loop(self) -> Loop:
         """The machine code of the main part."""
         return main_of(self.parts).loop

@@ -129,5 +129,5 @@ def check_chip(chip: object) -> Verdict:
     return Verdict(
         True,
         f"{needs}, and sgemm_tn_37 goes from {slow:.0f} to {fast:.0f} Gflop/s (modeled for a C of"
-        " 3840 x 1024 and k = 128, with the launch overhead).",
+        " 3840 x 1024 and k = 128).",
     )
