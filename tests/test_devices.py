@@ -188,11 +188,10 @@ def test_the_document_has_every_calibration():
         .splitlines()
     )
     rows = [f"| `{c.name}` | {c.value} | {c.unit} | {c.on} |" for c in calibrations(HD5870)]
-    name = "launch_overhead_us"
-    rows += [
-        f"| `{name}` | {s.launch_overhead_us} | microseconds per launch on {s.name} | {s.fitted_to} |"
-        for s in SYSTEMS
-    ]
+    for system in SYSTEMS:
+        of = f"microseconds per launch on {system.name}"
+        value = system.launch_overhead_us
+        rows.append(f"| `launch_overhead_us` | {value} | {of} | {system.fitted_to} |")
     assert table[2:] == rows
 
 
