@@ -637,7 +637,7 @@ CHIP_ALONE = System(name="the chip alone")
 NAKASATO = System(
     name="Core i7 920, Linux 2.6.31, Catalyst 10.7",
     launch_overhead_us=6.0,
-    fitted_to="DGEMM's lowest speeds, 74 and 58 % of peak, if the plot begins at N = 512",
+    fitted_to="DGEMM's lowest speed, 74 % of peak, if its plot begins at N = 512; 0 to 22 fit",
 )
 ASHRAF = System(
     name="Ashraf's, which his slides don't describe",

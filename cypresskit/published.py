@@ -6,17 +6,52 @@ it.
 
 import json
 import re
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from cypresskit import devices
+from cypresskit.devices import System
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What an author timed.
+
+    Attributes
+    ----------
+    system
+        The computer, with its launch overhead.
+    beta
+        The factor of the old C. If it isn't 0, the kernel reads C.
+    timed
+        What was in the time.
+    sizes
+        The N that were measured; empty if they aren't known.
+    source, assumed
+        Where this is stated, and what is assumed beyond it.
+    """
+
+    system: System
+    beta: float
+    timed: str
+    sizes: range
+    source: str
+    assumed: str
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of ``ck.simulate`` that reproduce the conditions."""
+        return {"beta": self.beta, "system": self.system}
 
 
 @cache
 def figures() -> dict[str, Any]:
     """Return ``published.json``.
 
-    Its keys are ``kernels`` (rows with an ``id``), ``host``, ``bandwidth_need_tb_s``, and ``note``
-    (names the sources).
+    Its keys are ``kernels`` (rows with an ``id``), ``conditions`` (what each author timed),
+    ``host``, ``bandwidth_need_tb_s``, and ``note`` (names the sources).
     """
     return _data("published.json")
 
@@ -41,6 +76,17 @@ def kernels() -> dict[str, dict[str, Any]]:
 def kernel(name: str) -> dict[str, Any]:
     """Return the published figures of a kernel by its id."""
     return kernels()[name]
+
+
+def conditions(name: str) -> Conditions:
+    """Return what was timed for a kernel's figures.
+
+    ``ck.simulate(name, n, **conditions(name).options)`` simulates that.
+    """
+    row = figures()["conditions"][kernel(name)["conditions"]]
+    first, last, step = row["sizes"] or (0, -1, 1)
+    given = {"system": getattr(devices, row["system"]), "sizes": range(first, last + 1, step)}
+    return Conditions(**(row | given))
 
 
 def author(name: str) -> str:

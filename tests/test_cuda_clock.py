@@ -216,7 +216,7 @@ def test_registers_are_given_by_schedulers_and_shared_memory_by_workgroups():
 
 
 ROWS = {f"{row['experiment']}, {row['case']}": row for row in record()["rows"] if "modeled" in row}
-#: Worse than 15 %: as docs/model.md says, with how much.
+#: Worse than 15 %: as docs/current_gpu.md says, with how much.
 MISSES = {"double, 2 x 2"}
 
 
@@ -286,7 +286,7 @@ def test_what_a_loop_loads_is_counted_once(seed):
 
 
 def test_the_docs_have_every_product_and_its_miss():
-    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/current_gpu.md").read_text(encoding="utf-8")
     table = text.split("<!-- clock -->")[1].split("<!-- end of clock -->")[0].strip()
     assert table == clock_table().strip()
 
@@ -1044,12 +1044,12 @@ def test_a_listing_needs_a_loop():
 def test_a_reports_error_is_that_of_the_docs(name):
     pattern = r"in (\d+) of (\d+) launches.* (\S+ to \S+)$"
     cells = {f" {cell} " for cell in re.search(pattern, ACCURACY[name]).groups()}
-    rows = (ROOT / "docs/model.md").read_text(encoding="utf-8").splitlines()
+    rows = (ROOT / "docs/current_gpu.md").read_text(encoding="utf-8").splitlines()
     assert any(cells <= {*row.split("|")} for row in rows)
 
 
 def test_the_docs_count_the_kernels_whose_code_is_known():
-    text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/current_gpu.md").read_text(encoding="utf-8")
     assert f"{len(known())} kernels that were compiled" in text.replace("\n", " ")
 
 

@@ -220,7 +220,7 @@ def test_readme_links_lead_somewhere():
         assert (ROOT / target).exists(), f"README.md points to {target}"
 
 
-MODEL = (ROOT / "docs/model.md").read_text()
+MODEL = (ROOT / "docs/figures.md").read_text()
 (SCORE,) = re.findall(r"<!-- score -->\n(.+?)<!-- end of score -->", MODEL, re.DOTALL)
 
 
@@ -230,7 +230,7 @@ def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
     monkeypatch.setattr(score, "host_rows", lambda: scored.hosts)
     score.main()
     assert capsys.readouterr().out == SCORE, (
-        "put what `python -m tools.score` prints into docs/model.md"
+        "put what `python -m tools.score` prints into docs/figures.md"
     )
 
 

@@ -35,6 +35,7 @@ def host_rows() -> list[dict[str, Any]]:
             {
                 "id": id,
                 "quantity": quantity,
+                "at": "",
                 "published": printed,
                 "simulated": simulated,
                 "ratio": ratio,

@@ -1,22 +1,26 @@
-"""Compare the simulated chip with all published figures: the table in docs/model.md.
+"""Compare the simulated chip with all published figures: the table in docs/figures.md.
 
 ``python -m tools.score`` prints it, in about a minute on all cores. A row names a figure of
-``data/published.json`` by its ``id`` and ``quantity``. Gflop/s are simulated at the published N, or
-at the better of 2048 and 4096 if none is given; efficiencies and the best N, over ``SIZES``.
-Statistics of kernels come from the compiler, and rows of hosts from ``host_score``. The ratio is
-simulated over published; figures that a paper shows only as a picture have none.
+``data/published.json`` by its ``id`` and ``quantity``, and the sizes that were simulated by ``at``.
+Each launch is simulated as its author measured it (``published.conditions``). Tops and ranges come
+from the stored curves of the papers' plots (``tools/curves.py``). Gflop/s of a source that states
+no N are the better of N = 2048 and 4096. Statistics of kernels come from the compiler, and rows of
+hosts from ``host_score``. The ratio is simulated over published; figures that a paper shows only as
+a picture have none.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from statistics import median
 from typing import Any
 
 from tqdm.auto import tqdm
 
 from cypresskit import published
 from cypresskit.devices import DOUBLE_DOUBLE, HD5870, Device
+from cypresskit.draw.published_charts import stored
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.tables import markdown
@@ -24,11 +28,9 @@ from cypresskit.threads import processors
 from cypresskit.timing.simulate import simulate
 from tools.host_score import host_rows
 
-N = 2048  # if a source states no N
-LARGE = 4096  # a larger size, at which such a kernel may be faster
-Done = dict[tuple[str, int], dict[str, Any]]  # rows of simulated launches, by kernel and size
-SIZES = (1024, 1536, 2048, 2560, 3072, 4096, 5120)
-PACKED = (1, 16)  # products per launch of the packed kernel
+SIZES = 2048, 4096  # N, if a source states none
+RATIO_FROM = 1024  # the least N at which kernels with 25 and 37 registers are compared
+PACKED = 1, 4  # products in a launch: SGEMM4 is read as up to four
 STATISTICS = (  # published quantities that are statistics of a kernel
     "mads",
     "gprs",
@@ -51,25 +53,33 @@ PEAKS = {
 
 
 def score(*, progress: bool = True) -> list[dict[str, Any]]:
-    """Return rows of ``id``, ``quantity``, ``published``, ``simulated`` and ``ratio``.
+    """Return rows of ``id``, ``quantity``, ``at``, ``published``, ``simulated`` and ``ratio``.
 
     The ratio is None if the published figure is 0. This takes about a minute of processor time.
     """
     figures = {name: row for name, row in published.kernels().items() if name in KERNELS}
-    points = {(name, row.get("n_at_max", N)) for name, row in figures.items()} | {("sgemm_tn", N)}
-    for name, row in figures.items():
-        # Double-double kernels reach their best at small sizes, and are slow to simulate
-        sizes: tuple[int, ...] = SIZES[:3] if "n_at_max" in row else (LARGE,)
-        if "efficiency_pct_range" in row:
-            sizes = SIZES
-        points |= {(name, n) for n in sizes if "gflops_max" in row}
-    order = sorted(points, key=lambda point: -point[1])
-    done = dict(zip(order, timed([(name, n, HD5870) for name, n in order], progress)))
-    rows = [row for name in figures for row in _kernel(name, figures[name], done)]
+    points = [
+        (name, n, HD5870)
+        for name, row in figures.items()
+        for n in ([row["n_at_max"]] if "n_at_max" in row else SIZES)
+    ]
+    done: dict[str, list[dict[str, Any]]] = {name: [] for name in figures}
+    for (name, *_), row in zip(points, timed(points, progress)):
+        done[name].append(row)
+    rows = [row for name in figures for row in _kernel(name, figures[name], done[name])]
     packed = published.kernel("sgemm_packed4")
-    speeds = [simulate("sgemm_packed", packed["n"], count=count).gflops for count in PACKED]
+    options = published.conditions("sgemm_packed4").options
+    speeds = [
+        simulate("sgemm_packed", packed["n"], count=count, **options).gflops for count in PACKED
+    ]
     rows.append(
-        _row("sgemm_packed4", "gflops_range", packed["gflops_range"], [round(g, 1) for g in speeds])
+        _row(
+            "sgemm_packed4",
+            "gflops_range",
+            packed["gflops_range"],
+            [round(g, 1) for g in speeds],
+            f"N = {packed['n']}, {PACKED[0]} and {PACKED[1]} products",
+        )
     )
     # Gflop/s times bytes per number
     need = {
@@ -89,11 +99,14 @@ def score(*, progress: bool = True) -> list[dict[str, Any]]:
 
 
 def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dict[str, Any]]:
-    """Return the rows of the reports of launches (kernel, N, board), simulated on all cores."""
+    """Return the rows of the reports of launches (kernel, N, board), simulated on all cores as
+    their authors measured them.
+    """
 
     def row(point: tuple[str, int, Device]) -> dict[str, Any]:
         kernel, n, device = point
-        return simulate(kernel, n, device=device, progress=False).row()
+        options = published.conditions(kernel).options
+        return simulate(kernel, n, device=device, progress=False, **options).row()
 
     points = list(points)
     with ThreadPoolExecutor(processors()) as pool:
@@ -101,21 +114,50 @@ def timed(points: Iterable[tuple[str, int, Device]], progress: bool) -> list[dic
         return list(tqdm(rows, "simulating", len(points), disable=not progress))
 
 
-def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str, Any]]:
-    """Yield rows for the published figures of a kernel."""
-    best = done[name, figures.get("n_at_max", N)]
-    if "n_at_max" not in figures:
-        best = max(best, done.get((name, LARGE), best), key=lambda row: row["gflops"])
+def stored_speeds(kernel: str) -> dict[int, float]:
+    """Return the stored Gflop/s of a kernel, by N."""
+    rows = next(chart[kernel] for chart in stored().values() if kernel in chart)
+    return {int(n): gflops for n, gflops, _ in rows}
+
+
+def _kernel(
+    name: str, figures: dict[str, Any], done: list[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield rows for the published figures of a kernel, whose launches are ``done``."""
+    best = max(done, key=lambda row: row["gflops"])
     made = kernel_stats(name)
+    speeds = stored_speeds(name)
+    at = f"N = {best['n']}"
+    if "n_at_max" in figures:
+        top = max(speeds, key=lambda n: speeds[n])
+        grid = f"N = {min(speeds)}, {min(speeds) + 128} ... {max(speeds)}"
+        yield _row(name, "gflops_max", figures["gflops_max"], best["gflops"], at)
+        yield _row(
+            name, "gflops_max of the grid", figures["gflops_max"], speeds[top], f"{grid}: {top}"
+        )
+        share = round(speeds[figures["n_at_max"]] / speeds[top], 3)
+        yield _row(name, "n_at_max: speed there over the grid's top", 1.0, share, at)
+    elif "gflops_max" in figures:
+        yield _row(name, "gflops_max", figures["gflops_max"], best["gflops"], at)
+    if "efficiency_pct_range" in figures:
+        least = figures["range_from_n"]
+        peak = HD5870.peak_gflops(figures["precision"])
+        shares = [100 * speed / peak for n, speed in speeds.items() if n >= least]
+        ends = [round(min(shares), 2), round(max(shares), 2)]
+        sizes = f"N = {least}, {least + 128} ... {max(speeds)}"
+        yield _row(name, "efficiency_pct_range", figures["efficiency_pct_range"], ends, sizes)
+    if "slower_than_sgemm_tn_by" in figures:
+        others = stored_speeds("sgemm_tn")
+        ratio = median(others[n] / speeds[n] for n in speeds if n >= RATIO_FROM)
+        sizes = f"median of N = {RATIO_FROM}, {RATIO_FROM + 128} ... {max(speeds)}"
+        yield _row(
+            name,
+            "slower_than_sgemm_tn_by",
+            figures["slower_than_sgemm_tn_by"],
+            round(ratio, 3),
+            sizes,
+        )
     simulated: dict[str, Callable[..., Any]] = {
-        "gflops_max": lambda: best["gflops"],
-        "n_at_max": lambda: max(
-            (row["gflops"], n) for (other, n), row in done.items() if other == name
-        )[1],
-        "efficiency_pct_range": lambda: [
-            extreme(done[name, n]["percent"] for n in SIZES) for extreme in (min, max)
-        ],
-        "slower_than_sgemm_tn_by": lambda: round(done["sgemm_tn", N]["gflops"] / best["gflops"], 3),
         "active_threads": lambda: 4 * best["active_wavefronts"],
         "wavefronts": lambda: best["active_wavefronts"],
         "of_nominal_pct": lambda: round(100 * best["gflops"] / made.nominal_gflops, 1),
@@ -127,13 +169,14 @@ def _kernel(name: str, figures: dict[str, Any], done: Done) -> Iterator[dict[str
             yield _row(name, quantity, figures[quantity], value())
 
 
-def _row(name: str, quantity: str, figure: Any, simulated: Any) -> dict[str, Any]:
+def _row(name: str, quantity: str, figure: Any, simulated: Any, at: str = "") -> dict[str, Any]:
     ratio = _each(
         lambda expected, value: round(value / expected, 3) if expected else None, figure, simulated
     )
     return {
         "id": name,
         "quantity": quantity,
+        "at": at,
         "published": figure,
         "simulated": simulated,
         "ratio": ratio,

@@ -23,6 +23,7 @@ from bokeh.models import (
     LogScale,
     Range1d,
     Scatter,
+    Segment,
 )
 from numpy.typing import ArrayLike
 
@@ -150,9 +151,16 @@ class Chart:
         self.figure.add_layout(legend, "below")
         return legend
 
-    def line(self, x: ArrayLike, y: ArrayLike, number: int, **look) -> None:
-        """Draw a line without points. ``number`` selects its color and dash."""
-        self._draw_line(np.asarray(x, float), np.asarray(y, float), number, line_width=2, **look)
+    def line(
+        self, x: ArrayLike, y: ArrayLike, number: int, *, is_named: bool = False, **look
+    ) -> None:
+        """Draw a line without points. ``number`` selects its color and dash. If it ``is_named``, it
+        has the next entry of the legend.
+        """
+        across, up = np.asarray(x, float), np.asarray(y, float)
+        line = self._draw_line(across, up, number, **({"line_width": 2} | look))
+        if is_named:
+            self._enter(line)
 
     def curve(
         self,
@@ -164,8 +172,9 @@ class Chart:
         *,
         hollow: bool = False,
         alpha: float = 1.0,
+        size: int = 9,
     ) -> None:
-        """Draw a line with points that show ``text`` on hover.
+        """Draw a line with points of ``size`` pixels that show ``text`` on hover.
 
         If ``y`` has shape (frames, points), it follows the frames. ``number`` selects color, dash
         and marker.
@@ -174,7 +183,7 @@ class Chart:
         source = self.sheet.source(f"points {name}", **columns, words=list(words))
         line = self._draw_line("x", "y", number, source=source, line_alpha=alpha)
         shape = theme.SHAPES[number % len(theme.SHAPES)]
-        look: dict = {"marker": shape, "size": 9, "line_width": 2, "fill_color": None}
+        look: dict = {"marker": shape, "size": size, "line_width": 2, "fill_color": None}
         points = self.sheet.glyph(Scatter, "x", "y", source=source, **look)
         color = theme.LINES[number % len(theme.LINES)]
         self.sheet.colors.apply(
@@ -182,6 +191,15 @@ class Chart:
         )
         self.figure.add_tools(HoverTool(renderers=[points], tooltips="@words"))
         self._enter(line, points)
+
+    def bars(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, number: int) -> None:
+        """Draw vertical bars from ``low`` to ``high``: by how much the points of a curve may be
+        off.
+        """
+        across = np.asarray(x, float)
+        ends = across, np.asarray(low, float), across, np.asarray(high, float)
+        bars = self.sheet.glyph(Segment, *ends, line_width=5, line_alpha=0.35)
+        self.sheet.colors.apply(bars, line_color=theme.LINES[number % len(theme.LINES)])
 
     def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, color: str, fill: str = "", **look):
         """Draw a round mark that glides along ``x`` and ``y``, each of shape (frames, 1)."""

@@ -64,7 +64,7 @@ def line_chart(
         raise ValueError("a logarithmic axis shows only numbers above 0")
 
     sheet = Sheet(title or f"{y} against {x}")
-    across, up = _across(x, places, "x" in log), _up(y, heights, "y" in log)
+    across, up = scale_across(x, places, "x" in log), scale_up(y, heights, "y" in log)
     names = [*series, *(["your guess"] if own else [])]
     chart = Chart(sheet, across, up, label=sheet.title, height=280, legend=names)
 
@@ -74,13 +74,13 @@ def line_chart(
     for number, (name, curve) in enumerate(series.items()):
         xs = sorted(curve)
         values = np.array([curve[place] for place in xs], float)
-        words = [f"{name}: {_text(value)} at {place:g}" for place, value in zip(xs, values)]
+        words = [f"{name}: {value_text(value)} at {place:g}" for place, value in zip(xs, values)]
         so_far = np.where(np.array(xs) <= np.array(frames)[:, np.newaxis], values, np.nan)
         chart.curve(name, xs, so_far, number, words)
-        lines.append(f"{name}: " + ", ".join(f"{p:g}: {_text(v)}" for p, v in zip(xs, values)))
+        lines.append(f"{name}: " + ", ".join(f"{p:g}: {value_text(v)}" for p, v in zip(xs, values)))
 
     if own:
-        words = [f"your guess: {_text(height)} at {place:g}" for place, height in own.items()]
+        words = [f"your guess: {value_text(height)} at {place:g}" for place, height in own.items()]
         chart.curve("your guess", [*own], [*own.values()], GUESS, words, hollow=True, alpha=0.5)
     if isinstance(guessed, int | float):
         chart.line([guessed] * 2, [up.low, up.high], GUESS, line_dash="dashed")
@@ -88,7 +88,7 @@ def line_chart(
     return sheet.player(captions, lines, step=x.capitalize(), seconds=6)
 
 
-def _across(title: str, places: Sequence[float], log: bool) -> Scale:
+def scale_across(title: str, places: Sequence[float], log: bool) -> Scale:
     """Return the axis of x, with margins; if linear, no labels almost meet."""
     if log:
         return Scale(title, 0.8 * places[0], 1.25 * places[-1], True, places)
@@ -101,7 +101,7 @@ def _across(title: str, places: Sequence[float], log: bool) -> Scale:
     return Scale(title, first - room, places[-1] + room, ticks=labels)
 
 
-def _up(title: str, heights: Sequence[float], log: bool) -> Scale:
+def scale_up(title: str, heights: Sequence[float], log: bool) -> Scale:
     """Return the axis of y. A linear axis includes 0."""
     if not log:
         least, most = min(0, *heights), max(0, *heights)
@@ -118,9 +118,9 @@ def _say(series: Mapping[str, Curve], x: str, at: float) -> str:
     if at == -np.inf:
         return "This is your guess. Press Play to draw the result over it."
     return f"{x} = {at:g}: " + ", ".join(
-        f"{name} {_text(curve[at])}" for name, curve in series.items() if at in curve
+        f"{name} {value_text(curve[at])}" for name, curve in series.items() if at in curve
     )
 
 
-def _text(value: float) -> str:
+def value_text(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

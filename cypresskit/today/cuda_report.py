@@ -32,7 +32,7 @@ LIMITS: dict[str, dict[str, Any]] = {
     "bandwidth of L2 and DRAM": {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6},
     "latency of L2 and DRAM": {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks},
 }
-#: How far modeled times were off measured ones, by class (docs/model.md).
+#: How far modeled times were off measured ones, by class (docs/current_gpu.md).
 ACCURACY = {
     "own code": "within 20 % in 306 of 326 launches of products with blocks in registers, measured"
     " on an H200; modeled times were 0.67 to 1.48",

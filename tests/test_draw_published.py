@@ -1,0 +1,68 @@
+"""Charts of the papers' plots: their curves are the model's, their numbers the papers'."""
+
+import random
+
+import pytest
+from pages import drawn
+
+from cypresskit import draw, published
+from cypresskit.draw.published_charts import CHARTS, stored
+from tools import curves
+
+QUICK = 1152  # N up to which a launch is simulated again
+STORED = {name: rows for series in stored().values() for name, rows in series.items()}
+
+
+def test_every_chart_has_its_curves():
+    assert {name: list(chart.series) for name, chart in CHARTS.items()} == {
+        name: list(series) for name, series in stored().items()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(STORED))
+def test_stored_curves_are_the_models(name, monkeypatch):
+    """A point of each curve is simulated again: another one for each curve."""
+    rows = {x: (y, error) for x, y, error in STORED[name]}
+    x = random.Random(name).choice([x for x in rows if x <= QUICK] or list(rows))
+    for sizes in ("STEPS", "SMALL", "COUNTS"):
+        monkeypatch.setattr(curves, sizes, [x])
+    if name in published.kernels():
+        made = curves.kernel_row(name, int(x))
+    else:
+        made = next(row for row in curves.curve(name, STORED) if row[0] == x)
+    assert made[1:] == pytest.approx(rows[x], abs=2e-2)
+
+
+@pytest.mark.parametrize("name", list(CHARTS))
+def test_a_chart_draws_what_is_stored_and_printed(name):
+    chart = CHARTS[name]
+    player = draw.published(name)
+    for series in chart.series:
+        points = drawn(player, f"points {series}, modeled")
+        assert list(points["x"]) == [x for x, *_ in STORED[series]]
+        assert list(points["y"]) == [y for _, y, _ in STORED[series]]
+    for series, (x, y) in chart.points.items():
+        points = drawn(player, f"points {series}, published")
+        assert (list(points["x"]), list(points["y"])) == ([x], [y])
+    (caption,) = player.captions
+    for series, (x, y) in chart.points.items():
+        there = {at: value for at, value, _ in STORED[series]}
+        if x in there:
+            assert f"published {y:g} at {x:g}; modeled {there[x]:.0f} there" in caption
+    for level in chart.levels:
+        assert f"{level.words}: published {level.y:g}" in caption
+
+
+def test_what_is_printed_is_what_the_papers_print():
+    """Each published figure of a plotted kernel is in a chart."""
+    shown = {y for chart in CHARTS.values() for _, y in chart.points.values()}
+    shown |= {level.y for chart in CHARTS.values() for level in chart.levels}
+    for name, row in published.kernels().items():
+        if name in STORED and "gflops_max" in row:
+            assert row["gflops_max"] in shown, name
+    assert set(published.kernel("sgemm_packed4")["gflops_range"]) <= shown
+
+
+def test_an_unknown_chart_is_named():
+    with pytest.raises(ValueError, match="no chart 'nakasato_8'; there are nakasato_4"):
+        draw.published("nakasato_8")
