@@ -25,7 +25,7 @@ from cypresskit.draw.sheet import Sheet
 
 
 @dataclass(frozen=True)
-class Level:
+class PrintedLevel:
     """A printed number without its x.
 
     Attributes
@@ -73,7 +73,7 @@ class PublishedChart:
     miss: str
     series: tuple[str, ...]
     points: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    levels: tuple[Level, ...] = ()
+    levels: tuple[PrintedLevel, ...] = ()
     x: str = "N"
     y: str = "Gflop/s"
 
@@ -88,18 +88,18 @@ def _peak(kernel: str) -> tuple[float, float]:
     return row["n_at_max"], row["gflops_max"]
 
 
-def _lowest(kernel: str) -> Level:
+def _lowest(kernel: str) -> PrintedLevel:
     """Return the lowest printed speed, in Gflop/s."""
     row = _printed(kernel)
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
-    return Level(f"lowest of {kernel}, {percent} %", round(speed), kernel, min, least)
+    return PrintedLevel(f"lowest of {kernel}, {percent} %", round(speed), kernel, min, least)
 
 
-def _best(kernel: str) -> Level:
+def _best(kernel: str) -> PrintedLevel:
     """Return the best printed speed, whose N isn't printed."""
-    return Level(f"best of {kernel}", _printed(kernel)["gflops_max"], kernel)
+    return PrintedLevel(f"best of {kernel}", _printed(kernel)["gflops_max"], kernel)
 
 
 BUS = papers.host("dgemm_transfer_model")
@@ -126,8 +126,8 @@ CHARTS = {
         (
             _lowest("dgemm_tn"),
             _lowest("dgemm_nn"),
-            Level("GotoBLAS2 on four cores", CPU["gotoblas2_dgemm_gflops"]),
-            Level("MAGMA on Fermi", CPU["magma_fermi_dgemm_gflops"]),
+            PrintedLevel("GotoBLAS2 on four cores", CPU["gotoblas2_dgemm_gflops"]),
+            PrintedLevel("MAGMA on Fermi", CPU["magma_fermi_dgemm_gflops"]),
         ),
     ),
     "nakasato_7": PublishedChart(
@@ -136,7 +136,7 @@ CHARTS = {
         " large N both are above the 200 that the text names as the most.",
         ("dgemm_tn with transfers", "formula, 3 GB/s", "formula, 10 GB/s"),
         {"formula, 10 GB/s": (2048, 300)},
-        (Level("most with transfers", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
+        (PrintedLevel("most with transfers", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
         "Nakasato's double-double kernels",
@@ -166,8 +166,8 @@ CHARTS = {
         " takes. The model's overhead was fitted to this range.",
         ("sgemm_packed4",),
         levels=(
-            Level("lowest", PACKED[0], "sgemm_packed4", min, most=4),
-            Level("highest", PACKED[1], "sgemm_packed4", max, most=4),
+            PrintedLevel("lowest", PACKED[0], "sgemm_packed4", min, most=4),
+            PrintedLevel("highest", PACKED[1], "sgemm_packed4", max, most=4),
         ),
         x="products in a launch",
     ),
@@ -269,7 +269,7 @@ def _compare(curve: Curve, x: float, y: float) -> str:
     )
 
 
-def _beside(level: Level, curves: Mapping[str, Curve]) -> str:
+def _beside(level: PrintedLevel, curves: Mapping[str, Curve]) -> str:
     """Return what the model has beside a printed number."""
     if not level.series:
         return ""
