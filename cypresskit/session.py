@@ -33,8 +33,7 @@ def set_up(shell: Any = None) -> None:
 
     Each shell is set up once.
     """
-    if shell is None and "IPython" in sys.modules:
-        shell = sys.modules["IPython"].get_ipython()
+    shell = shell or running_shell()
     if shell is None or any(shell is begun for begun in _shells):
         return
     _shells.append(shell)
@@ -42,13 +41,18 @@ def set_up(shell: Any = None) -> None:
         install(shell)
 
 
+def running_shell() -> Any:
+    """Return the running IPython, or None."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
+
+
 def has_user() -> bool | None:
     """Return whether the front end of the running kernel lets its user answer questions.
 
     JupyterLab does; nbval, nbclient and nbconvert don't. None outside of a kernel.
     """
-    ipython = sys.modules.get("IPython")
-    kernel: Any = getattr(ipython.get_ipython(), "kernel", None) if ipython else None
+    kernel: Any = getattr(running_shell(), "kernel", None)
     if not hasattr(kernel, "get_parent"):
         return None
     return bool(kernel.get_parent().get("content", {}).get("allow_stdin"))

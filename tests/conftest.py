@@ -13,16 +13,19 @@ serves a copy of notebooks/, so nothing a test does there changes the work tree.
 
 import fcntl
 import functools
+import gc
 import os
 import pickle
 import random
 import re
+import resource
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +41,8 @@ import pytest
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
+from cypresskit.draw.display import Displayable
+from cypresskit.isolated import serving
 from cypresskit.isolated.process import find_sandbox
 from tools.fuzz.guards import FLUSH, guarded
 from tools.host_score import host_rows
@@ -130,12 +135,26 @@ def pytest_addoption(parser):
         metavar="SEED",
         help="run the laws on random examples alone, with those of this seed, as `make fuzz` does",
     )
+    parser.addoption(
+        "--order",
+        type=int,
+        metavar="SEED",
+        help="the order of files, and of tests in a file; by default another one in each run",
+    )
 
 
 def pytest_configure(config):
+    given = getattr(config, "workerinput", {}).get("order", config.getoption("order"))
+    config.option.order = random.randrange(10_000) if given is None else given
     if config.getoption("new") is not None:
         hypothesis.settings.load_profile("new")
         hypothesis.core.global_force_seed = config.getoption("new")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Give each process of pytest-xdist the same order."""
+    node.workerinput["order"] = node.config.getoption("order")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -196,7 +215,19 @@ def pytest_collection_modifyitems(items, config):
         left_out = set(items) - set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = chosen
+    shuffle(items, config.getoption("order"))
     order(items)
+
+
+def shuffle(items: list, seed: int) -> None:
+    """Put files, and the tests in each file, into an order that belongs to ``seed``."""
+    chance = random.Random(seed)
+    items.sort(key=lambda item: item.nodeid)
+    files = sorted({item.path for item in items})
+    chance.shuffle(files)
+    place = {file: number for number, file in enumerate(files)}
+    chance.shuffle(items)
+    items.sort(key=lambda item: place[item.path])
 
 
 def order(items) -> None:
@@ -223,6 +254,39 @@ def order(items) -> None:
     items[:] = [
         item for part in parts for item in (*part, *islice(rest, max(size - len(part), 0)))
     ] + list(rest)
+
+
+#: What a skipped test lacks, and how to get it.
+LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
+
+
+def describe_skipped(reasons: list[str]) -> str:
+    """Return what was skipped and how to get it, on one line; "" if nothing was."""
+    parts = []
+    for what, command in LACKING.items():
+        if count := sum(reason.startswith(f"Skipped: {what}") for reason in reasons):
+            parts.append(f"{count} need {what}: `{command}`")
+    others = len(reasons) - sum(int(part.split()[0]) for part in parts)
+    parts += [f"{others} for reasons that `-rs` shows"] * (others > 0)
+    return f"{len(reasons)} tests were skipped: {'; '.join(parts)}" if reasons else ""
+
+
+def pytest_report_header(config):
+    return order_line(config)
+
+
+def order_line(config) -> str:
+    """Return which order the tests have, and how to repeat it."""
+    return f"tests in the order {config.getoption('order')}: --order repeats it"
+
+
+def pytest_unconfigure(config):
+    """End with one line on the order and on what was skipped, below pytest's own summary."""
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        skipped = reporter.stats.get("skipped", [])
+        reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
+        parts = [describe_skipped(reasons) or "no test was skipped", order_line(config)]
+        reporter.write_line("; ".join(parts))
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -254,8 +318,47 @@ def without_a_loop(test):
     return run
 
 
+def process_state() -> dict:
+    """Return what all tests of a process share."""
+    return {
+        "environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "working folder": os.getcwd(),
+        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "limits": {
+            name: resource.getrlimit(getattr(resource, name))
+            for name in dir(resource)
+            if name.startswith("RLIMIT_")
+        },
+        "timers": [signal.getitimer(which)[0] > 0 for which in range(3)],
+        "limit of recursion": sys.getrecursionlimit(),
+        "frames of outputs": Displayable.framed,
+        "garbage collection": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0),
+    }
+
+
+def own_threads() -> set[threading.Thread]:
+    """Return the running threads, without those that the package or a launch keeps."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(serving.OURS)}
+
+
 @pytest.fixture(autouse=True)
-def untouched(monkeypatch):
+def leaves_no_trace():
+    """Fail a test that changes what all tests of its process share, or leaves a thread running."""
+    before, threads = process_state(), own_threads()
+    yield
+    after = process_state()
+    changed = [
+        f"{name}: {before[name]} -> {after[name]}" for name in before if before[name] != after[name]
+    ]
+    assert not changed, f"the test changes the process for all that follow: {'; '.join(changed)}"
+    late = time.monotonic() + 5
+    while (left := own_threads() - threads) and time.monotonic() < late:
+        time.sleep(0.01)
+    assert not left, f"the test leaves threads running: {left}"
+
+
+@pytest.fixture(autouse=True)
+def untouched(leaves_no_trace, monkeypatch):
     """A test's checks have ten times the processor time and twenty times as long by the clock, as a
     busy computer is no mistake; and it leaves `__main__`, which IPython replaces and empties, as it
     was: what starts processes would trip there.
@@ -277,7 +380,7 @@ def draw_the_same(monkeypatch, seed: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def same_numbers(monkeypatch, request):
+def same_numbers(leaves_no_trace, monkeypatch, request):
     """A test draws the same numbers in every run, whatever ran before it; others with ``--new``."""
     draw_the_same(monkeypatch, f"{request.config.getoption('new')} {request.node.nodeid}")
 
@@ -332,7 +435,7 @@ def sandbox():
     if made is None:
         reason = (
             "bubblewrap is missing or doesn't work here, and this test judges answers in it:"
-            " `apt-get install bubblewrap`"
+            f" `{LACKING['bubblewrap']}`"
         )
         (pytest.fail if IN_CI else pytest.skip)(reason)
     return made
@@ -344,7 +447,7 @@ def chromium():
     path = shutil.which("chromium") or shutil.which("chromium-browser")
     if path is None:
         reason = (
-            "Chromium is missing, and this test looks at a page in it: `apt-get install chromium`"
+            f"Chromium is missing, and this test looks at a page in it: `{LACKING['Chromium']}`"
         )
         (pytest.fail if IN_CI else pytest.skip)(reason)
     return path

@@ -284,7 +284,7 @@ def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes, l2_bytes):
     board = replace(ck.HD5870, l1_bytes=l1_bytes, l1_ways=ways, l2_bytes=l2_bytes)
     report = simulate("sgemm_nn", 64, k=16, device=board)
     assert report.clocks > 0 and (report.hits["L1"] == 0 or l1_bytes)
-    for draw in (ck.draw.chip, ck.draw.load, ck.draw.wavefronts):
+    for draw in (ck.draw.chip, ck.draw.wavefronts):
         draw(report)
     player = texture_fetch("sgemm_nn", device=board)
     counts = re.search(r"(\d+) of (\d+) requested lines missed L1", player.captions[-1])

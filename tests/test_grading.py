@@ -810,8 +810,9 @@ NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf"
 
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
 @pytest.mark.few(1)
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_one_submits_all_others_get_their_grades(seed, tmp_path, capsys, request):
+def test_whatever_one_submits_all_others_get_their_grades(seed, tmp_path, capsys):
     chance = random.Random(seed)
     folder, out = tmp_path / "in", tmp_path / "out"
     names = chance.sample(NAMES, len(NAMES))

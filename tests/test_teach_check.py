@@ -19,9 +19,10 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, starter_text
-from cypresskit.isolated import process
+from cypresskit.isolated import answer, process
 from cypresskit.teach import check as shell
 from cypresskit.teach import climb, formula
+from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l05_texture_cache import checks as texture
@@ -154,7 +155,7 @@ def test_where_no_python_can_be_started_no_answer_is_run(monkeypatch):
     def refuse(*_, **__):
         raise OSError("no room")
 
-    monkeypatch.setattr(process, "OWN", process.ForkServer())
+    monkeypatch.setattr(answer, "OWN", process.ForkServer())
     monkeypatch.setattr(process.subprocess, "Popen", refuse)
     assert "no Python can be started here (no room)" in start.check_peak(lambda *_: 0).message
 
@@ -442,10 +443,8 @@ def test_a_fault_while_the_contest_judges_is_no_score(monkeypatch):
 def test_where_nbgrader_grades_a_wrong_answer_raises(monkeypatch):
     """A cell without an error has all its points there."""
     right = "def seconds(n, b, f):\n    return 24 * n**2 / b + 2 * n**3 / f"
-    names: dict = {}
-    exec(right, names)
     monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
-    assert bus.check_seconds(names["seconds"]).right
+    assert bus.check_seconds(AnswerSource([right], "seconds")).right
     with pytest.raises(AssertionError, match="Not yet"):
         bus.check_seconds(lambda *_: 1)
     monkeypatch.setenv("NBGRADER_EXECUTION", "validate")

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 from conftest import ROOT
+from traitlets.config import Config
 
 import cypresskit as ck
 from cypresskit.teach import formula
-from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.notebook import install, unread
 
 CHECK = "ck.teach.start_here.check_peak(peak)"
@@ -43,9 +43,10 @@ def ipython():
     `ck`, if asked.
     """
     kind = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    quiet = {"HistoryManager": {"enabled": False}}  # which would start a thread
 
     def start(installed=True, **members):
-        running = type("Kernel", (kind,), members).instance()
+        running = type("Kernel", (kind,), members).instance(config=Config(quiet))
         if installed:
             install(running)
         running.user_ns["ck"] = ck
@@ -100,7 +101,8 @@ def test_reports_why_an_answer_was_never_set(ipython, capsys):
 def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys):
     left: list = []
     running = ipython(ask_exit=lambda _: left.append(1), kernel=True)
-    start.check_peak(lambda *_: running.user_ns["exit"]())
+    run(running, "def peak(*_):\n    exit()", CHECK)
+    assert "tries to quit Python" in capsys.readouterr().out
     for cell in ("def f():\n    exit()\nf()", "exit"):
         run(running, cell)
         assert "would end the notebook's kernel" in capsys.readouterr().out
@@ -109,13 +111,6 @@ def test_exit_in_a_notebooks_cell_is_an_error_also_after_a_check(ipython, capsys
         "Not yet. half is " in capsys.readouterr().out
     )  # the definition didn't stop, but the line after it
     assert not left
-
-
-def test_reports_exit_in_an_answer_and_keeps_the_kernel(ipython, capsys):
-    left: list = []
-    shell = ipython(ask_exit=lambda _: left.append(1), kernel=True)
-    run(shell, "def peak(*_):\n    exit()", CHECK)
-    assert "tries to quit Python" in capsys.readouterr().out and not left
 
 
 @pytest.mark.slow
@@ -161,15 +156,40 @@ def test_a_cell_with_another_name_is_not_the_faulty_one():
     assert told.hint == "the name: the check looks at peak."
 
 
-def test_what_an_answer_displays_is_printed(ipython, capsys, monkeypatch):
-    display = pytest.importorskip("IPython.display").display
-    monkeypatch.setattr(
-        ipython().display_pub, "publish", lambda **_: None
-    )  # a kernel's reaches nobody from a copy
-    assert start.check_peak(lambda e, p, u, g: display(42) or 2 * e * p * u * g).right
-    assert capsys.readouterr().out == "42\n" * (4 + formula.N_RANDOM_CASES)
+def test_what_an_answer_displays_is_printed(ipython, capsys):
+    run(ipython(), "def peak(e, p, u, g):\n    display(42)\n    return 2 * e * p * u * g", CHECK)
+    assert capsys.readouterr().out.count("42\n") == 4 + formula.N_RANDOM_CASES
 
 
-def test_a_shell_that_cannot_exit_is_no_hindrance(ipython):
-    assert not hasattr(ipython(installed=False), "ask_exit")
-    assert start.check_peak(lambda *_: 0).message.startswith("peak(")
+PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([PEAK.format("FLOPS"), "FLOPS = 2", CHECK], "Right."),
+        ([PEAK.format(3), PEAK.format(2), CHECK], "Right."),
+        ([PEAK.format(2), PEAK.format(3), CHECK], "Not yet. peak(20"),
+        (["import asyncio\nawait asyncio.sleep(0)\n" + PEAK.format(2), CHECK], "Right."),
+        (["async def two():\n    return 2", "N = await two()", PEAK.format("N"), CHECK], "Right."),
+        (["%time 1\n" + PEAK.format(2) + "\n!true", CHECK], "Right."),
+        (["lines = !true\n" + PEAK.format(2), CHECK], "Right."),
+        (["from functools import cache\n@cache\n" + PEAK.format(2), CHECK], "Right."),
+        (["class P:\n  def __call__(s, *a): return 2 * np.prod(a)\npeak = P()", CHECK], "Right."),
+        (["f = lambda *a: 2 * np.prod(a)", "peak = f", CHECK], "Right."),
+        ([CHECK.replace("(peak", "(lambda *a: 2 * np.prod(a)")], "Right."),
+        ([PEAK.format(2).replace("peak", "mine"), CHECK.replace("peak)", "mine)")], "Right."),
+        (["exec('def peak(*a): return 1')", CHECK], "Not yet. The source of peak can't be read"),
+        ([PEAK.format("K"), CHECK], "Not yet. peak stops with NameError: name 'K'"),
+    ],
+)
+def test_an_answer_is_made_of_the_cells_that_it_needs(ipython, capsys, cells, said):
+    run(ipython(), "import numpy as np", *cells)
+    assert said in capsys.readouterr().out
+
+
+def test_a_shell_that_cannot_exit_is_no_hindrance(ipython, capsys):
+    shell = ipython(installed=False)
+    assert not hasattr(shell, "ask_exit")
+    run(shell, "def peak(*_):\n    return 0", CHECK)
+    assert "Not yet. peak(" in capsys.readouterr().out

@@ -360,6 +360,11 @@ def load(frames: bool | None = None) -> None:
     """
     from IPython.display import HTML, display
 
+    if not isinstance(frames, bool | None):
+        raise TypeError(
+            f"load takes frames=True, False or None, not a {type(frames).__name__}: to draw"
+            " something, call its picture, such as ck.draw.chip"
+        )
     Displayable.framed = "google.colab" in sys.modules if frames is None else frames
     session.set_up()
     if not gc.get_freeze_count():

@@ -19,30 +19,21 @@ from typing import NamedTuple
 from cypresskit import teach
 from cypresskit.grading import course
 from cypresskit.grading.course import Cell, Exercise, Lesson
-from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused, call
-from cypresskit.isolated.process import CallLimits, ForkServer, Sandbox, find_sandbox
-from cypresskit.teach import bindings, check
-from cypresskit.teach.check import (
-    Verdict,
-    explain_no_result,
-    rebuild_device,
-    refuse_service,
-    use_seed,
-)
+from cypresskit.isolated import NoResult, Raised, call
+from cypresskit.isolated.answer import CallLimits
+from cypresskit.isolated.process import ForkServer, Sandbox, find_sandbox
+from cypresskit.teach import check
+from cypresskit.teach.answer_source import AnswerSource
+from cypresskit.teach.check import Verdict, use_seed
 
 #: Matches an `Exercise.check`: the lesson's module, the check, the name of the answer.
 CALL = re.compile(r"ck\.teach\.(\w+)\.(check_\w+)\((\w+)\)")
-MAKING = CallLimits(60.0, 120.0, 1_000)  # for running an answer's cells
 BUDGET = 300.0  # seconds of wall-clock time for one student's answers
 STUDENT = CallLimits(2_000.0, 1_500.0, 8_000)  # for judging all answers of a student
 #: Modules that a judging process imports at its start.
 MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
 ]
-NEEDED_CELLS_HINT = (
-    "only the cells that the answer needs are run: does it use a name that another cell sets, or"
-    " that was set by hand?"
-)
 SPENT = "Not judged: the answers before this one took {:.0f} s."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
@@ -79,53 +70,13 @@ def judge(
     run = getattr(import_module(f"cypresskit.teach.{teach.MODULES[module]}"), name)
     own = server or ForkServer(find_sandbox())
     try:
-        return _judged([bindings.strip_magics(cell) for cell in cells], answer, run, seed, own)
+        with use_seed(seed):
+            return run(AnswerSource(cells, answer, own))
     except Exception as error:
         return check.report_broken_check(error)
     finally:
         if server is None:
             own.end()
-
-
-def _judged(cells: list[str], answer: str, run, seed: str, server: ForkServer) -> Verdict:
-    numbers = bindings.find_needed_cells(cells, answer)
-    needed = bindings.find_dependencies([cells[number] for number in numbers], answer)
-    if not any(bindings.is_set_in(cells[number], answer) for number in numbers):
-        return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-    taken = [
-        {
-            "source": cells[number],
-            "sets": answer if bindings.is_set_in(cells[number], answer) else "",
-            "binding": bindings.find_setting_lines(cells[number], needed),
-        }
-        for number in numbers
-    ]
-    limits = CallLimits(check.SECONDS, check.WALL, check.MEGABYTES)
-    made = Answer(
-        {"cells": taken, "name": answer},
-        services=dict.fromkeys(run.services, refuse_service),
-        limits=limits,
-        making=MAKING,
-        server=server,
-    )
-    try:
-        with made, use_seed(seed):
-            if run.needs_function:
-                return run(made)
-            value = Other("function") if made.function else rebuild_device(made.value)
-            return run(value)
-    except Refused as refused:
-        where = f"The cell of {answer}" if refused.sets else f"A cell that {answer} needs"
-        message = str(refused)
-        if refused.sets is None:
-            return Verdict(False, f"There is no {answer}.", f"a cell has to set {answer}.")
-        hint = NEEDED_CELLS_HINT if "NameError" in message else f"line {refused.line} of that cell."
-        return Verdict(False, f"{where} {message}.", hint)
-    except Raised as error:
-        return Verdict(False, f"The answer could not be judged: {error}.", NEEDED_CELLS_HINT)
-    except NoResult as lost:
-        message, hint = explain_no_result(f"the cell of {answer}", lost)
-        return Verdict(False, f"The answer could not be judged: {message}", hint)
 
 
 # -- the answers of one student, in a separate process

@@ -3,23 +3,24 @@
 The process is a new Python with numpy and the public package. Lessons, their checks and reference
 solutions are replaced by stubs.
 
-Always: an answer's time, memory and files are limited, and it can't start processes. Nothing that
-it returns is executed or unpickled: a message is JSON of numbers, texts, lists and arrays, of
-limited size, and a malformed one ends the process.
+Always, on Linux: an answer's time, memory, threads and files are limited, and on x86-64 and Arm it
+can't start processes. Nothing that it returns is executed or unpickled: a message is JSON of
+numbers, texts, lists and arrays, of limited size, and a malformed one ends the process.
 
 Only under bubblewrap, as ``cypresskit grade`` requires: the lessons' files, the user's files and
 the network are out of reach. In a notebook, an answer that searches the disk for the reference
 solution finds it, and gains only a line in its own notebook.
 
-- ``plain`` encodes and decodes such messages.
-- ``function_pickle`` serializes a notebook's function with the names that it uses.
-- ``runner`` runs in the process; ``teach_stub`` replaces the lessons there. ``repeat_run`` repeats
-  the launches of a CUDA kernel.
-- ``process`` starts, limits and ends processes. A warm one is forked for each answer.
-- ``seccomp`` forbids child processes.
+- ``answer`` calls an answer, and says what became of it.
+- ``plain`` encodes and decodes the messages.
+- ``serving`` runs a notebook's cells, and the answer that they make; ``teach_stub`` replaces the
+  lessons there. ``repeat_run`` repeats the launches of a CUDA kernel.
+- ``process`` starts, limits and ends processes; ``runner`` is their program. A warm one is forked
+  for each answer. ``seccomp`` forbids child processes.
+- ``here`` judges in this process, in a browser.
 """
 
+from cypresskit.isolated.answer import Answer, NoResult, Raised, Refused, call
 from cypresskit.isolated.plain import Other
-from cypresskit.isolated.process import Answer, NoResult, Raised, Refused, call
 
 __all__ = ["Answer", "NoResult", "Other", "Raised", "Refused", "call"]

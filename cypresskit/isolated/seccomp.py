@@ -1,9 +1,10 @@
 """Forbid child processes by a filter of system calls (seccomp), which can't be removed again.
 
 ``fork``, ``subprocess`` and other means of starting a process raise ``PermissionError``; threads
-still work. Memory that isn't counted as the process's own is forbidden as well: files in memory,
-and shared segments. There are filters for x86-64 and Arm; on other processors
-``forbid_child_processes`` does nothing.
+still work. Also refused are memory that isn't counted as the process's own (files in memory,
+shared segments); namespaces and mounts, in which such memory could be had; and other processes'
+memory. There are filters for x86-64 and Arm; on other processors ``forbid_child_processes`` does
+nothing.
 """
 
 import ctypes
@@ -13,11 +14,25 @@ import struct
 
 NO_NEW_PRIVILEGES, SECCOMP, FILTER = 38, 22, 2  # of prctl
 THREAD = 0x10000  # CLONE_THREAD, among the flags of clone
-#: By processor: its number in the kernel, and the numbers of the system calls clone, clone3, and
-#: others that are refused: fork, vfork, shmget and memfd_create.
+#: Calls that are refused and have the same number everywhere: open_tree, move_mount, fsopen,
+#: fsconfig, fsmount, fspick, pidfd_getfd, mount_setattr and memfd_secret.
+NEW_CALLS = (*range(428, 434), 438, 442, 447)
+#: By processor: its number in the kernel, the numbers of the system calls clone and clone3, and of
+#: others that are refused: fork, vfork, shmget, memfd_create; unshare, setns, mount, umount2,
+#: pivot_root, chroot; ptrace, process_vm_readv and process_vm_writev.
 CALLS = {
-    "x86_64": (0xC000003E, 56, 435, (57, 58, 29, 319)),
-    "aarch64": (0xC00000B7, 220, 435, (194, 279)),
+    "x86_64": (
+        0xC000003E,
+        56,
+        435,
+        (57, 58, 29, 319, 272, 308, 165, 166, 155, 161, 101, 310, 311, *NEW_CALLS),
+    ),
+    "aarch64": (
+        0xC00000B7,
+        220,
+        435,
+        (194, 279, 97, 268, 40, 39, 41, 51, 117, 270, 271, *NEW_CALLS),
+    ),
 }
 FOREIGN_CALLS = 0x40000000  # from here on, numbers of calls of another calling convention
 # Opcodes of the filter's machine: load a word, return, and jumps.

@@ -71,16 +71,6 @@ def _lesson(name: str) -> Any:
     return Absent(f"ck.teach.{name}")
 
 
-def make_stub(name: str) -> Any:
-    """Return the stub of ``cypresskit.teach.<name>`` for a pickled function."""
-    last = name.rpartition(".")[2]
-    if name.endswith(("l12_contest.make_entry", "l12_contest.generate_kernel")):
-        return getattr(generated, last)
-    if last in ("l12_contest", "contest"):
-        return contest
-    return sys.modules["cypresskit.teach"] if name == "cypresskit.teach" else Absent(name)
-
-
 def install() -> None:
     """Replace ``cypresskit.teach``, ``ck.workbench`` and ``ck.draw`` by stubs."""
     teach: Any = ModuleType("cypresskit.teach", "The part of the lessons that answers may use.")

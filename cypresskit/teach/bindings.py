@@ -7,9 +7,11 @@ import ast
 import builtins
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from symtable import SymbolTable, symtable
 
 
+@lru_cache(maxsize=4096)
 def parse_cell(cell: str) -> ast.Module | None:
     """Return a cell's syntax tree, or None if it isn't valid Python."""
     try:
@@ -22,7 +24,9 @@ def strip_magics(cell: str) -> str:
     """Return a cell without the lines that only IPython understands, such as ``%timeit`` and
     ``!ls``.
     """
-    return cell if parse_cell(cell) else re.sub(r"^( *)[%!].*", r"\1pass", cell, flags=re.M)
+    if parse_cell(cell):
+        return cell
+    return re.sub(r"^( *)(\w+ *= *)?[%!].*", r"\1\2None", cell, flags=re.M)
 
 
 def find_bound_names(statement: ast.stmt) -> set[str]:
@@ -67,11 +71,36 @@ def find_setting_lines(cell: str, names: set[str]) -> list[int]:
 
 def find_used_names(code: str) -> set[str]:
     """Return the names that code uses but doesn't set itself, without Python's own."""
+    tree = parse_cell(code)
+    if tree is None:
+        return set()
     try:
+        if any(isinstance(node, ASYNCHRONOUS) for node in ast.walk(tree)):
+            code = ast.unparse(_Synchronous().visit(ast.parse(code)))  # else symtable refuses it
         table = symtable(code, "<cell>", "exec")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     return _find_used(table) - vars(builtins).keys()
+
+
+ASYNCHRONOUS = ast.Await, ast.AsyncFor, ast.AsyncWith, ast.comprehension
+
+
+class _Synchronous(ast.NodeTransformer):
+    """Takes out ``async`` and ``await``, which a cell may have outside of functions."""
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        return self.visit(node.value)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        return self.generic_visit(ast.For(**vars(node)))
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
+        return self.generic_visit(ast.With(**vars(node)))
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.is_async = 0
+        return self.generic_visit(node)
 
 
 def _find_used(table: SymbolTable) -> set[str]:

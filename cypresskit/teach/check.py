@@ -28,17 +28,22 @@ import numpy as np
 
 from cypresskit.devices import HD5870, Device
 from cypresskit.il.opcodes import OPCODES
-from cypresskit.isolated import Answer, NoResult, Other, Raised
+from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
+from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.card import CardMemoryError
-from cypresskit.isolated.function_pickle import PACKAGE
 from cypresskit.isolated.plain import Described, Items, decode, encode
-from cypresskit.isolated.process import CallLimits
-from cypresskit.isolated.runner import describe_board, error_text
+from cypresskit.isolated.serving import PACKAGE, describe_board, error_text
+from cypresskit.teach.answer_source import AnswerSource, find_source
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
 # Limits of a call of an answer
 SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
+MAKING = CallLimits(60.0, 120.0, 1_000)  # for running the cells that make an answer
+NEEDED_CELLS_HINT = (
+    "only the cells that the answer needs are run: does it use a name that another cell sets, or"
+    " that was set by hand?"
+)
 STOPPED = "You stopped it while `{}` was running: does its loop end?"
 LOOP_HINT = "what changes from one iteration of the loop to the next, and what ends it?"
 MAX_CHARACTERS = 4_000  # of a verdict
@@ -194,6 +199,10 @@ def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
             f"`{call}` leaves a thread running.",
             "wait for it with `join`. Do you need a thread at all?",
         ),
+        "threads": (
+            f"`{call}` starts too many threads.",
+            "a few are enough. Do you need threads at all?",
+        ),
         "broken": (
             f"`{call}` ends its process: {last[:200]}",
             "return numbers, texts, lists or arrays, and leave the process itself alone.",
@@ -281,13 +290,22 @@ def exercise(
             f"{check.__name__} was given nothing.",
             f"`{check.__name__}({name})` checks {name}.",
         )
-        if not needed:
-            value = plain_value(arguments[0])
-            message = f"{name} holds a number of 2^63 or more."
-            require(not _has_huge_integer(value), message, "how is it computed?")
-            return check(value)
+        (given, *_) = arguments
+        if needed and not isinstance(given, AnswerSource):
+            given = _source_of(given, name)
+        if not isinstance(given, AnswerSource):
+            return check(_usable(plain_value(given), name))
         with ExitStack() as stack:
-            return check(_open_answer(arguments[0], name, services, stack))
+            answer = _open_answer(given, services, stack)
+            if needed:
+                kind = f"{name} is of type {answer.type}, not a function."
+                require(answer.function, kind, f"keep the line `def {name}`.")
+                return check(answer)
+            return check(
+                _usable(
+                    Other("function") if answer.function else rebuild_device(answer.value), name
+                )
+            )
 
     @wraps(check)
     def checked(*arguments) -> Verdict:
@@ -309,46 +327,67 @@ def exercise(
             message = f"{message[:MAX_CHARACTERS]} ... ({size:,} characters)"
         return replace(verdict, message=message, check=key)
 
-    checked.needs_function = needed  # type: ignore[attr-defined]
     checked.answer_name = name  # type: ignore[attr-defined]
-    checked.services = tuple(services)  # type: ignore[attr-defined]
     return checked
 
 
-def _open_answer(answer: Any, name: str, services: Sequence[str], stack: ExitStack) -> Answer:
-    """Return the answer in a bare process, which ends with ``stack``."""
-    if isinstance(answer, Answer):  # grading made it, from a notebook's cells
-        kind = f"{name} is of type {answer.type}, not a function."
-        require(answer.function, kind, f"keep the line `def {name}`.")
-        return answer
+def _usable(value: Any, name: str) -> Any:
+    """Return a value, unless it holds a number that is too large."""
+    message = f"{name} holds a number of 2^63 or more."
+    require(not _has_huge_integer(value), message, "how is it computed?")
+    return value
+
+
+def _source_of(answer: Any, name: str) -> AnswerSource:
+    """Return the source of a function."""
     kind = f"{name} is of type {type(answer).__name__}, not a function."
     require(callable(answer), kind, f"keep the line `def {name}`.")
+    try:
+        return find_source(answer, name)
+    except ValueError as error:
+        raise CheckStopped(
+            f"The source of {name} can't be read, and the check runs it: {error}.",
+            f"define {name}, and what it uses, by `def` in cells of the notebook.",
+        ) from None
+
+
+def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack) -> Answer:
+    """Return the answer that a source makes, in a bare process, which ends with ``stack``."""
+    name = source.name
+    cells = source.needed_cells()
+    missing = f"There is no {name}.", f"a cell has to set {name}."
+    require(any(cell.sets for cell in cells), *missing)
     page = _Shown()
-    limits = CallLimits(SECONDS, WALL, MEGABYTES)
-    offered = dict.fromkeys(services, refuse_service)
+    answer = Answer(
+        cells,
+        name,
+        services=dict.fromkeys(services, refuse_service),
+        limits=CallLimits(SECONDS, WALL, MEGABYTES),
+        making=MAKING,
+        show=(lambda _: None) if source.server else page.show,
+        server=source.server,
+    )
     try:
-        opened = Answer(answer, services=offered, limits=limits, show=page.show)
-    except Exception as error:
-        raise CheckStopped(
-            f"{name} can't be sent to the process where it is checked: {error_text(error)}.",
-            "define everything that the function uses inside it.",
-        ) from None
-    try:
-        stack.enter_context(opened)
+        stack.enter_context(answer)
+    except Refused as refused:
+        require(refused.sets is not None, *missing)
+        where = f"The cell of {name}" if refused.sets else f"A cell that {name} needs"
+        is_absent = "NameError" in str(refused) or "ModuleNotFoundError" in str(refused)
+        hint = NEEDED_CELLS_HINT if is_absent else f"line {refused.line} of that cell."
+        raise CheckStopped(f"{where} {refused}.", hint) from None
     except Raised as error:
-        raise CheckStopped(
-            f"{name} can't be loaded in the process where it is checked: {error}.",
-            "define everything that the function uses inside it.",
-        ) from None
+        message = f"The answer could not be judged: {error}."
+        raise CheckStopped(message, NEEDED_CELLS_HINT) from None
     except NoResult as lost:
-        raise CheckStopped(*explain_no_result(name, lost)) from None
+        message, hint = explain_no_result(f"the cell of {name}", lost)
+        raise CheckStopped(f"The answer could not be judged: {message}", hint) from None
     except OSError as error:
         raise CheckStopped(
             f"The check can't begin: no Python can be started here ({error.strerror or error}).",
             "close notebooks that you don't need, and run it again.",
         ) from None
-    stack.callback(lambda: page.end(opened.left_out))
-    return opened
+    stack.callback(lambda: page.end(answer.left_out))
+    return answer
 
 
 def refuse_service(*_: Any, **__: Any) -> None:

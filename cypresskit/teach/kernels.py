@@ -9,7 +9,7 @@ from functools import wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
-from cypresskit.isolated.runner import error_text
+from cypresskit.isolated.serving import error_text
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings

@@ -16,8 +16,9 @@ from importlib import import_module
 from traceback import walk_tb
 
 from cypresskit.draw.theme import TOKENS
-from cypresskit.isolated.process import OWN
-from cypresskit.isolated.runner import error_text
+from cypresskit.isolated import here
+from cypresskit.isolated.answer import OWN
+from cypresskit.isolated.serving import error_text
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 
@@ -106,7 +107,8 @@ def progress(known: dict[tuple[str, str], bool], check: tuple[str, str] | None, 
 
 def install(shell) -> None:
     """Let ``shell``, an IPython, show verdicts, and start the process in which answers run."""
-    OWN.start()
+    if not here.IS_USED:
+        OWN.start()
     known: dict[tuple[str, str], bool] = {}
     ended: dict[
         int, tuple[int, str]

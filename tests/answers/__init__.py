@@ -11,6 +11,7 @@ To each kind is added what is wrong whatever is asked: a text, a function, one t
 a value.
 """
 
+import linecache
 import math
 import re
 import tomllib
@@ -22,9 +23,11 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
+from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
 
 HERE = Path(__file__).parent
+IMPORTS = "import math\nimport re\nfrom dataclasses import replace\nimport numpy as np\n"
 ROOT = HERE.parents[1]
 
 
@@ -45,14 +48,17 @@ def planted() -> dict:
         names = {"ck": ck, "math": math, "np": np, "re": re, "replace": replace}
         (lesson,) = (ROOT / "cypresskit/teach").glob(f"{path.stem}_*/")
         names |= vars(import_module(f"cypresskit.teach.{lesson.name}.checks"))
+        names["source"] = IMPORTS
         if path.with_suffix(".py").exists():
+            names["source"] += path.with_suffix(".py").read_text(encoding="utf-8")
             names |= vars(import_module(f"answers.{path.stem}"))
         names["__name__"] = "answers"
 
         for check, table in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            place = f"{path.name}, {check}"
 
-            def made(line: str, form: str = table["form"], file: str = path.name, names=names):
-                return _made(form, line, f"{file}: {line}", names)
+            def made(line: str, form: str = table["form"], place: str = place, names=names):
+                return _made(form, line, f"{place}: {line}", names)
 
             right = [made(line) for line in table["right"]]
             wrong = [(made(row["answer"]), row["says"]) for row in table["wrong"]]
@@ -72,11 +78,18 @@ def kernel_answers() -> list[tuple[str, str, str]]:
 
 def _made(form: str, answer: str, place: str, names: dict):
     """What a line of a table stands for."""
-    if form.startswith("def "):
-        exec(compile(form.removesuffix("_") + f"\n    {answer}", place, "exec"), names)
-        return names[re.match(r"def (\w+)", form)[1]]
+    is_function = form.startswith("def ")
     text = answer[1:].strip() if answer[0] == "=" else answer.join(re.split(r"\b_\b", form))
-    return eval(compile(text, place, "eval"), names)
+    if is_function:
+        text = form.removesuffix("_") + f"\n    {answer}"
+    lines = f"{text}\n{names['source']}".splitlines(keepends=True)
+    linecache.cache[place] = len(text), None, lines, place  # where checks look for its source
+    if not is_function:
+        value = eval(compile(text, place, "eval"), names)
+        is_builtin = callable(value) and not hasattr(value, "__code__")
+        return AnswerSource([*lines[1:], f"it = {text}"], "it") if is_builtin else value
+    exec(compile(text, place, "exec"), names)
+    return names[re.match(r"def (\w+)", form)[1]]
 
 
 def raises(*_):
@@ -97,6 +110,8 @@ NUMBERS = [
     (lambda *_: "x", ["returns a text, not a number"]),
     (lambda: 1.0, ["TypeError", "The call was"]),
     (lambda a, b, c, d, e: 1.0, ["TypeError", "missing", "The call was"]),
-    *((lambda *_, it=it: it, ["it should be"]) for it in (0.0, math.inf, math.nan)),
+    (lambda *_: 0.0, ["it should be"]),
+    (lambda *_: math.inf, ["it should be"]),
+    (lambda *_: math.nan, ["it should be"]),
 ]
 ALWAYS_WRONG = {"value": [], "text": TEXTS, "function": FUNCTIONS, "number": NUMBERS + FUNCTIONS}

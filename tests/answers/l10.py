@@ -1,6 +1,6 @@
 """Lesson 10."""
 
-from itertools import product
+import itertools
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def one(gpu, a, b, name=""):
 
 def right(gpu, a, b, block, frees=True, depth=1000):
     c, cut, deep = np.zeros_like(a), range(0, len(a), block), range(0, len(a), depth)
-    for i, j, k in product(cut, cut, deep):
+    for i, j, k in itertools.product(cut, cut, deep):
         strips = (
             gpu.upload(a[i : i + block, k : k + depth]),
             gpu.upload(b[k : k + depth, j : j + block]),

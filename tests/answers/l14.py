@@ -1,5 +1,8 @@
 """Lesson 14."""
 
+import inspect
+import linecache
+
 import numpy as np
 
 
@@ -11,6 +14,9 @@ def multiply(a, b, c):
             for k in range(a.shape[0]):
                 total += a[k, i] * b[k, j]
             c[i, j] = total
+
+
+MORE = ["import numpy as np\n", *inspect.getsource(multiply).splitlines(keepends=True)]
 
 
 def product(
@@ -47,5 +53,7 @@ def product(a, b):
     {last}
 """
     names = {"np": np, "multiply": multiply}
-    exec(compile(text, "answers/l14.py", "exec"), names)
+    file = f"answers/l14.py, {update}, {store}, {last}, {first}, {more}"
+    linecache.cache[file] = len(text), None, text.splitlines(keepends=True) + MORE, file
+    exec(compile(text, file, "exec"), names)
     return names["product"]

@@ -27,7 +27,8 @@ from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
 from cypresskit.editing.steps import CLOSE
 from cypresskit.isolated import NoResult, Raised, call
-from cypresskit.isolated.process import CallLimits, ForkServer
+from cypresskit.isolated.answer import CallLimits
+from cypresskit.isolated.process import ForkServer
 from cypresskit.kernels import Kernel, generated
 from cypresskit.teach.check import BROKEN, REPORT, use_seed
 from cypresskit.teach.l12_contest import checks as contest

@@ -1,0 +1,371 @@
+"""Call a student's answer: plain data goes in, plain data comes out.
+
+    with Answer(cells, name, services={}) as answer:
+        value = answer(1, 2)
+
+An ``Answer`` is made by running a notebook's cells, is called like the function that they define,
+and returns plain data (see ``plain``). An exception of the function becomes ``Raised``. A call that
+doesn't end, crashes, exits, or sends an invalid message raises ``NoResult``. Each answer runs in a
+process of its own (``process``), or in a browser in this one (``here``).
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+from cypresskit.isolated import card, here, plain
+from cypresskit.isolated.plain import decode, encode
+from cypresskit.isolated.process import OUT_OF_TIME, TOO_MANY_THREADS, ForkServer
+from cypresskit.subprocesses import read_message, write_message
+
+MAX_TRACEBACK = 1_000  # characters of a process's report on its own failure
+#: Why the warm process ends a copy of itself, by the status that it reports.
+ENDED_FOR = {OUT_OF_TIME: "time", TOO_MANY_THREADS: "threads"}
+
+Services = Mapping[str, Callable[..., Any]]
+
+
+class NoResult(Exception):
+    """The answer gave no result.
+
+    ``reason`` is one of "time", "clock", "memory", "input", "exit", "thread", "threads", "large",
+    "forged", "broken", and "ended". ``signal`` is the signal that ended the process, or 0.
+    """
+
+    def __init__(self, reason: str, text: str = "", signal: int = 0) -> None:
+        super().__init__(text or reason)
+        self.reason, self.signal = reason, signal
+
+
+class Raised(Exception):
+    """The answer raised an error.
+
+    ``type`` is the name of its type; ``line`` and ``source`` are the student's line that raised it,
+    0 and "" if there is none.
+    """
+
+    def __init__(self, type: str, text: str, line: int = 0, source: str = "") -> None:
+        super().__init__(text)
+        self.type, self.line, self.source = type, line, source
+
+
+class Refused(Exception):
+    """Cells gave no answer. ``sets`` is the name that the faulty cell sets, or None."""
+
+    def __init__(self, sets: str | None, text: str, line: int) -> None:
+        super().__init__(text)
+        self.sets, self.line = sets, line
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """The limits of a call."""
+
+    seconds: float = 5.0  #: of processor time
+    wall: float = 20.0  #: seconds of wall-clock time, of which a busy machine needs more
+    megabytes: float = 500
+
+
+class Cell(NamedTuple):
+    """A cell that an answer needs."""
+
+    source: str
+    sets: str  #: the answer's name, or "" if the cell doesn't set it
+    binding: list[int]  #: the first lines of statements that mustn't fail: they set what it needs
+
+
+#: Serves a notebook's checks.
+OWN = ForkServer()
+
+
+class Connection:
+    """A stream of messages to a copy of a warm process.
+
+    Parameters
+    ----------
+    server
+        The warm process.
+    services
+        Functions that the other end may call by name. It gets their results, and exceptions of the
+        types in ``card.ERRORS``.
+    show
+        Gets what is printed there.
+    """
+
+    def __init__(
+        self,
+        server: ForkServer,
+        services: Services,
+        show: Callable[[str], object] = lambda _: None,
+    ) -> None:
+        self.server = server
+        self.services: dict[str, Callable[..., Any]] = dict(services)
+        self.show = show
+        self.left_out = 0  # printed lines beyond the first page
+        self.busy = False  # whether it is computing
+        self.reported = False  # whether its end has been reported
+        self.stream: Any = None
+
+    def open(self) -> None:
+        """Start a copy, when no other one of the server is running."""
+        self.server.lock.acquire()
+        self.stream = self.server.channel()
+        self.reader: BinaryIO = self.stream.makefile("rb")
+        self.writer: BinaryIO = self.stream.makefile("wb")
+
+    def close(self) -> None:
+        """End the copy."""
+        try:
+            if self.stream is None:
+                return
+            for part in (self.writer, self.reader):
+                with suppress(OSError):
+                    part.close()
+            self.stream.close()
+            if self.busy and not self.reported:
+                self.server.end()
+            elif self.server.process and not self.reported:
+                self.server.ended()
+        finally:
+            self.stream = None
+            self.server.lock.release()
+
+    def exchange(self, message: dict, limits: CallLimits) -> dict:
+        """Send a message and return the reply. Raises ``NoResult``, ``Raised`` and ``Refused``."""
+        late = threading.Event()
+        self.busy = True
+
+        def stop() -> None:
+            late.set()
+            self.server.end()
+            with suppress(OSError):
+                self.stream.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(limits.wall, stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            self.server.limit(limits.seconds)
+            write_message(self.writer, message)
+            while True:
+                reply = read_message(self.reader)
+                if reply is None:
+                    raise self._lost(late.is_set())
+                if answered := self.hear(reply):
+                    write_message(self.writer, answered)
+                elif reply.keys() != {"print"}:
+                    self.busy = False
+                    return self.checked(reply)
+        except OSError:
+            raise self._lost(late.is_set()) from None
+        except ValueError:
+            raise NoResult("forged") from None
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def hear(self, reply: dict) -> dict | None:
+        """Show what is printed. Return the answer to a request, or its error; else None."""
+        if "print" in reply:
+            with suppress(OSError):  # the output may be closed or full
+                self.show(plain.replace_surrogates(str(reply["print"]))[:4_000])
+        if "ask" not in reply:
+            return None
+        try:
+            name, values, options = reply["ask"]
+            service = self.services[name]
+            values, options = decode(values), decode(options)
+            if not isinstance(values, list) or not isinstance(options, dict):
+                raise ValueError("an invalid request")
+        except (TypeError, ValueError, KeyError):
+            raise NoResult("forged") from None
+        try:
+            return {"answer": encode(service(*values, **options))}
+        except tuple(card.ERRORS.values()) as error:
+            kind = next(name for name, kind in card.ERRORS.items() if isinstance(error, kind))
+            return {"raised": [kind, str(error.args[0]) if error.args else ""]}
+
+    def checked(self, reply: dict) -> dict:
+        """Return a reply whose parts have the right types."""
+        left_out = reply.get("left_out", 0)
+        self.left_out = left_out if type(left_out) is int else 0
+        if "broken" in reply:  # an answer could send this, too
+            raise NoResult(
+                "broken", plain.replace_surrogates(str(reply["broken"]))[-MAX_TRACEBACK:]
+            )
+        if "halted" in reply:
+            raise NoResult(plain.replace_surrogates(str(reply["halted"]))[:20])
+        if "failed" in reply:
+            failed = reply["failed"]
+            if not isinstance(failed, dict):
+                raise NoResult("forged")
+            kind, text, source = (
+                plain.replace_surrogates(str(failed.get(part, "")))
+                for part in ("type", "text", "source")
+            )
+            line = failed.get("line")
+            raise Raised(kind[:60], text[:2_000], line if type(line) is int else 0, source[:200])
+        if "cell" in reply:
+            sets, text, line = self._three(reply["cell"])
+            raise Refused(
+                sets if isinstance(sets, str) else None,
+                plain.replace_surrogates(str(text))[:2_000],
+                line if type(line) is int else 0,
+            )
+        made = reply.get("made")
+        fine = made == "function" or (isinstance(made, dict) and "value" in made)
+        if not fine and not {"result", "arguments"} <= reply.keys():
+            raise NoResult("forged")
+        return reply
+
+    def _three(self, value: Any) -> list:
+        if not isinstance(value, list) or len(value) != 3:
+            raise NoResult("forged")
+        return value
+
+    def decoded(self, data: Any) -> Any:
+        """Return the value in a reply."""
+        try:
+            return decode(data)
+        except (ValueError, RecursionError, OverflowError):
+            raise NoResult("forged") from None
+
+    def _lost(self, late: bool) -> NoResult:
+        """Return the exception for a process that has ended."""
+        if late:
+            return NoResult("clock")
+        status = 0
+        if self.server.process:
+            self.reported = True
+            status = self.server.ended()
+        if status in ENDED_FOR:
+            return NoResult(ENDED_FOR[status])
+        return NoResult("ended", signal=status & 0x7F)
+
+
+class Answer(Connection):
+    """A student's answer.
+
+    Parameters
+    ----------
+    cells
+        The cells that make it.
+    name
+        The name that they set.
+    services
+        Functions that it may call, see ``Connection``.
+    limits
+        For each call.
+    making
+        For running the cells.
+    show
+        Gets what the answer prints.
+    server
+        Where its process comes from. If ``here.IS_USED``, it runs in this process.
+
+    Attributes
+    ----------
+    value
+        The plain data of an answer that isn't a function.
+    """
+
+    def __init__(
+        self,
+        cells: Iterable[Cell],
+        name: str,
+        *,
+        services: Services | None = None,
+        limits: CallLimits | None = None,
+        making: CallLimits | None = None,
+        show: Callable[[str], object] = lambda _: None,
+        server: ForkServer | None = None,
+    ) -> None:
+        super().__init__(server or OWN, services or {}, show)
+        self.limits = limits or CallLimits()
+        self.making = making or self.limits
+        self.value: Any = None
+        self.type = ""
+        self.function = False
+        self.here: here.ServerHere | None = None
+        self.outcome: dict = {}  # the last reply of ``here``
+        self.how = {"cells": [cell._asdict() for cell in cells], "name": name}
+
+    def __enter__(self) -> "Answer":
+        if here.IS_USED:
+            self.here = here.ServerHere(self._hear_here, "gemm" in self.services)
+        else:
+            self.open()
+        try:
+            megabytes = {"first": self.making.megabytes, "megabytes": self.limits.megabytes}
+            how = self.how | megabytes | {"services": [*self.services]}
+            reply = self.exchange({"make": how}, self.making)
+            made = reply["made"]
+            self.type = plain.replace_surrogates(str(reply.get("type", "")))[:60]
+            if made != "function":
+                self.value = self.decoded(made["value"])
+            self.function = made == "function"
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.here is None:
+            self.close()
+
+    def exchange(self, message: dict, limits: CallLimits) -> dict:
+        """Send a message and return the reply. Raises ``NoResult``, ``Raised`` and ``Refused``."""
+        if self.here is None:
+            return super().exchange(message, limits)
+        self.here.exchange(message)
+        return self.checked(self.outcome)
+
+    def _hear_here(self, reply: dict) -> dict | None:
+        answered = self.hear(reply)
+        if not answered:
+            self.outcome = reply
+        return answered
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.with_arguments(*arguments)[0]
+
+    def through(self, module: str, name: str, *arguments: Any) -> Any:
+        """Return the result of a function of the package that calls the answer.
+
+        The function ``name`` of ``module`` gets the answer and the arguments.
+        """
+        call = {"values": [encode(argument) for argument in arguments], "through": [module, name]}
+        return self.decoded(self.exchange({"call": call}, self.limits)["result"])
+
+    def with_arguments(self, *arguments: Any) -> tuple[Any, list]:
+        """Return the result of a call, and its arguments as they are afterwards."""
+        call = {"values": [encode(argument) for argument in arguments]}
+        reply = self.exchange({"call": call}, self.limits)
+        after = self.decoded(reply["arguments"])
+        if not isinstance(after, list) or len(after) != len(arguments):
+            raise NoResult("forged")
+        return self.decoded(reply["result"]), after
+
+
+def call(
+    module: str,
+    name: str,
+    *arguments: Any,
+    limits: CallLimits,
+    server: ForkServer | None = None,
+) -> Any:
+    """Call a function of the package in its own process, with plain arguments and result.
+
+    It is trusted: the lessons are accessible there.
+    """
+    connection = Connection(server or ForkServer(), {})
+    connection.open()
+    try:
+        how = {"function": [module, name], "megabytes": limits.megabytes}
+        how["arguments"] = [encode(argument) for argument in arguments]
+        return connection.decoded(connection.exchange({"run": how}, limits)["result"])
+    finally:
+        connection.close()

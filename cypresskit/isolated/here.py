@@ -1,0 +1,96 @@
+"""Judge answers in the notebook's own process: for Python in a browser, which has no processes.
+
+``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
+True. Verdicts are the same as with a process of its own, and there is the same card. But nothing is
+limited or kept apart: an answer that doesn't end goes on until the notebook's stop button raises
+``KeyboardInterrupt`` in it, which the verdict then says.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+
+from cypresskit.isolated import card, teach_stub
+from cypresskit.isolated.serving import Server
+from cypresskit.subprocesses import MAX_MESSAGE_BYTES
+
+#: Whether answers are judged in this process.
+IS_USED = sys.platform == "emscripten"
+
+LESSONS = "cypresskit.teach"
+REPLACED = "teach", "workbench", "draw", "gemm"  # names of the package that answers get as stubs
+
+
+class ServerHere(Server):
+    """Serves an answer in this process.
+
+    Parameters
+    ----------
+    hear
+        Gets the server's messages, and returns the reply to one that asks for something.
+    asks
+        Whether the answer's ``ck.gemm`` is the check's.
+    """
+
+    ends_at_interrupt = True
+
+    def __init__(self, hear: Callable[[dict], dict | None], asks: bool) -> None:
+        super().__init__(self._tell, lambda: self.reply)
+        self.hear = hear
+        self.asks = asks
+        self.reply: dict | None = None
+        self.outputs = sys.stdout, sys.stderr
+
+    def exchange(self, message: dict) -> None:
+        """Handle a message, with the stubs that an answer gets in place of the lessons."""
+        self.outputs = sys.stdout, sys.stderr
+        with _stubs():
+            if self.asks:
+                card.install(self.ask)
+            self.handle(_copy(message))
+
+    def _tell(self, message: dict) -> None:
+        out, errors = self.outputs
+        with redirect_stdout(out), redirect_stderr(errors):
+            reply = self.hear(_copy(message))
+        self.reply = reply and _copy(reply)
+
+    def finish(self, waiting: Coroutine) -> None:
+        """Run a cell that awaits something, beside the notebook's own event loop."""
+        try:
+            while waiting.send(None) is None:  # as of `asyncio.sleep(0)`
+                pass
+        except StopIteration:
+            return
+        waiting.close()
+        raise RuntimeError("nothing can be waited for while an answer is judged in a browser")
+
+
+def _copy(message: dict) -> dict:
+    """Return a message as another process would get it. Raise ``ValueError`` if it is too large."""
+    text = json.dumps(message)
+    if len(text) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(text):,} bytes")
+    return json.loads(text)
+
+
+@contextmanager
+def _stubs() -> Iterator[None]:
+    """Replace the lessons, and what else an answer doesn't get, by stubs."""
+    face = vars(sys.modules["cypresskit"])
+    kept = {name: face[name] for name in REPLACED if name in face}
+    lessons = {
+        name: module for name, module in sys.modules.items() if f"{name}.".startswith(f"{LESSONS}.")
+    }
+    for name in lessons:
+        del sys.modules[name]
+    teach_stub.install()
+    try:
+        yield
+    finally:
+        for name in REPLACED:
+            face.pop(name, None)
+        face.update(kept)
+        del sys.modules[LESSONS]
+        sys.modules.update(lessons)

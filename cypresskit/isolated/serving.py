@@ -1,0 +1,298 @@
+"""Make an answer from a notebook's cells, call it with cases, and describe what came out.
+
+``Server`` handles the messages of ``process.Answer``, in a process of its own (``runner``) or in
+the notebook's (``here``):
+
+    -> {"make": ...}                     the cells, and the name of the answer that they set
+    <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
+                                         a cell that can't be run
+    -> {"call": {"values": [...]}}       arguments, which the answer may change; optional "through":
+                                         [module, name] of a function to pass the answer to
+    -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
+                                         and "limits"
+    <- {"print": "text"}                 its output, up to one page
+    <- {"ask": [name, ...]}              calls a service: -> {"answer": ...} or {"raised": ...}
+    <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory" or "thread"
+    <- {"broken": a traceback}           a fault of the package, not of the answer
+"""
+
+import ast
+import asyncio
+import builtins
+import importlib
+import linecache
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import partial
+from inspect import CO_COROUTINE
+from io import TextIOBase
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import numpy as np
+
+from cypresskit.devices import Device
+from cypresskit.isolated import card, plain, teach_stub
+from cypresskit.isolated.plain import decode, encode
+
+PACKAGE = Path(__file__).parents[1]
+MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
+CELL = "<cell "  # begins the file name of a student's code
+MAX_ERROR = 2_000  # characters of an error's message
+AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave behind
+
+
+class Halt(BaseException):
+    """Ends a call for a named reason, such as "input"."""
+
+
+class Page(TextIOBase):
+    """A text stream that passes its first lines on to ``show``, and counts the others."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self.show = show
+        self.text = ""
+        self.more = 0  # complete lines that were left out
+        self.begun = False  # whether an incomplete line was left out, too
+
+    def write(self, text: str) -> int:
+        before = len(self.text)
+        room = text[: MAX_CHARACTERS - before]  # of a text that may be hundreds of megabytes
+        lines = (self.text + room).splitlines(keepends=True)[:MAX_LINES]
+        self.text = "".join(lines)
+        taken = len(self.text) - before
+        if taken:
+            self.show(self.text[before:])
+        if taken < len(text):
+            self.more += text.count("\n", taken)
+            self.begun = not text.endswith("\n")
+        return len(text)
+
+    @property
+    def left_out(self) -> int:
+        return self.more + self.begun
+
+
+class Server:
+    """Serves one answer.
+
+    Parameters
+    ----------
+    send
+        Sends a message.
+    receive
+        Returns the next message, or None at the end.
+    """
+
+    ends_at_interrupt = False  #: whether the stop button's ``KeyboardInterrupt`` arrives here
+
+    def __init__(self, send: Callable[[dict], None], receive: Callable[[], dict | None]) -> None:
+        self.send, self.receive = send, receive
+        self.page = Page(lambda text: self.send({"print": text}))
+        self.answer: Any = None
+
+    def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
+        """Ask the check, for example for a matrix product. Return its reply."""
+        self.send({"ask": [name, encode(list(values)), encode(options)]})
+        reply = self.receive()
+        if reply is None:
+            os._exit(1)
+        if "raised" in reply:
+            kind, text = reply["raised"]
+            raise card.ERRORS[kind](text)
+        return decode(reply["answer"])
+
+    def handle(self, message: dict) -> None:
+        """Do what a message says, and send the outcome."""
+        (task,) = message
+        tasks: dict[str, Callable] = {"make": self.make, "call": self.call, "run": self.run}
+        try:
+            tasks[task](message[task])
+        except Exception:  # not the answer's: those are caught in `guarded`
+            self.send({"broken": traceback.format_exc()[-4_000:]})
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """Limit the memory of what is run."""
+        yield
+
+    def finish(self, waiting: Coroutine) -> None:
+        """Run a cell that awaits something."""
+        asyncio.run(waiting)
+
+    # -- how the answer is made
+
+    def make(self, how: dict) -> None:
+        """Make the answer that cells set."""
+        self.guarded(lambda: self.run_cells(how["cells"], how["name"]), made=True)
+
+    def run_cells(self, cells: list[dict], name: str) -> Any:
+        """Return the answer that cells set.
+
+        Each cell has its ``source``; ``sets``, the answer's name, or "" if it doesn't set it; and
+        ``binding``, the first lines of statements that mustn't fail: they set names it needs.
+        """
+        names: dict = {"__name__": "__main__", "ck": sys.modules["cypresskit"], "np": np}
+        names["display"] = print_values  # a notebook has it without an import
+        for number, cell in enumerate(cells, 1):
+            file = f"{CELL}{number}>"
+            source = cell["source"]
+            lines = source.splitlines(keepends=True)
+            linecache.cache[file] = (len(source), None, lines, file)
+            try:
+                tree = ast.parse(source, file)
+            except SyntaxError as error:
+                message = f"isn't valid Python: {error.msg}"
+                raise CellError(cell["sets"], message, error.lineno or 0) from None
+            self.run_statements(tree, file, cell, names)
+        if name not in names:
+            raise CellError(None, "", 0)
+        return names[name]
+
+    def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
+        """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
+        for statement in tree.body:
+            code = compile(ast.Module([statement], []), file, "exec", AWAITS)
+            Absent = teach_stub.Absent
+            Absent.lenient = True
+            try:
+                waiting = eval(code, names)
+                if code.co_flags & CO_COROUTINE:
+                    self.finish(waiting)
+            except MemoryError:
+                raise
+            except Exception as error:
+                if statement.lineno in cell["binding"]:
+                    line, text = place_of(error)
+                    message = f"stops with {error_text(error)}"
+                    raise CellError(cell["sets"], message, line or statement.lineno, text) from None
+            finally:
+                Absent.lenient = False
+
+    # -- calls
+
+    def call(self, how: dict) -> None:
+        """Call the answer with values, or through a function of the package that calls it."""
+        arguments = [decode(encoded) for encoded in how["values"]]
+        for place, value in enumerate(arguments):
+            if isinstance(value, plain.Other) and value == card.HANDLE:
+                arguments[place] = card.CardOutside(self.ask)
+        called = self.answer
+        if "through" in how:
+            module, name = how["through"]
+            called = partial(getattr(importlib.import_module(module), name), self.answer)
+        self.guarded(lambda: called(*arguments), arguments)
+
+    def run(self, how: dict) -> None:
+        """Call a function of the package by its name."""
+        module, name = how["function"]
+        function = getattr(importlib.import_module(module), name)
+        self.guarded(lambda: function(*map(decode, how["arguments"])))
+
+    def guarded(self, work: Callable, arguments: list | None = None, made: bool = False) -> None:
+        """Do some work within the limits, and send the outcome."""
+        before = threading.enumerate()
+        try:
+            with self.limited(), refuse_input(), redirect_stdout(self.page):
+                with redirect_stderr(self.page):
+                    value = work()
+                if made:
+                    self.answer = value
+                    what = (
+                        "function" if callable(value) else {"value": encode(value, describe_board)}
+                    )
+                    reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
+                else:
+                    reply = {"result": encode(value, describe_board)}
+                    kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]
+                    reply["arguments"] = encode(kept)
+            left = [thread for thread in threading.enumerate() if thread not in before]
+            if not all(thread.name.startswith(OURS) for thread in left):
+                reply = {"halted": "thread"}
+        except MemoryError as error:
+            full = isinstance(error, card.ERRORS["CardMemoryError"])
+            reply = {"failed": self.error(error)} if full else {"halted": "memory"}
+        except SystemExit:
+            reply = {"halted": "exit"}
+        except Halt as halt:
+            reply = {"halted": str(halt)}
+        except CellError as error:
+            reply = {"cell": [error.sets, error.message, error.line]}
+        except BaseException as error:
+            if self.ends_at_interrupt and isinstance(error, KeyboardInterrupt):
+                raise
+            reply = {"failed": self.error(error)}
+        try:
+            self.send(reply | {"left_out": self.page.left_out})
+        except ValueError:
+            self.send({"halted": "large", "left_out": self.page.left_out})
+
+    def error(self, error: BaseException) -> dict:
+        line, text = place_of(error)
+        message = error_text(error)
+        kind = type(error).__name__
+        return {"type": kind, "text": message[:MAX_ERROR], "line": line, "source": text[:200]}
+
+
+class CellError(Exception):
+    """A cell that could not be run: what it ``sets``, the error, and the ``line`` with its text."""
+
+    def __init__(self, sets: str | None, message: str, line: int, text: str = "") -> None:
+        super().__init__(message)
+        self.sets = sets
+        self.message = message
+        self.line = line
+        self.text = text
+
+
+def error_text(error: BaseException) -> str:
+    """Return an exception's type and message as text for a student."""
+    with suppress(Exception):  # the student's class may raise here
+        return f"{type(error).__name__}: {error}".removesuffix(": ")
+    return type(error).__name__
+
+
+def place_of(error: BaseException) -> tuple[int, str]:
+    """Return the line of the student's code that raised an error, and its text; (0, "") if none
+    did.
+    """
+    ran = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    own = next((file for file, _ in ran if file.startswith(CELL)), None)
+    if own is None:
+        return 0, ""
+    line = [number for file, number in ran if file == own][-1]
+    return line, linecache.getline(own, line).strip()
+
+
+def print_values(*values: Any, **_: Any) -> None:
+    """Print values, in place of a notebook's ``display``."""
+    for value in values:
+        print(repr(value))
+
+
+def describe_board(value: Any) -> plain.Described | None:
+    """Return a board's fields, to rebuild it outside; None if the value isn't a board."""
+    if isinstance(value, Device):
+        return plain.Described("Device", dict(vars(value)))
+    return None
+
+
+def refuse(*_: Any) -> str:
+    raise Halt("input")
+
+
+@contextmanager
+def refuse_input() -> Iterator[None]:
+    """End an answer that calls ``input``: there is no keyboard."""
+    own = builtins.input
+    builtins.input = refuse
+    try:
+        yield
+    finally:
+        builtins.input = own

@@ -1,0 +1,5 @@
+"""Lesson 09."""
+
+from cypresskit.host import n_balance
+
+__all__ = ["n_balance"]
