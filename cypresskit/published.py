@@ -15,6 +15,10 @@ from cypresskit import devices
 from cypresskit.devices import System
 
 
+#: What lessons print below speeds that are simulated by ``conditions``.
+AS_MEASURED = "modeled as it was measured: beta = 1, and the launch within the time"
+
+
 @dataclass(frozen=True)
 class Conditions:
     """What an author timed.

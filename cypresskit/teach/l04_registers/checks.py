@@ -8,6 +8,7 @@ from cypresskit.blas import gemm
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels import KERNELS, Kernel
+from cypresskit.published import AS_MEASURED, conditions
 from cypresskit.published import kernel as published
 from cypresskit.teach.check import Verdict, exercise, require, type_with_article
 from cypresskit.teach.climb import climb_exercise
@@ -35,16 +36,19 @@ def measured_table() -> str:
     """
     lean, fat = published("sgemm_tn"), published("sgemm_tn_37")
     ours = [compile(KERNELS[name].program).gprs for name in ("sgemm_tn", "sgemm_tn_37")]
-    best = simulate("sgemm_tn", lean["n_at_max"]).gflops
-    ratios = "  ".join(
-        f"{simulate('sgemm_tn', n).gflops / simulate('sgemm_tn_37', n).gflops:.2f}"
-        for n in (512, 1024, 1536)
+    options = conditions("sgemm_tn").options
+    best = simulate("sgemm_tn", lean["n_at_max"], **options).gflops
+    fast, slow = (
+        [simulate(name, n, **options).gflops for n in (512, 1024, 1536)]
+        for name in ("sgemm_tn", "sgemm_tn_37")
     )
+    ratios = "  ".join(f"{ten / six:.2f}" for ten, six in zip(fast, slow))
     rows = [
         f"           registers  ratio at N = 512, 1024, 1536  Gflop/s at N = {lean['n_at_max']}",
         f"published  {lean['gprs']} and {fat['gprs']}  {fat['slower_than_sgemm_tn_by']:<29}"
         f" {lean['gflops_max']}",
         f"here       {ours[0]} and {ours[1]}  {ratios:29} {best:.0f}",
+        AS_MEASURED,
     ]
     return "\n".join(rows)
 
