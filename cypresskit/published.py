@@ -14,7 +14,6 @@ from typing import Any
 from cypresskit import devices
 from cypresskit.devices import System
 
-
 #: What lessons print below speeds that are simulated by ``conditions``.
 AS_MEASURED = "modeled as it was measured: beta = 1, and the launch within the time"
 
