@@ -146,17 +146,22 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
     return sampling._extrapolate(launch, outcome, [], Spread([]))
 
 
+def error_of(busy, sending, **more):
+    known = dict.fromkeys(("seen", "slower", "unsteady", "simulated"), 0.0) | more
+    return sampling.stated_error(sampling.Evidence(busy, sending, **known))
+
+
 def test_the_sixth_number_is_the_error_of_what_nobody_saw():
-    assert (
-        sampling.unobserved_error(1.0, 0.0) == sampling.unobserved_error(1.0 + 1e-12, 0.0) == 0.04
-    )
-    assert sampling.unobserved_error(0.6, 0.4) == pytest.approx(0.24)
-    assert sampling.unobserved_error(0.0, 1.0) == 1
+    assert error_of(1.0, 0.0) == error_of(1.0 + 1e-12, 0.0) == 0.04
+    assert error_of(0.6, 0.4) == pytest.approx(0.24)
+    assert error_of(0.0, 1.0) == 1
+    assert error_of(1.0, 0.0, seen=0.1) == pytest.approx(0.14)
+    assert error_of(1.0, 0.0, slower=0.3, seen=0.1) == pytest.approx(0.4)
 
 
 def test_the_seventh_number_is_the_error_where_memory_is_busy_beside_the_busiest_unit():
-    assert sampling.unobserved_error(1.0, 1.0) == pytest.approx(0.14)
-    assert sampling.unobserved_error(1.0, 0.7) == pytest.approx(0.11)
+    assert error_of(1.0, 1.0) == pytest.approx(0.14)
+    assert error_of(1.0, 0.7) == pytest.approx(0.11)
 
 
 @pytest.mark.parametrize(("count", "simulated"), [(400, 0.25), (120, 1.0), (120, 0.25)])
@@ -314,7 +319,14 @@ def test_who_is_ahead_is_moved_on_no_further_than_it_would_go(seed):
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     "seed",
-    [*range(4), 836000150, 90100156, 925000047, pytest.param(832000166, marks=pytest.mark.slow)],
+    [
+        *range(4),
+        836000150,
+        90100156,
+        925000047,
+        1708000035,
+        pytest.param(832000166, marks=pytest.mark.slow),
+    ],
 )
 def test_a_sample_takes_and_lives_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""

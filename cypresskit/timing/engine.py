@@ -59,8 +59,9 @@ class Outcome:
         Sums of the last row over all units of a kind.
     simulated
         The share of clauses that weren't skipped.
-    error
-        The share by which ``end_clock`` may be off because the pace changed.
+    error, unsteady
+        The share by which ``end_clock`` may be off because the pace changed; and if its changes
+        didn't cancel.
     ledger
         What each clause waited for, and what each access moved.
     """
@@ -75,6 +76,7 @@ class Outcome:
     counts: dict[str, float]
     simulated: float
     error: float
+    unsteady: float
     ledger: Ledger
 
     @property
@@ -131,6 +133,7 @@ def run(
         counts={name: float(part[-1].sum()) for name, part in done.items()},
         simulated=skipper.simulated / int(over[0]) if skipper else 1.0,
         error=abs(skipper.drift) / end if skipper else 0.0,
+        unsteady=skipper.unsteady / end if skipper else 0.0,
         ledger=chip.ledger,
     )
 

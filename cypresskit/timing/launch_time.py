@@ -112,7 +112,7 @@ class LaunchTime(ChipTime):
     ----------
     error
         The share by which ``clocks`` and ``resident_clocks`` may be off; 0 if all was simulated
-        (``sampling.unobserved_error``).
+        (``sampling.stated_error``).
     line_observations
         What each line of the kernel waited for and moved.
     """

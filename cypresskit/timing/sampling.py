@@ -10,14 +10,15 @@ one are skipped where it is periodic:
   are simulated, with the beginning and the partly filled end of the launch. Each round that is left
   out takes as long as the later ones of these.
 
-The error is how much the pace was seen to change, and how much it may have changed unobserved:
-``unobserved_error``, or the difference to the slowest round, since wavefronts that begin in step
-and then drift apart may fall into step again in any later round. A launch is simulated whole after
+The error (``stated_error``) is how much the pace was seen to change, and how much it may have
+changed unobserved, at least the difference to the slowest round: wavefronts that begin in step and
+then drift apart may fall into step again in any later round. A launch is simulated whole after
 all if its effort is at most ``PATIENCE``, and its error is above ``CONVERGED_ERROR`` or less than
 half of it could be skipped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from math import fsum
 
@@ -47,6 +48,35 @@ PATIENCE = 1.5e8  # about five seconds: up to here, all is simulated if the pace
 MIN_ROUNDS = 6  # that stand for all rounds of a long launch; three or more
 MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a launch of which a part was left out.
+
+    Attributes
+    ----------
+    busy
+        The share of the time in which the busiest of the units works whose work the code
+        determines.
+    sending
+        The share in which DRAM channels send.
+    simulated
+        The share of the launch that was simulated.
+    seen, unsteady
+        The share by which the time may be off because the pace changed; and if the changes of the
+        loops' pace didn't cancel.
+    slower
+        The same, if the rounds that were left out were like the slowest one.
+    """
+
+    busy: float
+    sending: float
+    simulated: float
+    seen: float
+    slower: float
+    unsteady: float
+
 
 Bar = Callable[[range], Iterable]  # shows progress over a range
 
@@ -145,7 +175,15 @@ def _extrapolate(
         clocks = max(clocks, least)
         worked = busy_shares(counts, 1.0, device)
         busy = max(worked[unit] for unit in ("ALU", "texture", "LDS")) / clocks
-        error = float(seen + max(unobserved_error(busy, worked["DRAM"] / clocks), slower))
+        evidence = Evidence(
+            busy=float(busy),
+            sending=float(worked["DRAM"] / clocks),
+            simulated=float(simulated),
+            seen=float(seen),
+            slower=float(slower),
+            unsteady=outcome.unsteady * part,
+        )
+        error = stated_error(evidence)
         served = spread.times * service_clocks(spread.paths, device)
         observations = scale_waits(observations, resident - served)
 
@@ -204,9 +242,8 @@ def _with_rounds(
     return clocks, resident, (seen, slower)
 
 
-def unobserved_error(busy: float, sending: float) -> float:
-    """Return the share by which a launch may be off, of which half or more was left out and whose
-    pace didn't change while it was observed.
+def stated_error(known: Evidence) -> float:
+    """Return the share by which a launch may be off.
 
     It is meant for the worst of ten thousand launches. Most are off by about a hundredth of it.
 
@@ -216,21 +253,13 @@ def unobserved_error(busy: float, sending: float) -> float:
     drift apart in that part, and those that fall back wait for rows. A tenth of the time in which
     both have to be busy at once may be lost in this way.
 
-    Calibrated on those of 3,930 random launches that were off the most; the last term on one more,
-    off by 11 %, with ALUs busy for 97 % and DRAM sending for 78 % of the time. ``python -m
-    tools.fuzz --calibrate 1000`` shows how far others are off.
-
-    Parameters
-    ----------
-    busy
-        The share of the time in which the busiest of the units works whose work the code
-        determines.
-    sending
-        The share in which DRAM channels send.
+    Calibrated on random launches: ``python -m tools.fuzz --kind sampled --launches 1000`` shows how
+    far others are off.
     """
-    idle = 1 / max(min(busy, 1.0), 0.1) - 1
-    both = max(min(busy, 1.0) + sending - 1, 0.0)
-    return min(0.04 + 0.3 * idle + 0.1 * both, 1.0)
+    idle = 1 / max(min(known.busy, 1.0), 0.1) - 1
+    both = max(min(known.busy, 1.0) + known.sending - 1, 0.0)
+    unobserved = min(0.04 + 0.3 * idle + 0.1 * both, 1.0)
+    return known.seen + max(unobserved, known.slower)
 
 
 def requested_work(paths: list[WavefrontPath], device: Device) -> dict[str, float]:

@@ -75,6 +75,8 @@ class SteadyStateSkipper:
     ----------
     drift
         Clocks that the skipped clauses may have taken in addition.
+    unsteady
+        The same, if changes of the pace didn't cancel.
     logged
         Rows of the timeline from before the first skip; None before it.
     """
@@ -95,6 +97,7 @@ class SteadyStateSkipper:
         self.most_occupied = 1  # the most slots that were occupied at once
         self.skipped = 0  # clauses
         self.drift = 0.0
+        self.unsteady = 0.0
         self.last_skip = 0  # clauses of the last skip, if these wavefronts are still on the chip
         self.last_pace = 0.0
         self.logged: int | None = None
@@ -181,7 +184,9 @@ class SteadyStateSkipper:
         clauses = int((moved * self.length[last.segment]).sum())
         clocks = self._advance(first, last, clauses)
         pace = _pace(first, last)
-        self.drift += clocks * change + self.last_skip * (pace - self.last_pace)
+        changes = clocks * change, self.last_skip * (pace - self.last_pace)
+        self.drift += sum(changes)
+        self.unsteady += sum(map(abs, changes))
         self.last_skip, self.last_pace = clauses, pace
         return True
 
@@ -249,12 +254,11 @@ def _lasting(early: np.ndarray, late: np.ndarray) -> np.ndarray:
 
 
 def _in_phases(wanted: np.ndarray, phases: int) -> np.ndarray:
-    """Round iterations to whole phases. Wavefronts that are less than half a phase apart stay
-    together.
+    """Round iterations down to whole phases. Wavefronts that are less than a phase apart stay as
+    far apart as they are: what a skip adds to a lead, the launch may never lose again.
     """
     least = max(wanted.min(), 0)
-    rounded = (wanted - least + phases // 2) // phases
-    return (least // phases + rounded) * phases
+    return (least // phases + (wanted - least) // phases) * phases
 
 
 def _together(iterations: np.ndarray, group: np.ndarray) -> np.ndarray:

@@ -2,9 +2,10 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from tools.fuzz import KINDS, run
-from tools.fuzz.samples import calibrate
+from tools.fuzz.samples import survey
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
@@ -16,11 +17,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--kind", choices=list(KINDS), help="this kind only (default: all in turn)")
     parser.add_argument(
-        "--calibrate", type=int, metavar="N", help="show by how much N sampled launches are off"
+        "--launches", type=int, metavar="N", help="of kind sampled: N, on all cores, with a summary"
     )
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="write a row for each of these")
     arguments = vars(parser.parse_args())
-    launches = arguments.pop("calibrate")
+    launches, rows = arguments.pop("launches"), arguments.pop("rows")
     if launches:
-        calibrate(arguments["seed"], launches)
-    else:
-        sys.exit(run(**arguments) > 0)
+        sys.exit(survey(arguments["seed"], launches, rows) > 0)
+    sys.exit(run(**arguments) > 0)
