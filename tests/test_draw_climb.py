@@ -49,6 +49,7 @@ def sentence(idea) -> str:
         gain = gflops / old if faster else old / gflops
         there = "" if idea.before.n == n else f" at N = {idea.before.n}"
         than = f": {gain:.3g} times {'as fast as' if faster else 'slower than'}"
+        than = than.replace(": 1 times ", ": ")
         than += f" {idea.before.kernel}{there}, {old:,.0f}"
     return f"{kernel}, N = {n}{than}; {unit} limit: {ceiling:,.0f}"
 

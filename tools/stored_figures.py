@@ -21,13 +21,12 @@ from cypresskit import host
 from cypresskit.blas.performance_table import KernelPerformance
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
 from cypresskit.draw.wavefronts import ACTIVITIES, count_overlaps, find_iteration_ends
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.dynamic_answers import report_at
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.generated import block_kernel
 from cypresskit.teach.l04_registers.dial import BARS, GPRS, LONG, Point, settings
-from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import Report
 from tools.curves import curves
 
@@ -99,8 +98,8 @@ PRODUCTS = {
 }
 
 
-#: The blocks of lesson 02, which aren't in the catalog.
-BLOCKS = {f"block_{b}x{b}": block_kernel(b, b) for b in (2, 4, 8)}
+#: The launches that are simulated whole: those of the contest.
+WHOLE = {(step.reference, step.n) for step in STEPS.values() if step.whole}
 
 
 def climb(launch: Timed) -> Figure:
@@ -110,8 +109,7 @@ def climb(launch: Timed) -> Figure:
         run = PRODUCTS[launch.kernel](launch.n)
         busy = run.busy
     else:
-        kernel = BLOCKS.get(launch.kernel, launch.kernel)
-        run = ck.simulate(kernel, launch.n)
+        run = report_at(reference_kernel(launch.kernel), launch.n, launch in WHOLE)
         busy = {unit: share for unit, share in run.busy.items() if unit != "DRAM rows"}
     unit = max(busy, key=busy.__getitem__)
     gflops, ceiling = float(run.gflops), float(run.gflops / busy[unit])
@@ -170,9 +168,6 @@ if __name__ == "__main__":
         "draw/climb": climb_rows,
         "draw/published": curves,
         "teach/l04_registers/dial": dial,
-        "teach/l12_contest/target": lambda: (
-            contest.time_kernel(contest.TARGET_KERNEL, contest.N, exact=True).gflops
-        ),
     }
     for place in sys.argv[1:] or stored:
         text = json.dumps(stored[place]())

@@ -11,6 +11,7 @@ from typing import Any
 
 from cypresskit.compiler import forget_code
 from cypresskit.editing import dynamic_answers, static_answers
+from cypresskit.editing.changed_lines import Fault, find_changed_fault
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, Signature, last_line
 from cypresskit.editing.steps import STEPS
@@ -34,25 +35,37 @@ class Case:
     Each method is named like a part of the answer, and makes it. None ends the answer.
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
-    None; ``n``, at which it is timed; a ``step`` of the climb, or None; the ``parts`` to make; and
-    for some parts, an ``element`` of C or a ``view``.
+    None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known`` text, from
+    which the faulty lines differ; the ``parts`` to make; and for some parts, an ``element`` of C or
+    a ``view``.
     """
 
     def __init__(self, job: Message, answerer: "AnswerHere") -> None:
         self.job, self.answerer = job, answerer
+        self.step = STEPS.get(job.get("step") or "")
+        self.whole = self.step is not None and self.step.whole
+        self.before = answerer.right  # the last correct kernel
         self.ended = False  # no more parts can be made
 
     @cached_property
     def seen(self) -> Verification:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
-        job, step = self.job, STEPS.get(self.job.get("step") or "")
+        job, step = self.job, self.step
         old_c = step is not None and step.old_c
         seen = dynamic_answers.judged_kernel(
-            job["text"], job["name"], job.get("like"), self.answerer.right, old_c
+            job["text"], job["name"], job.get("like"), self.before, old_c
         )
         if seen.right:
             self.answerer.right = seen.kernel
         return seen
+
+    @cached_property
+    def fault(self) -> Fault | None:
+        """The fault among the lines that were changed since the last correct text, or since the one
+        that the step starts from.
+        """
+        known = self.before.text if self.before else self.job.get("known", "")
+        return find_changed_fault(self.seen, known)
 
     @cached_property
     def small(self) -> SmallProduct | None:
@@ -78,10 +91,15 @@ class Case:
         except (ValueError, TypeError) as error:
             self.ended = True
             return unknown_launch(error, self.job.get("like"))
+        if self.seen.findings and self.fault and not self.fault.is_named_by(answer["message"]):
+            named = {"kind": "changed", "line": self.fault.line, "message": self.fault.message}
+            answer["findings"].append(named)
+            if not self.seen.findings.ended_early:  # as in an endless loop, which says so itself
+                answer |= {"message": self.fault.message, "findings": answer["findings"][::-1]}
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Answer:
-        answer = dynamic_answers.clocks_answer(self.seen, self.job["n"])
+        answer = dynamic_answers.clocks_answer(self.seen, self.job["n"], self.whole)
         self.ended = "problem" in answer
         return answer
 
@@ -92,8 +110,13 @@ class Case:
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
     def replay(self) -> Answer:
-        """The terms of this element."""
-        return dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
+        """The terms of this element; first of its notes, the fault among the changed lines."""
+        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
+        notes = answer.get("notes", ())
+        if self.fault and notes and not self.fault.is_named_by(notes[0]):
+            answer["notes"] = [self.fault.message, *answer["notes"]]
+            answer["line"] = self.fault.line
+        return answer
 
     def view(self) -> Answer:
         """A view of the kernel, as a page that plays; or a problem."""
@@ -107,7 +130,7 @@ class Case:
         """Costs are computed for a correct kernel only."""
         if not self.seen.right:
             return None
-        report = dynamic_answers.report_at(self.seen.kernel, self.job["n"])
+        report = dynamic_answers.report_at(self.seen.kernel, self.job["n"], self.whole)
         costs = line_costs(report, unless=self.answerer.comes)
         return dynamic_answers.costs_answer(costs)
 

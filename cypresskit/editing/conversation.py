@@ -320,8 +320,10 @@ class Conversation:
 
     def job(self, parts: Sequence[str]) -> Message:
         """Return the job to make these parts of the answer to the newest text."""
+        right = next((edit.text for edit in reversed(self.edits) if edit.right), "")
+        known = right or (self.step.starter if self.step else "")
         job = {"edit": self.edit, "text": self.text, "name": self.name, "parts": [*parts]}
-        return job | self.settings
+        return job | self.settings | {"known": known}
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, last_line, written_line
-from cypresskit.editing.steps import reference_kernel
+from cypresskit.editing.steps import reference_kernel, shown_speed
 from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
@@ -43,6 +43,7 @@ FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
+LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
@@ -259,7 +260,7 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
     }
 
 
-def clocks_answer(seen: Verification, n: int) -> Answer:
+def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Answer:
     """Return the part "clocks".
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, and what would ``help``;
@@ -270,12 +271,12 @@ def clocks_answer(seen: Verification, n: int) -> Answer:
     if not seen.right:
         return {}
     try:
-        report = report_at(seen.kernel, n)
+        report = report_at(seen.kernel, n, whole)
     except UNTIMED as error:
         return {"problem": f"It can't be timed: {last_line(error)}"}
     return {
         "size": report.size,
-        "gflops": float(f"{report.gflops:.4g}"),
+        "gflops": shown_speed(report.gflops),
         "bound": report.bound,
         "help": bottleneck(report.bound)[0],
         "busy": dict(report.busy),
@@ -296,9 +297,13 @@ def _notes_on_time(report: Report) -> list[str]:
     return notes
 
 
-def report_at(mine: Kernel, n: int) -> Report:
-    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``."""
-    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, progress=False)
+def report_at(mine: Kernel, n: int, whole: bool = False) -> Report:
+    """Simulate a kernel at m = n = k = ``n``; a product with a vector, at m = k = ``n``. With
+    ``whole``, the whole launch of a large block is simulated.
+    """
+    rows, columns = mine.block
+    exact = whole and rows * columns >= LARGE_BLOCK
+    return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact, progress=False)
 
 
 def costs_answer(found: LineCosts) -> Answer:

@@ -25,7 +25,7 @@ from cypresskit.published import author
 from cypresskit.published import kernel as published_kernel
 
 FIRST = "00"  # the first step
-SIDES = re.compile(r"block_(\d+)x(\d+)")
+BLOCK = re.compile(r"block_(\d+)x(\d+)(?:x(\d+))?")  # rows, columns, values of k per iteration
 MIME = "application/vnd.cypresskit.step+json"  # of a notebook's output that holds a step's text
 LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
@@ -39,7 +39,7 @@ class Targets:
 
     minimum: float  # a correct kernel this fast passes the step
     reference: float  # of the reference kernel
-    published: float  # of the published kernel
+    published: float  # of the published kernel: a record is above it
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Step:
     blocks: tuple[Sequence[int], ...] = ()  # rows and columns, drawn beside the hint
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
+    whole: bool = False  # whether the whole launch is simulated, if its blocks are large
     old_c: bool = False  # whether the kernel must add beta times the old C
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
@@ -71,10 +72,10 @@ class Step:
 
     @property
     def targets(self) -> Targets:
-        """The three targets."""
+        """The three targets, in the digits of a shown speed."""
         gflops = FIGURES[Timed(self.reference, self.n)].gflops
         record = float(published_kernel(self.published)["gflops_max"])
-        return Targets(self.share * gflops, gflops, record)
+        return Targets(*map(shown_speed, (self.share * gflops, gflops, record)))
 
     @property
     def record(self) -> str:
@@ -126,11 +127,12 @@ def saved_texts() -> dict[str, StepText]:
 
 
 def reference_kernel(name: str) -> Kernel:
-    """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"``.
-    Raises ``KeyError`` for other names.
+    """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"`` or,
+    with three values of k per iteration, ``"block_12x8x3"``. Raises ``KeyError`` for other names.
     """
-    if sides := SIDES.fullmatch(name):
-        return block_kernel(int(sides[1]), int(sides[2]), scaled=True)
+    if block := BLOCK.fullmatch(name):
+        rows, columns, steps = (int(number or 1) for number in block.groups())
+        return block_kernel(rows, columns, steps, scaled=True)
     return KERNELS[name]
 
 
@@ -140,6 +142,11 @@ def starter_text(name: str) -> str:
         return name
     file = files("cypresskit").joinpath(f"editing/starts/{name}.il")
     return file.read_text(encoding="utf-8") if file.is_file() else reference_kernel(name).text
+
+
+def shown_speed(gflops: float) -> float:
+    """Return a speed in the four digits in which it is shown, saved and compared with targets."""
+    return float(f"{gflops:.4g}")
 
 
 def step_named(name: object) -> Step:

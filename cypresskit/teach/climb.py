@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from typing import Any
 
+from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -82,7 +83,7 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     except LaunchConventionError as error:
         return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
     if not seen.right:
-        return explain_wrong_product(seen.kernel, seen)
+        return explain_wrong_product(seen.kernel, seen, step.starter)
     mine = seen.kernel
     gflops = time_kernel(mine, step.n).gflops
     message = f"C is correct, {describe(mine)}: {gflops:,.0f} Gflop/s at N = {step.n}"
@@ -91,14 +92,17 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     return Verdict(True, f"{message}.")
 
 
-def explain_wrong_product(mine: Kernel, seen: Verification) -> Verdict:
-    """Return the verdict on a wrong product: what the checks found; or the wrong element, with its
-    wrong term as the hint.
+def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> Verdict:
+    """Return the verdict on a wrong product: what the checks found; or the wrong element, with the
+    fault among the lines that differ from the ``known`` text, or its wrong term, as the hint.
     """
     wrong, findings = seen.wrong, seen.findings
     if wrong and not findings:
         place = wrong.row, wrong.column
         notes = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta).notes
+        fault = find_changed_fault(seen, known)
+        if fault and not (notes and fault.is_named_by(notes[0])):
+            return Verdict(False, f"{wrong}.", fault.message)
         if notes:
             return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
     what = f"{wrong or seen.error}."

@@ -197,8 +197,8 @@ def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contes
     ]
     given = [(contest.find_kernel(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
     rows = [_published_row()]
-    for (kernel, chip), score in zip(given, contest.score_entries(given, n)):
-        row = make_row(kernel, score)
+    for kernel, chip in given:
+        row = make_row(kernel, contest.judge(kernel, chip, n))
         if chip is not HD5870:
             row = replace(row, name=f"{row.name}, {contest.format_name(chip)}")
         rows.append(row)
