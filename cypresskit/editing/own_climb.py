@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits
-from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
 from cypresskit.il.cursor import strip_comment
 from cypresskit.tables import quantity
@@ -50,8 +49,11 @@ def _steps(histories: Mapping[str, Edits]) -> Iterator[tuple[Step, Edit]]:
     fastest = 0.0
     for step in STEPS.values():
         edits = histories.get(step.name, Edits())
-        counts_all = step.name == FIRST or step.whole
-        edit = edits.fastest(step.n) if counts_all else saved_edit(edits, step)
+        if step.name == FIRST:
+            edit = edits.fastest(step.n)
+        else:
+            least = 0.0 if step.whole else step.targets.minimum
+            edit = edits.fastest(step.n, least, given=step.starter)
         if step.climbs and edit is not None and edit.gflops > CLOSE * fastest:
             yield step, edit
             fastest = edit.gflops
