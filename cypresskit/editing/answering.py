@@ -11,7 +11,7 @@ from typing import Any
 
 from cypresskit.compiler import forget_code
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import Fault, find_changed_fault
+from cypresskit.editing.changed_lines import LineFault, find_changed_fault
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, Signature, last_line
 from cypresskit.editing.steps import STEPS
@@ -60,7 +60,7 @@ class Case:
         return seen
 
     @cached_property
-    def fault(self) -> Fault | None:
+    def fault(self) -> LineFault | None:
         """The fault among the lines that were changed since the last correct text, or since the one
         that the step starts from.
         """

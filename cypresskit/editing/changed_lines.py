@@ -38,7 +38,7 @@ OFFSET = re.compile(r"_aoffimmi\((-?\d+),(-?\d+),(-?\d+)\)")
 RESOURCE = re.compile(r"_resource\((\d)\)_sampler\((\d)\)")
 
 
-class Fault(NamedTuple):
+class LineFault(NamedTuple):
     """A line of the text, and what is wrong with it, in a sentence."""
 
     line: int
@@ -49,7 +49,7 @@ class Fault(NamedTuple):
         return re.search(rf"\b[Ll]ine {self.line}\b", sentence) is not None
 
 
-class Change(NamedTuple):
+class LineChange(NamedTuple):
     """A changed line: its index in the new lines, and the ``old`` lines in place of which it came;
     ``new`` is 0 where old lines were deleted before it.
     """
@@ -63,24 +63,24 @@ class Variant(NamedTuple):
     """New contents of some lines, by index, and the fault that they would repair."""
 
     lines: dict[int, str]
-    fault: Fault
+    fault: LineFault
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TriedProduct:
     """The C of a text, and which of its elements are incorrect; all are if it can't be run."""
 
     result: np.ndarray
     wrong: np.ndarray
 
-    def repairs(self, before: "Outcome") -> int:
+    def repairs(self, before: "TriedProduct") -> int:
         """Return how many elements became correct; 0 if another became incorrect."""
         if (self.wrong & ~before.wrong).any():
             return 0
         return int(before.wrong.sum() - self.wrong.sum())
 
 
-def find_changed_fault(seen: Verification, known: str) -> Fault | None:
+def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
     or None if no repair of one line is found.
     """
@@ -91,10 +91,10 @@ def find_changed_fault(seen: Verification, known: str) -> Fault | None:
     return _Search(seen, lines).search(changes)
 
 
-def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
+def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     """Return the changed lines of a text. Comments and spaces don't count."""
     bare_old, bare_new = ([" ".join(strip_comment(line).split()) for line in t] for t in (old, new))
-    changes: list[Change] = []
+    changes: list[LineChange] = []
     matcher = SequenceMatcher(None, bare_old, bare_new, autojunk=False)
     for kind, i1, i2, j1, j2 in matcher.get_opcodes():
         if kind == "equal":
@@ -102,11 +102,11 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[Change]:
         gone = [old[i] for i in range(i1, i2) if bare_old[i]]
         come = [j for j in range(j1, j2) if bare_new[j]]
         if not come and gone:
-            changes.append(Change(j1, tuple(gone), 0))
+            changes.append(LineChange(j1, tuple(gone), 0))
         elif len(gone) == len(come):
-            changes += [Change(at, (line,), 1) for at, line in zip(come, gone)]
+            changes += [LineChange(at, (line,), 1) for at, line in zip(come, gone)]
         else:
-            changes += [Change(at, (), 1) for at in come]
+            changes += [LineChange(at, (), 1) for at in come]
     return changes
 
 
@@ -118,8 +118,8 @@ class _Search:
         assert seen.size is not None
         self.end = process_time() + SECONDS
         self.products: list[Product] = []
-        self.before: list[Outcome] = []
-        self.runs: dict[tuple, Outcome] = {}
+        self.before: list[TriedProduct] = []
+        self.runs: dict[tuple, TriedProduct] = {}
         for seed in SEEDS:
             given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, seed, LARGEST)
             ends = not seen.findings.ended_early  # an endless loop takes long
@@ -128,7 +128,7 @@ class _Search:
                 self.products.append(given)
                 self.before.append(outcome)
 
-    def search(self, changes: Sequence[Change]) -> Fault | None:
+    def search(self, changes: Sequence[LineChange]) -> LineFault | None:
         if len(self.products) < 2:
             return None
         undone = self._best([self._undo(change) for change in reversed(changes)], whole=True)
@@ -146,17 +146,17 @@ class _Search:
         found = self._best(repairs) or undone
         return found.fault if found else None
 
-    def _undo(self, change: Change) -> Variant:
+    def _undo(self, change: LineChange) -> Variant:
         """Return the text without a change."""
         at = change.at
         if not change.new:
             quoted = elided(strip_comment(change.old[0]).strip(), LETTERS)
             following = self.lines[at] if at < len(self.lines) else ""
             message = f"A line is missing before line {at + 1}: {quoted}"
-            return Variant({at: "\n".join((*change.old, following))}, Fault(at + 1, message))
+            return Variant({at: "\n".join((*change.old, following))}, LineFault(at + 1, message))
         what = "the change in this line" if change.old else "this line"
         message = f"Line {at + 1}: C is correct without {what}."
-        return Variant({at: "\n".join(change.old)}, Fault(at + 1, message))
+        return Variant({at: "\n".join(change.old)}, LineFault(at + 1, message))
 
     def _harms(self, at: int) -> bool:
         """Return whether incorrect elements of C depend on a line."""
@@ -181,7 +181,7 @@ class _Search:
                     best, most = variant, repaired
         return best
 
-    def _run(self, lines: dict[int, str], product: int = 0) -> Outcome:
+    def _run(self, lines: dict[int, str], product: int = 0) -> TriedProduct:
         key = (product, *lines.items())
         if key not in self.runs:
             new = [lines.get(at, line) for at, line in enumerate([*self.lines, ""])]
@@ -195,20 +195,20 @@ def _in_turn(kinds: Sequence[Iterator[Variant]]) -> Iterator[Variant]:
         yield from filter(None, turn)
 
 
-def _outcome(given: Product, text: str) -> Outcome:
+def _outcome(given: Product, text: str) -> TriedProduct:
     """Run a product with another text."""
     made: Kernel = replace(given.kernel, text=text, given=None)
     try:
         result = replace(given, kernel=made).run(engine="explain")
     except (ILError, KernelError, ValueError, TypeError):
         return _nothing(given)
-    return Outcome(result, given.wrong(result))
+    return TriedProduct(result, given.wrong(result))
 
 
-def _nothing(given: Product) -> Outcome:
+def _nothing(given: Product) -> TriedProduct:
     """Return the outcome of a text that can't be run."""
     result = np.full(given.expected.shape, np.nan)
-    return Outcome(result, np.ones(result.shape, bool))
+    return TriedProduct(result, np.ones(result.shape, bool))
 
 
 # -- mistakes: each yields the line without it
@@ -226,7 +226,7 @@ def _likely_repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
     line = f"Line {at + 1}"
 
     def variant(op: str, operands: Sequence[str], message: str) -> Variant:
-        return Variant({at: f"{op} {', '.join(operands)}"}, Fault(at + 1, f"{line}{message}"))
+        return Variant({at: f"{op} {', '.join(operands)}"}, LineFault(at + 1, f"{line}{message}"))
 
     if op.startswith("sample"):
         for its_op, message in _fetches(op):
@@ -275,7 +275,7 @@ def _other_repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
 
     def variant(op: str, operands: Sequence[str], message: str) -> Variant:
         return Variant(
-            {at: f"{op} {', '.join(operands)}"}, Fault(at + 1, f"Line {at + 1} {message}")
+            {at: f"{op} {', '.join(operands)}"}, LineFault(at + 1, f"Line {at + 1} {message}")
         )
 
     targets = {_parts(each)[1] for each in lines if _parts(each)[0] in (*ARITHMETIC, "mov")}
@@ -339,4 +339,4 @@ def _exchanges(lines: Sequence[str], one: int, other: int) -> Iterator[Variant]:
         for place in places:
             swapped[0][place], swapped[1][place] = others[place], mine[place]
         texts = {one: f"{op} {', '.join(swapped[0])}", other: f"{other_op} {', '.join(swapped[1])}"}
-        yield Variant(texts, Fault(one + 1, f"{where}: {what}."))
+        yield Variant(texts, LineFault(one + 1, f"{where}: {what}."))

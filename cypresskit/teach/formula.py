@@ -7,7 +7,7 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
 
@@ -79,12 +79,24 @@ class Formula:
     draw: Callable[[], tuple]
 
     def judged(self, answer: Callable) -> Verdict:
-        """Return the verdict on a student's function."""
-        want = [self.right(*case) for case in self.cases]
-        results = [self.result(answer, case) for case in self.cases]
+        """Return the verdict on a student's function. A call that fails counts only if the others
+        are right: a wrong formula may divide by zero, and its number in another call says more.
+        """
+        results, cases, failed = [], [], []
+        for case in self.cases:
+            try:
+                results.append(self.result(answer, case))
+                cases.append(case)
+            except CheckStopped as stopped:
+                failed.append(stopped)
+                if len(failed) > 1:  # each may take long
+                    break
+        want = [self.right(*case) for case in cases]
         fine = [_is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
-            return self.refused(results, want)
+            return replace(self, cases=cases).refused(results, want)
+        if failed:
+            raise failed[0]
 
         self.try_others(answer)
         message = (

@@ -440,7 +440,8 @@ def _judge_program(text: str, _: Program) -> Verdict:
     score = judge(kernel)
     if not score.report:
         return score.verdict
-    gflops, target = shown_speed(score.gflops), step.targets.minimum
+    gflops = shown_speed(score.gflops)
+    target = step.targets.minimum
     message = f"C is correct, at {gflops:.0f} Gflop/s; the target is {target:.0f}"
     bound = f"is bound by {score.report.bound}"
     require(
