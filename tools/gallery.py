@@ -44,6 +44,11 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         "Sixteen leaders and 48 helpers share the rows of a matrix",
         teach.small.reduction,
     ),
+    "split_k": (
+        "A product with reduction: four work-items for each block",
+        teach.small.split_k,
+    ),
+    "published": ("A paper's plot, and the model's", lambda: draw.published("nakasato_4")),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundle_game": ("The bundle game: pack the loop yourself", teach.bundles.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),

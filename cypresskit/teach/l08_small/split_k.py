@@ -1,0 +1,121 @@
+"""A matrix product with reduction: the work-items of a block of C, their parts of k, and how one
+adds up the sums of the others.
+
+From the recorded fetches and LDS accesses of a workgroup's first wavefront, for as few values of k
+as the kernel takes. Left out: the multiply-adds, and the stores of C.
+"""
+
+import numpy as np
+
+from cypresskit.draw import theme
+from cypresskit.draw.player import Player
+from cypresskit.draw.sheet import Sheet
+from cypresskit.kernels.own import Source, resolve
+from cypresskit.kernels.samples import run
+from cypresskit.machine.traffic import Access, Traffic
+
+WIDTH, TOP, LEFT = 900, 30, 40  # pixels
+VALUE = 9  # pixels of a value of k, and of a row of A
+COLUMN = 11  # pixels of a column of B
+ITEM = 14  # pixels of a work-item
+GAP = 26  # pixels between A or B and C
+TINTS = [*theme.SERIES, "rgba(128,128,128,0.16)"]  # by part; the last: not fetched, or idle
+NOTHING = len(theme.SERIES)
+FRAMES = 4
+
+
+def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
+    """Return a player of one workgroup of a matrix product with reduction.
+
+    Raises ``ValueError`` for a kernel that gives each block of C to one work-item, or multiplies by
+    a vector.
+    """
+    spec = resolve(kernel)
+    parts = spec.convention.parts
+    if spec.is_vector or parts == 1:
+        raise ValueError(
+            f"{spec.name} has no block of C that work-items share: sgemm_nn_reduce4 does, and"
+            " sgemm_nn_reduce2"
+        )
+    rows, columns = spec.convention.multiple[:2]
+    depth = spec.k_step
+    traffic = Traffic()
+    run(spec, rows, columns, depth, traffic)
+    accesses = {kind: [a for a in traffic.accesses if a.kind == kind] for kind in KINDS}
+    of_a, of_b = ([a for a in accesses["fetch"] if a.resource == n] for n in (0, 1))
+    assert of_a[0].x is not None and of_a[0].y is not None and of_b[0].x is not None
+    part = of_a[0].x  # each begins at its own four values of k
+    block_row = of_a[0].y // spec.block[0]
+    block_column = of_b[0].x * 4 // spec.block[1]
+
+    sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
+    b_left, c_top = LEFT + depth * VALUE + GAP, TOP + depth * VALUE + GAP
+    sheet.stage(sheet.title, WIDTH, c_top + rows * VALUE + 16)
+    _draw_texels(sheet, "A", of_a, part, (LEFT, c_top), (4 * VALUE, VALUE))
+    _draw_texels(sheet, "B", of_b, part, (b_left, TOP), (4 * COLUMN, VALUE))
+    high, wide = spec.block[0] * VALUE, spec.block[1] * COLUMN
+    x = b_left + (block_column + 0.5) * wide + (part - (parts - 1) / 2) * (ITEM + 4)
+    y = c_top + (block_row + 0.5) * high
+    blocks = sorted(set(zip(block_row.tolist(), block_column.tolist())))
+    down, across = np.transpose(blocks)
+    frame = b_left + (across + 0.5) * wide, c_top + (down + 0.5) * high
+    sheet.boxes("blocks", *frame, wide - 3, high - 3, line="soft", alpha=0)
+    is_leader = part == 0
+    shade = np.array([np.where((n < FRAMES - 1) | is_leader, part, NOTHING) for n in range(FRAMES)])
+    words = [f"work-item {n}: part {part[n] + 1} of k" for n in range(len(part))]
+    sheet.boxes("items", x, y, ITEM, ITEM, words=words, fill=(TINTS, shade), round=7)
+    for name, place in {
+        f"A: {rows} rows": (LEFT, c_top - 12),
+        f"B: {columns} columns": (b_left, TOP - 12),
+        f"C: {len(blocks)} blocks": (b_left + columns * COLUMN + 14, c_top + 12),
+    }.items():
+        sheet.text(*place, name, bold=True, size=14)
+    names = ["leaders", *["helpers"] * (parts - 1)]
+    legend = sheet.legend(
+        *(
+            (f"values {4 * n} to {4 * n + 3} of k: {name}", theme.SERIES[n], "box")
+            for n, name in enumerate(names)
+        ),
+        ("idle", TINTS[-1], "box"),
+    )
+    leaders = int(is_leader.sum())
+    helpers = len(part) - leaders
+    captions = [
+        f"A workgroup computes {rows} x {columns} elements of C: {len(blocks)} blocks, and"
+        f" {parts} work-items for each. Nothing is fetched yet.",
+        f"First pass: each work-item fetches only its part of k, {len(of_a)} texels of A and"
+        f" {len(of_b)} of B in an iteration, and sums it for the whole block.",
+        f"The {helpers} helpers store their sums into the LDS, in {len(accesses['store'])} stores,"
+        " and wait at barriers.",
+        f"Second pass: the {leaders} leaders load them, in {len(accesses['load'])} loads each, add"
+        " them to their own, and store C. The helpers are idle.",
+    ]
+    return sheet.player(captions, step="Step", below=[legend], still_frame=1)
+
+
+KINDS = "fetch", "store", "load"
+
+
+def _draw_texels(
+    sheet: Sheet,
+    name: str,
+    fetches: list[Access],
+    part: np.ndarray,
+    corner: tuple[float, float],
+    size: tuple[float, float],
+) -> None:
+    """Draw the texels of a matrix, in the color of the part that fetches them."""
+    owner = {}
+    for access in fetches:
+        assert access.x is not None and access.y is not None
+        texels = zip(access.x.tolist(), access.y.tolist(), part.tolist())
+        owner |= {(x, y): number for x, y, number in texels}
+    x, y = np.transpose(list(owner))
+    shade = np.tile([*owner.values()], (FRAMES, 1))
+    shade[0] = NOTHING
+    center = corner[0] + (x + 0.5) * size[0], corner[1] + (y + 0.5) * size[1]
+    words = [
+        f"{name}: row {row}, columns {4 * column} to {4 * column + 3}" for column, row in owner
+    ]
+    look: dict = {"fill": (TINTS, shade), "words": words}
+    sheet.boxes(f"texels {name}", *center, size[0] - 2, size[1] - 1, **look)
