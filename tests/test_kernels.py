@@ -235,3 +235,23 @@ def test_a_double_double_kernel_differs_from_its_sibling_in_fetches(pair, roundi
     kernel = ck.kernels[name]
     a, b = ("xz" if kernel.trans_a else "zx"), ("zy" if kernel.trans_b else "yz")
     assert fetches == [("0", a)] * 2 + [("1", b)] * 2
+
+
+DOUBLE_DOUBLES = [name for name in ck.kernels if name.startswith("ddgemm")]
+
+
+@pytest.mark.parametrize("name", DOUBLE_DOUBLES)
+def test_a_comment_counts_the_operations_of_the_macro_below_it(name):
+    """Each macro of two results side by side has twice the operations that its comment names."""
+    text = ck.kernels[name].text
+    counts = 0
+    for macro in re.finditer(
+        r"((?:^;.*\n)+)mdef\(\d+\)_out\((\d)\).*\n((?:.*\n)*?)mend", text, re.M
+    ):
+        comment, results, body = macro.groups()
+        operations = len(re.findall(r"(?m)^\s*(?:dadd|dmul|dmad)\b", body))
+        said = re.search(r"(\d+) (?:operations|instructions are left)", comment)
+        if said:
+            assert int(said[1]) * int(results) == operations, comment
+            counts += 1
+    assert counts == 2
