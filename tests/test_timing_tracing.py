@@ -177,12 +177,15 @@ def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
         "max r4.x, r0.x, l2.y",
         "ge r5.x, r0.x, l2.z\nlt r5.y, r0.x, l2.w\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
         "add r4.x, r0.x, r5.x",  # four texels further, in some turns in the middle
+        "ge r5.x, r0.x, l3.x\nlt r5.y, r0.x, l3.y\niand r5.x, r5.x, r5.y\niand r5.x, r5.x, l0.z\n"
+        "add r4.x, r0.x, r5.x",  # in turns of which none is in the sample
     ],
 )
 def test_a_loop_whose_accesses_bend_is_run_turn_by_turn(bend, end, monkeypatch):
     """They move by one texel a turn up to a point in the loop, from there on, or but for some."""
     of = shapes(f"""
         dcl_literal l2, 40.0, {end}, 12.0, 24.0
+        dcl_literal l3, 21.0, 33.0, 0, 0
         mov r0.x, l0.w
         whileloop
             ge r1.x, r0.x, l2.x

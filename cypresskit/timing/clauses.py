@@ -95,8 +95,7 @@ class ClauseMaker:
         pixels = cut(self.x), cut(self.y)
         for access, motion in accesses:
             own = replace(access, rows=tuple(cut(row) for row in access.rows))
-            own_motion = motion._replace(iterations=cut(motion.iterations))
-            streams.append(self.memory_layout.stream(own, pixels, cut(active), own_motion))
+            streams.append(self.memory_layout.stream(own, pixels, cut(active), motion))
         return streams
 
 

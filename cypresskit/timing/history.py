@@ -20,7 +20,7 @@ class _Entry:
 
     members: np.ndarray
     clauses: tuple[Clause, ...] = ()
-    iterations: np.ndarray | None = None
+    iterations: int = 0
 
 
 class History:
@@ -36,7 +36,6 @@ class History:
         self.wavefronts = wavefronts
         self.bytes = 0
         self.entries: list[_Entry] = []
-        self.once = np.ones(wavefronts, np.int64)
 
     def add(self, members: np.ndarray, clauses: list[Clause]) -> None:
         """Record clauses, if any, whose streams have an entry for each of the members."""
@@ -46,9 +45,8 @@ class History:
             for s in clause.streams:
                 self.bytes += s.amounts.nbytes + s.ptr.nbytes + s.line.nbytes + s.offset.nbytes
 
-    def end_segment(self, members: np.ndarray, iterations: np.ndarray | None = None) -> None:
+    def end_segment(self, members: np.ndarray, iterations: int = 1) -> None:
         """End the members' segment; they run it for these iterations, once by default."""
-        iterations = self.once if iterations is None else iterations
         self.entries.append(_Entry(members, iterations=iterations))
 
     def paths(self, wavefronts: np.ndarray) -> list[WavefrontPath]:
@@ -58,16 +56,16 @@ class History:
         leaders = np.unique(kind, return_index=True)[1]
         ran = np.stack([entry.members[leaders] for entry in self.entries])
         paths = []
-        for n, leader in enumerate(leaders):
+        for n in range(len(leaders)):
             segments: list[tuple[tuple[Clause, ...], int]] = []
             clauses: list[Clause] = []
             for at in np.flatnonzero(ran[:, n]):
                 entry = self.entries[at]
-                if entry.iterations is None:
+                if not entry.iterations:
                     clauses += _of_kind(entry, kind, n)
                 elif clauses:
                     together = combine_stores(_with_stores_joined(clauses))
-                    segments.append((tuple(together), int(entry.iterations[leader])))
+                    segments.append((tuple(together), entry.iterations))
                     clauses = []
             paths.append(WavefrontPath(wavefronts[kind == n], tuple(segments)))
         return paths
@@ -77,10 +75,6 @@ class History:
         columns = {
             id(entry.members): entry.members.astype(np.uint8)[:, None] for entry in self.entries
         }
-        for entry in self.entries:
-            if entry.iterations is not None and entry.iterations is not self.once:
-                counts = np.where(entry.members, entry.iterations, 0)
-                columns[id(entry.iterations)] = counts.view(np.uint8).reshape(-1, counts.itemsize)
         varied = [column for column in columns.values() if (column != column[0]).any()]
         if not varied:
             return np.zeros(self.wavefronts, np.int64)

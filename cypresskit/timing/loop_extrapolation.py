@@ -9,27 +9,27 @@ How it works
 1. The first two iterations are run. A register that gains the same amount in both is taken for an
    *induction variable*: its value at the start of any later iteration is extrapolated linearly.
 2. The operands of each comparison are extrapolated in the same way. Where they cross, a lane may
-   leave the loop. Running those iterations gives each wavefront's *trip count*: the number of
-   iterations that all of its lanes complete.
-3. The extrapolation is verified at a sample of iterations (``SAMPLED_FRACTIONS``) and at the last
-   one. Each is run from extrapolated registers and has to end with the registers that the next
-   iteration should start with. No lane may leave early, and each memory access must have moved by
-   its constant step.
+   leave the loop. Running those iterations gives the *trip count*: the number of iterations that
+   all lanes complete.
+3. The extrapolation is verified where comparisons cross, at a sample of other iterations
+   (``SAMPLED_FRACTIONS``) and at the last one. Each is run from extrapolated registers and has to
+   end with the registers that the next iteration should start with. No lane may leave early, and
+   each memory access must have moved by its constant step.
 4. If every sample agrees, the first iteration stands for all of them. Otherwise ``NotExtrapolable``
    is raised, and the caller runs the loop one iteration at a time.
 
-Wavefronts may have different trip counts.
+A loop whose wavefronts have different trip counts is run one iteration at a time.
 
 Limitations
 -----------
-Sampling is a check, not a proof. A loop whose behavior differs in a single iteration that is not
-sampled would be timed incorrectly. It would have to select that iteration without a branch, by a
-conditional move for instance: loops with branches of their own aren't eligible
+Sampling is a check, not a proof. A loop whose behavior differs in iterations that are not sampled
+would be timed incorrectly. It would have to select them without a branch, and without a comparison
+of numbers that change by constant steps: loops with branches of their own aren't eligible
 (``can_extrapolate``).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -55,7 +55,6 @@ from cypresskit.timing.symbolic import (
 )
 
 MAX_TRIP_COUNT = 1 << 22  # longer loops are run one iteration at a time
-NEVER = float(1 << 40)  # an iteration number that no loop reaches
 #: (denominator, limit): floats in steps of 1 / denominator are exact below the limit.
 EXACT_FLOATS = tuple((grain, 2.0**24 / grain) for grain in (1, 2, 16, 256))
 SAMPLED_FRACTIONS = (0.1, 0.382, 0.5, 0.854)  # of the trip count
@@ -68,8 +67,7 @@ EXTRAPOLABLE_BODY = re.compile(
 
 RegisterComponent = tuple[int, int]  # register number, channel
 Registers = dict[RegisterComponent, Value]
-# An iteration number or count is an array of one element for all lanes, or of one for each.
-Extrapolated = Callable[[np.ndarray], Value]  # a value by an iteration number
+Extrapolated = Callable[[int], Value]  # a value by an iteration number
 
 
 def loop_body(code: Code, start: int) -> tuple[Control, ...]:
@@ -89,14 +87,14 @@ class LoopSummary:
 
     Attributes
     ----------
-    trip_counts
-        Trip count of each wavefront; 0 where nothing was fast-forwarded.
+    trip_count
+        The number of iterations that were fast-forwarded.
     accesses
         The memory accesses of the first iteration, by the index of their control-flow instruction,
         each with its motion from one iteration to the next.
     """
 
-    trip_counts: np.ndarray
+    trip_count: int
     accesses: dict[int, list[tuple[MemoryRequest, Motion]]]
 
 
@@ -136,12 +134,10 @@ class ExtrapolatedLoop:
     ----------
     first, second
         The first two iterations.
-    stay
-        Mask of the lanes whose wavefronts complete the first one.
     induction
         The registers that change, extrapolated.
-    trip_counts
-        How many iterations each lane's wavefront completes.
+    trip_count
+        How many iterations all lanes complete.
     moving
         The accesses of the first iteration, each with its motion from one iteration to the next.
     """
@@ -158,7 +154,7 @@ class ExtrapolatedLoop:
         self.entry_mask = processor.masks.active
 
     def run(self) -> LoopSummary | None:
-        """Fast-forward all iterations that every lane of a wavefront completes.
+        """Fast-forward all iterations that every lane completes.
 
         Afterwards the processor's registers are those at the end of the last of them. The active
         mask is unchanged.
@@ -178,7 +174,7 @@ class ExtrapolatedLoop:
             self.processor.masked = True
             self.processor.registers = self.before
             masks.set(self.entry_mask)
-        active = self.entry_mask & repeat_per_lane(summary.trip_counts > 0)
+        active = self.entry_mask
         all_active = np.count_nonzero(active) == self.processor.existing
         for component, value in after.items():
             old = self.before.get(component, ZERO)
@@ -194,23 +190,20 @@ class ExtrapolatedLoop:
         Raises
         ------
         NotExtrapolable
-            If no wavefront completes an iteration, or the loop does not behave as extrapolated.
+            If a lane leaves in the first iteration, or the loop does not behave as extrapolated.
         """
         first = self.first = self._run_iteration(self.before)
-        stay = self.entry_mask & ~repeat_per_lane(any_lane(first.departed & self.entry_mask))
-        if not stay.any():
+        if (first.departed & self.entry_mask).any():
             raise NotExtrapolable
-        self.stay = stay
-        self.processor.masks.set(stay)
         second = self.second = self._run_iteration(first.registers)
         self.induction = {
             component: extrapolated(
-                self.before.get(component, ZERO), first.registers[component], value, stay
+                self.before.get(component, ZERO), first.registers[component], value, self.entry_mask
             )
             for component, value in second.registers.items()
             if component[0] < TEMPORARY and value is not self.before.get(component)
         }
-        trip_counts = self.trip_counts = self._trip_counts()
+        trip_count = self.trip_count = self._trip_count()
         accesses = {
             control: [
                 (now, self._motion(now, then))
@@ -218,38 +211,20 @@ class ExtrapolatedLoop:
             ]
             for control, of_control in first.accesses.items()
         }
+        if trip_count <= 2:  # these were run
+            return LoopSummary(trip_count, accesses), (first, second)[trip_count - 1].registers
         self.moving = [*chain.from_iterable(accesses.values())]
-        for fraction in SAMPLED_FRACTIONS:
-            sampled = (trip_counts * fraction).astype(np.int64)
-            if (sampled > 1).any():  # the first two were run
-                self._verify(sampled)
-        after = self._registers_after(self._verify(trip_counts - 1))
-        per_wavefront = np.broadcast_to(trip_counts, stay.shape).reshape(-1, WAVEFRONT).max(axis=1)
-        return LoopSummary(per_wavefront * any_lane(stay), accesses), after
+        sampled = {int(trip_count * fraction) for fraction in SAMPLED_FRACTIONS}
+        sampled |= {n for n in self._crossings()[:MAX_EXIT_CANDIDATES] if n < trip_count}
+        for iteration in sampled:
+            self._verify(iteration)
+        return LoopSummary(trip_count, accesses), self._verify(trip_count - 1).registers
 
-    def _registers_at(self, iteration: np.ndarray) -> Registers:
+    def _registers_at(self, iteration: int) -> Registers:
         """Return the registers at the start of an iteration, extrapolated."""
         return self.before | {
             component: variable(iteration) for component, variable in self.induction.items()
         }
-
-    def _registers_after(self, last: _Iteration) -> Registers:
-        """Return the registers at the end of each lane's last iteration.
-
-        A lane with a trip count of 1 or 2 has those of the first or second iteration, which were
-        run. The others have those of the verified ``last`` one.
-        """
-        after = dict(last.registers)
-        for count, iteration in ((1, self.first), (2, self.second)):
-            ends = self.trip_counts == count
-            if ends.all():
-                return iteration.registers
-            if ends.any():
-                after = {
-                    component: self.words.merge(value, after.get(component, ZERO), ends)
-                    for component, value in iteration.registers.items()
-                }
-        return after
 
     def _run_iteration(self, registers: Registers) -> _Iteration:
         """Run the loop body once from ``registers``, without leaving the loop.
@@ -278,38 +253,56 @@ class ExtrapolatedLoop:
         iteration.registers = processor.registers
         return iteration
 
-    def _trip_counts(self) -> np.ndarray:
-        """Return how many iterations each lane's wavefront completes.
+    def _trip_count(self) -> int:
+        """Return how many iterations all lanes complete.
 
         The candidates for a loop exit are the iterations in which the operands of a comparison
-        cross. They are run in ascending order, until every wavefront has left.
+        cross. They are run in ascending order, until a lane leaves.
 
         Raises
         ------
         NotExtrapolable
-            If a wavefront leaves in none of the first ``MAX_EXIT_CANDIDATES`` candidates.
+            If a lane leaves in none of the first ``MAX_EXIT_CANDIDATES`` candidates, or not one of
+            each wavefront in the same: an endless loop, or an exit that can't be extrapolated.
         """
-        stay, second = self.stay, self.second
-        used = any_lane(stay)
-        trip_counts = np.where(any_lane(second.departed & stay) | ~used, 1.0, NEVER)
-        crossings = _crossings(self.first.comparisons, second.comparisons, stay)
-        tried = np.ones(len(trip_counts))
-        for _ in range(MAX_EXIT_CANDIDATES):
-            next_crossings = [
-                np.where(crossing > tried[:, np.newaxis], crossing, NEVER).min(axis=1)
-                for crossing in crossings
-            ]
-            tried = np.minimum.reduce([np.full(len(trip_counts), NEVER), *next_crossings])
-            undecided = (trip_counts == NEVER) & (tried < NEVER)
-            if not undecided.any():
+        left = self._left(self.second)
+        trip_count = 1
+        for candidate in self._crossings()[:MAX_EXIT_CANDIDATES]:
+            if left.any():
                 break
-            candidate = _per_lane(np.where(undecided, tried, 2), undecided)
-            departed = self._run_iteration(self._registers_at(candidate)).departed
-            leaves = any_lane(departed & stay) & undecided
-            trip_counts[leaves] = tried[leaves]
-        if trip_counts.max() == NEVER:  # an endless loop, or an exit that can't be extrapolated
+            trip_count = candidate
+            left = self._left(self._run_iteration(self._registers_at(candidate)))
+        if not left.any() or (left != any_lane(self.entry_mask)).any():
             raise NotExtrapolable
-        return _per_lane(trip_counts, used)
+        return trip_count
+
+    def _left(self, iteration: _Iteration) -> np.ndarray:
+        """Return a mask of the wavefronts of which a lane left the loop in an iteration."""
+        return any_lane(iteration.departed & self.entry_mask)
+
+    def _crossings(self) -> list[int]:
+        """Return the iterations in which a comparison may change its outcome, in ascending order.
+
+        The operands are extrapolated linearly from iterations 0 and 1. Depending on the relation,
+        the outcome changes in the iteration in which they meet or in the one after it.
+        """
+        crossings: set[int] = set()
+        for now, then in zip(self.first.comparisons, self.second.comparisons, strict=True):
+            operands = now.left, now.right, then.left, then.right
+            if any(value.loaded is not NO_LANES for value in operands):
+                continue
+            left, right, later_left, later_right = (
+                _as_float64(value, now.operation) for value in operands
+            )
+            start = left - right
+            step = later_left - later_right - start
+            with np.errstate(all="ignore"):
+                crossing = np.floor(np.where(step != 0, -start / step, 0))
+            crossing = _active_values(crossing, self.entry_mask)
+            found = crossing[(crossing >= 1) & (crossing <= MAX_TRIP_COUNT)]
+            for crossing in np.unique(found).astype(int).tolist():
+                crossings |= {crossing, crossing + 1}
+        return sorted(n for n in crossings if n >= 2)
 
     def _motion(self, now: MemoryRequest, then: MemoryRequest) -> Motion:
         """Return how an access moves from the first iteration (``now``) to the second (``then``).
@@ -319,39 +312,29 @@ class ExtrapolatedLoop:
         NotExtrapolable
             If lanes move by different steps, or by a step that isn't a multiple of the grain.
         """
-        later = self.stay & (self.trip_counts > 1)
         steps = [0, 0]
         for n, (a, b) in enumerate(zip(now.rows, then.rows, strict=True)):
-            if a is b or not later.any():
+            if a is b or self.trip_count == 1:
                 continue
-            step = np.broadcast_to(now.numbers(b) - now.numbers(a), later.shape)[later]
+            step = _active_values(now.numbers(b) - now.numbers(a), self.entry_mask)
             if not (step == step[0]).all() or step[0] % now.grain:
                 raise NotExtrapolable
             steps[n] = int(step[0])
         x, y = steps
-        return Motion(x, y, self.trip_counts)
+        return Motion(x, y, self.trip_count)
 
-    def _verify(self, iteration: np.ndarray) -> _Iteration:
+    def _verify(self, iteration: int) -> _Iteration:
         """Run one iteration from extrapolated registers, and compare it with the extrapolation.
-
-        Lanes with fewer than three iterations are ignored: theirs were all run.
-
-        Parameters
-        ----------
-        iteration
-            Its number, at most the last one's. Iterations are numbered from 0.
 
         Raises
         ------
         NotExtrapolable
-            If a lane leaves early, or a register or an access is not where it should be.
+            If a lane leaves, or a register or an access is not where it should be.
         """
-        lanes = self.stay & (self.trip_counts > 2)
-        if not lanes.any():
-            return self.first
-        iteration = np.maximum(iteration, 1)
+        lanes = self.entry_mask
+        iteration = max(iteration, 1)  # that the first one agrees is given
         result = self._run_iteration(self._registers_at(iteration))
-        if (result.departed & lanes & (iteration < self.trip_counts)).any():
+        if self._left(result).any():
             raise NotExtrapolable
         for component, variable in self.induction.items():
             expected = variable(iteration + 1)
@@ -368,40 +351,6 @@ class ExtrapolatedLoop:
                 if ((now.numbers(a) != now.numbers(b) + iteration * step) & lanes).any():
                     raise NotExtrapolable
         return result
-
-
-def _crossings(
-    first: Sequence[Comparison], second: Sequence[Comparison], stay: np.ndarray
-) -> list[np.ndarray]:
-    """Return the iterations in which a comparison may change its outcome.
-
-    The operands are extrapolated linearly from iterations 0 and 1. Depending on the relation, the
-    outcome changes in the iteration in which they meet or in the one after it: both are returned.
-
-    Returns
-    -------
-    list of ndarray
-        Two arrays per comparison of known operands, with one row per wavefront, or one row for all.
-        They hold ``NEVER`` for lanes outside ``stay``, and where there is no later crossing.
-    """
-    crossings = []
-    for now, then in zip(first, second, strict=True):
-        operands = now.left, now.right, then.left, then.right
-        if any(value.loaded is not NO_LANES for value in operands):
-            continue
-        left, right, later_left, later_right = (
-            _as_float64(value, now.operation) for value in operands
-        )
-        start = left - right
-        step = later_left - later_right - start
-        with np.errstate(all="ignore"):
-            crossing = np.floor(np.where(step != 0, -start / step, NEVER))
-        for iteration in (crossing, crossing + 1):
-            iteration = np.where((iteration >= 2) & (iteration <= MAX_TRIP_COUNT), iteration, NEVER)
-            if iteration.size > 1:
-                iteration = np.where(stay, iteration, NEVER).reshape(-1, WAVEFRONT)
-            crossings.append(iteration.reshape(iteration.size // WAVEFRONT or 1, -1))
-    return crossings
 
 
 def extrapolated(first: Value, second: Value, third: Value, active: np.ndarray) -> Extrapolated:
@@ -438,7 +387,7 @@ def extrapolated(first: Value, second: Value, third: Value, active: np.ndarray) 
     return lambda iteration: unknown_value(UNKNOWN)
 
 
-def _exact_float(start: np.ndarray, step: np.ndarray, limit: float, iteration: np.ndarray) -> Value:
+def _exact_float(start: np.ndarray, step: np.ndarray, limit: float, iteration: int) -> Value:
     """Return a float at the start of an iteration, unknown from the ``limit`` on."""
     number = start + iteration * step
     bits = number.astype(np.float32).view(np.uint32)
@@ -454,15 +403,6 @@ def _as_float64(value: Value, comparison: Operation) -> np.ndarray:
     return value.bits.view(integer).astype(np.float64)
 
 
-def _per_lane(values: np.ndarray, used: np.ndarray) -> np.ndarray:
-    """Spread a value per wavefront over the wavefront's lanes: one for all lanes if all ``used``
-    wavefronts have the same. Otherwise, the lanes of other wavefronts have 1.
-    """
-    if (values[used] == values[used][0]).all():
-        return values[used][:1].astype(np.int64)
-    return np.repeat(np.where(used, values, 1), WAVEFRONT).astype(np.int64)
-
-
 def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Return the active lanes of a row; a row of one element stands for all lanes."""
     return row[active] if row.size > 1 else row
@@ -471,8 +411,3 @@ def _active_values(row: np.ndarray, active: np.ndarray) -> np.ndarray:
 def any_lane(lanes: np.ndarray) -> np.ndarray:
     """Reduce a mask of lanes to a mask of the wavefronts that have any of them."""
     return np.any(lanes.reshape(-1, WAVEFRONT), axis=1)
-
-
-def repeat_per_lane(wavefronts: np.ndarray) -> np.ndarray:
-    """Repeat one value per wavefront for each of its lanes."""
-    return np.repeat(wavefronts, WAVEFRONT)

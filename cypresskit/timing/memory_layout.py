@@ -33,12 +33,12 @@ class Motion(NamedTuple):
     x, y
         The step, in texels, elements or bytes.
     iterations
-        The iterations: one number for all work-items, or one for each.
+        The number of iterations.
     """
 
     x: int = 0
     y: int = 0
-    iterations: int | np.ndarray = 1
+    iterations: int = 1
 
 
 class MemoryLayout:
@@ -198,7 +198,7 @@ class MemoryLayout:
             or dy * phases % high
         ):
             phases += 1
-        phases = min(phases, int(np.max(motion.iterations)))
+        phases = min(phases, motion.iterations)
 
         x, y = x.astype(np.int64), y.astype(np.int64)
         size = max(AT_ONCE // phases, 1) * WAVEFRONT

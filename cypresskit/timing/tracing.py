@@ -47,7 +47,6 @@ from cypresskit.timing.loop_extrapolation import (
     any_lane,
     can_extrapolate,
     loop_body,
-    repeat_per_lane,
 )
 from cypresskit.timing.memory_layout import MemoryLayout, Motion
 from cypresskit.timing.memory_requests import RequestRecorder
@@ -249,12 +248,12 @@ class _Tracer:
         if summary is None:
             return
         self.extrapolated |= {at}
-        members = summary.trip_counts > 0
-        active = self.processor.masks.active & repeat_per_lane(members)
+        active = self.processor.masks.active
+        members = self.members(active)
         for n, accesses in summary.accesses.items():
             clauses = self.clause_maker.clauses(n, accesses, active, members)
             self.history.add(members, clauses)
-        self.history.end_segment(members, summary.trip_counts)
+        self.history.end_segment(members, summary.trip_count)
 
     def _end_iteration(self, at: int) -> int:
         """End an iteration of the innermost loop, at its LOOP_END. Return the index of the next
