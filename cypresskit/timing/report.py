@@ -253,7 +253,7 @@ class Report(ChipReport, LaunchTime):
 
     @property
     def is_converged(self) -> bool:
-        """Whether ``error`` is at most 10 %. If not, simulating the whole launch takes more than
+        """Whether ``error`` is at most 3 %. If not, simulating the whole launch takes more than
         about five seconds; ``exact=True`` does so.
         """
         return self.error <= CONVERGED_ERROR

@@ -43,7 +43,7 @@ from cypresskit.timing.timed_launch import Spread, TimedLaunch
 from cypresskit.timing.work import ALU, WRITE, Clause, WavefrontPath, clause_executions, pack
 
 # Effort is in cache lines and clauses.
-WHOLE_EFFORT = 4e6  # an eighth of a second; of a longer launch, about as much is simulated
+WHOLE_EFFORT = 3.2e7  # about a second; of a longer launch, about as much is simulated
 PATIENCE = 1.5e8  # about five seconds: up to here, all is simulated if the pace doesn't settle
 MIN_ROUNDS = 6  # that stand for all rounds of a long launch; three or more
 MAX_SHARE = 0.5  # of the clauses: a sample that simulates more isn't worth it
@@ -250,15 +250,15 @@ def stated_error(known: Evidence) -> float:
     A unit that is always busy takes as long as its work does. All others take, at most, the rest of
     the time: which wavefronts share lines, and how rows of DRAM are opened, may change in the part
     that is left out. If DRAM is nearly always busy as well, SIMD engines that run side by side may
-    drift apart in that part, and those that fall back wait for rows. A tenth of the time in which
-    both have to be busy at once may be lost in this way.
+    drift apart in that part, and those that fall back wait for rows: the longer, the less of the
+    time is left for it, as in any queue.
 
     Calibrated on random launches: ``python -m tools.fuzz --kind sampled --launches 1000`` shows how
     far others are off.
     """
     idle = 1 / max(min(known.busy, 1.0), 0.1) - 1
-    both = max(min(known.busy, 1.0) + known.sending - 1, 0.0)
-    unobserved = min(0.04 + 0.3 * idle + 0.1 * both, 1.0)
+    both = min(max(min(known.busy, 1.0) + known.sending - 1, 0.0), 0.95)
+    unobserved = min(0.01 + 0.08 * idle + 0.08 * both**2 / (1 - both), 1.0) * (1 - known.simulated)
     return known.seen + max(unobserved, known.slower)
 
 

@@ -83,9 +83,9 @@ def simulate(
     exact
         Whether all iterations of all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
-        bound for the worst of thousands of launches; most are off by about a hundredth of it. A
-        launch that takes at most about five seconds is simulated whole if its error would be above
-        10 %, or if more than half of it has to be simulated anyway. If an error above 10 % is left,
+        bound for the worst of thousands of launches; most are off by far less. A launch that takes
+        at most about five seconds is simulated whole if its error would be above 3 %, or if more
+        than half of it has to be simulated anyway. If an error above 3 % is left,
         ``Report.is_converged`` is False.
     progress
         Whether a bar is shown if it takes more than two seconds.

@@ -30,7 +30,7 @@ import numpy as np
 
 from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
 
-CONVERGED_ERROR = 0.1  # the largest relative error of a time that counts as converged
+CONVERGED_ERROR = 0.03  # the largest relative error of a time that counts as converged
 SETTLED_CHANGE = 0.01  # the largest relative difference between two stretches of the same pace
 STRETCH_ITERATIONS = 8  # between two observations, and simulated before a loop's end
 MIN_SKIPS = 2  # per loop
