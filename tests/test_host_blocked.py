@@ -200,7 +200,7 @@ def test_the_strips_of_a_plan_are_counted(rows, columns, chunks, last):
 @settings(max_examples=10)
 def test_where_the_bus_alone_counts_it_chooses_the_block_that_moves_least(sizes):
     """Of all blocks, by the bytes of the copies themselves, C's included."""
-    crawling = replace(ONE, host=replace(ONE.host, pageable_gb_s=1e-3))
+    crawling = replace(ONE, host=replace(ONE.host, dma_gb_s=1e-3))
     chosen = choose_block(*sizes, crawling)
     moved = {
         block: sum(span.task.bytes for span in blocked_timeline(*sizes, ONE, block=block).spans)
