@@ -129,7 +129,7 @@ TABLE = {  # function: argument: (a good value, bad ones)
     host.kernel_seconds: {name: TRANSFER[name] for name in ("n", "rate")},
     host.rate_with_transfers: TRANSFER,
     host.n_balance: {name: TRANSFER[name] for name in ("bandwidth", "rate", "precision")},
-    host.round_trip_timeline: TRANSFER,
+    host.round_trip_timeline: TRANSFER | {"matrices": (None, [3, "a"])},
     lambda capacity: Resource("bus", capacity, "bytes"): {"capacity": (1.0, POSITIVE)},
     lambda uses: run_tasks([Task("a", "a", "a", {"bus": uses})], BUS): {
         "uses": (1.0, [*AMOUNT, 0])

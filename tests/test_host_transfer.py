@@ -1,9 +1,12 @@
 """The transfer model against the figures that its paper prints, and against the event model."""
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import cypresskit as ck
+from cypresskit.host.pipeline import Matrices
 from cypresskit.host.transfer import (
     n_balance,
     rate_with_transfers,
@@ -42,3 +45,17 @@ def test_the_event_model_measures_the_same(n, bandwidth, rate, precision):
     assert timeline.gflops * 1e9 == pytest.approx(
         rate_with_transfers(n, bandwidth, rate, precision)
     )
+
+
+@given(st.integers(1, 60), st.floats(-2, 2), st.floats(-2, 2), st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_real_matrices_travel_over_the_bus_and_back(n, alpha, beta, seed):
+    a, b, c = np.random.default_rng(seed).standard_normal((3, n, n))
+    work = Matrices(a, b, c, alpha=alpha, beta=beta)
+    timeline = round_trip_timeline(n, B, F, matrices=work)
+    assert np.isnan(work.result).all(), "nothing has travelled yet"
+    timeline.execute()
+    assert ck.compare(work.result, a, b, c, alpha=alpha, beta=beta)
+    assert timeline.seconds == round_trip_timeline(n, B, F).seconds
+    with pytest.raises(ValueError, match=f"n is {n + 1}, but the matrices are {n} x {n}"):
+        round_trip_timeline(n + 1, B, F, matrices=work)

@@ -10,9 +10,15 @@ models the same as five tasks.
 Not covered: overlap (see `blocked` and `pipeline`).
 """
 
+from functools import partial
+
+import numpy as np
+
+from cypresskit.blas.gemm import gemm
 from cypresskit.devices import check_precision
-from cypresskit.host.checks import check_positive, check_whole
+from cypresskit.host.checks import check_positive, check_type, check_whole
 from cypresskit.host.machine import TO_CARD, TO_HOST
+from cypresskit.host.pipeline import Matrices
 from cypresskit.host.resources import Resource
 from cypresskit.host.tasks import Task, Timeline, run_tasks
 from cypresskit.kernels.convention import BYTES
@@ -49,20 +55,43 @@ def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float
 
 
 def round_trip_timeline(
-    n: int, bandwidth: float, rate: float, precision: str = "double"
+    n: int,
+    bandwidth: float,
+    rate: float,
+    precision: str = "double",
+    matrices: Matrices | None = None,
 ) -> Timeline:
     """Return the timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after
-    another.
+    another. Its ``execute`` does the same with ``matrices``, which are n x n.
     """
     check_whole(n=n)
     check_positive(bandwidth=bandwidth, rate=rate)
+    if matrices is not None:
+        check_type(Matrices, matrices=matrices)
+        if set(matrices.size) != {n}:
+            m, columns, k = matrices.size
+            raise ValueError(f"n is {n}, but the matrices are {m} x {k} and {k} x {columns}")
     size = _bytes(precision) * n**2
+    card: dict[str, np.ndarray] = {}  # what its memory holds
     resources = {bus: Resource(bus, bandwidth, "bytes") for bus in (TO_CARD, TO_HOST)}
     resources["chip 0"] = Resource("chip 0", rate, "flops")
+
+    def send(matrix: str) -> None:
+        card[matrix] = getattr(matrices, matrix.lower()).copy()
+
+    def multiply() -> None:
+        assert matrices is not None
+        a, b, c = (card[matrix] for matrix in "ABC")
+        card["C"] = gemm(a, b, c, alpha=matrices.alpha, beta=matrices.beta)
+
+    def fetch(matrix: str) -> None:
+        assert matrices is not None
+        matrices.result[...] = card[matrix]
 
     def move(
         verb: str, matrix: str, bus: str, reads: dict[str, str], writes: dict[str, str]
     ) -> Task:
+        action = partial({"send": send, "fetch": fetch}[verb], matrix)
         return Task(
             f"{verb} {matrix}",
             verb,
@@ -71,6 +100,7 @@ def round_trip_timeline(
             reads,
             writes,
             bytes=size,
+            action=action if matrices else None,
             matrix=matrix,
             chip=0,
             label=matrix,
@@ -84,6 +114,7 @@ def round_trip_timeline(
         {"chip 0": 2.0 * n**3},
         {f"card {matrix}": matrix for matrix in "ABC"},
         product,
+        action=multiply if matrices else None,
         matrix="C",
         chip=0,
         label="kernel",

@@ -2,15 +2,6 @@
 
 from cypresskit.editing.steps import starter_text
 
-
-def loop(texels, width):
-    touched = []
-    for x, y in texels:
-        if (y * width + x) // 4 not in touched:
-            touched.append((y * width + x) // 4)
-    return len(touched)
-
-
 PLACE = "; row and column: other lines in place of these\n"
 BEFORE, _, GIVEN = starter_text("05").partition(PLACE)
 LINES = "\n".join(GIVEN.splitlines()[:2])

@@ -1,8 +1,9 @@
-"""Lesson 05: clocks of an iteration, by unit, and the checks of its exercises on quads and cache
-lines.
-"""
+"""Lesson 05: clocks of an iteration, by unit, and the checks of exercises on quads and banks."""
 
 from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from numbers import Real
 
 import numpy as np
 
@@ -13,68 +14,79 @@ from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access
 from cypresskit.published import AS_MEASURED, conditions
 from cypresskit.published import kernel as published
-from cypresskit.teach.check import check_rng
+from cypresskit.teach.check import (
+    Verdict,
+    call_answer,
+    check_rng,
+    exercise,
+    require,
+    type_with_article,
+)
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
 from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.timing.work import quad_clocks
 
+Texel = tuple[int, int]  # column and row
 TEXEL = 16  # bytes
+PERIOD = 16  # columns and rows after which a rule of banks repeats
 # Gflop/s of one flop per work-item and clock; each engine runs one wavefront
 RATE = HD5870.wavefront * HD5870.simd_engines * HD5870.clock_ghz
 
 
-def counting(place: Callable[[int, int, int], object]) -> Callable[[list, int], int]:
-    """Return a function of (texels, width) that counts the distinct ``place(x, y, width)``."""
-    return lambda texels, width: len({place(x, y, width) for x, y in texels})
-
-
-def four_texels() -> tuple:
-    """Return four random texels, and a random width of their texture."""
-    texels = [(check_rng.randrange(9), check_rng.randrange(9)) for _ in range(4)]
-    return texels, check_rng.randrange(9, 99)
-
-
-@formula_exercise(
-    [
-        ([(1, 2)] * 4, 16),
-        ([(0, 0), (1, 0), (2, 0), (3, 0)], 16),
-        ([(0, 5), (2, 5), (4, 5), (6, 5)], 16),
-        ([(0, 0), (2, 0), (0, 1), (2, 1)], 16),
-        ([(4, 7), (4, 8)] * 2, 32),
-        ([(0, 0), (4, 1), (8, 2), (12, 3)], 16),
-        ([(4, 0), (1, 1), (2, 1), (4, 2)], 10),
-    ],
-    {
-        "this counts distinct texels; four adjacent texels of a row share a line.": counting(
-            lambda x, y, w: (x, y)
-        ),
-        "a line may end in the next row, if rows aren't a multiple of four long. "
-        "Number the texels consecutively, row after row.": counting(lambda x, y, w: (x // 4, y)),
-        "the row counts too: texels with the same x may be in different lines.": counting(
-            lambda x, y, w: x // 4
-        ),
-        "this counts rows; a row has many lines.": counting(lambda x, y, w: y),
-        "row y begins at texel y * width, not column x.": counting(
-            lambda x, y, w: (x * w + y) // 4
-        ),
-        "a line has 64 bytes, and so has room for four texels, not 16.": counting(
-            lambda x, y, w: (y * w + x) // 16
-        ),
-        "a line has 64 bytes, a texel 16: divide by four.": counting(
-            lambda x, y, w: (y * w + x) // 64
-        ),
-        "a set keeps each line once; this counts every texel.": lambda texels, width: 4,
-    },
-    "number the texels row after row, as in memory: which number has (x, y)? Which line?",
-    draw=four_texels,
-)
-def check_lines(texels, width):
-    """Exercise 1: ``lines(texels, width)`` counts the 64-byte lines of four texels (x, y) of 16
-    bytes, in a texture of ``width`` texels whose rows follow each other in memory.
+@cache
+def quad_texels() -> dict[str, set[frozenset[Texel]]]:
+    """Return, by matrix, the texels that a quad of ``dgemm_tn`` or ``dgemm_nn`` requests at once,
+    as recorded; columns and rows are modulo ``PERIOD``, in which a rule of banks repeats.
     """
-    return len({(y * width + x) // 4 for x, y in texels})
+    found: dict[str, set[frozenset[Texel]]] = {}
+    for name in ("dgemm_tn", "dgemm_nn"):
+        for fetch in record_traffic(name, k=2 * PERIOD).accesses:
+            matrix = f"{'AB'[fetch.resource]} of {name}"
+            assert fetch.x is not None and fetch.y is not None
+            x, y = fetch.x % PERIOD, fetch.y % PERIOD
+            quads = np.stack([x, y], axis=-1).reshape(-1, 4, 2).tolist()
+            texels = {frozenset((x, y) for x, y in quad) for quad in quads}
+            found.setdefault(matrix, set()).update(texels)
+    return found
+
+
+@exercise
+def check_bank(bank: Callable) -> Verdict:
+    """Exercise 1: ``bank(x, y)`` is the bank of a texel, so that no quad requests two texels of a
+    bank, and all banks hold equally many.
+    """
+    count = HD5870.texture_banks
+    kind = f"it is called with x and y from 0 to {PERIOD - 1} and returns a bank: 0, 1, 2 or 3."
+    banks: dict[Texel, int] = {}
+    for y in range(PERIOD):
+        for x in range(PERIOD):
+            call = f"bank({x}, {y})"
+            answer = call_answer(call, bank, x, y, hint=kind)
+            number = answer[()] if isinstance(answer, np.ndarray) else answer
+            is_number = isinstance(number, Real) and not isinstance(number, bool)
+            require(is_number, f"{call} returns {type_with_article(number)}, not a number.", kind)
+            whole = "use // and %: a bank is a whole number." if number % 1 else kind
+            is_bank = number in range(count)
+            require(is_bank, f"{call} returns {number:g}; the banks are 0 to {count - 1}.", whole)
+            banks[x, y] = int(number)
+
+    for matrix, quads in quad_texels().items():
+        for one, other in sorted(pair for quad in quads for pair in combinations(sorted(quad), 2)):
+            message = f"{matrix}: a quad requests texels {one} and {other}, both from bank"
+            differ = "x" if one[1] == other[1] else "y"
+            place = f"(x, y) differ in {differ} alone: how does your bank depend on {differ}?"
+            require(banks[one] != banks[other], f"{message} {banks[one]}.", place)
+    held = [list(banks.values()).count(number) for number in range(count)]
+    require(
+        len(set(held)) == 1,
+        f"No quad waits, but of the {PERIOD**2} texels the banks hold {held}.",
+        "a bank that holds more than the others fills up while they are empty: use all four alike.",
+    )
+    return Verdict(
+        True, f"No quad of the two kernels waits for a bank, and each bank holds {held[0]} texels."
+    )
 
 
 @climb_exercise("05")

@@ -86,6 +86,27 @@ def counts_table() -> str:
     return "\n".join(rows)
 
 
+def additions_table() -> str:
+    """Tabulate the bundles for each product of two kernels, without a block and with one: all,
+    those with additions, those with a single addition, and those of the loop's test.
+    """
+    rows = ["bundles per product       all   with additions   with only one   the test"]
+    for words, name in (("without a block", "ddgemm_naive"), ("2 x 2", "ddgemm_tn_fma")):
+        code = compile(KERNELS[name].program)
+        products = code.stats(*KERNELS[name].convention.per_iteration).flops / 2
+        bundles = [bundle for control in code.main_loop for bundle in control.bundles]
+        additions = [
+            sum(o.name == "ADD_64" and o.place == 0 for o in bundle.operations)
+            for bundle in bundles
+        ]
+        tests = sum(len(c.bundles) for c in code.main_loop if "BREAK" in c.name) / products
+        of_additions = sum(count > 0 for count in additions) / products
+        single = additions.count(1) / products
+        total = len(bundles) / products
+        rows.append(f"{words:20} {total:8.1f} {of_additions:16.1f} {single:15.1f} {tests:10.1f}")
+    return "\n".join(rows)
+
+
 def measured_table() -> str:
     """Tabulate speeds and registers of the three kernels, published and modeled; and the speedup of
     the card over one core of 2010, and over one of today.
