@@ -232,14 +232,13 @@ def block(size: int, **changes: int) -> float:
 
 
 #: What expressions name beside the functions above: many rounds of a kernel in single precision and
-#: in double, and a memory that limits nothing.
+#: in double.
 KNOWN = {
     "ck": ck,
     "kernel_rate": kernel_rate,
     "texture_cache": texture_cache,
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
-    "FAST": {"memory_gb_s": 614.4, "dram_row_clocks": 0},
 } | {name: value for name, value in globals().items() if callable(value)}
 
 
