@@ -381,8 +381,8 @@ class Device(Board):
     clause_overhead_clocks: int = _amount(
         "clocks that the ALU needs to start a clause",
         "none",
-        4,
-        "one bundle: DGEMM TN, 472 Gflop/s, and 94 % of peak (Li)",
+        7,
+        "the tops of SGEMM and DGEMM TN, 2014 and 472 Gflop/s, and 94 % of peak (Li)",
     )
     # DRAM
     channel_bytes: int = _power(
