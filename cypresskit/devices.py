@@ -83,8 +83,16 @@ class Range:
 
 
 def is_whole(value: Any, most: float = math.inf) -> bool:
-    """Return whether a value is an integer of Python or numpy from 1 to ``most``; True is not."""
+    """Return whether a value is an integer of Python or numpy from 1 to ``most``; True is not.
+
+    To compute with it, take ``int`` of it first: numpy's integers wrap.
+    """
     return Range(least=1, most=most).has(value, whole=True)
+
+
+def plain(value: Any) -> Any:
+    """Return one of numpy's numbers as Python's, which doesn't wrap; other values unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _number(unit: str, source: str, default: Any, calibrated: str = "", **allowed: Any) -> Any:
@@ -178,8 +186,7 @@ def check_numbers(board: Any) -> None:
         allowed, whole = f.metadata["allowed"], f.type is int
         message = f"has to be {allowed.words(whole)} ({f.metadata['unit']})"
         _check(board, f.name, allowed.has(value, whole), message)
-        if isinstance(value, np.generic):
-            object.__setattr__(board, f.name, value.item())
+        object.__setattr__(board, f.name, plain(value))
 
 
 @dataclass(frozen=True)

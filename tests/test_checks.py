@@ -98,7 +98,7 @@ def test_a_negation_of_a_component_that_is_read_elsewhere_too_is_found(line):
     macro = "mdef(1)_out(1)_in(1)\nadd out0, in0, in0.x_neg(x)\nmend"
     lines = ["il_ps_2_0", macro, "mov r0, vWinCoord0", "mov r1, vWinCoord0.xyxy", line]
     text = "\n".join([*lines, "mov o0, r0", "end"])
-    found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.float32)}})
+    found = checked(text, {"domain": 8, "outputs": {0: np.zeros((1, 8, 4), np.uint32)}})
     assert [f.kind for f in found] == ["negation"], str(found)
     assert "negates only" in found[0].message
 
@@ -344,3 +344,31 @@ def test_a_failing_store_in_a_loop_is_no_endless_loop():
         ck.launch(program, 64, global_memory=np.zeros((256, 4), np.float32))
     assert (caught.value.kind, caught.value.work_item) == ("store", 0)
     assert pickle.loads(pickle.dumps(caught.value)).__dict__ == caught.value.__dict__
+
+
+#: What a line makes, and the arrays that can't hold it.
+MADE = {
+    "mul r0, r1, r1": (np.float64, np.int32),
+    "itof r0, r1": (np.float64, np.int32),
+    "dadd r0.xy, r1, r1\ndmul r0.zw, r1, r1": (np.float32, np.int32),
+    "iadd r0, r1, r1": (np.float32, np.float64),
+    "ushr r0, r1, r1": (np.float32, np.float64),
+    "ftoi r0, r1": (np.float32, np.float64),
+    "iand r0, r1, r1": (),
+    "lt r0, r1, r1": (),
+    "mov r0, r1": (),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32])
+@pytest.mark.parametrize("made", MADE)
+def test_results_in_an_array_of_another_kind_are_found_wherever_they_are_stored(made, dtype):
+    across = 16 // np.dtype(dtype).itemsize
+    store = {"o0": "mov o0, r0", "g[]": "mov g[vAbsTid.x], r0"}
+    for place, line in store.items():
+        mode = pixel if place == "o0" else compute
+        lines = ["mov r1, vWinCoord0" if mode is pixel else "mov r1, vAbsTid", made, line]
+        array = np.zeros((64, across) if mode is compute else (8, 8, across), dtype)
+        given = {"outputs": {0: array}} if mode is pixel else {"global_memory": array}
+        found = check(mode(*lines), (8, 8) if mode is pixel else 64, **given)
+        assert [f.element for f in found] == [place] * (dtype in MADE[made]), str(found)

@@ -33,6 +33,7 @@ from cypresskit.machine.fast.native_meaning import NATIVE
 from cypresskit.machine.fast.processor import HostProcessor, this_host
 from cypresskit.machine.fast.translate import number_types, register_slots
 from cypresskit.machine.fast.translation import DONE
+from cypresskit.machine.launch import Surface
 from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
@@ -514,3 +515,13 @@ def test_labels_of_a_program_are_unique(length):
     labels = re.findall(r"^([\w.]+):", target.translation().text, re.MULTILINE)
     assert len(labels) > 300
     assert len(set(labels)) == len(labels)
+
+
+def test_a_narrow_texture_takes_no_more_than_its_texels():
+    """A row of a texture had a cache line after it: a column took five times its memory."""
+    for width in (1, 2, 3, 16, 127, 128, 130, 1000):
+        words = np.zeros((64, width, 4), np.uint32)
+        copied = execute._texels(Surface(width, 64, 16, words, True))
+        assert words.nbytes <= copied.nbytes <= 1.04 * words.nbytes
+    narrow = execute._texels(Surface(1, 64, 4, np.zeros((64, 1, 1), np.uint32), True))
+    assert narrow.nbytes <= 5 * 64 * 16

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_host_timeline import at_other_moments
 
+import cypresskit as ck
 from cypresskit import Observer
 from cypresskit.devices import HD5870
 from cypresskit.host import blocked
@@ -230,3 +231,21 @@ def test_padding_costs_what_it_adds():
     )
     assert ragged.gflops < 0.55 * aligned.gflops  # nine blocks in place of four
     assert blocked_timeline(3585, 3585, 3584, ONE).gflops > 1.6 * ragged.gflops
+
+
+@pytest.mark.parametrize("size", [(0, 5, 3), (5, 0, 3), (0, 0, 0), (4, 5, 0)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("trans", [(False, False), (True, False), (False, True), (True, True)])
+def test_an_empty_product_is_that_of_gemm_and_takes_no_time(size, dtype, trans):
+    m, n, k = size
+    a, b = (
+        np.ones((k, m) if trans[0] else (m, k), dtype),
+        np.ones((n, k) if trans[1] else (k, n), dtype),
+    )
+    how = {"beta": 3.0, "trans_a": trans[0], "trans_b": trans[1]}
+    c = np.arange(m * n, dtype=dtype).reshape(m, n)
+    product, timeline = ck.gemm_out_of_core(a, b, c, **how)
+    expected = ck.gemm(a, b, c, **how)
+    assert product.dtype == dtype and product.shape == expected.shape
+    assert (product == expected).all() and timeline.seconds == 0
+    timeline.check()

@@ -5,6 +5,7 @@ a reason.
 import random
 import re
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -398,6 +399,84 @@ def test_suggests_only_near_names_of_the_same_kind(word, guess):
     assert explain_unknown(word, OPCODES).endswith(
         f"Did you mean `{guess}`?" if guess else "sources (`cypresskit explain`)."
     )
+
+
+@pytest.mark.parametrize("name", [*OPCODES, "mad_", "dd", "uu", "ii", "ff"])
+def test_a_cure_has_the_type_and_the_operands_of_what_was_written(name):
+    """Of each name with a letter more, less or exchanged, with one to five operands."""
+    draw = random.Random(name)
+    letters = [*"abcdefimnorstux"]
+    at = draw.randrange(len(name))
+    words = (
+        name[:at] + name[at + 1 :],
+        name[:at] + draw.choice(letters) + name[at:],
+        name[:at] + draw.choice(letters) + name[at + 1 :],
+        draw.choice("diuf") + name,
+    )
+    for word in words:
+        if not re.fullmatch("[a-z]+", word) or word in OPCODES:
+            continue
+        for count in range(1, 6):
+            line = f"{word} {', '.join(f'r{n}' for n in range(count))}"
+            with pytest.raises(ck.ILError) as caught:
+                ck.assemble(f"il_cs_2_0\n{line}\nend\n")
+            cure = re.search("Did you mean `(\\w+)`", caught.value.faults[0].message)
+            op = OPCODES.get(cure[1]) if cure else None
+            if op is None or op.kind != "alu":
+                continue
+            assert len(op.types) == count, (line, cure[1])
+            assert (word[0] == "d") or not (op.double and cure[1][0] == "d"), (line, cure[1])
+            if word[0] in "iud":
+                assert cure[1][0] == word[0], (line, cure[1])
+
+
+@pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)
+@pytest.mark.parametrize("control", ["zeroop(zero)", "sat", "x2", "d4", "ieee"])
+def test_a_control_of_il_is_not_taken_for_another_chips_instruction(op, control):
+    line = f"{op.name}_{control} r0, r1, r2"
+    with suppress(ck.ILError):
+        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
+        return
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
+    assert "later chip" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "word, cure",
+    {
+        "dabs": "dmax",
+        "neg": "_neg",
+        "dneg": "_neg(xy)",
+        "fneg": "_neg",
+        "frac": "frc",
+        "f2i": "ftoi",
+        "f2u": "ftou",
+        "i2f": "itof",
+        "u2f": "utof",
+        "dtof": "d2f",
+        "ftod": "f2d",
+        "i2d": "itof",
+        "d2i": "ftoi",
+        "dldexp": "dmul",
+        "dsqrt": "rsq_vec",
+        "dfloor": "dfrac",
+        "iabs": "imax",
+    }.items(),
+)
+def test_what_il_does_in_another_way_has_a_cure_by_name(word, cure):
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(f"il_cs_2_0\n{word} r0.xy, r1.xy\nend\n")
+    fault = caught.value.faults[0].message
+    assert f"`{cure}" in fault and "Did you mean" not in fault
+
+
+@pytest.mark.parametrize(
+    "line", ["/* a sum */", "add r0, r1, r2 /* sum */", "add r0, /* a */ r1, r2", "*/"]
+)
+def test_a_block_comment_is_named(line):
+    with pytest.raises(ck.ILError, match="a comment begins with `;`"):
+        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
 
 
 def test_what_authors_of_that_time_wrote_is_read():

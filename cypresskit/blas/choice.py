@@ -102,7 +102,7 @@ def choose_kernel(
     trans_a = require_bool("trans_a", trans_a)
     trans_b = require_bool("trans_b", trans_b)
     check_precision(precision)
-    return choose_fastest(m, n, k, precision, trans_a, trans_b, device)
+    return choose_fastest(int(m), int(n), int(k), precision, trans_a, trans_b, device)
 
 
 def require_bool(name: str, value: object) -> bool:

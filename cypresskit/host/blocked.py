@@ -52,7 +52,7 @@ def card_bytes(block: int, depth: int = HD5870.texture_side, itemsize: int = 8) 
     itemsize
         Bytes of a number.
     """
-    check_whole(block=block, depth=depth, itemsize=itemsize)
+    block, depth, itemsize = check_whole(block=block, depth=depth, itemsize=itemsize)
     strip = 2.0 * itemsize * block * depth
     return {
         "two strips of A": strip,
@@ -81,7 +81,7 @@ def strip_depth(device: Device, depth: int | None) -> int:
     """
     if depth is None:
         return device.texture_side
-    check_whole(depth=depth)
+    depth = check_whole(depth=depth)
     if depth > device.texture_side:
         raise ValueError(
             f"depth = {depth:,}: a strip is a texture, which has at most {device.texture_side:,}"
@@ -112,7 +112,7 @@ def choose_block(
     the flops of all blocks at its peak; and the bus's, for the strips, and for C in both
     directions. Of equal times the larger block is returned.
     """
-    check_whole(m=m, n=n, k=k)
+    m, n, k = check_whole(m=m, n=n, k=k)
     check_type(Machine, machine=machine)
     chunks = -(-k // strip_depth(machine.device, depth))
     peak = machine.device.peak_gflops("double" if itemsize == 8 else "single") * 1e9
@@ -167,7 +167,7 @@ def gemm_out_of_core(
     Parameters
     ----------
     a, b, c
-        (m, k), (k, n) and (m, n), of one type, float32 or float64; no size is 0.
+        (m, k), (k, n) and (m, n), of one type, float32 or float64.
     trans_a, trans_b
         Whether ``a`` is (k, m), and ``b`` (n, k).
     kernel
@@ -184,7 +184,7 @@ def gemm_out_of_core(
     result
         The product, (m, n).
     timeline
-        Its timeline.
+        Its timeline, which is empty for an empty product.
 
     Raises
     ------
@@ -209,6 +209,9 @@ def gemm_out_of_core(
     product = partial(gemm, alpha=alpha, trans_a=True, kernel=chosen, device=device, **launching)
     data = (a.T if trans_a else a, b.T if trans_b else b, c, beta, product)
     machine = Machine(device, use_chips=1)
+    if not m * n * k:  # there are no blocks to send
+        empty = gemm(a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
+        return empty, Plan(machine, real=True).run(0.0)
     work = _Blocked((m, n, k), machine, chosen, block=block, depth=depth, matrices=data)
     timeline = work.plan_all()
     timeline.execute()
@@ -250,13 +253,15 @@ class _Blocked:
         matrices: tuple[Any, ...] = (),
     ):
         m, n, k = size
-        check_whole(m=m, n=n, k=k)
+        m, n, k = check_whole(m=m, n=n, k=k)
         check_type(Machine, machine=machine)
         depth = strip_depth(machine.device, depth)
         check_type(bool, overlap=overlap)
         kernel = find_tn_kernel(kernel)
         self.size = kernel.dtype.itemsize
-        self.block = choose_block(m, n, k, machine, depth, self.size) if block is None else block
+        if block is None:
+            block = choose_block(m, n, k, machine, depth, self.size)
+        self.block = check_whole(block=block)
         check_card(machine.device, card_bytes(self.block, depth, self.size))
         check_units(m, n, self.block, -(-k // depth))
         self.block_bytes = float(self.size * self.block**2)

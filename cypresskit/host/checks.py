@@ -3,18 +3,23 @@
 from functools import partial
 from typing import Any
 
-from cypresskit.devices import Range
+from cypresskit.devices import Range, plain
 from cypresskit.il.errors import shorten
 
 MAX_NUMBER = 1 << 31  # rows or columns: far beyond any memory, and floats hold their products
 MAX_UNITS = 100_000  # steps of a plan: some seconds of work for the event model
 
 
-def _check(allowed: Range, whole: bool, /, **values: Any) -> None:
-    """Raise ``ValueError`` unless each value is in a range."""
+def _check(allowed: Range, whole: bool, /, **values: Any) -> Any:
+    """Return the values as Python's numbers: numpy's integers would wrap. One is returned alone.
+
+    Raises ``ValueError`` unless each value is in a range.
+    """
     for name, value in values.items():
         if not allowed.has(value, whole):
             raise ValueError(f"{name} = {shorten(value)} has to be {allowed.words(whole)}")
+    numbers = [plain(value) for value in values.values()]
+    return numbers if len(numbers) > 1 else numbers[0]
 
 
 check_whole = partial(_check, Range(least=1, most=MAX_NUMBER), True)

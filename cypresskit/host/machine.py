@@ -43,7 +43,8 @@ class Machine:
     def __post_init__(self) -> None:
         check_device(self.device)
         check_type(Host, host=self.host)
-        check_whole(use_chips=self.chips)
+        if self.use_chips is not None:
+            object.__setattr__(self, "use_chips", check_whole(use_chips=self.use_chips))
         if self.chips > self.device.chips:
             raise ValueError(f"use_chips = {self.chips}: the board has {self.device.chips}")
         if self.host.cores <= self.chips:

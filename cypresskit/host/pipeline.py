@@ -154,7 +154,7 @@ def balanced_cpu_share(timeline: Timeline, share: float) -> float:
     work, since the other's rate is unknown.
     """
     check_type(Timeline, timeline=timeline)
-    check_share(share=share)
+    share = check_share(share=share)
     ends = {True: 0.0, False: 0.0}
     for span in timeline.spans:
         ends[span.task.queue == CPU] = max(ends[span.task.queue == CPU], span.end)
@@ -180,7 +180,7 @@ def adapt_cpu_share(
 
     Other options as for `five_stage`. Raises ``ValueError`` if ``calls`` is below 1.
     """
-    check_whole(calls=calls)
+    calls = check_whole(calls=calls)
     share = static_cpu_share(machine)
     result = []
     for _ in range(calls):
@@ -204,9 +204,9 @@ class _Pipeline:
         five: bool = True,
     ) -> None:
         m, n, k = size
-        check_whole(m=m, n=n, k=k, block=block)
+        m, n, k, block = check_whole(m=m, n=n, k=k, block=block)
         check_units(m, n, block)
-        check_share(cpu_share=cpu_share)
+        cpu_share = check_share(cpu_share=cpu_share)
         check_type(Machine, machine=machine)
         self.kernel = find_tn_kernel(kernel)
         self.five = five

@@ -1,7 +1,5 @@
 """Compute a chip's rate of multiplication, by the timing model."""
 
-from functools import lru_cache
-
 from cypresskit.devices import Device
 from cypresskit.host.checks import check_type, check_whole
 from cypresskit.kernels import Kernel
@@ -37,7 +35,7 @@ def kernel_rate(
     Beyond ``STEADY_K``, time is taken as proportional to k. ``pads_rows``: rows in buffers are
     padded, so that strides are no power of two.
     """
-    check_whole(m=m, n=n, k=k)
+    m, n, k = check_whole(m=m, n=n, k=k)
     check_type(Device, device=device)
     chosen = find_tn_kernel(kernel)
     rows = m
@@ -45,13 +43,8 @@ def kernel_rate(
     depth = min(k, STEADY_K)
     if chosen.convention.buffer and pads_rows:
         rows, columns = (padded_row(size, chosen.dtype.itemsize, device) for size in (m, n))
-    return 2.0 * rows * columns * depth / _seconds(chosen, rows, columns, depth, device)
-
-
-@lru_cache(maxsize=256)
-def _seconds(kernel: Kernel, m: int, n: int, k: int, device: Device) -> float:
-    """Return the seconds of a launch by the timing model."""
-    return simulate(kernel, n=n, m=m, k=k, device=device).seconds
+    report = simulate(chosen, n=columns, m=rows, k=depth, device=device)
+    return 2.0 * rows * columns * depth / report.seconds
 
 
 def padded_row(length: int, itemsize: int, device: Device) -> int:

@@ -222,7 +222,7 @@ def run_tasks(
 
     Raises ``ValueError`` for a task that uses an unknown resource, a negative amount, or nothing.
     """
-    check_amount(flops=flops)
+    flops = check_amount(flops=flops)
     numbers = {name: number for number, name in enumerate(resources)}
     seconds_alone, demands = [], []  # of each task
     for task in tasks:

@@ -28,20 +28,21 @@ def transfer_seconds(n: int, bandwidth: float, precision: str = "double") -> flo
     """Return the seconds to move four n x n matrices at ``bandwidth`` byte/s (equation 4): 32 n^2 /
     B in double precision.
     """
-    check_whole(n=n)
-    check_positive(bandwidth=bandwidth)
+    n = check_whole(n=n)
+    bandwidth = check_positive(bandwidth=bandwidth)
     return 4 * _bytes(precision) * n**2 / bandwidth
 
 
 def kernel_seconds(n: int, rate: float) -> float:
     """Return the seconds of a kernel at ``rate`` flop/s (equation 5): 2 n^3 / F."""
-    check_whole(n=n)
-    check_positive(rate=rate)
+    n = check_whole(n=n)
+    rate = check_positive(rate=rate)
     return 2 * n**3 / rate
 
 
 def rate_with_transfers(n: int, bandwidth: float, rate: float, precision: str = "double") -> float:
     """Return the flop/s with transfers, 2 n^3 / T. At ``n_balance`` it is half of ``rate``."""
+    n = check_whole(n=n)
     seconds = transfer_seconds(n, bandwidth, precision) + kernel_seconds(n, rate)
     return 2 * n**3 / seconds
 
@@ -50,7 +51,7 @@ def n_balance(bandwidth: float, rate: float, precision: str = "double") -> float
     """Return the n at which transfers and kernel take equally long: 2 S F / B, which is 16 F / B in
     double precision.
     """
-    check_positive(bandwidth=bandwidth, rate=rate)
+    bandwidth, rate = check_positive(bandwidth=bandwidth, rate=rate)
     return 2 * _bytes(precision) * rate / bandwidth
 
 
@@ -64,8 +65,8 @@ def round_trip_timeline(
     """Return the timeline of the same GEMM: send A, B and C, run the kernel, fetch C, one after
     another. Its ``execute`` does the same with ``matrices``, which are n x n.
     """
-    check_whole(n=n)
-    check_positive(bandwidth=bandwidth, rate=rate)
+    n = check_whole(n=n)
+    bandwidth, rate = check_positive(bandwidth=bandwidth, rate=rate)
     if matrices is not None:
         check_type(Matrices, matrices=matrices)
         if set(matrices.size) != {n}:

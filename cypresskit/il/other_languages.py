@@ -14,9 +14,12 @@ LOOP = (
 )
 BRACE = "there are no braces: a loop ends by `endloop`, an if by `endif`"
 
+COMMENT = "a comment begins with `;` and ends with its line: there are no `/* */`"
+
 #: By a regular expression for a statement's beginning, in any case: what to write in its place.
 #: Tried in this order.
 STATEMENTS = {
+    r"/\*|\*/": COMMENT,
     r"#": "there is no preprocessor: use `dcl_literal` for a number, `mdef` for a macro",
     r"(else\s*if|elif|elsif)\b": ("put an if of its own after `else`, and close both by `endif`"),
     r"if(?!c|_log)": (
@@ -109,6 +112,8 @@ def suggest_operand(text: str) -> str:
         if text[0] == "+":
             return f"leave out the sign: `{signed[1]}`"
         return f"a sign comes after the register: `{signed[1]}_neg(xyzw)`"
+    if text.startswith("/*"):
+        return COMMENT
     if re.match(r"\||f?abs\s*\(", text):
         return "an absolute value is `r0_abs`"
     if re.match(r"[~!]", text):
@@ -123,6 +128,8 @@ def suggest_operand(text: str) -> str:
 
 def suggest_operator(text: str) -> str:
     """Return what to write in place of an operator after an operand; "" if there is none."""
+    if text.startswith(("/*", "*/")):
+        return COMMENT
     if operator := _OPERATOR.match(text):
         use = _ARITHMETIC.get(operator[0], "")
         line = f"use `{use} r0, r1, r2` before" if use else "use an instruction before"

@@ -382,7 +382,9 @@ def _statement(line: Line) -> Instruction:
             start,
         )
     if not name:
-        line.fail(explain_unknown(written, [*OPCODES, "mdef", "mend"]), start)
+        known = [*OPCODES, "mdef", "mend"]
+        operands = line.text[line.at :].count(",") + 1
+        line.fail(explain_unknown(written, known, operands), start)
     op = OPCODES[name]
     bracketed = _controls_written(word[len(name) + 1 :], segments)
     if op.kind == "declaration":

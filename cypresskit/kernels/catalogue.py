@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from importlib.resources import files
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,7 @@ class Kernel:
             raise ValueError(
                 f"{self.name} computes one product per launch, not {count}: take a packed kernel"
             )
+        m, n, k, count = map(index, (m, n, k, count))  # numpy's integers would wrap
         return self._shape(m, n, k, to_scalars(alpha, beta).tobytes(), count)
 
     @lru_cache(maxsize=64)  # noqa: B019
@@ -253,6 +255,7 @@ class Kernel:
             ``g[]`` and isn't padded, it is a view of that array.
         """
         how = self.convention
+        m, n = index(m), index(n)
         big_m, big_n, _ = how.padded(m, n, 0)
         pair = (2,) if self.precision == "double-double" else ()
         if how.streams:

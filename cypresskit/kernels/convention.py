@@ -105,7 +105,7 @@ class Convention:
     def padded(self, m: int, n: int, k: int) -> tuple[int, int, int]:
         """Return m, n, k rounded up to the kernel's multiples."""
         sizes = zip((m, n, k), (*self.multiple, self.k_step), strict=True)
-        m, n, k = (-(-size // step) * step for size, step in sizes)
+        m, n, k = (-(-int(size) // step) * step for size, step in sizes)
         return m, n, k
 
     def domain(self, m: int, n: int, count: int = 1) -> tuple[int, ...]:
@@ -113,6 +113,7 @@ class Convention:
 
         In pixel mode (width, height), in compute mode the number of work-items.
         """
+        m, n, count = int(m), int(n), int(count)
         if self.mode == "pixel":
             return n // self.block[1], m // self.block[0]
         return (count * (m // self.block[0]) * (n // self.block[1]) * self.parts,)

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import index
 
 import numpy as np
 
@@ -219,10 +220,11 @@ def trace_element(
         if row is None or column is None:
             wrong = checked.wrong if checked.size == size else None
             row, column = (wrong.row, wrong.column) if wrong else (0, 0)
-    m, n, _ = size
+    row, column = int(row), int(column)
+    m, n, k = map(index, size)
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(TracedElement(make_product(known, size, alpha, beta), row, column))
+    return _traced(TracedElement(make_product(known, (m, n, k), alpha, beta), row, column))
 
 
 def _traced(traced: TracedElement) -> ElementTrace:

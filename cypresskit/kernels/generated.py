@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from cypresskit.devices import is_whole
+from cypresskit.devices import is_whole, plain
 from cypresskit.il.parser import OFFSETS
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel
@@ -47,6 +47,7 @@ def block_kernel(
             f"block_kernel({rows!r}, {columns!r}, {steps!r}): a block is 1 x 1, 2 x 2, or its"
             f" {SIDES}; {STEPS}"
         )
+    rows, columns, steps = int(rows), int(columns), int(steps)
     width = min(columns, 4)
     down, across = max(rows // 4, 1), max(columns // 4, 1)
     first = 2 + steps * (down + across)
@@ -124,8 +125,8 @@ def make_entry(
     name
         The kernel's name.
     """
-    block = tuple(block) if isinstance(block, list) else block
-    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=k_step)
+    block = tuple(map(plain, block)) if isinstance(block, (list, tuple)) else block
+    convention = replace(KERNELS["sgemm_tn"].convention, block=block, k_step=plain(k_step))
     return Kernel(name, text, convention, teaches="an entry")
 
 
@@ -145,8 +146,8 @@ def generate_kernel(rows: int, columns: int, steps: int) -> Kernel:
         For other sizes.
     """
     whole = _in_texels(rows, columns) and is_whole(steps, MAX_STEPS)
-    if not whole or rows * columns > 256:
+    if not whole or int(rows) * int(columns) > 256:
         limits = f"{SIDES}, for at most 256 elements; {STEPS}"
         raise ValueError(f"generate_kernel({rows!r}, {columns!r}, {steps!r}): {limits}")
-    name = f"{rows} x {columns}, {quantity(steps, 'step')}"
+    name = f"{rows} x {columns}, {quantity(int(steps), 'step')}"
     return block_kernel(rows, columns, steps, scaled=True, name=name)

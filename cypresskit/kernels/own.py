@@ -28,6 +28,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.errors import MAX_QUOTED, did_you_mean, shorten
 from cypresskit.il.parser import MAX_TEXT
@@ -139,7 +140,8 @@ def load_kernel(
     elif is_launchable and (block, k_step, name) == (None, None, None):
         return known
     bare = Kernel(name or known.name, known.text, given=known.given)
-    return _launched(bare, convention, (block and (int(block[0]), int(block[1])), k_step))
+    sizes = block and (int(block[0]), int(block[1])), k_step and int(k_step)
+    return _launched(bare, convention, sizes)
 
 
 def find_likeliest_launch(source: Source, name: str | None = None) -> tuple[Kernel | None, float]:
@@ -245,7 +247,7 @@ def check_sizes(block: object, k_step: object) -> None:
 
 
 def _is_size(number: object) -> bool:
-    return type(number) is int and 1 <= number <= MAX_SIZE
+    return is_whole(number, MAX_SIZE)
 
 
 def read_text(path: Path) -> str:

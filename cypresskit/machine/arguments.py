@@ -71,7 +71,7 @@ def by_number(name: str, given) -> dict:
     for number in arrays:
         if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
             raise TypeError(f"{mapped} the key {number!r}")
-    return arrays
+    return {int(number): array for number, array in arrays.items()}
 
 
 def check_results(results: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ from cypresskit.machine.launch import Arrays, KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
 from cypresskit.machine.run import LaunchCounters
 
-REPEATED = 50_000_000  # instructions times work-items: the limit of a repeated launch
+MAX_REPEATED = 4096  # most work-items of a launch that is repeated in lockstep
 
 
 def launch(
@@ -60,10 +60,9 @@ def launch(
     observers
         Objects that receive events; with any, the engine is "explain".
     max_instructions
-        A loop that issues more is taken for infinite; 2 million by default. Work-items that run
+        A loop that issues more is taken for infinite; 200,000 by default. Work-items that run
         together count as one. The interpreter runs the whole domain at once, so it counts both
-        paths of a divergent branch. Its default is 50,000, less for large domains; a given number
-        applies to all.
+        paths of a divergent branch.
     threads
         Host threads of the compiled engine; None takes one for each processor that this process may
         use. Results don't depend on it, unless work-items race for the same memory.
@@ -113,6 +112,7 @@ def carry_out(
         raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
     if threads is not None and not is_whole(threads):
         raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
+    threads = None if threads is None else int(threads)
     watching = tuple(observers) if isinstance(observers, Iterable) else (None,)
     if not all(isinstance(o, Observer) for o in watching):
         raise TypeError(
@@ -128,18 +128,16 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     """Run a checked launch with the compiled engine, or with the interpreter if that declines or
     there is no LLVM.
 
-    Raises ``KernelError``: for a failed store, the first one in lockstep, unless it would take too
-    long to find that (``REPEATED``).
+    Raises ``KernelError``: for a failed store, the first one in lockstep, if there are at most
+    ``MAX_REPEATED`` work-items.
     """
     try:
         return (fast.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)
     except KernelError as error:
-        if error.kind == "store" and launch.shape.items * len(launch.program.body) <= REPEATED:
+        if error.kind == "store" and launch.shape.items <= MAX_REPEATED:
             try:
-                interpreter.run(launch, max_work=REPEATED)
+                interpreter.run(launch)
             except KernelError as first:
                 if first.kind in ("store", "barrier"):
                     raise first from None
-            except ValueError:  # too many work-items
-                pass
         raise

@@ -24,22 +24,16 @@ from cypresskit.machine.run import LaunchCounters, tally
 MAX_BYTES = 2 << 30  # for a whole domain
 # bytes of a work-item without its registers: ids, coordinates and intermediate results, measured
 EXTRA_BYTES = 190
-# Instructions, and instructions times work-items: some seconds
-MAX_STEPS, MAX_WORK = 50_000, 1_000_000_000
 
 
-def run(
-    launch: Launch, observers: tuple[Observer, ...] = (), max_work: int | None = None
-) -> LaunchCounters:
+def run(launch: Launch, observers: tuple[Observer, ...] = ()) -> LaunchCounters:
     """Run a checked launch and report events to ``observers``.
 
-    Raises ``KernelError``, also for a loop that has not ended after ``launch.max_instructions``. If
-    the caller set none: after ``MAX_STEPS``, or after ``MAX_WORK`` instructions times work-items.
-    If ``max_work`` is given, it replaces ``MAX_WORK`` and always counts.
+    Raises ``KernelError``, also for a loop that has not ended after ``launch.max_instructions``.
     """
     check_memory(launch)
     with np.errstate(all="ignore"):
-        return Interpreter(launch, observers, max_work).run()
+        return Interpreter(launch, observers).run()
 
 
 def check_memory(launch: Launch) -> None:
@@ -59,7 +53,7 @@ def check_memory(launch: Launch) -> None:
 class Interpreter:
     """The state of a run."""
 
-    def __init__(self, launch: Launch, observers: tuple[Observer, ...], max_work: int | None):
+    def __init__(self, launch: Launch, observers: tuple[Observer, ...]):
         self.launch = launch
         self.observers = observers
         self.program = launch.program
@@ -83,13 +77,6 @@ class Interpreter:
         }
         self.executed = np.zeros(len(self.body), np.int64)
         self.out_of_range = self.issued = self.at = 0
-        limits = {"max_instructions": launch.max_instructions if launch.limited else MAX_STEPS}
-        if max_work is None and not launch.limited:
-            max_work = MAX_WORK
-        if max_work is not None:
-            limits["A smaller domain"] = max_work // max(1, launch.shape.items)
-        # The lowest limit ends the run; its key completes the error's "(... raises the limit.)".
-        self.limit, self.raised_by = min((limit, name) for name, limit in limits.items())
         # Global elements that this instruction's operands read, by operand
         self.read: dict[int, np.ndarray] = {}
 
@@ -104,7 +91,7 @@ class Interpreter:
             if self.masks.count and i.op.flow not in ("else", "endif"):
                 self.executed[at] += self.masks.count
                 self.issued += 1
-                if self.issued > self.limit:
+                if self.issued > self.launch.max_instructions:
                     self._check_end()
                 if i.op.flow != "endloop":
                     self._notify("step", i, self.registers, self._rows)
@@ -121,11 +108,12 @@ class Interpreter:
         return result
 
     def _check_end(self) -> None:
-        """Raise the error for a loop that is endless, or too long for this number of work-items."""
-        loop = self.masks.loop_past_limit(self.issued, self.limit)
+        """Raise the error for a loop that is taken for endless."""
+        limit = self.launch.max_instructions
+        loop = self.masks.loop_past_limit(self.issued, limit)
         if loop is not None:
             item = int(np.argmax(self.masks.active))
-            raise endless_error(self.launch.shape, loop.at, self.limit, item, self.raised_by)
+            raise endless_error(self.launch.shape, loop.at, limit, item)
 
     # Control flow
 

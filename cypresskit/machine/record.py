@@ -148,7 +148,7 @@ class Recorder(Observer):
             raise TypeError(
                 f"a work-item is named by its number or its place (x, y), not by {item!r}"
             )
-        self._wanted = item
+        self._wanted = tuple(map(int, item)) if isinstance(item, tuple) else int(item)
         self._max_steps = max_steps
         self._launch: Launch | None = None
 

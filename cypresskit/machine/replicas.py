@@ -67,7 +67,6 @@ def make_replicas(
         outputs,
         np.ascontiguousarray(memory).view(np.uint32).reshape(-1, 4),
         max_instructions,
-        limited=True,
         in_place=True,
         replicas=count,
         replica=replica,

@@ -125,6 +125,7 @@ def simulate(
         return run_request(request)
     own = resolve(kernel)  # now, since its file may change before another board is timed
     size = _size(own, device, m, n, k, count)
+    count = int(count)
     return run_request(
         replace(
             request,
@@ -268,5 +269,5 @@ def _size(
         raise ValueError(
             f"{kernel.name}: m, n, k = {size} have to be whole numbers from 1 to {most:,}"
         )
-    m, n, k = map(int, size)
+    m, n, k = map(int, size)  # numpy's integers would wrap
     return m, n, k

@@ -11,7 +11,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.compiler import CompileError, compile
-from cypresskit.machine.interpreter import MAX_WORK, Interpreter
+from cypresskit.machine.interpreter import Interpreter
 from cypresskit.machine.launch import prepare
 from tools import legality
 from tools.fuzz.guards import FLUSH, guarded
@@ -133,7 +133,7 @@ def _other_loop(
     item = places.index(fast_ending.work_item)
     fences = any(i.op.kind == "fence" for i in program.body)
     group = math.prod(program.group) if fences else 1
-    interpreter = Interpreter(prepared, (), MAX_WORK)
+    interpreter = Interpreter(prepared, ())
     interpreter.masks.set(items // group == item // group)
     try:
         with np.errstate(all="ignore"):

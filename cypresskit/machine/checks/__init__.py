@@ -71,7 +71,7 @@ def check(
     checks = (
         MemoryCheck(naming),
         RaceCheck(naming),
-        TypeConfusionCheck(naming, constants or {}),
+        TypeConfusionCheck(naming, constants or {}, outputs or {}),
         UninitialisedCheck(naming),
         BarrierCheck(naming),
     )

@@ -1,11 +1,11 @@
-"""Type confusion: integers or halves of doubles that float instructions read, negations without
-effect, and instructions in comments.
+"""Type confusion: integers or halves of doubles that float instructions read, results that are
+stored to an array of another kind, negations without effect, and instructions in comments.
 
 A float instruction reads the bits of an integer as a subnormal, which counts as 0. An array of
 float64 is read as pairs of words; without double instructions, a float instruction reads halves of
 its numbers. The check follows the source from the first line to the last, without running it: a
 register holds what the last line before wrote, and ``mov`` copies it. Left out: values carried
-around loops. Float bits in an integer array are no fault.
+around loops. Float bits in an integer array that is read are no fault.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.il.dataflow import ADDRESS, Key, defines, uses
+from cypresskit.il.opcodes import OPCODES
 from cypresskit.il.parser import find_lost_instructions
-from cypresskit.il.program import LETTERS, Instruction, Source
+from cypresskit.il.program import LETTERS, Dest, Instruction, Source
 from cypresskit.machine.checks.findings import Check, Finding, Naming
 
 SUBNORMAL = 1 << 23  # words below it are subnormal floats, which count as 0
@@ -29,6 +30,13 @@ DOUBLES = (
     "No instruction here takes doubles: give the array .astype(np.float32), or use `dadd`, `dmul`,"
     " ...",
 )
+#: By a result's type letter: what it is, the dtype of an array that holds it, and advice.
+STORED = {
+    "f": ("a float", np.float32, "Give an array of np.float32: numpy's default is float64"),
+    "d": ("a double", np.float64, "Give an array of np.float64"),
+    "i": ("an integer", np.int32, "Give an array of np.int32, or convert it with `itof`"),
+    "u": ("an integer", np.int32, "Give an array of np.uint32, or convert it with `itof`"),
+}
 Kind = tuple[str, str] | None  # INTEGER or DOUBLES; None for what isn't misread
 
 
@@ -42,16 +50,19 @@ class _Origin:
 
 class TypeConfusionCheck(Check):
     """Reports float instructions that read integers or halves of doubles from the caller's arrays:
-    ``constants`` by number, textures and global memory.
+    ``constants`` by number, textures and global memory; and results that are stored to
+    ``outputs`` or global memory of another kind.
     """
 
-    def __init__(self, naming: Naming, constants: Mapping):
+    def __init__(self, naming: Naming, constants: Mapping, outputs: Mapping):
         super().__init__(naming)
         doubles = any("d" in i.op.types for i in self.program.body)
         self.constants = {n: _word_kinds(array, doubles) for n, array in constants.items()}
         self.textures = {n: _array_kind(array, doubles) for n, array in naming.textures.items()}
         self.memory_kind = _array_kind(naming.memory, doubles)
+        self.outputs = outputs
         self.held: dict[Key, _Origin | None] = {}
+        self.made: dict[Key, str] = {}  # the opcode whose result a component holds
         self._report_comments()
         self._report_negations()
         for at, i in enumerate(self.program.body):
@@ -70,6 +81,9 @@ class TypeConfusionCheck(Check):
             self._report_origin(at, i, source, origin)
         if i.dest and i.dest.register.kind == "g":
             self.memory_kind = None  # what is stored there isn't the caller's
+        if i.dest and i.dest.register.kind in ("g", "o"):
+            self._report_store(at, i, i.dest)
+        self.made |= {key: self._maker(i, key[1]) for key in defines(i)}
         self.held |= {key: self._result(i, key[1]) for key in defines(i)}
 
     def _result(self, i: Instruction, c: int) -> _Origin | None:
@@ -80,6 +94,38 @@ class TypeConfusionCheck(Check):
         if i.opcode == "mov" and i.dest and c in i.dest.written:
             return self._origin(i.sources[0], c)
         return None
+
+    def _maker(self, i: Instruction, c: int) -> str:
+        """Return the opcode whose result component ``c`` of an instruction's destination holds."""
+        if i.opcode != "mov" or not i.dest or c not in i.dest.written:
+            return i.opcode if i.op.kind == "alu" else ""
+        source = i.sources[0]
+        letter = source.swizzle[c]
+        if source.register.kind != "r" or letter not in LETTERS:
+            return ""
+        return self.made.get((source.register.index, LETTERS.index(letter)), "")
+
+    def _report_store(self, at: int, i: Instruction, dest: Dest) -> None:
+        """Report a result that is stored to an array of another kind."""
+        register = dest.register
+        array = self.naming.memory if register.kind == "g" else self.outputs.get(register.index)
+        makers = dict.fromkeys(self._maker(i, c) for c in dest.written)
+        for maker in filter(None, makers):
+            what, dtype, advice = STORED.get(OPCODES[maker].result, ("", None, ""))
+            if dtype is None or array is None or not _holds_other(array.dtype, dtype):
+                continue
+            own = str(register) if register.kind == "o" else "g"
+            place = self.naming.names.get(own, "g[]" if own == "g" else own)
+            self.report(
+                "number kind",
+                at,
+                f"{what}, the result of `{maker}`, is stored to {place}, an array of {array.dtype}",
+                f"{advice}.",
+                key=(place,),
+                word=str(register) if register.kind == "o" else "",
+                element=place,
+            )
+            return
 
     def _origin(self, source: Source, position: int) -> _Origin | None:
         letter = source.swizzle[position]
@@ -154,6 +200,13 @@ class TypeConfusionCheck(Check):
                 self.found["comment", fault.line] = Finding(
                     "comment", *place, fault.message, advice
                 )
+
+
+def _holds_other(given: np.dtype, wanted: type) -> bool:
+    """Return whether an array holds numbers of another kind. One of uint32 may hold any bits."""
+    if given == np.uint32 or np.dtype(wanted).kind == given.kind == "i":
+        return False
+    return given != wanted
 
 
 def _array_kind(array, doubles: bool) -> Kind:

@@ -35,6 +35,7 @@ from cypresskit.machine.wavefront import TILE
 from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.threads import processors
 
+LONG = 2048  # bytes of a row that a cache line follows
 SLICE = 2_000_000  # instructions after which compiled code returns: a millisecond or two
 PIECES = 16  # per thread: so all threads end at about the same time
 INTERRUPTIBLE = 0.1  # seconds of one wait: on some hosts nothing interrupts a wait
@@ -90,7 +91,7 @@ def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | 
     if failed:  # also if nothing failed this time, which is possible if work-items race
         at, item, element = failed[0].report[:NEXT].tolist()
         if failed[0].status == ENDLESS:
-            raise endless_error(launch.shape, at, launch.max_instructions, item, "max_instructions")
+            raise endless_error(launch.shape, at, launch.max_instructions, item)
         raise launch.store_error(at, item, element)
     counts = reduce(np.add, [worker.counts for worker in workers])
     return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
@@ -151,11 +152,15 @@ def aligned(size: int) -> np.ndarray:
 
 def _texels(texture: Surface) -> np.ndarray:
     """Return a texture's words, four per texel; missing ones are 0, 0, 1.0 of single-precision
-    data. A cache line follows each row: without it, a column of rows of 2 KiB would share a few
-    sets of the cache.
+    data. Other words are copied only to be aligned, or to have a cache line after each long row:
+    without it, a column of rows of 2 KiB would share a few sets of the cache.
     """
     height, width, words = texture.words.shape
-    pitch = width + LINE // TEXEL
+    is_long = TEXEL * width >= LONG
+    is_aligned = texture.words.flags.writeable and address(texture.words) % TEXEL == 0
+    if words == 4 and not is_long and is_aligned:
+        return texture.words
+    pitch = width + LINE // TEXEL * is_long
     texels = aligned(TEXEL * height * pitch).view(np.uint32).reshape(height, pitch, 4)
     texels[:, :width, :words] = texture.words
     if words < 4:

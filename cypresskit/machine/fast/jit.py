@@ -70,7 +70,7 @@ def compiled(program: Program, processor: HostProcessor) -> NativeCode:
         SIGNATURE(engine.get_function_address("kernel")),
         engine,
         np.array(translation.literals, np.uint32),
-        np.array(translation.counters),
+        np.array(translation.counters, np.int64),
     )
 
 
