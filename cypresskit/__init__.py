@@ -78,7 +78,7 @@ __all__ = [
 #: slow to import, and drawing needs bokeh.
 _LATER = {
     "CompileError": "compiler",
-    "LaunchConventionError": "kernels.own",
+    "LaunchConventionError": "kernels.statement",
     "kernel_stats": "kernels.compiled",
     "check": "machine.checks",
     "compare": "kernels.comparison",
@@ -111,7 +111,8 @@ if TYPE_CHECKING:
     from cypresskit.kernels.compiled import compile as compile
     from cypresskit.kernels.compiled import kernel_stats, machine_code
     from cypresskit.kernels.element_trace import trace_element
-    from cypresskit.kernels.own import LaunchConventionError, load_kernel
+    from cypresskit.kernels.own import load_kernel
+    from cypresskit.kernels.statement import LaunchConventionError
     from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
     from cypresskit.timing.costs import line_costs

@@ -7,7 +7,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
-from answers import kernel_answers
+from answers import kernel_answers, right_kernel
 from conftest import JS, close_at_script_errors
 from pages import axe_finds
 
@@ -219,7 +219,7 @@ def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin
         (right, wrong) for name, right, wrong in kernel_answers() if name == "check_larger_block"
     ]
     right = answers[0][0]
-    like = ck.load_kernel(right)
+    like = right_kernel(right)
     for _, wrong in answers:
         try:
             mine = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)

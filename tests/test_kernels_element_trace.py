@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 
 import numpy as np
 import pytest
-from answers import kernel_answers
+from answers import kernel_answers, right_kernel
 from conftest import SIX
 from faults import Fault, plant
 
@@ -267,10 +267,12 @@ def test_names_the_planted_line_of_wrong_answers():
     outcomes: list[bool] = []
     missed: list[str] = []
     for check, right, wrong in kernel_answers():
+        like = right_kernel(right)
+        if like is None:  # it multiplies no matrices
+            continue
         try:
-            like = ck.load_kernel(right)
             kernel = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)
-        except (ValueError, KeyError):  # it multiplies no matrices, doesn't assemble, or is empty
+        except (ValueError, KeyError):  # it doesn't assemble, or is empty
             continue
         if ck.verify(kernel).wrong is None:
             continue

@@ -4,7 +4,6 @@ catalogue does.
 
 import random
 import re
-import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,9 +15,11 @@ from faults import plant
 
 import cypresskit as ck
 from cypresskit.kernels import products
-from cypresskit.kernels.generated import block_kernel, generate_kernel
+from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import count_correct_share
+from cypresskit.kernels.statement import state
+from cypresskit.machine import fast, interpreter
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import run_request
 
@@ -26,27 +27,102 @@ TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
 
 
-@pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
-def test_the_convention_is_found_out(name):
-    """Without the catalogue's name and comments, which nothing may be read from."""
-    lines = (line.partition(";")[0] for line in ck.kernels[name].text.splitlines())
-    found = ck.load_kernel("\n".join(lines), name="mine")
-    assert found.convention == ck.kernels[name].convention
+def test_what_is_stated_is_what_is_read(name):
+    """Of every kernel of the catalog, without its name, wherever the statement stands."""
+    kernel = ck.kernels[name]
+    first, rest = kernel.text.split("\n", 1)
+    code, stated = first.split("  ")
+    assert stated == state(kernel.convention)
+    for text in (kernel.text, f"{code}\n{stated.upper()}\n{rest}", f"{code}\n{rest}{stated}"):
+        assert ck.load_kernel(text, name="mine").convention == kernel.convention
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "steps"), [(4, 4, 1), (12, 8, 3), (8, 4, 5), (4, 12, 7)]
+    ("rows", "columns", "steps"),
+    [(1, 1, 1), (2, 2, 2), (4, 4, 1), (12, 8, 3), (8, 4, 5), (4, 12, 7)],
 )
-def test_the_convention_of_a_generated_kernel_is_found_out(rows, columns, steps):
-    given = generate_kernel(rows, columns, steps)
+def test_a_generated_kernel_states_its_convention(rows, columns, steps):
+    given = block_kernel(rows, columns, steps)
     assert ck.load_kernel(given.text).convention == given.convention
 
 
-@pytest.mark.parametrize("rows", [1, 2])
-def test_the_convention_of_a_narrow_block_is_found_out(rows):
-    given = block_kernel(rows, rows)
-    assert ck.load_kernel(given.text).convention == given.convention
+#: Statements that are refused, and what is said.
+MISSTATED = {
+    "TN, 8 x 8": "lacks values of k per iteration, such as `k 2`",
+    "8 x 8, k 2": "lacks whether A and B are stored transposed",
+    "TN, k 2": "lacks rows and columns of C per work-item",
+    "": "lacks whether A and B",
+    "TN, 8 x 8, k 2, k 4": "has two terms for values of k",
+    "TN, 8 x 8, kk 2": "`kk 2` is no term of it. Did you mean `k 2`?",
+    "TM, 8 x 8, k 2": "`tm` is no term of it",
+    "TN, 8 x 0, k 2": "its numbers are from 1 to 256",
+    "TN, 8 x 8, k 257": "its numbers are from 1 to 256",
+    "TN, 8 x 8, k 2, group 64 x 64": "has no workgroups",
+    "TN, 8 x 8, k 2, parts 4": "takes as many values",
+    "TN, 8 x 8, k 2, double": "has no instruction for doubles",
+}
+
+
+@pytest.mark.parametrize("stated", MISSTATED)
+def test_what_is_misstated_is_refused_with_its_line_and_a_cure(stated):
+    text = TEXT.replace("TN, 8 x 8, k 2", stated, 1)
+    with pytest.raises(ck.LaunchConventionError) as caught:
+        ck.load_kernel(text)
+    assert str(caught.value).startswith("mine.il:1: ") and MISSTATED[stated] in str(caught.value)
+
+
+def test_other_kernels_have_other_terms():
+    doubles = ck.kernels["dgemm_tn"].text.replace(", double", "", 1)
+    with pytest.raises(ck.LaunchConventionError, match=r"computes with doubles: .*\(line \d+\)"):
+        ck.load_kernel(doubles)
+    groups = ck.kernels["sgemm_64x64"].text.replace(", group 64 x 64", "", 1)
+    with pytest.raises(ck.LaunchConventionError, match="needs `group`"):
+        ck.load_kernel(groups)
+    streams = ck.kernels["sgemm_tn_stream"].text.replace("4 x 8", "3 x 8", 1)
+    with pytest.raises(ck.LaunchConventionError, match="8 outputs, which don't hold a block"):
+        ck.load_kernel(streams)
+
+
+@pytest.mark.parametrize("take", [ck.load_kernel, ck.verify, ck.kernel_stats, ck.trace_element])
+@pytest.mark.parametrize("mode", ["pixel", "compute"])
+def test_a_kernel_that_states_nothing_is_told_what_to_write(take, mode):
+    kernel = ck.kernels["sgemm_tn" if mode == "pixel" else "sgemm_64x64"]
+    text = kernel.text.split("\n", 1)[1]
+    header = {"pixel": "il_ps_2_0", "compute": "il_cs_2_0"}[mode]
+    with pytest.raises(ck.LaunchConventionError) as caught:
+        take(f"{header}\n{text}")
+    written = re.search(r"`(il_.s_2_0 ; product: .*?)`", str(caught.value))
+    assert written and written[1].startswith(header)
+    take(f"{written[1]}\n{text}")
+    assert ck.load_kernel(f"{header}\n{text}", like=kernel).convention == kernel.convention
+
+
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64", "dgemm_tn_stream", "sgemv_n"])
+def test_a_kernel_that_is_timed_isnt_run(name, monkeypatch):
+    """Its text alone says how it is launched."""
+
+    def fail(*_, **__):
+        raise AssertionError("it was run")
+
+    monkeypatch.setattr(interpreter, "run", fail)
+    monkeypatch.setattr(fast, "run", fail)
+    text = ck.kernels[name].text.replace("il_", " il_", 1)
+    assert ck.simulate(text, 64).gflops > 0
+    assert ck.kernel_stats(text).gprs > 0
+
+
+@pytest.mark.parametrize("stated", ["4 x 8", "8 x 4", "4 x 4", "1 x 1"])
+def test_a_block_larger_than_stated_is_named(stated):
+    text = TEXT.replace("8 x 8", stated, 1)
+    hint = ck.verify(ck.load_kernel(text)).launch_hint
+    assert hint.startswith("A work-item stores 64 elements of C, but line 1 states a block of")
+    assert f"change `{stated}` there" in hint
+    assert hint in str(ck.verify(text))
+    unstated = text.split("\n", 1)[1]
+    mine = ck.load_kernel(f"il_ps_2_0\n{unstated}", like=block_kernel(4, 4, 2, scaled=True))
+    assert "state its block in line 1" in ck.verify(mine).launch_hint
+    assert not ck.verify("sgemm_tn").launch_hint
 
 
 @pytest.mark.parametrize(
@@ -192,9 +268,8 @@ def test_edited_texts_are_kernels_or_are_rejected_in_a_screenful():
             lambda x: ck.simulate(x, 64),
         ):
             try:
-                with warnings.catch_warnings(record=True) as caught:
-                    function(text)
-                messages = [str(each.message) for each in caught]
+                function(text)
+                messages = []
             except (ValueError, TypeError, ck.KernelError, ck.CompileError) as error:
                 messages = [str(error)]
             for message in messages:
@@ -224,50 +299,10 @@ def edited(text: str, rng: random.Random) -> str:
     return text
 
 
-def test_a_wrong_kernel_is_launched_as_most_of_it_is_right_and_says_so():
-    text = TEXT.replace("mad r10, r2.x,", "mad r10, r2.y,", 1)
-    with pytest.warns(UserWarning, match="It is launched as TN") as caught:
-        found = ck.load_kernel(text)
-    assert found.convention == ck.kernels["sgemm_tn"].convention
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="It is launched as TN") as again:
-        ck.load_kernel(text)
-    assert again[0].filename == __file__
-    assert not ck.verify(found)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_wrong_line_does_not_change_how_a_kernel_is_launched(seed):
-    """A fault spoils some of C: what is right still tells the convention."""
-    rng = random.Random(f"likeliest {seed}")
-    blocks = [
-        name
-        for name, kernel in ck.kernels.items()
-        if min(kernel.block) > 1 and kernel.precision != "double-double"
-    ]
-    name = rng.choice(blocks)
-    lines = ck.kernels[name].text.splitlines()
-    adds = re.compile(r"\s*(?:d?mad|fma) (r\d+)\S*, .*, \1\b\S*$")
-    at = rng.choice([n for n, line in enumerate(lines) if adds.match(line)])
-    del lines[at]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert ck.load_kernel("\n".join(lines)).convention == ck.kernels[name].convention
-
-
-def test_a_text_like_no_kernel_asks_for_like():
-    text = "il_ps_2_0\ndcl_output_generic o0\nmov o0, r0\nend\n"
-    with pytest.raises(ck.LaunchConventionError, match=r"Name a catalog kernel .* like=") as caught:
-        ck.load_kernel(text)
-    assert "at best" in str(caught.value)
-    assert ck.load_kernel(text, like="sgemm_naive").convention.streams == 1
-
-
-def test_like_takes_the_block_that_the_text_has():
-    """A block of another size than the sibling's is found, and proved by a product."""
-    smaller = generate_kernel(4, 8, 3)
-    assert ck.load_kernel(smaller.text, like="sgemm_tn").convention == smaller.convention
-    assert ck.load_kernel(smaller.text, like="sgemm_tn", block=(8, 8), k_step=2).block == (8, 8)
+def test_like_takes_the_sizes_that_are_given():
+    smaller = block_kernel(4, 4, 2)
+    mine = ck.load_kernel(smaller.text, like="sgemm_tn", block=(4, 4), k_step=2)
+    assert mine.convention == smaller.convention
 
 
 def test_like_of_the_other_mode_is_rejected():

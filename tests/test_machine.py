@@ -259,9 +259,8 @@ def test_finds_an_endless_loop_of_one_in_a_million_at_once(engine):
         "mov o0, l0.w",
     )
     with pytest.raises(ck.KernelError, match=r"instructions of work-item \(700, 700\)") as caught:
-        ck.launch(
-            program, (1024, 1024), outputs={0: np.zeros((1024, 1024), np.float32)}, engine=engine
-        )
+        out = np.zeros((1024, 1024), np.float32)
+        ck.launch(program, (1024, 1024), outputs={0: out}, engine=engine, max_instructions=1000)
     error = caught.value
     assert (error.line, error.work_item) == (3, (700, 700))
     assert error.advice.endswith(" raises the limit.")

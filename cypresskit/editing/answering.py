@@ -52,9 +52,7 @@ class Case:
         """Whether the text is correct, with its kernel. Raises what ``ck.load_kernel`` does."""
         job, step = self.job, self.step
         old_c = step is not None and step.old_c
-        seen = dynamic_answers.judged_kernel(
-            job["text"], job["name"], job.get("like"), self.before, old_c
-        )
+        seen = dynamic_answers.judged_kernel(job["text"], job["name"], job.get("like"), old_c)
         if seen.right:
             self.answerer.right = seen.kernel
         return seen
@@ -90,7 +88,7 @@ class Case:
             answer = dynamic_answers.verdict_answer(self.seen)
         except (ValueError, TypeError) as error:
             self.ended = True
-            return unknown_launch(error, self.job.get("like"))
+            return unknown_launch(error)
         if self.seen.findings and self.fault and not self.fault.is_named_by(answer["message"]):
             named = {"kind": "changed", "line": self.fault.line, "message": self.fault.message}
             answer["findings"].append(named)
@@ -135,16 +133,11 @@ class Case:
         return dynamic_answers.costs_answer(costs)
 
 
-def unknown_launch(error: Exception, like: str | None = None) -> Answer:
-    """Return the part "verdict" of a text for which no launch is known; ``like`` was tried."""
+def unknown_launch(error: Exception) -> Answer:
+    """Return the part "verdict" of a text for which no launch is known."""
     message = last_line(error).replace("ck.load_kernel(", "ck.workbench(")
     message = message[:1].upper() + message[1:]
     advice = "The workbench is for kernels that multiply matrices: ck.launch runs any other."
-    if like is not None:
-        advice = (
-            f"C is also incorrect when launched like {like}. Check what is stored, and at which"
-            f" address. {advice}"
-        )
     row = {"kind": "launch", "message": message, "advice": advice}
     return {"right": False, "message": "It can't be launched.", "findings": [row]}
 

@@ -6,22 +6,19 @@ why.
 
 import math
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from cypresskit.compiler import CompileError
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
 from cypresskit.editing.suggestions import bottleneck, suggest
-from cypresskit.il import Program
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
-from cypresskit.kernels.own import find_likeliest_launch, load_kernel
-from cypresskit.kernels.products import count_correct_share
+from cypresskit.kernels.own import load_kernel
+from cypresskit.kernels.statement import EXAMPLE, find_statement
 from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
@@ -50,72 +47,17 @@ UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeErr
 
 @lru_cache(maxsize=8)
 def judged_kernel(
-    text: str,
-    name: str,
-    like: str | None = None,
-    before: Kernel | None = None,
-    old_c: bool = False,
+    text: str, name: str, like: str | None = None, old_c: bool = False
 ) -> Verification:
     """Return whether a text is correct, with its kernel; with ``old_c``, also with beta times the
-    old C. The other arguments are those of ``_launched``, which also says what is raised.
+    old C.
+
+    It is launched as it states, or else like ``like``. Raises what ``ck.load_kernel`` raises.
     """
-    seen = _launched(text, name, like, before)
+    stated = find_statement(text)[0] or like is None
+    launched_like = None if stated else reference_kernel(str(like))
+    seen = verify(load_kernel(text, like=launched_like, name=name.removesuffix(".il")))
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
-
-
-def _launched(text: str, name: str, like: str | None, before: Kernel | None) -> Verification:
-    """Find the launch of a text, and verify the kernel.
-
-    1. A text with the accesses of ``before``, the last correct kernel, or else of ``like``, is
-       launched like that kernel.
-    2. Otherwise, a text that is correct when launched like ``like`` is launched so.
-    3. Otherwise, it is launched in the way that makes most of C correct.
-    4. If no way can be tried, as for an endless loop, it is launched like ``before`` or ``like``,
-       if it stores to the same registers.
-
-    Raises what ``ck.load_kernel`` raises.
-    """
-    program = assembled(text, name)
-    load = partial(load_kernel, text, name=name.removesuffix(".il"))
-    book = None if like is None else reference_kernel(like)
-    near = before or book
-    as_near = partial(load, like=near, block=near.block, k_step=near.k_step) if near else load
-    if near is not None and _accesses(near.program) == _accesses(program):
-        return verify(as_near())
-    launches: list[Verification] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an incorrect product is reported below
-        if book is not None and {*_stores(book.program)} == {*_stores(program)}:
-            launches.append(verify(load(like=book)))
-        if not any(launches):
-            likeliest, _ = find_likeliest_launch(text, name.removesuffix(".il"))
-            launches += [] if likeliest is None else [verify(likeliest)]
-    if launches:
-        return max(launches, key=lambda seen: 2.0 if seen else count_correct_share(seen.kernel))
-    if near is not None and _registers(near.program) == _registers(program):
-        return verify(as_near())
-    return verify(load())  # raises an error that says what was tried
-
-
-def _stores(program: Program) -> list[str]:
-    """Return a program's mode, and what it stores to, in the order of its text: "g", or outputs
-    with their components.
-    """
-    places = [i.dest for i in program.body if i.dest and i.dest.register.kind in ("g", "o")]
-    stores = ["g" if to.register.kind == "g" else f"{to.register}.{to.written}" for to in places]
-    return [program.mode, *stores]
-
-
-def _registers(program: Program) -> set[str]:
-    """Return a program's mode, and the registers that it stores to."""
-    return {name.partition(".")[0] for name in _stores(program)}
-
-
-def _accesses(program: Program) -> tuple[list[str], list[int], int]:
-    """Return what a program stores to and fetches from, and how often it reads from "g"."""
-    fetches = [i.controls.resource for i in program.body if i.op.kind == "fetch"]
-    reads = sum(s.register.kind == "g" for i in program.body for s in i.sources)
-    return _stores(program), fetches, reads
 
 
 def verdict_answer(seen: Verification) -> Answer:
@@ -131,6 +73,8 @@ def verdict_answer(seen: Verification) -> Answer:
     message = _sentence(seen, findings)
     if seen.wrong is not None:
         findings.append({"kind": "answer", "message": f"{seen.wrong}."})
+    if seen.launch_hint:
+        findings.insert(0, {"kind": "launch", "message": seen.launch_hint})
     return {
         "right": seen.right,
         "message": message,
@@ -149,8 +93,7 @@ def _launch_row(seen: Verification) -> Answer:
         "kind": "launch",
         "line": int(place[1]),
         "message": f"it {place[2]}, which this launch doesn't pass.",
-        "advice": "No launch makes any element of C correct. Check what is stored, and at which"
-        " address.",
+        "advice": f"If it is launched in another way, say so in line 1, as in `{EXAMPLE}`.",
     }
 
 
@@ -171,6 +114,8 @@ def _sentence(seen: Verification, findings: Sequence[Answer]) -> str:
     result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
         return f"{result} is correct. Tested sizes: {seen.at}."
+    if seen.launch_hint:
+        return seen.launch_hint
     if seen.wrong is not None:
         return f"{result} is incorrect: {seen.wrong}."
     if seen.findings:
@@ -212,7 +157,7 @@ def _growing_advice(finding: Finding, mine: Kernel) -> str:
     if along_k:
         advice.append(
             "Is k counted by less than an iteration handles? Each iteration has to add to k the"
-            " number of values of k that it fetches."
+            " number of values of k that it fetches, and line 1 has to state it, as `k 2`."
         )
     return " ".join(advice)
 

@@ -1,10 +1,9 @@
 """List every kernel of the workbook: what it computes, and how it is launched.
 
-A kernel is an ``.il`` file in this folder plus a row of ``catalogue.json``, which describes its
-arrays. The launch convention is explained at the top of each file. Most kernels differ only in
-their source: resource 0 is A, resource 1 is B, ``g[]`` is C. Others state the difference in their
-``Convention``. A product of matrix and vector is a GEMM with one column, so one test suite covers
-all.
+A kernel is an ``.il`` file in this folder plus a row of ``catalogue.json``, which says what it
+teaches. The first line of the file states how it is launched (``statement``). Resource 0 is A,
+resource 1 is B, ``g[]`` is C; some kernels write C to output streams, or read all from ``g[]``. A
+product of matrix and vector is a GEMM with one column, so one test suite covers all.
 """
 
 import json
@@ -26,6 +25,7 @@ from cypresskit.kernels.convention import (
     to_scalars,
     to_texels,
 )
+from cypresskit.kernels.statement import read_statement
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.tables import table
 
@@ -297,24 +297,10 @@ class Catalogue(dict[str, Kernel]):
         return table(("kernel", "precision", "mode", "block", "it teaches"), self._rows())
 
 
-def _kernel(
-    name: str, teaches: str, block: list[int], group: list[int] | None = None, **more: Any
-) -> Kernel:
-    """Return the kernel of a catalog row.
-
-    Its name implies the precision, and the transposes unless the row states them. A kernel with a
-    ``group`` runs in compute mode.
-    """
-    letters = next((two for two in ("tn", "nn", "nt", "tt") if f"_{two}" in name), "nn")
-    implied: dict[str, Any] = {
-        "precision": {"s": "single", "d": "double", "dd": "double-double"}[name.partition("ge")[0]],
-        "mode": "compute" if group else "pixel",
-        "block": (block[0], block[1]),
-        "trans_a": letters[0] == "t",
-        "trans_b": letters[1] == "t",
-        "group": group and (group[0], group[1]),
-    }
-    return Kernel(name, _text(f"{name}.il"), Convention(**(implied | more)), teaches)
+def _kernel(name: str, teaches: str) -> Kernel:
+    """Return a kernel of the catalog: its text states its convention."""
+    text = _text(f"{name}.il")
+    return Kernel(name, text, read_statement(text, f"{name}.il") or PLAINEST, teaches)
 
 
 def _text(file: str) -> str:
@@ -322,4 +308,4 @@ def _text(file: str) -> str:
     return files("cypresskit.kernels").joinpath(file).read_text(encoding="utf-8")
 
 
-KERNELS = Catalogue({row["name"]: _kernel(**row) for row in json.loads(_text("catalogue.json"))})
+KERNELS = Catalogue({row[0]: _kernel(*row) for row in json.loads(_text("catalogue.json")).items()})

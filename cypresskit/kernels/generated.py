@@ -7,6 +7,7 @@ from cypresskit.il.parser import OFFSETS
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
+from cypresskit.kernels.statement import state
 from cypresskit.tables import quantity
 
 MAX_STEPS = OFFSETS.stop  # each value of k has its own fetch offset
@@ -95,11 +96,11 @@ def block_kernel(
     lines += ["whileloop", "ge r1.x, r0.z, cb0[0].z", "break_logicalnz r1.x", *fetches, *products]
     lines += ["add r0.z, r0.z, l0.y", "endloop", *stores, "endmain", "end"]
     name = name or f"block_{rows}x{columns}"
-    source = "\n".join(lines)
     convention = Convention(
         block=(rows, columns), k_step=steps, trans_a=True, streams=streams, texel=4 * width
     )
-    return Kernel(name, source, convention)
+    lines[0] += f"  {state(convention)}"
+    return Kernel(name, "\n".join(lines), convention)
 
 
 def _in_texels(rows: int, columns: int) -> bool:

@@ -14,7 +14,7 @@ from cypresskit.il import Program
 from cypresskit.il.dataflow import components, uses
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison
-from cypresskit.kernels.convention import MATRICES
+from cypresskit.kernels.convention import BYTES, MATRICES
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import (
     ITERATIONS,
@@ -23,6 +23,7 @@ from cypresskit.kernels.products import (
     blocks,
     make_product,
 )
+from cypresskit.kernels.statement import EXAMPLE, find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings, check
 
@@ -99,6 +100,21 @@ class Verification:
         k_text = f"k = {ks[0]}" if ks[1:] == [] else f"k from {ks[0]} to {ks[-1]}"
         return f"{shapes}, {k_text}"
 
+    @property
+    def launch_hint(self) -> str:
+        """What to change if a work-item stores more than the block it is launched for, or ""."""
+        rows, columns = self.kernel.block
+        stored = 0 if self.right else _stored_elements(self.kernel)
+        if stored <= rows * columns:
+            return ""
+        line, _ = find_statement(self.kernel.text)
+        stated = f"line {line} states a block of" if line else "it is launched for"
+        cure = f"change `{rows} x {columns}` there" if line else "state its block in line 1"
+        return (
+            f"A work-item stores {stored} elements of C, but {stated} {rows} x {columns}: {cure},"
+            f" as in `{EXAMPLE}`"
+        )
+
     def __str__(self) -> str:
         if self.right:
             unread = _unread_scalars(self.kernel.program)
@@ -111,6 +127,7 @@ class Verification:
             where = f"{self.wrong_count:,} of {m * n:,} elements are incorrect"
             scalars = f"alpha = {self.alpha:g}, beta = {self.beta:g}"
             lines.append(f"{self.wrong}, with {scalars}; {where}.")
+        lines += [f"{self.launch_hint}."] if self.launch_hint else []
         lines += [self.error] if self.error else []
         lines += [str(self.findings)] if self.findings else []
         return "\n".join(lines)
@@ -176,6 +193,18 @@ def _compared(given: Product) -> ProductComparison | None:
     except (KernelError, ValueError):
         return None
     return given.compare(result)
+
+
+def _stored_elements(kernel: Kernel) -> int:
+    """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
+    depth = words = 0
+    for i in kernel.program.body:
+        depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
+        if i.dest and i.dest.register.kind in ("g", "o"):
+            if depth:
+                return 0
+            words += len(i.dest.written)
+    return words * 4 // BYTES[kernel.precision]
 
 
 def _sizes(kernel: Kernel) -> list[Size]:

@@ -17,7 +17,7 @@ from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.element_trace import trace_element
-from cypresskit.kernels.own import LaunchConventionError
+from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.kernels.verification import Verification
 from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel
@@ -81,7 +81,9 @@ def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program
     try:
         seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
     except LaunchConventionError as error:
-        return Verdict(False, f"{error}".splitlines()[0], "look at what is stored, and where.")
+        return Verdict(False, f"{error}.", "look at `; product:` in line 1.")
+    if seen.launch_hint:
+        return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     if not seen.right:
         return explain_wrong_product(seen.kernel, seen, step.starter)
     mine = seen.kernel

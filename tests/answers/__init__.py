@@ -15,6 +15,7 @@ import linecache
 import math
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -23,6 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import cypresskit as ck
+from cypresskit.editing.dynamic_answers import judged_kernel
+from cypresskit.editing.steps import STEPS
 from cypresskit.teach.answer_source import AnswerSource
 from tools.book import read, solved, student
 
@@ -74,6 +77,19 @@ def kernel_answers() -> list[tuple[str, str, str]]:
         if texts and texts[0].lstrip().startswith(("il_", ";")):
             found += [(check.__name__, texts[0], text) for text in texts[1:]]
     return found
+
+
+def right_kernel(text: str) -> ck.Kernel | None:
+    """A right answer's kernel: launched as it states, or like that of a step; None if it multiplies
+    no matrices.
+    """
+    likes = dict.fromkeys([None, *(step.like for step in STEPS.values())])
+    for like in likes:
+        with suppress(ValueError):
+            seen = judged_kernel(text, "right.il", like)
+            if seen.right:
+                return seen.kernel
+    return None
 
 
 def _made(form: str, answer: str, place: str, names: dict):

@@ -431,8 +431,8 @@ def check_entry(text: Any) -> Verdict:
 
 
 def _judge_program(text: str, _: Program) -> Verdict:
-    """Return the verdict on an entry that assembles: correct, and faster than the target? Its block
-    and its values of k per iteration are found by running it.
+    """Return the verdict on an entry that assembles: correct, and faster than the target? Its first
+    line states its block and its values of k per iteration.
     """
     step = STEPS["contest"]
     mine = judged_kernel(text, step.file, step.like).kernel
