@@ -237,8 +237,10 @@ def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
 #: Which published figures are met, and how nearly; the others stand in the table, hits and misses.
 MET = {
     "gflops_max": 0.05,
+    score.TOP: 0.05,
+    "n_at_max: speed there over the grid's top": 0.03,
     "slower_than_sgemm_tn_by": 0.05,
-    "efficiency_pct_range": 0.12,
+    "efficiency_pct_range": 0.05,
     "n_balance": 0.05,
     "io_gflops_max": 0.05,
     "block": 0.0,
@@ -247,13 +249,13 @@ MET = {
     "gpu_only_gflops": 0.05,
     "gpu_only_pct": 0.05,
     "speedup_over_four_stage": 0.05,
-    "kernel_pct_max": 0.03,
+    "kernel_pct_max": 0.05,
 }
 
 
 def test_published_figures_are_met_as_nearly_as_is_said():
     rows = [line.strip("| ").split(" | ") for line in SCORE.splitlines()[2:] if "|" in line]
-    figures = {(name, quantity): numbers for name, quantity, *numbers in rows}
+    figures = {(name, quantity): numbers for name, quantity, _, *numbers in rows}
     for (name, quantity), (_, _, ratio, *_) in figures.items():
         for one in map(float, ratio.split(" to ")) if quantity in MET else ():
             assert one == pytest.approx(1, abs=MET[quantity]), (name, quantity)
