@@ -12,6 +12,7 @@ from typing import Any
 from cypresskit.compiler import forget_code
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import LineFault, find_changed_fault
+from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, Signature, last_line
 from cypresskit.editing.steps import STEPS
@@ -66,6 +67,11 @@ class Case:
         return find_changed_fault(self.seen, known)
 
     @cached_property
+    def leads(self) -> str:
+        """What an incomplete kernel doesn't do yet, if the step leads its reader; or ""."""
+        return next_sentence(self.seen) if self.step is not None and self.step.leads else ""
+
+    @cached_property
     def small(self) -> SmallProduct | None:
         return small_product(self.seen.kernel)
 
@@ -94,6 +100,8 @@ class Case:
             answer["findings"].append(named)
             if not self.seen.findings.ended_early:  # as in an endless loop, which says so itself
                 answer |= {"message": self.fault.message, "findings": answer["findings"][::-1]}
+        if self.leads:
+            answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}
 
     def clocks(self) -> Answer:
@@ -111,7 +119,9 @@ class Case:
         """The terms of this element; first of its notes, the fault among the changed lines."""
         answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())
-        if self.fault and notes and not self.fault.is_named_by(notes[0]):
+        if self.leads:
+            answer["notes"] = [self.leads, *notes]
+        elif self.fault and notes and not self.fault.is_named_by(notes[0]):
             answer["notes"] = [self.fault.message, *answer["notes"]]
             answer["line"] = self.fault.line
         return answer

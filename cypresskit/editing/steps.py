@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +31,11 @@ LARGEST = 64 << 20  # bytes of a notebook
 LONGEST = MAX_TEXT // 4  # characters of a text in it; a file may have as many bytes
 CLOSE = 1.005  # a ratio: closer speeds count as equal, since the model is no more precise
 WITHIN = 0.02  # share of a target: a speed this close below it is shown as nearly reaching it
+
+
+_OUTPUTS = replace(KERNELS["sgemm_tn_stream"].convention, block=(4, 4), streams=4, k_step=1)
+#: How kernels are launched that are written from an empty editor.
+EMPTY = {"four_outputs_tn": _OUTPUTS, "four_outputs_nn": replace(_OUTPUTS, trans_a=False, k_step=4)}
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ class Step:
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large
     old_c: bool = False  # whether the kernel must add beta times the old C
+    leads: bool = False  # whether a sentence says what an incomplete kernel doesn't do yet
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
     @property
@@ -130,6 +136,8 @@ def reference_kernel(name: str) -> Kernel:
     """Return a kernel of the catalog, or the generated one of a block, such as ``"block_4x4"`` or,
     with three values of k per iteration, ``"block_12x8x3"``. Raises ``KeyError`` for other names.
     """
+    if name in EMPTY:
+        return Kernel(name, starter_text(name), EMPTY[name])
     if block := BLOCK.fullmatch(name):
         rows, columns, steps = (int(number or 1) for number in block.groups())
         return block_kernel(rows, columns, steps, scaled=True)

@@ -129,10 +129,11 @@ export class Workbench {
         restart: () => this.post({type: "restart"}),
       })
     }
-    for (const name of state.step?.opens ?? this.panels.all.keys()) this.panels.open(name)
+    const opens = state.step?.opens ?? [...this.panels.all.keys()]
     const il = this.panels.add("il", "IL in a minute", "What the text of a kernel consists of")
     makeTerms(il, state.tables.il_minute)
     makeTerms(this.panels.add("legend", "Legend", "The marks, and the keys"), state.tables.legend)
+    for (const name of opens) this.panels.open(name)
     this.spoken = make(host, "p", {class: "ckw-heard", "aria-live": "polite"})
     this.history.show(state.history)
     this.showUnsaved(state.problem)

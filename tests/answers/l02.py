@@ -3,6 +3,7 @@
 from cypresskit.editing.steps import starter_text
 
 GIVEN = starter_text("02")
+EMPTY, WHOLE = starter_text("own"), starter_text("four_outputs_tn")
 FETCH_A = "sample_resource(0)_sampler(0)_aoffimmi(1,0,0) r3, r0.xz00"
 FETCH_B = "sample_resource(1)_sampler(1)_aoffimmi(1,0,0) r5, r0.yz00"
 ROWS = [f"r{2 + row // 4}.{'xyzw'[row % 4]}" for row in range(8)]

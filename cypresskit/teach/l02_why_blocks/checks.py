@@ -117,29 +117,10 @@ def measured_table() -> str:
     return "\n".join(rows)
 
 
-@formula_exercise(
-    [(1, 1), (8, 8), (4, 8), (2, 8), (64, 64), (1, 16)],
-    {
-        "each pair of numbers makes a product and a sum: two operations.": lambda r, c: (
-            (r + c) / (r * c)
-        ),
-        "that is right for square blocks; this one has fewer rows than columns.": lambda r, c: (
-            1 / r
-        ),
-        "this counts only the columns.": lambda r, c: 1 / c,
-        "this is flops per word; the lesson counts words per flop.": lambda r, c: (
-            2 * r * c / (r + c)
-        ),
-        "words, not bytes.": lambda r, c: 4 * (r + c) / (2 * r * c),
-        "`//` gives whole numbers only: divide by `/`.": lambda r, c: (r + c) // (2 * r * c),
-        "brackets: divide the whole sum.": lambda r, c: r + c / (2 * r * c),
-        "brackets: divide by all of 2 * rows * columns.": lambda r, c: (r + c) / 2 * r * c,
-    },
-    "how many numbers of A and of B does a value of k need, and how many operations use them?",
-)
-def check_words(r, c):
-    """Exercise 1: ``words(rows, columns)``, the words per flop of a block of that shape."""
-    return (r + c) / (2 * r * c)
+@climb_exercise("own")
+def check_whole_kernel(mine: Kernel) -> str:
+    """Exercise 1: a whole kernel with a block of 4 x 4 and an output stream for each row."""
+    return describe_iteration(mine)
 
 
 @formula_exercise(
@@ -155,7 +136,7 @@ def check_words(r, c):
         "that is the peak alone; where a flop needs many words, the fetches decide.": (
             lambda b, p, r, s: p
         ),
-        "solve B = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(p, r * b * s),
+        "solve bandwidth = F S / b for F: b multiplies, S divides.": lambda b, p, r, s: min(p, r * b * s),
         "bandwidth is in bytes, and a word has several.": lambda b, p, r, s: min(p, r * b),
         "bandwidth is in bytes, not bits.": lambda b, p, r, s: min(p, r * b / s / 8),
         "a larger block needs fewer words a flop, so it allows more.": lambda b, p, r, s: min(
@@ -168,7 +149,7 @@ def check_words(r, c):
             p, 2 * r * b / s
         ),
     },
-    "solve B = F S / b for F. Is that or the peak smaller?",
+    "solve bandwidth = F S / b for F. Is that or the peak smaller?",
     " Gflop/s",
 )
 def check_ceiling(b, p, r, s):

@@ -1,4 +1,4 @@
-"""The roofline of the HD 5870 in single precision, and kernels under it.
+"""The roofline of the HD 5870 in single precision, over the block's side, and kernels under it.
 
 A b x b block in registers needs 1/b words of four bytes per flop (Nakasato, equation 1), so it
 works at b/4 flops for each byte fetched. Left out: other precisions.
@@ -20,17 +20,16 @@ WORD = 4  # bytes
 
 
 def roofline(reports: Mapping[int, Report] | None = None) -> Player:
-    """Draw the roof of each memory: Gflop/s over flops per byte. Below are published kernels, as
-    measured, or the ``reports`` of ``simulate_blocks``. A kernel's block gives its flops per byte.
+    """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are published
+    kernels, as measured, or the ``reports`` of ``simulate_blocks``.
     """
     lines = {
-        memory: {b / WORD: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
+        memory: {b: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
         for memory, rate in memory_bandwidths(HD5870).items()
     }
     if reports:
-        lines["plain kernels, modeled"] = {b / WORD: reports[b].gflops for b in reports}
+        lines["plain kernels, modeled"] = {b: reports[b].gflops for b in reports}
     for name in () if reports else PUBLISHED:
-        intensity = KERNELS[name].block[0] / WORD
-        lines[f"{name}, measured"] = {intensity: published(name)["gflops_max"]}
+        lines[f"{name}, measured"] = {KERNELS[name].block[0]: published(name)["gflops_max"]}
     title = "Roofline of the HD 5870, single precision"
-    return line_chart(lines, "flops per byte", "Gflop/s", log="xy", title=title)
+    return line_chart(lines, "b, for a block of b x b", "Gflop/s", title=title)

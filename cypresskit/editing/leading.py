@@ -1,0 +1,63 @@
+"""Lead the reader of an empty editor to a whole kernel: one sentence on what it doesn't do yet.
+
+The sentences go from the goal backwards: what is stored, what it is made of, for which values of k,
+in which work-item. Each follows from the state of the program; none is code.
+"""
+
+from collections.abc import Iterator
+
+from cypresskit.il import Program
+from cypresskit.kernels.verification import Verification
+
+PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
+MATRICES = ("A", "B")  # of textures 0 and 1
+
+
+def next_sentence(seen: Verification) -> str:
+    """Return what an incorrect kernel with one output per row doesn't do yet, or ""."""
+    if seen.right or seen.findings:
+        return ""
+    return next(_missing(seen.kernel.program, seen), "")
+
+
+def _missing(program: Program, seen: Verification) -> Iterator[str]:
+    """Yield all that a kernel doesn't do, what to do next first."""
+    rows = range(seen.kernel.block[0])
+    stored = {i.dest.register.index for i in program.body if i.dest and i.dest.register.kind == "o"}
+    if not stored:
+        yield "No work-item stores C yet."
+    if open_rows := [row for row in rows if row not in stored]:
+        yield f"{_rows(sorted(stored))} stored, {_rows(open_rows, False)} not."
+    fetched = {i.controls.resource for i in program.body if i.op.kind == "fetch"}
+    for texture, matrix in enumerate(MATRICES):
+        if texture not in fetched:
+            yield f"No number of {matrix} is fetched yet: {matrix} is texture {texture}."
+    names = {i.op.name for i in program.body}
+    if not names & {*PRODUCTS}:
+        yield "Numbers of A and B are fetched, but not multiplied."
+    reads = {source.register.kind for i in program.body for source in i.sources}
+    if "vWinCoord" not in {kind.rstrip("0123456789") for kind in reads}:
+        yield "All work-items fetch the same texels: none reads its place, vWinCoord0."
+    if "whileloop" not in names:
+        yield "Each sum has one product: no loop goes over the values of k."
+    correct = [row for row in rows if seen.result is not None and _is_correct(seen, row)]
+    if correct and len(correct) < len(rows):
+        wrong = [row for row in rows if row not in correct]
+        yield f"{_rows(correct)} correct, {_rows(wrong, False)} not."
+
+
+def _is_correct(seen: Verification, row: int) -> bool:
+    """Return whether a row of all blocks is correct."""
+    assert seen.result is not None and seen.expected is not None
+    every = slice(row, None, seen.kernel.block[0])
+    return bool((seen.result[every] == seen.expected[every]).all())
+
+
+def _rows(rows: list[int], begins: bool = True) -> str:
+    """Return "Row 0 is", "rows 1 to 3 are", or "rows 0 and 2 are"."""
+    word = ("Row" if begins else "row") + "s" * (len(rows) > 1)
+    if len(rows) == 1:
+        return f"{word} {rows[0]} is"
+    if rows == [*range(rows[0], rows[-1] + 1)] and len(rows) > 2:
+        return f"{word} {rows[0]} to {rows[-1]} are"
+    return f"{word} {', '.join(map(str, rows[:-1]))} and {rows[-1]} are"
