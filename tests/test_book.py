@@ -135,7 +135,8 @@ def test_three_exercises_each_right_when_solved(path):
     source = book.read(path)
     marked = [cell for cell in source.cells if book.SOLUTION.search(cell.source)]
     before, after = verdicts(saved(path)), verdicts(saved(path, "solutions"))
-    assert len(marked) == len(after) >= 3, "each exercise has one answer cell and one check"
+    least = 2 if path.name.startswith("00") else 3  # lesson 00 takes twenty minutes
+    assert len(marked) == len(after) >= least, "each exercise has one answer cell and one check"
     assert not before, "a student's checks have no verdict yet"
     assert all(said.startswith("Right.") and "Where to look:" not in said for said in after), after
 
