@@ -16,6 +16,7 @@ Tampering with the judge in a notebook changes no leaderboard: ``cypresskit cont
 judges it in a process of its own.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -48,6 +49,7 @@ from cypresskit.teach.check import (
 from cypresskit.teach.climb import (
     accept_workbench,
     climb_exercise,
+    describe_iteration,
     explain_wrong_product,
     require_text,
 )
@@ -345,6 +347,43 @@ def check_two_steps(mine: Kernel) -> str:
     """Exercise 1: an 8 x 8 kernel that handles two values of k per iteration."""
     made = kernel_stats(mine)
     return f"with {made.bundles_per_iteration} bundles per iteration and {made.gprs} registers"
+
+
+@climb_exercise("free")
+def check_free(mine: Kernel) -> str:
+    """Exercise 5: a whole kernel for A that isn't transposed, from an empty editor."""
+    return describe_iteration(mine)
+
+
+#: The kernels of the contest with a pencil.
+BANK_KERNELS = (
+    "sgemm_tn",
+    "sgemm_nn",
+    "sgemm_tn_compute",
+    "dgemm_tn",
+    "dgemm_nn",
+    "dgemm_tn_compute",
+    "sgemm_64x64",
+    "sgemm_64x64_lds",
+)
+
+
+def bank_table(bank: Callable[[int, int], int], n: int = 256) -> str:
+    """Tabulate the texture unit's clocks per iteration of a wavefront, for eight kernels, with
+    texel (x, y) in the bank ``bank(x, y)``. Raises what a board with such banks raises.
+    """
+    chip = replace(HD5870, texture_bank=bank)
+    rows, least = [], 0
+    for name in BANK_KERNELS:
+        report = time_kernel(KERNELS[name], n, chip)
+        loop = {fetch.line for part in report.launch.code.main_loop for fetch in part.fetches}
+        iterations = report.wavefronts * n // KERNELS[name].k_step
+        clocks = sum(work.clocks["texture"] for work in report.lines if work.line in loop)
+        rows.append((name, round(clocks / iterations)))
+        least += 16 * len(loop)
+    total = sum(clocks for _, clocks in rows)
+    lines = [f"{name:17}{clocks:5} clocks" for name, clocks in rows]
+    return "\n".join([*lines, f"{'in sum':17}{total:5} clocks; the least possible: {least}"])
 
 
 def share_filled(n: int, k: int) -> float:
