@@ -28,6 +28,7 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.host.rates import kernel_rate
+from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache
@@ -229,6 +230,21 @@ def busy(name: str, **size: int) -> dict[str, float]:
 def block(size: int, **changes: int) -> float:
     """Gflop/s of lesson 02's plain kernel with a square block, on a board with these changes."""
     return simulate_block(size, 2048, replace(ck.HD5870, **changes)).gflops
+
+
+def share_correct(first: str) -> float:
+    """The share of C that lesson 02's whole kernel computes correctly with this first line."""
+    kernel = reference_kernel("four_outputs_tn")
+    text = kernel.text.replace("add r0.xy, vWinCoord0.yx, l0.x", first)
+    return float(count_correct_share(replace(kernel, text=text)))
+
+
+def words_per_product(name: str) -> float:
+    """The words that a whole kernel of lessons 02 and 12 fetches per product."""
+    kernel = reference_kernel(name)
+    names = [i.op.name for i in kernel.program.body]
+    fetches = sum(name.startswith("sample") for name in names)
+    return 4 * fetches / (4 * names.count("mad"))
 
 
 #: What expressions name beside the functions above: many rounds of a kernel in single precision and

@@ -373,7 +373,8 @@ def bank_table(bank: Callable[[int, int], int], n: int = 256) -> str:
     texel (x, y) in the bank ``bank(x, y)``. Raises what a board with such banks raises.
     """
     chip = replace(HD5870, texture_bank=bank)
-    rows, least = [], 0
+    rows: list[tuple[str, int]] = []
+    least = 0
     for name in BANK_KERNELS:
         report = time_kernel(KERNELS[name], n, chip)
         loop = {fetch.line for part in report.launch.code.main_loop for fetch in part.fetches}
