@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from cypresskit.editing import changed_lines
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
@@ -27,6 +28,12 @@ LACKS = {
         ),
     ],
 }
+
+
+@pytest.fixture(autouse=True)
+def enough_time(monkeypatch):
+    """What is found doesn't depend on the computer."""
+    monkeypatch.setattr(changed_lines, "SECONDS", 100.0)
 
 
 def written(step: str, lines: list[str]) -> str:
