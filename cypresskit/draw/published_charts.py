@@ -94,12 +94,12 @@ def _lowest(kernel: str) -> PrintedLevel:
     percent = row["efficiency_pct_range"][0]
     speed = percent / 100 * HD5870.peak_gflops(row["precision"])
     least = row["range_from_n"]
-    return PrintedLevel(f"lowest of {kernel}, {percent} %", round(speed), kernel, min, least)
+    return PrintedLevel(f"Lowest of {kernel}, {percent} %", round(speed), kernel, min, least)
 
 
 def _best(kernel: str) -> PrintedLevel:
     """Return the best printed speed, whose N isn't printed."""
-    return PrintedLevel(f"best of {kernel}", _printed(kernel)["gflops_max"], kernel)
+    return PrintedLevel(f"Best of {kernel}", _printed(kernel)["gflops_max"], kernel)
 
 
 BUS = papers.host("dgemm_transfer_model")
@@ -133,10 +133,11 @@ CHARTS = {
     "nakasato_7": PublishedChart(
         "Nakasato's figure 7: DGEMM with transfers, and his formula",
         "The formula takes one speed of the kernel for all N, the model the speed at each N. At"
-        " large N both are above the 200 that the text names as the most.",
+        " large N both are above the 200 that the text names as the most. For 10 GB/s he expects"
+        " about 300 or more from N = 2048 on.",
         ("dgemm_tn with transfers", "formula, 3 GB/s", "formula, 10 GB/s"),
         {"formula, 10 GB/s": (2048, 300)},
-        (PrintedLevel("most with transfers", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
+        (PrintedLevel("Most with transfers", BUS["io_gflops_max"], "dgemm_tn with transfers"),),
     ),
     "nakasato_dd": PublishedChart(
         "Nakasato's double-double kernels",
@@ -166,8 +167,8 @@ CHARTS = {
         " takes. The model's overhead was fitted to this range.",
         ("sgemm_packed4",),
         levels=(
-            PrintedLevel("lowest", PACKED[0], "sgemm_packed4", min, most=4),
-            PrintedLevel("highest", PACKED[1], "sgemm_packed4", max, most=4),
+            PrintedLevel("Lowest", PACKED[0], "sgemm_packed4", min, most=4),
+            PrintedLevel("Highest", PACKED[1], "sgemm_packed4", max, most=4),
         ),
         x="products in a launch",
     ),
