@@ -23,8 +23,8 @@ NO_SANDBOX = (
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
     " gets grades.csv, with a row for each student; explanations.csv, with all explanations; and"
     " feedback, a folder with a page for each student. Enter points for the explanations into"
-    " explanations.csv, and run the command again. It overwrites no other file that you have"
-    " changed. Answers run in bare processes under bubblewrap (bwrap).",
+    " explanations.csv, at any time, and run the command again. It writes the other files anew."
+    " Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
     option(
@@ -68,31 +68,41 @@ def grade(args: argparse.Namespace) -> None:
     sandbox = None if args.no_sandbox else find_sandbox()
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
-    if changed := gradebook.find_changed_files(args.grades, students):
-        shown = ", ".join(changed[:5]) + ", ..." * (len(changed) > 5)
+    if foreign := gradebook.find_foreign_files(args.grades, students):
+        shown = ", ".join(foreign[:5]) + ", ..." * (len(foreign) > 5)
         raise CommandError(
-            f"{args.grades} has files that this command would overwrite, but that it didn't write,"
-            f" or that were changed since: {shown}. Move them, or choose another folder"
+            f"{args.grades} has files that this command would overwrite, but didn't write: {shown}."
+            " Move them, or choose another folder"
         )
     (args.grades / "feedback").mkdir(parents=True, exist_ok=True)
     sheet = args.grades / gradebook.EXPLANATIONS
     try:
-        stored = gradebook.parse_rows(sheet)
+        points = gradebook.known_points(gradebook.parse_rows(sheet))
     except ValueError as error:
         raise CommandError(str(error)) from None
-    graded = [row for row in stored if row[gradebook.KEY] and row[gradebook.RUBRIC] is not None]
-    points = {row[gradebook.KEY]: row[gradebook.RUBRIC] for row in graded}
     lessons = {
         stem: lesson for stem, lesson in course.read_lessons().items() if not due or stem in due
     }
     records = gradebook.CourseRecords(lessons, points=points, sandboxed=bool(sandbox), due=due)
     judge = partial(student_work, lessons, sandbox)
-    for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
-        records.works.append((student, works))
-        parts = [f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)]
-        print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
-    faults = gradebook.write_all(records, args.grades, stored)
+    stopped = False
+    try:
+        for student, works in zip(students, map_with_servers(judge, students, judging.MODULES)):
+            records.works.append((student, works))
+            parts = [
+                f"{s.lesson.name}: {records.grade(s)[0]:g}" for s in records.submissions(student)
+            ]
+            print(f"{student.name}; {gradebook.describe_outcome(student, parts)}", flush=True)
+    except KeyboardInterrupt:
+        stopped = True
+        print(f"Stopped: {len(records.works)} of {len(students)} students are judged", flush=True)
+        for student in students[len(records.works) :]:
+            student.notes = [gradebook.NOT_JUDGED]
+            records.works.append((student, {}))
+    faults = gradebook.write_all(records, args.grades)
     report(records, sheet, left_out, faults)
+    if stopped:
+        raise KeyboardInterrupt
 
 
 def report(records, sheet: Path, left_out: list[str], faults: list[str]) -> None:
@@ -143,6 +153,10 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
         exercises = lessons[stem].exercises
         notebooks.append((stem, cells, len(attempts)))
         attempts += [judging.make_attempt(cells, lessons[stem], exercise) for exercise in exercises]
+        for text in course.read_explanations(cells, lessons[stem]).lost:
+            student.notes.append(
+                f"not counted: an explanation in {shown} belongs to no exercise: {text[:60]!r}"
+            )
     verdicts = judging.judge_student(attempts, server, sandbox)
     for stem, cells, begin in notebooks:
         count = len(lessons[stem].exercises)

@@ -17,7 +17,7 @@ from cypresskit.tables import one_line
 ENDING = ".zip"
 SIGNATURE = b"PK\3\4"
 ENTRY = b"PK\1\2"  # begins each file's entry in the central directory
-MAX_UNPACKED_BYTES = 60_000_000  # bytes of all files after unpacking
+MAX_UNPACKED_BYTES = 400_000_000  # bytes of all files after unpacking
 OTHERS = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz"  # endings of other archives
 
 

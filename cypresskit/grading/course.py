@@ -21,6 +21,9 @@ METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
 MAX_SENTENCE = 1000  # characters of a sentence that are read
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
+MAX_OUTPUT_CHARACTERS = 1_000_000  # of a cell's outputs; larger ones are skipped
+TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.S)  # of JSON
+OUTPUTS = re.compile(r"\s*:\s*\[")  # after the key
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
@@ -170,7 +173,7 @@ def parse_cells(data: bytes | str) -> list[Cell]:
     """
     text = data if isinstance(data, str) else decode_text(data)[0]
     try:
-        content = json.loads(text)
+        content = json.loads(skip_large_outputs(text))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
@@ -178,6 +181,26 @@ def parse_cells(data: bytes | str) -> list[Cell]:
     if len(content["cells"]) > MAX_CELLS:
         raise ValueError(f"it has more than {MAX_CELLS:,} cells")
     return [_cell(cell) for cell in content["cells"] if isinstance(cell, dict)]
+
+
+def skip_large_outputs(text: str) -> str:
+    """Return a notebook's text with ``[]`` in place of large outputs, which may fill the memory."""
+    if len(text) <= MAX_OUTPUT_CHARACTERS:
+        return text
+    kept = []
+    end = depth = begin = 0  # where the text kept so far ends; of the outputs that are being read
+    for token in TOKEN.finditer(text):
+        if not begin:
+            if token[0] == '"outputs"' and (opened := OUTPUTS.match(text, token.end())):
+                begin, depth = opened.end(), 0
+            continue
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth == 0 and token[0] == "]":
+            if token.end() - begin > MAX_OUTPUT_CHARACTERS:
+                kept += [text[end:begin], "]"]
+                end = token.end()
+            begin = 0
+    return "".join([*kept, text[end:]])
 
 
 def _cell(cell: dict) -> Cell:
@@ -220,24 +243,65 @@ def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
     ]
 
 
-def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> dict[int, str]:
-    """Return a student's explanations by exercise number.
+def find_turned_cells(cells: Iterable[Cell], lesson: Lesson) -> dict[str, str]:
+    """Return the types of answers' cells that are no code any more, by the answer's name."""
+    answers = {exercise.number: exercise.answer for exercise in lesson.exercises}
+    return {
+        answers[entry["exercise"]]: cell["cell_type"]
+        for cell in cells
+        if cell["cell_type"] != "code"
+        and (entry := find_lesson_entry(cell, lesson)).get("part") == "answer"
+        and entry.get("exercise") in answers
+    }
 
-    An explanation is the text in the exercise's cell for it, and in Markdown cells that the student
-    added to the exercise.
+
+class Explanations(NamedTuple):
+    """The explanations in a notebook."""
+
+    texts: dict[int, str]  #: by the exercise's number
+    lost: list[str]  #: those that belong to no exercise
+
+
+def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> Explanations:
+    """Return a student's explanations.
+
+    An explanation is the text in a call of ``explanation``, wherever it is below its exercise; what
+    a student added to a cell of the exercise; and a Markdown cell that the student added there. The
+    exercise is known by its cells: by id, metadata or text, or by the call of its check. If nothing
+    tells it, but there are as many calls as exercises, they are taken in order.
     """
-    number = 0
-    texts = dict[int, str]()
+    own = {cell["id"]: cell for cell in lesson.cells}
+    by_text = {cell["source"].strip(): cell["id"] for cell in lesson.cells if cell["source"]}
+    checks = {exercise.check: exercise.number for exercise in lesson.exercises}
+    calls: list[tuple[int, str]] = []
+    others: list[tuple[int, str]] = []
+    current = 0
     for cell in cells:
-        entry = find_lesson_entry(cell, lesson)
-        of = entry.get("exercise")
-        if cell["cell_type"] == "markdown" and cell["id"] in lesson.entries:
-            number = of if type(of) is int else 0 if cell["source"].startswith("## ") else number
-        elif entry.get("part") == "sentence" and type(of) is int:
-            texts[of] = f"{texts.get(of, '')} {explanations.extract_explanation(cell['source'])}"
-        elif cell["cell_type"] == "markdown" and number:
-            texts[number] = f"{texts.get(number, '')} {cell['source']}"
-    return {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
+        source = cell["source"]
+        known = cell["id"] if cell["id"] in own else by_text.get(source.strip())
+        entry = lesson.entries.get(known or "") or find_entry(cell)
+        number = entry.get("exercise")
+        number = number if type(number) is int else checks.get(source.strip(), 0)
+        if number or source.startswith("## "):
+            current = number
+        if (text := explanations.extract_explanation(source)) is not None:
+            calls.append((number or current, text))
+        elif cell["cell_type"] != "code" and (number or current):
+            given = own[known]["source"].splitlines() if known else []
+            added = [line for line in source.splitlines() if line not in given]
+            others.append((number or current, "\n".join(added)))
+
+    written = [(number, text) for number, text in calls if text]
+    numbers = [exercise.number for exercise in lesson.exercises]
+    if not any(number for number, _ in calls) and len(calls) == len(numbers):
+        written = [(number, text) for number, (_, text) in zip(numbers, calls) if text]
+    texts: dict[int, str] = {}
+    for number, text in [*written, *others]:
+        if number in numbers:
+            texts[number] = f"{texts.get(number, '')} {text}"
+    plain = {number: " ".join(text.split())[:MAX_SENTENCE] for number, text in texts.items()}
+    lost = [" ".join(text.split()) for number, text in written if number not in numbers]
+    return Explanations({number: text for number, text in plain.items() if text}, lost)
 
 
 def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, str]:

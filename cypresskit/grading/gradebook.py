@@ -1,8 +1,9 @@
 """Add up grades, and write ``grades.csv``, ``explanations.csv`` and a page of feedback per student.
 
-Tables are written before pages; a page that can't be written doesn't stop the others. Grades and
-pages are listed in ``written.sha256``, in the format of ``sha256sum``: only one that still has
-its listed contents is overwritten or deleted, so a teacher's own changes are safe.
+Tables are written before pages; a page that can't be written doesn't stop the others. The folder of
+grades is this command's, except for ``explanations.csv``, which the teacher may change at any time:
+it is read again right before it is written. A page that this command didn't make, which lacks
+``MADE_BY``, is neither overwritten nor deleted.
 
 The teacher grades explanations in ``explanations.csv``. Equal explanations share a row, whose
 points count for all students of the row. Columns that the teacher has added to it stay.
@@ -33,11 +34,12 @@ FULL = 2  # points for an explanation
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
+NOT_JUDGED = "not judged yet: the command was stopped"
 UNLISTED = "not on the roster"
 UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
-GRADES, EXPLANATIONS, LIST = "grades.csv", "explanations.csv", "written.sha256"
-Listed = set[tuple[str, str]]  # digests and names of files, relative to the folder of grades
+GRADES, EXPLANATIONS = "grades.csv", "explanations.csv"
+MADE_BY = b'<meta name="generator" content="cypresskit grade">'
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
@@ -108,6 +110,19 @@ class CourseRecords:
         if not answer.explanation:
             return 0.0
         return self.points.get(explanation_key(exercise, answer.explanation))
+
+    def is_graded(self, exercise: Exercise) -> bool:
+        """Return whether the teacher has graded all explanations of an exercise.
+
+        Until then, nobody is shown the good one.
+        """
+        answers = [
+            works.answers[exercise] for works in self.submissions() if exercise in works.answers
+        ]
+        written = [answer for answer in answers if answer.explanation]
+        return bool(written) and all(
+            self.explanation_points(exercise, answer) is not None for answer in written
+        )
 
     def grade(self, submission: Submission) -> tuple[float, str]:
         """Return the points for a lesson, out of 100, and a sentence on how they add up."""
@@ -275,8 +290,9 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
     given = records.explanation_points(exercise, answer)
     points = "not graded yet."
     if given is not None:
-        good = escape(exercise.good)
-        points = f"<b>{given:g} of {FULL} points.</b> A good explanation: {good}"
+        points = f"<b>{given:g} of {FULL} points.</b>"
+        if records.is_graded(exercise):
+            points += f" A good explanation: {escape(exercise.good)}"
     return EXERCISE.format(
         name=escape(exercise.name),
         verdict=html(answer.verdict),
@@ -287,20 +303,15 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
     )
 
 
-def read_earlier_list(folder: Path) -> Listed:
-    """Return what earlier runs listed in ``folder``."""
-    try:
-        lines = (folder / LIST).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return set()
-    return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
+def find_foreign_files(folder: Path, students: Iterable[Student]) -> list[str]:
+    """Return files that would be overwritten, but that this command didn't make."""
+    pages = [name for name in map(page_path, students) if _is_foreign(folder / name)]
+    has_table = (folder / GRADES).is_file() and not (folder / EXPLANATIONS).is_file()
+    return [GRADES] * has_table + pages
 
 
-def find_changed_files(folder: Path, students: Iterable[Student]) -> list[str]:
-    """Return files that would be overwritten, but aren't as an earlier run wrote them."""
-    listed = read_earlier_list(folder)
-    names = [GRADES, *(page_path(student) for student in students)]
-    return [name for name in names if (folder / name).is_file() and not _is(folder, name, listed)]
+def _is_foreign(page: Path) -> bool:
+    return page.is_file() and MADE_BY not in page.read_bytes()
 
 
 def page_path(student: Student) -> str:
@@ -308,63 +319,46 @@ def page_path(student: Student) -> str:
     return f"feedback/{student.page}"
 
 
-def _is(folder: Path, name: str, listed: Listed) -> bool:
-    """Return whether a file has its listed contents."""
-    try:
-        return (hash_file((folder / name).read_bytes()), name) in listed
-    except OSError:
-        return False
+def known_points(stored: Iterable[dict]) -> dict[str, float]:
+    """Return the teacher's points in rows of ``explanations.csv``, by ``explanation_key``."""
+    return {row[KEY]: row[RUBRIC] for row in stored if row[KEY] and row[RUBRIC] is not None}
 
 
-def hash_file(data: bytes) -> str:
-    """Return the SHA-256 of a file, in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def _save_list(folder: Path, listed: Listed) -> list[str]:
-    lines = sorted(f"{digest}  {name}\n" for digest, name in listed)
-    return try_to_save(folder / LIST, "".join(lines))
-
-
-def write_all(records: CourseRecords, folder: Path, stored: list[dict]) -> list[str]:
+def write_all(records: CourseRecords, folder: Path) -> list[str]:
     """Write tables and pages, and delete the pages of students who have left the course.
 
-    Parameters
-    ----------
-    records
-        The work of all students.
-    folder
-        The folder for grades.
-    stored
-        The previous rows of ``explanations.csv``. Their additional columns stay. Rows with points
-        whose explanations are no longer submitted stay at the end.
+    Points, and additional columns, that the teacher has entered into ``explanations.csv`` by now
+    count and stay. Rows with points whose explanations are no longer submitted stay at the end.
 
     Returns
     -------
     list of str
         For each file that could not be written, its name and the reason.
     """
+    faults = []
+    stored = []
+    try:
+        stored = parse_rows(folder / EXPLANATIONS)
+        records.points = known_points(stored)
+    except ValueError as error:
+        faults = [f"{error}. It was left as it is"]
     by_key = {row[KEY]: row for row in stored if row[KEY]}
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
+    if not faults:
+        files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:
-        page = render_page(records, student)
-        files[page_path(student)] = page.encode("utf-8", "replace")
-    before = read_earlier_list(folder)
-    now = {(hash_file(data), name) for name, data in files.items()}
-    faults = _save_list(folder, before | now)  # both, in case this run is interrupted
-    faults += try_to_save(folder / EXPLANATIONS, format_csv(rows))
+        if NOT_JUDGED not in student.notes:
+            page = render_page(records, student)
+            files[page_path(student)] = page.encode("utf-8", "replace")
+    kept = {student.page for student, _ in records.works}
+    for page in (folder / "feedback").glob("*.html"):
+        if page.name not in kept and page.is_file() and not _is_foreign(page):
+            page.unlink()
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
-    for _, name in before:
-        if (
-            name not in files
-            and name == f"feedback/{Path(name).name}"
-            and _is(folder, name, before)
-        ):
-            (folder / name).unlink(missing_ok=True)
-    return faults + _save_list(folder, now)
+    return faults
 
 
 # -- from a student's cells to the work on a lesson
@@ -381,7 +375,7 @@ def combine_answers(
     for cells, verdicts in submitted:
         code = course.find_answers(cells, lesson)
         kernels = course.find_saved_kernels(cells)
-        explanations = course.read_explanations(cells, lesson)
+        explanations = course.read_explanations(cells, lesson).texts
         for exercise, verdict in zip(lesson.exercises, verdicts):
             cell = kernels.get(exercise.step) or bindings.find_last_setting(code, exercise.answer)
             new = GradedAnswer(verdict, cell, explanations.get(exercise.number, ""))

@@ -31,7 +31,7 @@ MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
-MAX_NOTEBOOK_BYTES = 30_000_000  # a lesson with its outputs has less than one million
+MAX_NOTEBOOK_BYTES = 400_000_000  # a lesson has less than one million, if it doesn't print much
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 
 
@@ -173,11 +173,14 @@ def read_roster(file: Path) -> list[Student]:
 def merge_roster(found: list[Student], listed: list[Student]) -> list[Student]:
     """Return all students in the roster's order, then those who submitted and aren't on it.
 
-    Students are matched by id, or else by name.
+    Students are matched by id, which may be a folder's whole name as Moodle gives it, or else by
+    name.
     """
     left = list(found)
     for student in listed:
-        known = [other for other in left if other.id == student.id]
+        whole = MOODLE.match(student.id)
+        id = whole["id"] if whole else student.id
+        known = [other for other in left if other.id == id]
         known = known or [other for other in left if student.name in (other.name, other.id)]
         for other in known:
             left.remove(other)

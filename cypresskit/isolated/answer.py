@@ -270,6 +270,8 @@ class Answer(Connection):
     ----------
     value
         The plain data of an answer that isn't a function.
+    names
+        The names in its cells, if the check has looked for them.
     """
 
     def __init__(
@@ -287,6 +289,7 @@ class Answer(Connection):
         self.limits = limits or CallLimits()
         self.making = making or self.limits
         self.value: Any = None
+        self.names: set[str] = set()
         self.type = ""
         self.function = False
         self.here: here.ServerHere | None = None

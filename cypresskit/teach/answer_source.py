@@ -42,6 +42,22 @@ class AnswerSource(NamedTuple):
         ]
 
 
+def find_all_names(cells: Sequence[Cell]) -> set[str]:
+    """Return all names and attributes that stand in cells."""
+    nodes = [
+        node
+        for cell in cells
+        for node in ast.walk(bindings.parse_cell(cell.source) or ast.Module([], []))
+    ]
+    names = {
+        alias.name
+        for node in nodes
+        for alias in getattr(node, "names", ())
+        if isinstance(alias, ast.alias)
+    }
+    return names | {getattr(node, "attr", getattr(node, "id", "")) for node in nodes}
+
+
 def find_source(answer: Any, name: str) -> AnswerSource:
     """Return the source of a value that was passed to a check.
 

@@ -33,7 +33,7 @@ from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.plain import Described, Items, decode, encode
 from cypresskit.isolated.serving import PACKAGE, describe_board, error_text
-from cypresskit.teach.answer_source import AnswerSource, find_source
+from cypresskit.teach.answer_source import AnswerSource, find_all_names, find_source
 from cypresskit.timing import DataDependentError
 
 T = TypeVar("T")
@@ -387,6 +387,7 @@ def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack
             "close notebooks that you don't need, and run it again.",
         ) from None
     stack.callback(lambda: page.end(answer.left_out))
+    answer.names = find_all_names(cells)
     return answer
 
 

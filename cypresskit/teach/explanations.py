@@ -4,6 +4,9 @@ The sentence is between two lines of quotes, so it stays in the notebook whateve
 or cleared. ``cypresskit grade`` and nbgrader's graders read it there.
 """
 
+import ast
+import re
+
 OPENS = 'ck.teach.explanation("""'
 CLOSES = '""")'
 
@@ -31,9 +34,26 @@ def explanation_cell(text: str = "") -> str:
     return f"{OPENS}\n{text}\n{CLOSES}"
 
 
-def extract_explanation(source: str) -> str:
-    """Return the explanation in a cell's source, on one line; or the whole source if more than the
-    explanation was changed.
+def extract_explanation(source: str) -> str | None:
+    """Return the explanation in a cell's source, on one line; None if the cell calls none.
+
+    The text may have any quotes. If the cell isn't valid Python, it is what stands between the
+    call's brackets.
     """
-    text = source.strip().removeprefix(OPENS).removesuffix(CLOSES)
-    return " ".join(text.split())
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        found = re.search(r"\bexplanation\s*\((.*)", source, re.S)
+        return " ".join(re.sub(r"^[\s\"']+|[\s\"')]+$", "", found[1]).split()) if found else None
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and "explanation" in (getattr(node.func, "attr", ""), getattr(node.func, "id", ""))
+    ]
+    texts = []
+    for call in calls:
+        for given in [*call.args, *(keyword.value for keyword in call.keywords)]:
+            strings = [node.value for node in ast.walk(given) if isinstance(node, ast.Constant)]
+            texts += [text for text in strings if isinstance(text, str)]
+    return " ".join(" ".join(texts).split()) if calls else None

@@ -5,11 +5,12 @@ runs the program and judges it.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
-from cypresskit.isolated.serving import error_text
+from cypresskit.isolated.serving import PACKAGE, error_text
+from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
@@ -21,6 +22,8 @@ from cypresskit.teach.check import (
     is_invalid_input,
     type_with_article,
 )
+
+STARTS = PACKAGE / "editing/starts"
 
 
 def judge_kernel(
@@ -43,6 +46,12 @@ def judge_kernel(
         kind = type_with_article(text)
         hints = {"None": "run the cell above first.", "a Kernel": "pass its `.text`."}
         return Verdict(False, f"The {what} is {kind}, not text.", hints.get(kind, quotes))
+    if given := find_given_text(text):
+        return Verdict(
+            False,
+            f"This is the text of {given}, unchanged.",
+            "change it, or write your own: the exercise is about what you write.",
+        )
     try:
         return judge(assembled(text, name, before=before))
     except ILError as error:
@@ -61,6 +70,36 @@ def judge_kernel(
         if isinstance(error, KernelError):  # without its advice: a student doesn't make the launch
             text = f"{type(error).__name__}: {error.message}"
         return Verdict(False, f"The kernel does not run: {text}", hint)
+
+
+def find_given_text(text: str) -> str:
+    """Return the name of the catalog's kernel, or of a lesson's finished text, that this is; or "".
+
+    A part of its text counts if it has one of its comments.
+    """
+    plain = _plain(text)
+    return next(
+        (
+            name
+            for name, given in _given_texts().items()
+            if plain == given or (";" in plain and plain in given)
+        ),
+        "",
+    )
+
+
+def _plain(text: str) -> str:
+    """Return a text without empty lines and indents, between two ends of lines."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    return "\n".join(["", *lines, ""])
+
+
+@cache
+def _given_texts() -> dict[str, str]:
+    """Return the texts of the catalog's kernels, and those that a lesson gives finished."""
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in STARTS.glob("*_*.il")}
+    texts |= {name: kernel.text for name, kernel in KERNELS.items()}
+    return {name: _plain(text) for name, text in texts.items()}
 
 
 def kernel_exercise(
