@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from copy import deepcopy
 from dataclasses import fields, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
+from conftest import LACKING, ROOT
 
 from cypresskit import cli, tables
 from cypresskit.cli.cmd_grade import student_work
@@ -31,6 +32,8 @@ from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check, explanations
 from cypresskit.teach.check import Verdict
 from tools import book
+
+ORDINARY = 1234  # a user without rights
 
 BOOK = ROOT / "notebooks"
 SETUP = (
@@ -218,6 +221,98 @@ GREEDY = {
     "files in memory": taking("import os", "os.memfd_create('x')"),
     "segments": taking("import ctypes", "assert ctypes.CDLL(None).shmget(0, 10**8, 0o1600) >= 0"),
 }
+
+
+ATTACKS = {
+    "a user namespace": "libc.unshare(0x10000000)",
+    "a mount namespace": "libc.unshare(0x00020000)",
+    "both": "libc.unshare(0x10020000)",
+    "another's namespace": "libc.setns(os.open('/proc/self/ns/mnt', os.O_RDONLY), 0)",
+    "a mount": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None)",
+    "an unmount": "libc.umount2(b'/tmp', 2)",
+    "another root": "libc.chroot(b'/tmp')",
+    "a new file system": "libc.syscall(430, b'tmpfs', 0)",
+    "a file in memory": "libc.memfd_create(b'x', 0)",
+    "another's memory": "libc.ptrace(16, os.getppid(), 0, 0)",
+    "a namespace by clone": "libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0)",
+}
+JUDGE = """
+import os, sys
+from cypresskit.grading import judging
+from cypresskit.isolated.process import ForkServer, Sandbox, sandbox_command
+from cypresskit.teach import check
+check.SECONDS, check.WALL = 1, 600  # a busy machine
+server = ForkServer(Sandbox(sandbox_command(), "") if sys.argv[1] == "sandbox" else None)
+CHECK = "ck.teach.start_here.check_peak(peak)"
+for cell in eval(sys.argv[2]):
+    print(judging.judge([cell], CHECK, server=server).message, flush=True)
+server.end()
+"""
+TRIES = """import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def peak(e, p, u, g):
+    if {} != -1:
+        return "done"
+    return 2 * e * p * u * g
+"""
+THREADS = """import threading, time
+def peak(*_):
+    for _ in range({}):
+        threading.Thread(target=time.sleep, args=(30,)).start()
+    time.sleep(30)
+"""
+LOOPS = """import signal
+def peak(*_):
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, signal.SIG_IGN)
+    while True:
+        pass
+"""
+
+
+def judged_by(user: int, where: str, cells: list[str], folder: Path) -> list[str]:
+    """What a check says about cells when such a user grades; skipped if there is no such user."""
+    command = [sys.executable, "-c", JUDGE, where, repr(cells)]
+    if user != os.getuid():
+        change = shutil.which("setpriv")
+        if os.getuid() or not change:
+            pytest.skip("only root can test as another user, by setpriv")
+        ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        command = [change, *ids, *command]
+        shutil.chown(folder, user)
+        if subprocess.run([*command[:4], sys.executable, "-c", ""]).returncode:
+            pytest.skip("another user can't run this Python")
+    folder.chmod(0o700)
+    environment = os.environ | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that another user may be given."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("user", [os.getuid(), ORDINARY])
+@pytest.mark.parametrize("where", ["sandbox", "process"])
+def test_an_answer_gets_no_more_memory_threads_or_time(user, where, open_folder):
+    """By the system's means, tried by root and by an ordinary user, in a sandbox and without."""
+    if where == "sandbox" and not process.sandbox_command():
+        pytest.skip(f"bubblewrap is missing or doesn't work here: `{LACKING['bubblewrap']}`")
+    tries = [TRIES.format(act) for act in ATTACKS.values()]
+    cells = [*tries, THREADS.format(1_500), THREADS.format(100), LOOPS]
+    *said, many, some, loops = judged_by(user, where, cells, open_folder)
+    assert len(said) == len(ATTACKS)
+    done = [name for name, told in zip(ATTACKS, said) if "2720 Gflop/s" not in told]
+    assert not done, f"these are not refused: {done}"
+    assert "too many threads" in many or "can't start new thread" in many
+    assert "too many threads" in some or "can't start new thread" in some
+    assert "had not ended after 1 s of computing" in loops
 
 
 @pytest.mark.parametrize("cell", GREEDY.values(), ids=GREEDY)

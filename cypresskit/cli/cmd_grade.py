@@ -21,17 +21,26 @@ NO_SANDBOX = (
     "grade",
     "grade submitted notebooks",
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
-    " gets grades.csv, with a row for each student; explanations.csv, with all explanations; and"
-    " feedback, a folder with a page for each student. Enter points for the explanations into"
-    " explanations.csv, at any time, and run the command again. It writes the other files anew."
-    " Answers run in bare processes under bubblewrap (bwrap).",
+    " gets grades.csv, with a row for each student; explanations.csv, with all explanations;"
+    " feedback, a folder with a page for each student; statistics.csv, of the class; copies.csv,"
+    " with equal code; moodle.csv and canvas.csv, to import there. Enter points for explanations"
+    " into explanations.csv, at any time, and run the command again. It writes the other files"
+    " anew. Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
     option(
         "--roster",
         type=Path,
         metavar="FILE",
-        help="a CSV file of the class, with a column `id` and, optionally, `name`",
+        help="a CSV file of the class, with a column `id` and, optionally, `name`, `late` (how many"
+        " days late a student's work is) and `extra` (how many you granted)",
+    ),
+    option(
+        "--late-percent",
+        type=float,
+        default=0.0,
+        metavar="P",
+        help="percent of the points that are lost for each day that a student is late",
     ),
     option(
         "--lessons",
@@ -49,7 +58,7 @@ NO_SANDBOX = (
 )
 def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
-    from cypresskit.grading import course, gradebook, judging, submissions
+    from cypresskit.grading import class_tables, course, gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
 
     try:
@@ -83,7 +92,13 @@ def grade(args: argparse.Namespace) -> None:
     lessons = {
         stem: lesson for stem, lesson in course.read_lessons().items() if not due or stem in due
     }
-    records = gradebook.CourseRecords(lessons, points=points, sandboxed=bool(sandbox), due=due)
+    records = gradebook.CourseRecords(
+        lessons,
+        points=points,
+        sandboxed=bool(sandbox),
+        due=due,
+        late_percent=args.late_percent,
+    )
     judge = partial(student_work, lessons, sandbox)
     stopped = False
     try:
@@ -99,7 +114,13 @@ def grade(args: argparse.Namespace) -> None:
         for student in students[len(records.works) :]:
             student.notes = [gradebook.NOT_JUDGED]
             records.works.append((student, {}))
-    faults = gradebook.write_all(records, args.grades)
+    tables = {
+        "statistics.csv": class_tables.statistics_rows,
+        "copies.csv": class_tables.copies_rows,
+        "moodle.csv": class_tables.moodle_rows,
+        "canvas.csv": class_tables.canvas_rows,
+    }
+    faults = gradebook.write_all(records, args.grades, tables)
     report(records, sheet, left_out, faults)
     if stopped:
         raise KeyboardInterrupt

@@ -192,7 +192,8 @@ def skip_large_outputs(text: str) -> str:
     for token in TOKEN.finditer(text):
         if not begin:
             if token[0] == '"outputs"' and (opened := OUTPUTS.match(text, token.end())):
-                begin, depth = opened.end(), 0
+                begin = opened.end()
+                depth = 0
             continue
         depth += (token[0] in "[{") - (token[0] in "]}")
         if depth == 0 and token[0] == "]":

@@ -12,7 +12,7 @@ points count for all students of the row. Columns that the teacher has added to 
 import csv
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -61,6 +61,7 @@ class Submission(NamedTuple):
     answers: dict[Exercise, GradedAnswer]
 
 
+TableRows = Callable[["CourseRecords"], Iterable[dict]]
 Works = dict[str, dict[Exercise, GradedAnswer]]  # a student's answers, by lesson
 
 
@@ -80,6 +81,8 @@ class CourseRecords:
         Whether answers were judged in a sandbox. If not, grades and pages say so.
     due
         The lessons that count; if empty, all that any student submitted.
+    late_percent
+        What is lost for each day that a student is late, in percent.
     """
 
     lessons: dict[str, Lesson]
@@ -87,6 +90,16 @@ class CourseRecords:
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
     due: tuple[str, ...] = ()
+    late_percent: float = 0.0
+
+    def late_factor(self, student: Student) -> float:
+        """Return the share of the points that a student keeps."""
+        return max(0.0, 1 - student.days_late * self.late_percent / 100)
+
+    def total(self, student: Student) -> float:
+        """Return a student's points for all lessons, less what is lost by lateness."""
+        points = [self.grade(submission)[0] for submission in self.submissions(student)]
+        return round(sum(points) * self.late_factor(student), 1)
 
     @property
     def counted(self) -> list[str]:
@@ -148,6 +161,8 @@ class CourseRecords:
         if not judged:
             return describe_outcome(student, [])
         words = [f"judged: {', '.join(judged)}"]
+        if (factor := self.late_factor(student)) < 1:
+            words.append(f"{student.days_late:g} days late: {100 * factor:g} % of the points count")
         names = [self.lessons[stem].name for stem in self.counted]
         if missing := [name for name in names if name not in judged]:
             words.append(f"not submitted: {', '.join(missing)}")
@@ -178,7 +193,7 @@ def grade_rows(records: CourseRecords) -> Iterator[dict]:
     for student, _ in records.works:
         submissions = list(records.submissions(student))
         row: dict = {"id": student.id, "student": student.name}
-        row["total"] = round(sum(records.grade(submission)[0] for submission in submissions), 1)
+        row["total"] = records.total(student)
         row["maximum"] = records.maximum
         row["status"] = records.status(student)
         if not records.sandboxed:
@@ -261,7 +276,6 @@ def parse_rows(sheet: Path) -> list[dict]:
 def render_page(records: CourseRecords, student: Student) -> str:
     """Return a student's page: points for each lesson, and a verdict on each exercise."""
     texts = []
-    total = 0.0
     for submission in records.submissions(student):
         points, words = records.grade(submission)
         texts.append(
@@ -273,14 +287,13 @@ def render_page(records: CourseRecords, student: Student) -> str:
         )
         for exercise, answer in submission.answers.items():
             texts.append(_exercise(records, exercise, answer))
-        total = total + points
     status = records.status(student)
     if not records.sandboxed:
         status += f"; {UNSAFE}"
     return PAGE.format(
         name=escape(student.name),
         status=escape(status),
-        total=total,
+        total=records.total(student),
         most=records.maximum,
         lessons="".join(texts),
     )
@@ -324,11 +337,14 @@ def known_points(stored: Iterable[dict]) -> dict[str, float]:
     return {row[KEY]: row[RUBRIC] for row in stored if row[KEY] and row[RUBRIC] is not None}
 
 
-def write_all(records: CourseRecords, folder: Path) -> list[str]:
+def write_all(
+    records: CourseRecords, folder: Path, tables: Mapping[str, TableRows] | None = None
+) -> list[str]:
     """Write tables and pages, and delete the pages of students who have left the course.
 
     Points, and additional columns, that the teacher has entered into ``explanations.csv`` by now
     count and stay. Rows with points whose explanations are no longer submitted stay at the end.
+    ``tables`` has the rows of further tables, by file name.
 
     Returns
     -------
@@ -346,6 +362,8 @@ def write_all(records: CourseRecords, folder: Path) -> list[str]:
     rows = [by_key.pop(row[KEY], {}) | row for row in explanation_rows(records)]
     rows += [row for row in by_key.values() if row[RUBRIC] is not None]
     files = {GRADES: format_csv(grade_rows(records))}
+    for name, rows_of in (tables or {}).items():
+        files[name] = format_csv(rows_of(records))
     if not faults:
         files = {EXPLANATIONS: format_csv(rows)} | files
     for student, _ in records.works:

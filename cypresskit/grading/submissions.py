@@ -25,6 +25,7 @@ from cypresskit.files.received import (
 from cypresskit.grading import archives
 from cypresskit.grading.archives import Member
 from cypresskit.grading.course import Cell, decode_text, parse_cells
+from cypresskit.number_parsing import number
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
@@ -32,6 +33,7 @@ CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", r
 NOTEBOOK = ".ipynb"
 ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
 MAX_NOTEBOOK_BYTES = 400_000_000  # a lesson has less than one million, if it doesn't print much
+COLUMNS = "id", "name", "late", "extra"  # of a roster
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 
 
@@ -44,6 +46,7 @@ class Student:
     notebooks: list[Path | Member] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: on files that aren't read
     listed: bool = True  #: whether the student is on the roster, if there is one
+    days_late: float = 0.0  #: by the roster, less the days that were granted
 
     @property
     def page(self) -> str:
@@ -76,15 +79,15 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
         is_folder = entry.is_dir(follow_symlinks=False)
         match = (MOODLE if is_folder or entry.is_symlink() else CANVAS).match(shown)
         plain = shown if is_folder else ENDING.sub("", shown)
-        number, name = (match["id"], match["name"]) if match else (plain, plain)
-        student = found.setdefault(number, Student(one_line(number), one_line(name)))
+        id, name = (match["id"], match["name"]) if match else (plain, plain)
+        student = found.setdefault(id, Student(one_line(id), one_line(name)))
         if is_folder:
             _take(student, [(path, path.name, why) for path, why in find_files(Path(entry.path))])
             continue
         file = match["file"] if match and not entry.is_symlink() else shown
-        flat.setdefault(number, []).append((Path(entry.path), file, explain_unreadable(entry)))
-    for number, files in flat.items():
-        _take(found[number], files)
+        flat.setdefault(id, []).append((Path(entry.path), file, explain_unreadable(entry)))
+    for id, files in flat.items():
+        _take(found[id], files)
     return list(found.values()), left_out
 
 
@@ -145,8 +148,8 @@ def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
 
 
 def read_roster(file: Path) -> list[Student]:
-    """Read the students of a class from a CSV file with the columns ``id`` and, optionally,
-    ``name``.
+    """Read a class from a CSV file with the column ``id`` and, optionally, ``name``;
+    ``late``, how many days late a student's work is; and ``extra``, how many were granted.
 
     Raises
     ------
@@ -157,17 +160,30 @@ def read_roster(file: Path) -> list[Student]:
         rows = read_csv(file.read_bytes())
         if "id" not in (rows.fieldnames or ()):
             raise ValueError(f"{file} has no column `id`")
-        listed = [((row["id"] or "").strip(), (row.get("name") or "").strip()) for row in rows]
+        listed = [{name: (row.get(name) or "").strip() for name in COLUMNS} for row in rows]
     except OSError as error:
         raise ValueError(f"can't read {file}: {error}") from None
     except csv.Error as error:
         raise ValueError(
             f"can't read {file}, line {rows.reader.line_num}: {error}. Is a quote not closed?"
         ) from None
-    ids = [id for id, _ in listed if id]
+    listed = [row for row in listed if row["id"]]
+    ids = [row["id"] for row in listed]
     if twice := next((id for id in ids if ids.count(id) > 1), ""):
         raise ValueError(f"{file} has the id {twice} twice")
-    return [Student(one_line(id), one_line(name or id)) for id, name in listed if id]
+    return [_listed_student(row, file) for row in listed]
+
+
+def _listed_student(row: dict[str, str], file: Path) -> Student:
+    """Return the student of a row of the roster."""
+    days = {}
+    for name in ("late", "extra"):
+        days[name] = number(row[name] or "0")
+        if days[name] is None:
+            raise ValueError(f"{file}: {name} of {row['id']} is {row[name]}, not a number of days")
+    student = Student(one_line(row["id"]), one_line(row["name"] or row["id"]))
+    student.days_late = max(0.0, (days["late"] or 0.0) - (days["extra"] or 0.0))
+    return student
 
 
 def merge_roster(found: list[Student], listed: list[Student]) -> list[Student]:
