@@ -104,5 +104,5 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial digits explore lds_pitch lds_transpose published reduction split_k".split()
-NO_TEXT += ["climb", "roofline"]
+NO_TEXT = "dial digits explore lds_pitch lds_transpose reduction".split()
+NO_TEXT += ["climb", "roofline", "first_updates", "published", "split_k"]
