@@ -122,11 +122,14 @@ def test_bundles_show_the_compiled_loop():
     of = {line: set(color[slots == line]) for line in set(slots.ravel()) - {-1}}
     assert all(len(colors) == 1 for colors in of.values()), "a line has one color"
     assert len(player) == len(loop)
+    names = next(t.names for t in player.tracks if t.source.name == "ports")
+    text = ck.kernels["sgemm_tn"].text.splitlines()
     for bundle, shown in zip(loop, frames(player, "ports", "value")):
         read = {(r.index, r.channel) for o in bundle.operations for r in o.reads if r.kind == "gpr"}
-        assert {
-            (int(register), place % 4) for place, register in enumerate(shown) if register >= 0
-        } == read
+        ports = {(names[name], place % 4) for place, name in enumerate(shown) if name >= 0}
+        assert {(int(name.rpartition("R")[2]), bank) for name, bank in ports} == read
+        lines = " ".join(text[o.line - 1] for o in bundle.operations)
+        assert all(name.partition(" ")[0] in lines for name, _ in ports if " " in name)
 
 
 def test_forwarded_results_are_arrows_and_loops_are_scenes():

@@ -132,6 +132,22 @@ class _Loop:
                     used.setdefault((cycles[k], r.channel), (r.index, []))[1].append(o.slot)
         return used
 
+    def register_names(self, n: int) -> dict[tuple[int, int], str]:
+        """Return the register at each used read port: in the IL and on the chip, "r12 R19"; only on
+        the chip if the IL doesn't name it.
+        """
+        sources = {i.line: [str(s.register) for s in i.sources] for i in self.code.program.body}
+        written = {
+            (r.index, r.channel): name
+            for o in self.bundles[n].operations
+            for r, name in zip(o.reads, sources.get(o.line, ()))
+            if r.kind == "gpr" and name.startswith("r")
+        }
+        return {
+            port: f"{written.get((number, port[1]), '')} R{number}".strip()
+            for port, (number, _) in self.ports(n).items()
+        }
+
     def story(self, line: int) -> str:
         """Return a sentence on where a line of IL runs."""
         places = [
@@ -291,6 +307,12 @@ def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     x, y, w, h, color, key, now = map(concatenate_scenes, tables, (*[np.nan] * 4, IDLE, NO_KEY, 0))
     source = sheet.boxes("slots", x, y, w, h, fill=(COLORS, color), key=key, columns={"now": now})
     sheet.ring(source, "w", "h", "now", "ink")
+    if len(loops) == 1:
+        first = _table(loops[0])
+        places = slice(0, None, 5)  # left of slot x
+        left = first.x[0, places] - first.width[0, places] / 2 - 4
+        numbers = [str(n + 1) for n in range(len(loops[0].bundles))]
+        sheet.text(left, first.y[0, places], numbers, "soft", align="right", size=9)
 
 
 # Positions of the parts of the current bundle.
@@ -345,15 +367,17 @@ def _draw_detail(sheet: Sheet, loops: Sequence[_Loop]) -> None:
 
 def _draw_ports(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
     """Draw the read ports, a row per cycle and a column per bank, with their registers."""
+    named = [loop.register_names(n) for loop, n in frames]
+    names = [*dict.fromkeys(name for ports in named for name in ports.values())]
     register = np.full((len(frames), 12), -1)
-    for frame, (loop, n) in enumerate(frames):
-        for (cycle, bank), (number, _) in loop.ports(n).items():
-            register[frame, 4 * cycle + bank] = number
+    for frame, ports in enumerate(named):
+        for (cycle, bank), name in ports.items():
+            register[frame, 4 * cycle + bank] = names.index(name)
     x = np.tile(BANKS_X, 3) - 6
     y = np.repeat(CYCLES_Y, 4)
     words = [f"cycle {cycle}, bank {bank}" for cycle in range(3) for bank in "xyzw"]
     sheet.boxes("port", x, y, SLOT - 20, PORT - 4, color="faint", line="line", words=words)
-    sheet.numbers("ports", x, y, register, prefix="R", align="center", size=12)
+    sheet.numbers("ports", x, y, register, names=names, align="center", size=11)
     banks = [f"bank {bank}" for bank in "xyzw"]
     cycles = [f"cycle {n}" for n in range(3)]
     sheet.text(BANKS_X - 6, PORTS_TOP - 9, banks, "soft", align="center", size=11)
