@@ -5,6 +5,7 @@ Drawn from compiled code, a frame per bundle. A line of IL and the operations co
 the same color. Fetches, and bundles outside the main loop, aren't drawn.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,6 +31,7 @@ DETAIL_LEFT = 860
 SLOT = 72  # width of a slot of the current bundle
 PORTS_TOP, PORT = 124, 26  # its read ports, and the height of one
 CODE_KEYS = 10_000  # distance between the keys of two compilations
+FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*\)))?")
 IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
@@ -228,7 +230,7 @@ def _draw_listing(sheet: Sheet, loops: list[_Loop]) -> None:
         listed = [n for n in range(loop.used[0], loop.used[-1] + 1) if loop.lines[n - 1]]
         text_of = {0: 0} | {line: len(shown) + n for n, line in enumerate(listed)}
         whole += [loop.lines[n - 1] for n in listed]
-        shown += [f"{n:4}  {elided(loop.lines[n - 1], 33)}" for n in listed]
+        shown += [f"{n:4}  {elided(_short_fetch(loop.lines[n - 1]), 33)}" for n in listed]
         for bundle in loop.bundles:
             current = {o.line for o in bundle.operations}
             first = listed.index(min(current)) - 5
@@ -408,6 +410,13 @@ def _draw_slots(sheet: Sheet, frames: Sequence[tuple[_Loop, int]]) -> None:
         sheet.numbers(f"names {row}", SLOTS_X, y - 3, name, names=short, align="center", size=11)
         sheet.text(DETAIL_LEFT + 34, y, row, "soft", align="right", size=11)
     sheet.text(SLOTS_X, HEIGHT - 12, list("xyzwt"), "soft", align="center", size=12)
+
+
+def _short_fetch(line: str) -> str:
+    """Return a line of IL; of a fetch, its texture, offset and registers are kept."""
+    return FETCH.sub(
+        lambda found: f"sample({found[1]}){'+' * bool(found[2])}{found[2] or ''}", line
+    )
 
 
 def _abbrev(name: str) -> str:

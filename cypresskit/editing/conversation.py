@@ -9,7 +9,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import count
 from time import monotonic
 from typing import Any
@@ -23,7 +23,16 @@ from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer
-from cypresskit.editing.step_files import BEGUN, BROUGHT, fastest_step, histories, saved_edit
+from cypresskit.editing.step_files import (
+    BEGUN,
+    BROUGHT,
+    SHOWN,
+    fastest_step,
+    histories,
+    is_stuck,
+    next_line,
+    saved_edit,
+)
 from cypresskit.editing.steps import STEPS, WITHIN, Step
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
@@ -159,6 +168,7 @@ class Conversation:
             "within": WITHIN,
             "begun": self._begun_with(step),
             "kept": self._kept(),
+            "stuck": is_stuck(self.edits, step),
             "views": [[view, VIEWS[view][0]] for view in step.views],
             "growth": growing_block(step.blocks),
         }
@@ -245,6 +255,16 @@ class Conversation:
     def _hear_restart(self, *_: object) -> None:
         if self.step is not None:
             self.put(self.step.starter, f"step {self.step.name} from its beginning")
+
+    def _hear_line(self, _: Message, page: Send | None) -> None:
+        """Show a reader who is stuck one more line of the solution. The history says so."""
+        if self.step is None or not is_stuck(self.edits, self.step):
+            return
+        line = next_line(self.text, self.step)
+        edit = self.edits.known(self.text) or Edit(0, self.text)
+        self._add(replace(edit, note=SHOWN, time=0.0))
+        shown = f"One more line: {line}" if line else "All lines are there: look at their order."
+        self.say({"type": "trouble", "message": shown}, page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))
@@ -378,7 +398,9 @@ class Conversation:
             self._say_history()
 
     def _say_history(self) -> None:
-        self.say({"type": "history", "entries": self._history(), "kept": self._kept()})
+        stuck = self.step is not None and is_stuck(self.edits, self.step)
+        news = {"entries": self._history(), "kept": self._kept(), "stuck": stuck}
+        self.say({"type": "history"} | news)
         for act in tuple(self.noted):
             with suppress(Exception):  # whatever an output that is gone raises
                 act()

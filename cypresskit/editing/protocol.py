@@ -29,6 +29,8 @@ Messages of the page
     with the name of a ``view`` (``views.VIEWS``, or "climb").
 ``restart``
     Load the given text of the step; the reply is ``text``.
+``line``
+    Show one more line of the step's solution, to a reader who is stuck; the reply is ``trouble``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
 
@@ -61,9 +63,10 @@ Messages of Python
 ``text``: text, edit
     Show this text: it comes from another editor, another page, the history, or the step. The page
     replies ``shown``; if its reader has typed meanwhile, it sends ``text`` instead.
-``history``: entries, kept
+``history``: entries, kept, stuck
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
-    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None.
+    ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: whether one
+    more line can be shown.
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

@@ -4,18 +4,24 @@ A step saves the reader's fastest correct edit that reaches the minimum: this is
 history, and marked nowhere. The given text is no edit of the reader's.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
+from time import time
 
 from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
-from cypresskit.editing.steps import STEPS, Step, saved_texts
+from cypresskit.editing.steps import STEPS, Step, saved_texts, starter_text
 from cypresskit.files.atomic import save_file
+from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import read_text
 
 CLIMB = "climb"  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
+SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
+STUCK_TRIES, STUCK_SECONDS = 6, 300  # without a correct kernel, until one more line can be shown
 BEGUN = "your "  # beginning of a note on the reader's kernel that a step starts from
 
 
@@ -35,6 +41,35 @@ def submitted_edit(edits: Edits, step: Step) -> Edit | None:
     """
     judged = (edit for edit in reversed(edits) if edit.right is not None or edit.note == BROUGHT)
     return saved_edit(edits, step) or next(judged, None)
+
+
+def is_stuck(edits: Edits, step: Step) -> bool:
+    """Return whether a reader has tried for long without a correct kernel, at a step that can show
+    one more line of its solution.
+    """
+    tries = [*takewhile(lambda edit: not edit.right, reversed(edits))]
+    long_enough = len(tries) >= STUCK_TRIES and time() - tries[-1].time >= STUCK_SECONDS
+    return bool(step.solution) and long_enough
+
+
+def next_line(text: str, step: Step) -> str:
+    """Return the first line of a step's solution that a text lacks, or "" if it has all. A line
+    counts as lacking if the text also has fewer lines of its opcode.
+    """
+    has, wanted = map(_bare_lines, (text, starter_text(step.solution)))
+    lacking = Counter(map(_opcode, wanted)) - Counter(map(_opcode, has))
+    return next((line for line in wanted if line not in has and lacking[_opcode(line)]), "")
+
+
+def _opcode(line: str) -> str:
+    """Return the opcode of a line, without its controls."""
+    return line.split()[0].partition("_")[0]
+
+
+def _bare_lines(text: str) -> list[str]:
+    """Return the instructions of a text without comments and superfluous spaces."""
+    bare = (" ".join(strip_comment(line).split()) for line in text.splitlines())
+    return [line for line in bare if line and not line.startswith("dcl_")]
 
 
 def fastest_step(folder: Path) -> tuple[Step, Edit] | None:

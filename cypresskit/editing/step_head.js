@@ -41,6 +41,8 @@ export class StepHead {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
+    const title = "The history says that a line was shown"
+    this.more = make(this.box, "button", {hidden: "", title, onclick: owner.more}, "Stuck? Show one more line")
     this.played = make(below, "div", {class: "ckw-played"})
     this.fit = ({source, data}) => {
       const frame = this.played.querySelector("iframe")
@@ -108,7 +110,8 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, within, kept, hint, begun, growth} = this.step
+    const {targets, within, kept, hint, begun, growth, stuck} = this.step
+    this.more.hidden = !stuck
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)

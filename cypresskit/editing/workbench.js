@@ -126,6 +126,7 @@ export class Workbench {
       const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
       this.step = new StepHead(above, views, state.step, {
         ask: (view) => this.ask({part: "view", view}),
+        more: () => this.post({type: "line"}),
         restart: () => this.post({type: "restart"}),
       })
     }
@@ -167,9 +168,9 @@ export class Workbench {
   }
 
   /** The history has changed, and perhaps what the step saves. */
-  showHistory({entries, kept}) {
+  showHistory({entries, kept, stuck}) {
     this.history.show(entries)
-    this.step?.showSaved({kept})
+    this.step?.showSaved({kept, stuck})
   }
 
   // -- texts

@@ -19,6 +19,7 @@ from cypresskit.editing.static_answers import last_line
 from cypresskit.editing.step_files import (
     BROUGHT,
     CLIMB,
+    SHOWN,
     begin_step,
     bring_back,
     histories,
@@ -226,7 +227,9 @@ class Workbench:
             edit, kept = submitted_edit(edits, step), saved_edit(edits, step)
             if edit is None:
                 return {HTML: "", PLAIN: ""}
+            lines = sum(each.note == SHOWN for each in edits)
             held = {"step": step.name, "text": edit.text, "kept": edit == kept}
+            held |= {"lines_shown": lines} if lines else {}
             saved = f"Saved as your step {step.name}." if edit == kept else ""
             return {MIME: held, HTML: "", PLAIN: saved}
 

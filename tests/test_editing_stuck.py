@@ -1,0 +1,61 @@
+"""A reader who is stuck is shown one more line; the history and the notebook say so."""
+
+import time
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.editing.answering import AnswerHere
+from cypresskit.editing.conversation import Conversation
+from cypresskit.editing.edit_history import Edit
+from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.step_files import SHOWN, STUCK_SECONDS, STUCK_TRIES, is_stuck, next_line
+from cypresskit.editing.steps import STEPS, reference_kernel, starter_text
+
+STEP = STEPS["01a"]
+
+
+def talk_after(tmp_path, tries: int, seconds: float, right: bool = False):
+    """A conversation after so many tries, the first so long ago, and what its page hears."""
+    path = tmp_path / STEP.file
+    path.write_text(STEP.starter)
+    file = KernelFile(path)
+    for n in range(tries):
+        age = seconds * (1 - n / tries)
+        file.edits.add(Edit(0, f"{STEP.starter};{n}\n", right=False, time=time.time() - age))
+    if right:
+        file.edits.add(Edit(0, "right", right=True, gflops=1.0, n=STEP.n))
+    heard: list[dict] = []
+    talk = Conversation(file, {"like": STEP.like, "n": STEP.n, "step": "01a"}, AnswerHere)
+    talk.pages.append(heard.append)
+    return talk, heard
+
+
+@pytest.mark.parametrize(
+    ("tries", "seconds", "right", "shown"),
+    [
+        (STUCK_TRIES, STUCK_SECONDS + 60, False, True),
+        (STUCK_TRIES - 1, STUCK_SECONDS + 60, False, False),
+        (STUCK_TRIES, STUCK_SECONDS - 60, False, False),
+        (STUCK_TRIES, STUCK_SECONDS + 60, True, False),
+    ],
+)
+def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, right, shown):
+    talk, heard = talk_after(tmp_path, tries, seconds, right)
+    talk.hear({"type": "line"}, heard.append)
+    said = [message["message"] for message in heard if message["type"] == "trouble"]
+    assert said == (["One more line: mad r11.xy__, r2.y, r3, r11"] if shown else [])
+    assert (talk.edits[-1].note == SHOWN) == shown
+    assert (SHOWN in str(talk.edits[-1])) == shown
+
+
+@pytest.mark.parametrize("name", [name for name, step in STEPS.items() if step.solution])
+def test_the_shown_lines_lead_to_a_correct_kernel(name):
+    step = STEPS[name]
+    assert next_line(step.starter, step)
+    assert not next_line(starter_text(step.solution), step)
+    assert ck.verify(ck.load_kernel(starter_text(step.solution), like=reference_kernel(step.like)))
+
+
+def test_other_steps_show_nothing():
+    assert not is_stuck([Edit(n, "x", right=False, time=1.0) for n in range(9)], STEPS["contest"])
