@@ -10,9 +10,10 @@ import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.teach.check import plain_value
-from cypresskit.timing import simulate, tracing
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.tracing import trace_wavefronts
+from cypresskit.timing import simulate
+from cypresskit.trace import tracing
+from cypresskit.trace.memory_layout import MemoryLayout
+from cypresskit.trace.tracing import trace_wavefronts
 from tools.fuzz import law
 
 ARGUMENTS = {"texture_bank": 2, "lds_bank": 1}

@@ -11,9 +11,9 @@ import wasmtime
 from numba.core.dispatcher import Dispatcher
 
 import cypresskit as ck
+from cypresskit.chip.units import lds_banks
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
-from cypresskit.timing.units import lds_banks
 from tools.bench_page import cypresskit_native as provider
 from tools.bench_page import engine_file
 from tools.bench_page.engine import native_functions
@@ -174,7 +174,7 @@ def test_other_types_are_refused(monkeypatch):
     monkeypatch.setattr(provider, "ENTRIES", {entry})
     monkeypatch.setattr(provider, "FUNCTIONS", {entry.partition("(")[0]})
     monkeypatch.setattr(provider, "ask_host", asked.append)
-    from cypresskit.timing.work import _drop_known
+    from cypresskit.chip.work import _drop_known
 
     call = provider.native(_drop_known.py_func)
     keep, bounds, lines = np.ones(2, bool), np.array([0, 2]), np.array([4, 7])

@@ -13,8 +13,8 @@ from pages import (
 from said import Rule, Said, assert_held
 
 import cypresskit as ck
+from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.kernels import samples
-from cypresskit.timing.units.lds_banks import access_clocks
 
 
 class Bank:

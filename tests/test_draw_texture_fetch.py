@@ -13,11 +13,11 @@ from pages import (
 from said import Rule, Said, assert_held
 
 import cypresskit as ck
+from cypresskit.chip.work import quad_clocks
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.kernels import samples
 from cypresskit.timing import simulate
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.work import quad_clocks
+from cypresskit.trace.memory_layout import MemoryLayout
 
 RUNS = [("dgemm_tn", "dgemm_nn"), ("sgemm_tn", "sgemm_tn_compute")]
 BANKS, WORD, LINE = 4, 16, 64

@@ -9,10 +9,10 @@ import pytest
 from said import Rule, Said, assert_true
 
 import cypresskit as ck
+from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
 from cypresskit.teach.l13_what_is_left.checks import load_clocks
-from cypresskit.timing.units.lds_banks import access_clocks
 from cypresskit.today import clock_ghz, figures
 
 TOY = ".cypresskit-figure"

@@ -15,6 +15,10 @@ from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit import published
+from cypresskit.chip import steady_state
+from cypresskit.chip.engine import run
+from cypresskit.chip.units.state import SNAPSHOTS
+from cypresskit.chip.work import pack
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
@@ -23,16 +27,13 @@ from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, sampling, simulate, steady_state
-from cypresskit.timing.engine import run
+from cypresskit.timing import DataDependentError, sampling, simulate
 from cypresskit.timing.launch_time import bound
-from cypresskit.timing.memory_layout import MemoryLayout
 from cypresskit.timing.report import LawError
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.tracing import cache_result, trace_wavefronts
-from cypresskit.timing.units.state import SNAPSHOTS
-from cypresskit.timing.work import pack
+from cypresskit.trace.memory_layout import MemoryLayout
+from cypresskit.trace.tracing import cache_result, trace_wavefronts
 from tools import score, sensitivity
 from tools.fuzz import law as fuzz
 

@@ -8,6 +8,8 @@ from statistics import mean
 import pytest
 
 import cypresskit as ck
+from cypresskit.chip.engine import run
+from cypresskit.chip.work import WRITE, pack
 from cypresskit.compiler import compile
 from cypresskit.devices import CHIP_ALONE
 from cypresskit.editing.dynamic_answers import costs_answer
@@ -15,8 +17,6 @@ from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import costs as costs_module
 from cypresskit.timing.ablation import Ablation, ablate, ablation_targets
 from cypresskit.timing.costs import MAX_ABLATIONS, _target_sets
-from cypresskit.timing.engine import run
-from cypresskit.timing.work import WRITE, pack
 from tools.fuzz import cost_law, law
 from tools.fuzz.cost_law import everything_free
 

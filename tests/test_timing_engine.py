@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cypresskit.devices import HD5870
-from cypresskit.timing import work
-from cypresskit.timing.engine import run
-from cypresskit.timing.units.dram import address_bits, dram_location
-from cypresskit.timing.work import (
+from cypresskit.chip import work
+from cypresskit.chip.engine import run
+from cypresskit.chip.units.dram import address_bits, dram_location
+from cypresskit.chip.work import (
     ALU,
     BARRIER,
     KINDS,
@@ -23,6 +22,7 @@ from cypresskit.timing.work import (
     merge_fetches,
     pack,
 )
+from cypresskit.devices import HD5870
 
 # One engine, latencies that are easy to add, no cost for a switch.
 LATENCIES = {"l1_clocks": 100, "l2_clocks": 150, "dram_clocks": 300, "dram_row_clocks": 0}

@@ -9,11 +9,12 @@ import pytest
 from conftest import SIX, TEXTURE, pixel
 
 import cypresskit as ck
+from cypresskit.chip.units.dram import GLOBAL
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.machine import Observer, interpreter, prepare, shape
-from cypresskit.timing import memory_layout, simulate, tracing
-from cypresskit.timing.units.dram import GLOBAL
+from cypresskit.timing import simulate
+from cypresskit.trace import memory_layout, tracing
 
 LINE = ck.HD5870.line_bytes
 

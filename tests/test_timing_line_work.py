@@ -11,13 +11,13 @@ import pytest
 from conftest import SIX
 
 import cypresskit as ck
+from cypresskit.chip.work import TEX, Clause, Stream, WavefrontPath, cost_amounts
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling
 from cypresskit.timing.line_work import lines_of_work
 from cypresskit.timing.simulate import run_request
-from cypresskit.timing.timing_request import TimingRequest
-from cypresskit.timing.work import TEX, Clause, Stream, WavefrontPath, cost_amounts
+from cypresskit.timing.timed_launch import TimingRequest
 from tools.fuzz import law
 
 BOARDS = [ck.HD5870, replace(ck.HD5870, texture_banks=2, lds_banks=16), ck.HD5850]

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from numba import njit
 
+from cypresskit.chip.units.cache import fold
+from cypresskit.chip.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram
+from cypresskit.chip.units.lds_banks import access_clocks
+from cypresskit.chip.units.state import make_chip
+from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.devices import HD5870
 from cypresskit.draw.texture_fetch import Cache
 from cypresskit.timing import simulate
-from cypresskit.timing.units.cache import fold
-from cypresskit.timing.units.dram import GLOBAL, address_bits, dram_location, line_clocks, read_dram
-from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.units.state import make_chip
-from cypresskit.timing.work import WavefrontPath, pack
 
 LANES = np.arange(64)
 

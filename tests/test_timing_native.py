@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from cypresskit.chip import numba_native as module
 from cypresskit.files.disk_cache import DiskCache, SourceFiles
-from cypresskit.timing import numba_native as module
 
 TEXT = """
-from cypresskit.timing.native import native, part
+from cypresskit.chip.native import native, part
 
 product = part(lambda x, y: x * y)
 
@@ -82,12 +82,12 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     assert session() == (2, [])
     (tmp_path / "units").mkdir()
     one, other = tmp_path / "units" / "alu.py", tmp_path / "report.py"
-    one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): ...")
+    one.write_text("from cypresskit.chip.native import part\n@part\ndef f(): ...")
     other.write_text("text")
     sources = SourceFiles(lambda: module.native_sources(tmp_path))
     other.write_text("other text")
     assert sources.is_unchanged()
-    one.write_text("from cypresskit.timing.native import part\n@part\ndef f(): pass")
+    one.write_text("from cypresskit.chip.native import part\n@part\ndef f(): pass")
     assert not sources.is_unchanged()
 
 

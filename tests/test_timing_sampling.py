@@ -1,7 +1,7 @@
 """How much of a launch is simulated: the numbers of sampling, and what a sample says of its whole.
 
-``test_*_number`` each hold one of them: 32 million lines and clauses, 150 million, 6 rounds, 3 per
-cent, 8 iterations, and for what nobody saw 1 per cent, 8 of the time beyond the least, and 8 of
+``test_*_number`` each hold one of them: 32 million lines and clauses, 300 million, 6 rounds, 3 per
+cent, 8 iterations, and for what nobody saw 0.5 per cent, 30 of the time beyond the least, and 5 of
 the square of the time in which memory and the busiest unit have to work at once, by what is left.
 """
 
@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cypresskit.chip import steady_state
+from cypresskit.chip.engine import run
+from cypresskit.chip.work import pack
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
-from cypresskit.timing import sampling, simulate, steady_state, timed_launch
-from cypresskit.timing.engine import run
+from cypresskit.timing import sampling, simulate, timed_launch
 from cypresskit.timing.sampling import requested_work, time_launch
 from cypresskit.timing.simulate import run_request
-from cypresskit.timing.timed_launch import Spread, TimedLaunch
-from cypresskit.timing.timing_request import TimingRequest
-from cypresskit.timing.work import pack
+from cypresskit.timing.timed_launch import Spread, TimedLaunch, TimingRequest
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
@@ -61,7 +61,7 @@ def test_the_first_number_is_what_is_simulated_whole(effort, outcome, monkeypatc
     assert decision(monkeypatch, effort)[0] == outcome
 
 
-@pytest.mark.parametrize(("effort", "outcome"), [(1.49e8, WHOLE), (1.51e8, SAMPLED)])
+@pytest.mark.parametrize(("effort", "outcome"), [(2.9e8, WHOLE), (3.1e8, SAMPLED)])
 def test_the_second_number_is_what_is_simulated_whole_if_unsteady(effort, outcome, monkeypatch):
     assert decision(monkeypatch, effort, error=0.5)[0] == outcome
 
@@ -71,8 +71,8 @@ def test_the_third_number_is_the_rounds_that_stand_for_more(wavefronts, in_sampl
     assert decision(monkeypatch, 7.2e7, wavefronts=wavefronts)[1:] == (*in_sample,)
 
 
-@pytest.mark.parametrize(("share", "outcome"), [(0.49, SAMPLED), (0.51, WHOLE)])
-def test_a_sample_of_more_than_half_is_not_worth_it(share, outcome, monkeypatch):
+@pytest.mark.parametrize(("share", "outcome"), [(0.24, SAMPLED), (0.26, WHOLE)])
+def test_a_sample_of_more_than_a_quarter_is_not_worth_it(share, outcome, monkeypatch):
     assert decision(monkeypatch, 7.2e7, share=share)[0] == outcome
 
 
@@ -152,26 +152,23 @@ def error_of(busy, sending, **more):
 
 
 def test_the_sixth_number_is_the_error_of_what_nobody_saw():
-    assert error_of(1.0, 0.0) == error_of(1.0 + 1e-12, 0.0) == 0.01
-    assert error_of(0.5, 0.5) == pytest.approx(0.09)
-    assert error_of(0.5, 0.5, simulated=0.5) == pytest.approx(0.045)
-    assert error_of(1.0, 0.0, seen=0.1) == pytest.approx(0.11)
-    assert error_of(1.0, 0.0, slower=0.3, seen=0.1) == pytest.approx(0.4)
+    assert error_of(1.0, 0.0) == error_of(1.0 + 1e-12, 0.0) == 0.005
+    assert error_of(0.5, 0.5) == pytest.approx(0.305)
+    assert error_of(1.0, 0.0, seen=0.1) == pytest.approx(0.205)
+    assert error_of(1.0, 0.0, slower=0.3, seen=0.1) == pytest.approx(0.805)
+    assert error_of(1.0, 0.0, unsteady=0.1) == pytest.approx(0.105)
+    assert error_of(0.0, 1.0) == 1
 
 
 def test_the_seventh_number_is_the_error_where_memory_is_busy_beside_the_busiest_unit():
-    assert error_of(1.0, 0.5) == pytest.approx(0.05)
-    assert error_of(1.0, 0.9) == pytest.approx(0.658)
-    assert error_of(1.0, 1.0) == 1
+    assert error_of(1.0, 0.5) == pytest.approx(0.03)
+    assert error_of(1.0, 0.9) == pytest.approx(0.41)
 
 
 @pytest.mark.parametrize(("count", "simulated"), [(400, 0.25), (120, 1.0), (120, 0.25)])
 def test_whoever_leaves_something_out_has_an_error(count, simulated):
     """Of turns, of rounds, and of turns in few rounds."""
-    assert (
-        extended(1000.0 * np.arange(count), simulated=simulated).error
-        >= 0.01 * (1 - count * simulated / 400) - 1e-12
-    )
+    assert extended(1000.0 * np.arange(count), simulated=simulated).error >= 0.005
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,6 +9,7 @@ from itertools import groupby
 import numpy as np
 import pytest
 
+from cypresskit.chip.work import ALU, BARRIER, KINDS
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.il import assemble
@@ -16,11 +17,11 @@ from cypresskit.kernels import KERNELS
 from cypresskit.machine import KernelError, launch, shape
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing import DataDependentError, memory_layout, tracing
-from cypresskit.timing.history import History
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.timing_request import TimingRequest
-from cypresskit.timing.work import ALU, BARRIER, KINDS
+from cypresskit.timing import DataDependentError
+from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.trace import memory_layout, tracing
+from cypresskit.trace.history import History
+from cypresskit.trace.memory_layout import MemoryLayout
 from tools.fuzz import law
 
 HEAD = """

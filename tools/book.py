@@ -33,11 +33,11 @@ from tempfile import TemporaryDirectory
 import nbformat
 from nbformat import NotebookNode
 
+from cypresskit.chip.numba_native import NOTICE
 from cypresskit.editing import legend
 from cypresskit.grading.course import METADATA_KEY
 from cypresskit.tables import markdown
 from cypresskit.teach.explanations import explanation_cell
-from cypresskit.timing.numba_native import NOTICE
 
 SOLUTION = re.compile(
     r"^[ \t]*### BEGIN SOLUTION\n(.*?)^[ \t]*### END SOLUTION(?:\n|\Z)", re.M | re.S

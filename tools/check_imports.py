@@ -39,6 +39,8 @@ LAYERS = (
     "compiler",
     "machine",
     "kernels",
+    "chip",
+    "trace",
     "timing",
     "blas",
     "host",

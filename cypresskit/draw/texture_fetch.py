@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.chip.units.cache import empty, find, fold
+from cypresskit.chip.work import BANK_SHIFT
 from cypresskit.devices import HD5870, Device, check_device
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Sheet
@@ -19,9 +21,7 @@ from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.machine.traffic import Access, Traffic
 from cypresskit.tables import plural
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.units.cache import empty, find, fold
-from cypresskit.timing.work import BANK_SHIFT
+from cypresskit.trace.memory_layout import MemoryLayout
 
 WORD = 1 << BANK_SHIFT  # bytes that a bank of L1 delivers per clock
 # In pixels:

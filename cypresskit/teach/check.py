@@ -422,7 +422,7 @@ ARGUMENT_CHECKERS = {
     "machine/launch.py",
     "machine/shape.py",
     "timing/simulate.py",
-    "timing/memory_layout.py",
+    "trace/memory_layout.py",
 }
 
 

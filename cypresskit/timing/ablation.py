@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import fsum
 
-from cypresskit.compiler import Code
-from cypresskit.devices import Device
-from cypresskit.timing.line_work import LineId, bundle_shares
-from cypresskit.timing.work import (
+from cypresskit.chip.work import (
     ALU,
     TEX,
     WRITE,
@@ -23,6 +20,9 @@ from cypresskit.timing.work import (
     combine_stores,
     merge_fetches,
 )
+from cypresskit.compiler import Code
+from cypresskit.devices import Device
+from cypresskit.timing.line_work import LineId, bundle_shares
 
 ALL = 1 << 30  # bundles
 MIN_ITERATIONS = 8  # loops are not shortened below this number

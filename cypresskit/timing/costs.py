@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.chip.engine import run
+from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.tables import aligned, quantity, table
 from cypresskit.threads import map_in_threads
 from cypresskit.timing import result_cache
@@ -39,12 +41,10 @@ from cypresskit.timing.ablation import (
     ablation_targets,
     shorten,
 )
-from cypresskit.timing.engine import run
 from cypresskit.timing.line_work import UNITS, LineId, LineWork
 from cypresskit.timing.report import Report, cached_in_report
 from cypresskit.timing.sampling import effort
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.work import WavefrontPath, pack
 
 MAX_ABLATIONS = 12
 MAX_EFFORT = 2.5e6  # cache lines and clauses of the largest of three sizes

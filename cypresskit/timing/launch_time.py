@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.chip.engine import Outcome
+from cypresskit.chip.units.l2 import l2_clocks
 from cypresskit.devices import Board
-from cypresskit.timing.engine import Outcome
 from cypresskit.timing.line_work import LineObservations
-from cypresskit.timing.units.l2 import l2_clocks
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500

@@ -21,11 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import fsum
 
-from cypresskit.compiler import Code
-from cypresskit.devices import Device
-from cypresskit.timing.timed_launch import Spread, TimedLaunch
-from cypresskit.timing.units.state import Ledger
-from cypresskit.timing.work import (
+from cypresskit.chip.units.state import Ledger
+from cypresskit.chip.work import (
     ALU,
     BARRIER,
     TEX,
@@ -35,6 +32,9 @@ from cypresskit.timing.work import (
     WavefrontPath,
     clause_executions,
 )
+from cypresskit.compiler import Code
+from cypresskit.devices import Device
+from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 UNITS = ("ALU", "texture", "LDS", "stores")
 MOVES = ("DRAM", "written")

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from cypresskit.chip.steady_state import CONVERGED_ERROR
+from cypresskit.chip.work import KINDS
 from cypresskit.devices import Board, Device
 from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
@@ -20,10 +22,7 @@ from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
 from cypresskit.timing.launch_time import ChipTime, LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
-from cypresskit.timing.steady_state import CONVERGED_ERROR
-from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.timing_request import TimingRequest
-from cypresskit.timing.work import KINDS
+from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 
 ROUNDING = 1e-9  # of sums of shares
 T = TypeVar("T")
@@ -254,7 +253,7 @@ class Report(ChipReport, LaunchTime):
     @property
     def is_converged(self) -> bool:
         """Whether ``error`` is at most 3 %. If not, simulating the whole launch takes more than
-        about five seconds; ``exact=True`` does so.
+        about ten seconds; ``exact=True`` does so.
         """
         return self.error <= CONVERGED_ERROR
 

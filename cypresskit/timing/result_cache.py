@@ -23,16 +23,15 @@ from typing import TypeVar
 
 import numpy as np
 
+from cypresskit.chip.native import compiler
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
-from cypresskit.timing.native import compiler
-from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.timing_request import TimingRequest
+from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 
 MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
-MODEL = "compiler", "il", "machine", "timing"  # packages that results depend on
+MODEL = "chip", "compiler", "il", "machine", "timing", "trace"  # packages that results depend on
 T = TypeVar("T")
 
 

@@ -23,8 +23,8 @@ from cypresskit.machine.shape import LaunchShape
 from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
-from cypresskit.timing.timing_request import TimingRequest
-from cypresskit.timing.tracing import cache_result, clear_trace_cache
+from cypresskit.timing.timed_launch import TimingRequest
+from cypresskit.trace.tracing import cache_result, clear_trace_cache
 
 MAX_VECTOR = 1 << 20  # elements
 CACHED_REPORTS = 64
@@ -84,8 +84,8 @@ def simulate(
         Whether all iterations of all wavefronts are simulated. By default, a long launch is
         simulated in part, and its report states by how much it may be off: ``Report.error``, a
         bound for the worst of thousands of launches; most are off by far less. A launch that takes
-        at most about five seconds is simulated whole if its error would be above 3 %, or if more
-        than half of it has to be simulated anyway. If an error above 3 % is left,
+        at most about ten seconds is simulated whole if its error would be above 3 %, and any launch
+        of which more than a quarter has to be simulated anyway. If an error above 3 % is left,
         ``Report.is_converged`` is False.
     progress
         Whether a bar is shown if it takes more than two seconds.

@@ -1,17 +1,21 @@
-"""``TimedLaunch``: compiled code with its launch and board, and the paths of its wavefronts."""
+"""``TimingRequest``: everything that a launch's time and its report depend on. ``TimedLaunch``:
+compiled code with its launch and board, and the paths of its wavefronts.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from cypresskit.compiler import Code
-from cypresskit.devices import Device
+from cypresskit.chip.work import WavefrontPath
+from cypresskit.compiler import Code, compile
+from cypresskit.devices import CHIP_ALONE, HD5870, Device, System
+from cypresskit.il import Program
+from cypresskit.kernels import Kernel
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.tracing import trace_wavefronts
-from cypresskit.timing.work import WavefrontPath
+from cypresskit.trace.memory_layout import MemoryLayout
+from cypresskit.trace.tracing import trace_wavefronts
 
 MAX_SPREAD = 4096  # wavefronts that stand for a larger launch
 GOLDEN = (math.sqrt(5) - 1) / 2  # its multiples fall in step with no row of workgroups
@@ -100,3 +104,55 @@ class TimedLaunch:
         positions = (parts + parts * GOLDEN % 1) * total / MAX_SPREAD // 1
         numbers = np.unique(positions).astype(np.int64)
         return Spread(self.trace_some(numbers), total / len(numbers))
+
+
+@dataclass(frozen=True)
+class TimingRequest:
+    """A launch to be timed. ``timing.simulate.run_request`` returns its report.
+
+    For the same launch on another board: ``dataclasses.replace(request, device=board)``.
+
+    Attributes
+    ----------
+    kernel
+        A GEMM kernel, or any other program, assembled or compiled.
+    size, beta, count
+        Of a GEMM kernel: (m, n, k), the factor of C, and the number of products.
+    shape
+        The launch of any other program.
+    device, system, layout, flops, precision, exact, progress
+        As in ``simulate``.
+    """
+
+    kernel: Kernel | Program | Code
+    size: tuple[int, int, int] | None = None
+    shape: LaunchShape | None = None
+    device: Device = HD5870
+    system: System = CHIP_ALONE
+    layout: str = "linear"
+    beta: float = 0.0
+    count: int = 1
+    flops: float = 0.0
+    precision: str = "single"
+    exact: bool = False
+    progress: bool = field(default=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.kernel.name if isinstance(self.kernel, Kernel) else self.program.name
+
+    @property
+    def program(self) -> Program:
+        """The kernel's program."""
+        return self.kernel if isinstance(self.kernel, Program) else self.kernel.program
+
+    def launch(self) -> TimedLaunch:
+        """Return the compiled kernel with its launch."""
+        kernel, shape = self.kernel, self.shape
+        code = kernel if isinstance(kernel, Code) else compile(self.program, self.device)
+        if isinstance(kernel, Kernel):
+            assert self.size is not None
+            shape = kernel.shape(*self.size, 1.0, self.beta, self.count)
+        assert shape is not None
+        return TimedLaunch(code, shape, self.device, self.layout)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cypresskit.timing.work import Stream, cost_amounts, sort_distinct, unit_stream
+from cypresskit.chip.work import Stream, cost_amounts, sort_distinct, unit_stream
 from cypresskit.today.cuda_events import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 

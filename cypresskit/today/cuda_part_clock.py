@@ -18,10 +18,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from cypresskit.timing.engine import Outcome, run
+from cypresskit.chip.engine import Outcome, run
+from cypresskit.chip.units.state import SCOREBOARDS
+from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, WavefrontPath, pack
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
-from cypresskit.timing.units.state import SCOREBOARDS
-from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, WavefrontPath, pack
 from cypresskit.today.cuda_access import requested, streams_of
 from cypresskit.today.cuda_code import MULTIPLY_ADDS, Loop, generic, repeat_inner
 from cypresskit.today.cuda_count import FLOPS, Totals

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cypresskit.timing.work import sort_distinct
+from cypresskit.chip.work import sort_distinct
 from cypresskit.today.cuda_events import Action, SizeLoop, Untraceable, actions_of
 from cypresskit.today.cuda_foreign import refusal
 

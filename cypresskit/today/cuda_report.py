@@ -7,11 +7,11 @@ from functools import cached_property
 from linecache import getline
 from typing import Any
 
+from cypresskit.chip.work import ALU, BARRIER, WAIT
 from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, bytes_moved, hit_rates, read_only
 from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
-from cypresskit.timing.work import ALU, BARRIER, WAIT
 from cypresskit.today.cuda_access import sectors_per_warp
 from cypresskit.today.cuda_code import Loop
 from cypresskit.today.cuda_events import NOTHING, What

@@ -22,8 +22,8 @@ from numba.core.dispatcher import Dispatcher
 from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype
 
+from cypresskit.chip.numba_native import OPTIONS
 from cypresskit.timing import simulate
-from cypresskit.timing.numba_native import OPTIONS
 from cypresskit.timing.simulate import forget_reports
 
 TRIPLE = "wasm32-unknown-unknown"
@@ -85,7 +85,7 @@ def _simulate() -> None:
 
 def _compiled_functions() -> Iterator[Dispatcher]:
     """Yield the compiled void functions that Python can call."""
-    for name in [name for name in sys.modules if name.startswith("cypresskit.timing.")]:
+    for name in [name for name in sys.modules if name.startswith("cypresskit.chip.")]:
         for value in vars(sys.modules[name]).values():
             if not isinstance(value, Dispatcher) or value.py_func.__module__ != name:
                 continue

@@ -11,6 +11,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 import cypresskit as ck
+from cypresskit.chip.engine import Outcome, run
+from cypresskit.chip.work import ALU, BARRIER, Packed, WavefrontPath, clause_executions, pack
 from cypresskit.compiler import CompileError, compile
 from cypresskit.devices import HD5870, Device
 from cypresskit.kernels.generated import generate_kernel
@@ -18,10 +20,8 @@ from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.ablation import ALL, Ablation, ablate, ablated_clocks, ablation_targets
 from cypresskit.timing.costs import LineCosts
-from cypresskit.timing.engine import Outcome, run
 from cypresskit.timing.line_work import LineId
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.timing.work import ALU, BARRIER, Packed, WavefrontPath, clause_executions, pack
 from tools.fuzz.law import ENTRIES, accesses, groups
 
 NEAR = 0.003  # of a launch's time: how far a bundle's cost may be outside of its range

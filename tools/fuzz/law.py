@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 import cypresskit as ck
+from cypresskit.chip.units.dram import line_clocks
+from cypresskit.chip.work import ALU, BARRIER, TEX, WavefrontPath
 from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
@@ -26,10 +28,8 @@ from cypresskit.machine import addressing
 from cypresskit.machine.shape import Extent, LaunchShape, input_registers, lanes
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError, Report, simulate
-from cypresskit.timing.memory_layout import MemoryLayout
-from cypresskit.timing.tracing import trace_wavefronts
-from cypresskit.timing.units.dram import line_clocks
-from cypresskit.timing.work import ALU, BARRIER, TEX, WavefrontPath
+from cypresskit.trace.memory_layout import MemoryLayout
+from cypresskit.trace.tracing import trace_wavefronts
 from tools.run_code import Bits
 
 EXACT = 1e-9  # share by which sums of floats may be off

@@ -7,6 +7,8 @@ from numbers import Real
 
 import numpy as np
 
+from cypresskit.chip.units.lds_banks import access_clocks
+from cypresskit.chip.work import quad_clocks
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
@@ -25,8 +27,6 @@ from cypresskit.teach.check import (
 from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.timing.simulate import simulate
-from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.work import quad_clocks
 
 Texel = tuple[int, int]  # column and row
 TEXEL = 16  # bytes

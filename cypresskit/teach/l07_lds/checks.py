@@ -5,6 +5,7 @@ from numbers import Real
 
 import numpy as np
 
+from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.devices import HD5870
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
@@ -21,7 +22,6 @@ from cypresskit.teach.climb import climb_exercise
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.timing.simulate import simulate
-from cypresskit.timing.units.lds_banks import access_clocks
 
 WORDS = 320  # of LDS that exercise 2's layout may take
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.chip.native import native
 from cypresskit.devices import AccessGeometry
-from cypresskit.timing.native import native
 
 ALU, TEX, WRITE, BARRIER, WAIT = range(5)
 BANK_SHIFT = 4  # a bank of L1 delivers a word of 2**4 bytes per clock

@@ -10,9 +10,9 @@ includes.
 
 from typing import NamedTuple
 
+from cypresskit.chip.native import native, part
+from cypresskit.chip.units.cache import fold
 from cypresskit.devices import Board
-from cypresskit.timing.native import native, part
-from cypresskit.timing.units.cache import fold
 
 GLOBAL = 1 << 34  # first line number of global memory: lines from here on are not folded
 

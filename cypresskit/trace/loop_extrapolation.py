@@ -40,9 +40,9 @@ from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
 from cypresskit.machine.vliw import Processor
 from cypresskit.machine.wavefront import WAVEFRONT
-from cypresskit.timing.memory_layout import Motion
-from cypresskit.timing.memory_requests import MemoryRequest, RequestRecorder
-from cypresskit.timing.symbolic import (
+from cypresskit.trace.memory_layout import Motion
+from cypresskit.trace.memory_requests import MemoryRequest, RequestRecorder
+from cypresskit.trace.symbolic import (
     ALL_LANES,
     NO_LANES,
     UNKNOWN,

@@ -4,7 +4,7 @@ Workgroups also retire in order (APP guide 4.6.2). The next one takes the slots 
 retires.
 """
 
-from cypresskit.timing.native import part
+from cypresskit.chip.native import part
 
 
 @part

@@ -7,8 +7,8 @@ and a clause lasts at least until the LDS has served it. On CUDA GPUs, a slot al
 same of four. Not modeled: what happens within a clause.
 """
 
-from cypresskit.timing.native import part
-from cypresskit.timing.units.sequencer import stream_entry
+from cypresskit.chip.native import part
+from cypresskit.chip.units.sequencer import stream_entry
 
 
 @part

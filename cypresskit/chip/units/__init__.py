@@ -5,5 +5,5 @@ what it requests; only ``sequencer`` and ``dispatch`` write it), the unit's own 
 (``units.state``), and the memory that it accesses.
 ``alu``, ``texture`` and ``store_path`` run one clause each; ``sequencer`` steps through clauses and
 holds barriers; ``dispatch`` fills slots; ``l2``, ``dram`` and ``cache`` are the memory;
-``lds_banks`` counts bank conflicts. ``timing.engine`` calls them in the order of time.
+``lds_banks`` counts bank conflicts. ``chip.engine`` calls them in the order of time.
 """

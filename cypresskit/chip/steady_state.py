@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.timing.units.state import SNAPSHOTS, Chip, Times
+from cypresskit.chip.units.state import SNAPSHOTS, Chip, Times
 
 CONVERGED_ERROR = 0.03  # the largest relative error of a time that counts as converged
 SETTLED_CHANGE = 0.01  # the largest relative difference between two stretches of the same pace

@@ -6,10 +6,10 @@ DRAM sends together are one entry. Lines of global memory take a slice's clocks,
 cached.
 """
 
+from cypresskit.chip.native import part
+from cypresskit.chip.units.cache import find, fold
+from cypresskit.chip.units.dram import GLOBAL, dram_location, read_dram
 from cypresskit.devices import Board
-from cypresskit.timing.native import part
-from cypresskit.timing.units.cache import find, fold
-from cypresskit.timing.units.dram import GLOBAL, dram_location, read_dram
 
 
 @part

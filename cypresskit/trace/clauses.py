@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.chip.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, merge_fetches
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
 from cypresskit.machine.wavefront import WAVEFRONT
-from cypresskit.timing.memory_layout import MemoryLayout, Motion
-from cypresskit.timing.memory_requests import MemoryRequest
-from cypresskit.timing.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, merge_fetches
+from cypresskit.trace.memory_layout import MemoryLayout, Motion
+from cypresskit.trace.memory_requests import MemoryRequest
 
 
 class ClauseMaker:

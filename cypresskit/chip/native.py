@@ -9,6 +9,6 @@ that only native code calls. ``place_of`` and ``least`` compare ``LANES`` number
 try:
     from cypresskit_native import LANES, compiler, least, native, part, place_of
 except ModuleNotFoundError:
-    from cypresskit.timing.numba_native import LANES, compiler, least, native, part, place_of
+    from cypresskit.chip.numba_native import LANES, compiler, least, native, part, place_of
 
 __all__ = ["LANES", "compiler", "least", "native", "part", "place_of"]

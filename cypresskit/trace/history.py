@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cypresskit.timing.work import WRITE, Clause, Stream, WavefrontPath, combine_stores
+from cypresskit.chip.work import WRITE, Clause, Stream, WavefrontPath, combine_stores
 
 
 @dataclass(frozen=True, eq=False, slots=True)

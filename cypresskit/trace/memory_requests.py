@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
-from cypresskit.timing.symbolic import SymbolicWords, Value, unknown_value
+from cypresskit.trace.symbolic import SymbolicWords, Value, unknown_value
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,9 +3,9 @@
 A wavefront continues once its channels could have sent all stores so far, if no read came between.
 """
 
-from cypresskit.timing.native import part
-from cypresskit.timing.units.dram import dram_location, send_pending
-from cypresskit.timing.units.sequencer import stream_entry
+from cypresskit.chip.native import part
+from cypresskit.chip.units.dram import dram_location, send_pending
+from cypresskit.chip.units.sequencer import stream_entry
 
 
 @part

@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.chip.units.dram import GLOBAL
+from cypresskit.chip.units.lds_banks import access_clocks
+from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 from cypresskit.compiler.assembly import Operation, StoreInstruction
 from cypresskit.devices import AccessGeometry
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
 from cypresskit.machine.wavefront import TILE, WAVEFRONT
-from cypresskit.timing.memory_requests import MemoryRequest
-from cypresskit.timing.symbolic import NotExtrapolable
-from cypresskit.timing.units.dram import GLOBAL
-from cypresskit.timing.units.lds_banks import access_clocks
-from cypresskit.timing.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
+from cypresskit.trace.memory_requests import MemoryRequest
+from cypresskit.trace.symbolic import NotExtrapolable
 
 TEXEL = 1 << BANK_SHIFT  # bytes of an element of global memory, and of a word of L1
 AT_ONCE = 1 << 14  # entries of a stream made at once: all of a large launch would take GBs

@@ -134,9 +134,7 @@ def _files() -> DiskCache:
 def native_sources(folder: Path = Path(__file__).parent) -> list[Path]:
     """Return this file, and the files in ``folder`` that import from ``native``."""
     native_ones = (
-        path
-        for path in folder.rglob("*.py")
-        if b"from cypresskit.timing.native" in path.read_bytes()
+        path for path in folder.rglob("*.py") if b"from cypresskit.chip.native" in path.read_bytes()
     )
     return [Path(__file__), *native_ones]
 

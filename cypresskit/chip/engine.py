@@ -2,7 +2,7 @@
 
 A SIMD engine has as many wavefront slots as registers and LDS allow. The simulation always
 continues the engine whose next event is the earliest, with the slot that is ready first: a unit
-(``timing.units``) runs the slot's clause and returns when it is over. Between two clauses a
+(``chip.units``) runs the slot's clause and returns when it is over. Between two clauses a
 wavefront pauses for ``clause_switch_clocks``.
 
 Not modeled: instruction caches, a limit on misses in flight, and what happens within an ALU clause.
@@ -13,26 +13,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.devices import Board
-from cypresskit.timing.native import native
-from cypresskit.timing.steady_state import SteadyStateSkipper
-from cypresskit.timing.units.alu import run_alu_clause
-from cypresskit.timing.units.cache import place_of_least
-from cypresskit.timing.units.dispatch import dispatch_first, retire
-from cypresskit.timing.units.sequencer import (
+from cypresskit.chip.native import native
+from cypresskit.chip.steady_state import SteadyStateSkipper
+from cypresskit.chip.units.alu import run_alu_clause
+from cypresskit.chip.units.cache import place_of_least
+from cypresskit.chip.units.dispatch import dispatch_first, retire
+from cypresskit.chip.units.sequencer import (
     arrive_at_barrier,
     count_clause,
     log_clause,
     next_clause,
 )
-from cypresskit.timing.units.state import NEVER, Chip, Ledger, make_chip, split_tally
-from cypresskit.timing.units.store_path import run_store_clause
-from cypresskit.timing.units.texture import (
+from cypresskit.chip.units.state import NEVER, Chip, Ledger, make_chip, split_tally
+from cypresskit.chip.units.store_path import run_store_clause
+from cypresskit.chip.units.texture import (
     clear_scoreboards,
     run_texture_clause,
     wait_for_data,
 )
-from cypresskit.timing.work import ALU, BARRIER, TEX, WAIT, WRITE, Packed
+from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, WRITE, Packed
+from cypresskit.devices import Board
 
 MAX_CLAUSES = 1 << 62
 

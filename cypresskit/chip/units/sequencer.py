@@ -1,10 +1,10 @@
 """The sequencer: steps each wavefront through its clauses, holds barriers, and keeps the log.
 
-A wavefront runs a list of segments; each repeats a list of clauses (``timing.work``).
+A wavefront runs a list of segments; each repeats a list of clauses (``chip.work``).
 """
 
-from cypresskit.timing.native import part
-from cypresskit.timing.units.state import LOGGED_CLAUSES, NEVER, SNAPSHOTS
+from cypresskit.chip.native import part
+from cypresskit.chip.units.state import LOGGED_CLAUSES, NEVER, SNAPSHOTS
 
 
 @part

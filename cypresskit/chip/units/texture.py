@@ -7,11 +7,11 @@ CUDA GPUs they return as they arrive; the warp goes on, and waits for them in a 
 Global memory bypasses both caches. Not modeled: a limit on misses in flight.
 """
 
-from cypresskit.timing.native import part
-from cypresskit.timing.units.cache import find, fold
-from cypresskit.timing.units.l2 import read_l2
-from cypresskit.timing.units.sequencer import stream_entry
-from cypresskit.timing.units.state import NEVER, SCOREBOARDS
+from cypresskit.chip.native import part
+from cypresskit.chip.units.cache import find, fold
+from cypresskit.chip.units.l2 import read_l2
+from cypresskit.chip.units.sequencer import stream_entry
+from cypresskit.chip.units.state import NEVER, SCOREBOARDS
 
 
 @part

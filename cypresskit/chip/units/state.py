@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, NewType
 
 import numpy as np
 
+from cypresskit.chip.native import LANES
+from cypresskit.chip.units.cache import empty
+from cypresskit.chip.units.dram import AddressBits, address_bits, line_clocks
+from cypresskit.chip.work import Packed
 from cypresskit.devices import Board
-from cypresskit.timing.native import LANES
-from cypresskit.timing.units.cache import empty
-from cypresskit.timing.units.dram import AddressBits, address_bits, line_clocks
-from cypresskit.timing.work import Packed
 
 NEVER = 1e300
 LOGGED_CLAUSES = 4096

@@ -8,9 +8,9 @@ worst 64 for each word per work-item.
 
 import numpy as np
 
+from cypresskit.chip.native import native
+from cypresskit.chip.work import busiest_bank
 from cypresskit.devices import AccessGeometry, Device
-from cypresskit.timing.native import native
-from cypresskit.timing.work import busiest_bank
 
 WORD_SHIFT = 2  # a bank of the LDS delivers a word of 2**2 bytes
 

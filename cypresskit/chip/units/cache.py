@@ -8,7 +8,7 @@ documented). Not modeled: a limit on misses in flight.
 
 import numpy as np
 
-from cypresskit.timing.native import LANES, least, native, part, place_of
+from cypresskit.chip.native import LANES, least, native, part, place_of
 
 
 @native

@@ -35,23 +35,23 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.chip.work import WavefrontPath
 from cypresskit.compiler import Code
 from cypresskit.machine import shape
 from cypresskit.machine.launch import KernelError
 from cypresskit.machine.vliw import Processor
-from cypresskit.timing.clauses import ClauseMaker
-from cypresskit.timing.history import History
-from cypresskit.timing.infinite_loops import infinite_loop
-from cypresskit.timing.loop_extrapolation import (
+from cypresskit.trace.clauses import ClauseMaker
+from cypresskit.trace.history import History
+from cypresskit.trace.infinite_loops import infinite_loop
+from cypresskit.trace.loop_extrapolation import (
     ExtrapolatedLoop,
     any_lane,
     can_extrapolate,
     loop_body,
 )
-from cypresskit.timing.memory_layout import MemoryLayout, Motion
-from cypresskit.timing.memory_requests import RequestRecorder
-from cypresskit.timing.symbolic import NotExtrapolable, SymbolicWords
-from cypresskit.timing.work import WavefrontPath
+from cypresskit.trace.memory_layout import MemoryLayout, Motion
+from cypresskit.trace.memory_requests import RequestRecorder
+from cypresskit.trace.symbolic import NotExtrapolable, SymbolicWords
 
 MAX_BYTES = 4 << 30  # of a trace, and what the simulation takes of it
 WAVEFRONT_BYTES = 64 * 256  # while it is traced, in addition to its accesses; measured
