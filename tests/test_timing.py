@@ -55,7 +55,7 @@ def sampled(name, n, k, device=HD5870, **numbers):
     kernel = KERNELS[name]
     code, shape = compile(kernel.program, device), kernel.shape(n, n, k, 1.0, 0.0, 1)
     launch = TimedLaunch(code, shape, device, "linear")
-    with patch.multiple(sampling, **numbers):
+    with patch.multiple(sampling, **({"MAX_SHARE": 1} | numbers)):
         return [time_launch(launch, exact=exact, progress=False) for exact in (False, True)]
 
 

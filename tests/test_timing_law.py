@@ -4,6 +4,7 @@ on a few launches of each kind. `make fuzz` does the same with any kernel, size 
 
 import random
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
 from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.teach.l12_contest.checks import generate_kernel
-from cypresskit.timing import simulate
+from cypresskit.timing import sampling, simulate
 from tools.fuzz import law
 
 LAUNCHES = [
@@ -48,7 +49,8 @@ def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> l
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
     (m, n, k), code = size, compile(kernel.program, board)
     options = {"m": m, "k": k, "device": board, "layout": layout, "beta": beta}
-    report = simulate(kernel, n, **options)
+    with patch.multiple(sampling, WHOLE_EFFORT=4e6, MAX_SHARE=1):
+        report = simulate(kernel, n, **options)
     report = replace(
         report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}
     )

@@ -64,7 +64,8 @@ def test_the_account_balances_on_every_board_and_layout(board, layout):
 
 
 def test_a_sampled_report_has_the_work_of_the_whole_launch():
-    report = ck.simulate("sgemm_tn", 1536)
+    with patch.multiple(sampling, WHOLE_EFFORT=1e6, MAX_SHARE=1):
+        report = ck.simulate("sgemm_tn", 1016)
     assert report.simulated < 1
     for unit, clocks in busy(report).items():
         assert math.isclose(sums(report)[unit], clocks, rel_tol=1e-9, abs_tol=1e-6)
@@ -103,7 +104,7 @@ def test_waits_of_a_sampled_report_are_at_the_lines_of_the_whole(name, n, k, boa
     code = compile(KERNELS[name].program)
     shape = KERNELS[name].shape(n, n, k, 1.0, 0.0)
     question = TimingRequest(code, shape=shape, device=board)
-    with patch.multiple(sampling, WHOLE_EFFORT=1.6e5, PATIENCE=0, MIN_ROUNDS=3):
+    with patch.multiple(sampling, WHOLE_EFFORT=1.6e5, PATIENCE=0, MIN_ROUNDS=3, MAX_SHARE=1):
         few = run_request(question)
     whole = run_request(replace(question, exact=True))
     assert few.simulated < 1

@@ -94,7 +94,7 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
 def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
     folder = Path(shutil.copytree(Path(module.__file__).parent, tmp_path / "timing"))
     sources = SourceFiles(lambda: module.native_sources(folder))
-    for name in ("sampling", "steady_state", "costs", "simulate", "report"):
+    for name in ("steady_state", "__init__"):
         path = folder / f"{name}.py"
         path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
         assert sources.is_unchanged(), name
