@@ -7,6 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
+PART   ?= rest
 
 bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
@@ -34,7 +35,7 @@ else
 endif
 
 rest: $(VENV)/installed-tests  ## run what `make test` leaves out: all cases, lessons and pages
-	$(tests) -q --part rest $(four) $(ARGS)
+	$(tests) -q --part $(PART) $(four) $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test
 	$(tests) -q --failed-first $(three) $(ARGS)

@@ -8,17 +8,23 @@ from types import ModuleType
 
 from cypresskit.il.errors import did_you_mean
 
+#: Modules of the packages that the extra `draw` installs.
+EXTRAS = {"IPython", "anywidget", "bokeh", "ipywidgets", "traitlets"}
+
 
 class LazyPackage(ModuleType):
     """A package that imports a name's module at the first access to the name."""
 
-    later: Mapping[str, str]  #: the module of each name; "" if the name is itself a module
+    later: Mapping[str, str]  #: the module of each name; "" if the name is itself a module, ".x" if
+    #: it is another name of the module ``x``
     others: str  #: the module of all other names, or ""
 
     def __getattr__(self, name: str):
         where = self.later.get(name)
         if where == "":
             return self._import(name, name)
+        if where and where.startswith("."):
+            return self._import(where[1:], name)
         if where is None and not name.startswith("__"):  # Python itself looks up dunder names
             where = self.others if name != self.others else ""
         module = self._import(where, name) if where else None
@@ -37,7 +43,13 @@ class LazyPackage(ModuleType):
             message = f"{what} needs a home directory: set HOME, for example to /tmp"
             raise ImportError(message) from error
         except ModuleNotFoundError as error:
-            message = f"{what} needs {error.name}: pip install 'cypresskit[draw]'"
+            missing = str(error.name).partition(".")[0]
+            if missing in sys.stdlib_module_names:
+                advice = f"this Python lacks {missing}. It needs Linux: on Windows, use WSL"
+                raise ImportError(f"{what} doesn't work here: {advice}") from error
+            if missing not in EXTRAS:
+                raise
+            message = f"{what} needs {missing}: pip install 'cypresskit[draw]'"
             raise ImportError(message) from error
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -64,7 +76,8 @@ def import_later(package: str, modules: Mapping[str, str], *, others: str = "") 
     package
         The package's full name.
     modules
-        The submodule of each name; "" if the name is itself a submodule.
+        The submodule of each name; "" if the name is itself a submodule, ".x" if it is another name
+        of the submodule ``x``.
     others
         The submodule of all other names; "" for none.
     """

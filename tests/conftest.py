@@ -124,10 +124,11 @@ FEW = 6
 def pytest_addoption(parser):
     parser.addoption(
         "--part",
-        choices=("first", "rest", "whole"),
+        choices=("first", "rest", "needy_rest", "whole"),
         default="whole",
         help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
-        " what that leaves out",
+        " what that leaves out; needy_rest: also those of the first that need bubblewrap or"
+        " Chromium",
     )
     parser.addoption(
         "--new",
@@ -208,6 +209,8 @@ def pytest_collection_modifyitems(items, config):
     chosen = items
     if part != "whole":
         first = set(first_part(items))
+        if part == "needy_rest":
+            first = {item for item in first if not NEEDS & {*item.fixturenames}}
         chosen = [item for item in items if (item in first) == (part == "first")]
     if config.getoption("new") is not None:
         chosen = [item for item in chosen if is_random(item)]
@@ -256,6 +259,7 @@ def order(items) -> None:
     ] + list(rest)
 
 
+NEEDS = {"sandbox", "chromium"}  # fixtures of programs that a stranger may lack
 #: What a skipped test lacks, and how to get it.
 LACKING = {"bubblewrap": "apt-get install bubblewrap", "Chromium": "apt-get install chromium"}
 

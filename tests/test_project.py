@@ -481,24 +481,6 @@ def test_an_sdist_is_the_repository_and_a_wheel_has_lessons(tmp_path):
 # --------------------------------------------------------------------------------------------------
 
 
-def test_no_file_names_a_package_registry():
-    registries = [
-        "".join(parts)
-        for parts in (
-            ("py", "pi.org"),
-            ("python", "hosted.org"),
-            ("anaconda", ".org"),
-            ("npm", "js."),
-            ("un", "pkg.com"),
-            ("js", "delivr."),
-        )
-    ]
-    for file in tracked():
-        text = file.read_text(errors="replace")
-        for registry in registries:
-            assert registry not in text, f"{file} names {registry}"
-
-
 def test_files_end_in_one_newline_and_have_no_trailing_blanks():
     """Those that `ruff format` doesn't see to."""
     kinds = (".cff", ".cfg", ".il", ".js", ".md", ".toml", ".txt", ".yml", "")

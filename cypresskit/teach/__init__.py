@@ -7,10 +7,10 @@ and where to look. It never raises. Importing this package changes nothing in a 
 cell failed, and treat ``exit`` as an error.
 """
 
-from importlib import import_module
 from pkgutil import iter_modules
 
 from cypresskit import published, session
+from cypresskit.lazy import import_later
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.explanations import explanation
 from cypresskit.teach.notebook import install
@@ -25,14 +25,4 @@ MODULES = {
 
 
 session.register_extension(install)
-
-
-def __getattr__(name: str):
-    """Import a lesson's module when it is first used."""
-    if name in MODULES:
-        return import_module(f"cypresskit.teach.{MODULES[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *MODULES})
+import_later(__name__, {name: f".{module}" for name, module in MODULES.items()})
