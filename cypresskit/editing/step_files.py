@@ -4,7 +4,6 @@ A step saves the reader's fastest correct edit that reaches the minimum: this is
 history, and marked nowhere. The given text is no edit of the reader's.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import takewhile
@@ -13,7 +12,7 @@ from time import time
 
 from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
-from cypresskit.editing.steps import STEPS, Step, saved_texts, starter_text
+from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels.own import read_text
@@ -53,23 +52,9 @@ def is_stuck(edits: Edits, step: Step) -> bool:
 
 
 def next_line(text: str, step: Step) -> str:
-    """Return the first line of a step's solution that a text lacks, or "" if it has all. A line
-    counts as lacking if the text also has fewer lines of its opcode.
-    """
-    has, wanted = map(_bare_lines, (text, starter_text(step.solution)))
-    lacking = Counter(map(_opcode, wanted)) - Counter(map(_opcode, has))
-    return next((line for line in wanted if line not in has and lacking[_opcode(line)]), "")
-
-
-def _opcode(line: str) -> str:
-    """Return the opcode of a line, without its controls."""
-    return line.split()[0].partition("_")[0]
-
-
-def _bare_lines(text: str) -> list[str]:
-    """Return the instructions of a text without comments and superfluous spaces."""
-    bare = (" ".join(strip_comment(line).split()) for line in text.splitlines())
-    return [line for line in bare if line and not line.startswith("dcl_")]
+    """Return the first line of a step's solution that a text lacks, or "" if it has all."""
+    has = {" ".join(strip_comment(line).split()) for line in text.splitlines()}
+    return next((line for line in step.solution if line not in has), "")
 
 
 def fastest_step(folder: Path) -> tuple[Step, Edit] | None:

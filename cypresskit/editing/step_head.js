@@ -41,8 +41,12 @@ export class StepHead {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
-    const title = "The history says that a line was shown"
-    this.more = make(this.box, "button", {hidden: "", title, onclick: owner.more}, "Stuck? Show one more line")
+    this.more = make(
+      this.box,
+      "button",
+      {hidden: "", title: "The history says so", onclick: owner.more},
+      "Stuck? Show one more line",
+    )
     this.played = make(below, "div", {class: "ckw-played"})
     this.fit = ({source, data}) => {
       const frame = this.played.querySelector("iframe")

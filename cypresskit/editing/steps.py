@@ -68,7 +68,7 @@ class Step:
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large
     old_c: bool = False  # whether the kernel must add beta times the old C
-    solution: str = ""  # kernel of which one more line can be shown to a reader who is stuck
+    solution: tuple[str, ...] = ()  # lines, one of which is shown to a reader who is stuck
     leads: bool = False  # whether a sentence says what an incomplete kernel doesn't do yet
     climbs: bool = True  # whether it is part of the reader's climb; the others are side steps
 
