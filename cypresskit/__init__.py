@@ -92,8 +92,8 @@ _LATER = {
     "simulate": "timing",
     "teach": "",
     "today": "",
-    "trace_element": "kernels.element_trace",
-    "verify": "kernels.verification",
+    "trace_element": "diagnosis.element_trace",
+    "verify": "diagnosis.verification",
     "what_if": "timing",
     "workbench": "editing.workbench",
 }
@@ -105,15 +105,15 @@ if TYPE_CHECKING:
     from cypresskit import teach as teach
     from cypresskit import today as today
     from cypresskit.compiler import CompileError
+    from cypresskit.diagnosis.element_trace import trace_element
+    from cypresskit.diagnosis.verification import verify
     from cypresskit.editing.workbench import workbench
     from cypresskit.host import gemm_out_of_core
     from cypresskit.kernels.comparison import compare
     from cypresskit.kernels.compiled import compile as compile
     from cypresskit.kernels.compiled import kernel_stats, machine_code
-    from cypresskit.kernels.element_trace import trace_element
     from cypresskit.kernels.own import load_kernel
     from cypresskit.kernels.statement import LaunchConventionError
-    from cypresskit.kernels.verification import verify
     from cypresskit.machine.checks import check
     from cypresskit.timing.costs import line_costs
     from cypresskit.timing.limits import what_if

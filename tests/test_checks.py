@@ -17,8 +17,8 @@ from conftest import TEXTURE, compute, pixel
 from launches import HERE, launch_of
 
 import cypresskit as ck
+from cypresskit.diagnosis.verification import NAMES, verify
 from cypresskit.editing.steps import starter_text
-from cypresskit.kernels.verification import NAMES, verify
 from cypresskit.machine.checks import Finding, Findings, check
 
 TN, TN_TEXT = ck.kernels["sgemm_tn"].program, ck.kernels["sgemm_tn"].text

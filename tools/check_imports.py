@@ -39,6 +39,7 @@ LAYERS = (
     "compiler",
     "machine",
     "kernels",
+    "diagnosis",
     "chip",
     "trace",
     "timing",

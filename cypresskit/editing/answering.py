@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from cypresskit.compiler import forget_code
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import LineFault, find_changed_fault
 from cypresskit.editing.leading import next_sentence
@@ -21,7 +22,6 @@ from cypresskit.il import ILError
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.kernels.own import forget_kernels
-from cypresskit.kernels.verification import Verification
 from cypresskit.timing.costs import Interrupted, line_costs
 from cypresskit.timing.simulate import forget_reports
 

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import ILError
 from cypresskit.il.cursor import strip_comment
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
-from cypresskit.kernels.verification import Verification
 from cypresskit.machine import KernelError
 from cypresskit.tables import elided
 

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
+from cypresskit.diagnosis.element_trace import ElementTrace, Term, trace_element
+from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
 from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.element_trace import ElementTrace, Term, trace_element
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import EXAMPLE, find_statement
-from cypresskit.kernels.verification import Verification, verify
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.machine.checks.bounds import TOO_FAR

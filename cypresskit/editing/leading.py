@@ -6,8 +6,8 @@ in which work-item. Each follows from the state of the program; none is code.
 
 from collections.abc import Iterator
 
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import Program
-from cypresskit.kernels.verification import Verification
 
 PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
 MATRICES = ("A", "B")  # of textures 0 and 1

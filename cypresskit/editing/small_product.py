@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cypresskit.diagnosis.element_trace import ElementTrace, Term
 from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.element_trace import ElementTrace, Term
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError
 

@@ -1,10 +1,9 @@
-"""Provide the kernels: IL files, the catalog with their launch conventions, and tools to check
-them.
+"""Provide the kernels: IL files, the catalog with their launch conventions, and users' own.
 
-- ``catalogue`` and ``convention``: what a kernel is, and how it is launched.
-- ``own``: kernels of users, whose launch convention is found.
-- ``verification``, ``element_trace``, ``probes``: whether a kernel is correct, and if not, which
-  instruction is at fault.
+- ``catalogue``, ``convention``, ``statement``: what a kernel is, how it is launched, and the
+  comment in which it says so.
+- ``own``: kernels of users.
+- ``products``, ``comparison``: small products of random integers, and how near a result is.
 - ``generated``: kernels with other block sizes.
 """
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial, wraps
 from typing import Any
 
+from cypresskit.diagnosis.element_trace import trace_element
+from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
@@ -16,9 +18,7 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.element_trace import trace_element
 from cypresskit.kernels.statement import LaunchConventionError
-from cypresskit.kernels.verification import Verification
 from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel
 from cypresskit.timing import Report, simulate

@@ -3,11 +3,11 @@
 import numpy as np
 
 from cypresskit.devices import ASHRAF, HD5870, Device
+from cypresskit.diagnosis.verification import NAMES
 from cypresskit.il import Program
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.kernels.samples import run
-from cypresskit.kernels.verification import NAMES
 from cypresskit.machine.checks import check
 from cypresskit.machine.traffic import Traffic
 from cypresskit.published import kernel as published

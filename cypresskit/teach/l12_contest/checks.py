@@ -26,6 +26,7 @@ import numpy as np
 
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5870, Device
+from cypresskit.diagnosis.verification import verify
 from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.files.atomic import save_file
@@ -34,7 +35,6 @@ from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel, make_entry
-from cypresskit.kernels.verification import verify
 from cypresskit.machine import LaunchCounters, launch
 from cypresskit.tables import elided
 from cypresskit.teach.check import (

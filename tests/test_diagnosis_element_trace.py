@@ -15,7 +15,7 @@ from conftest import SIX
 from faults import Fault, plant
 
 import cypresskit as ck
-from cypresskit.kernels.element_trace import OTHER, ElementTrace, MatrixElement
+from cypresskit.diagnosis.element_trace import OTHER, ElementTrace, MatrixElement
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.products import make_product
 
@@ -345,3 +345,43 @@ def test_a_fetch_beyond_the_edge_is_named_with_its_place(seed):
     inside = dict(zip("AB", kernel.convention.stored(m, n, k)))[matrix]
     beyond = int(said[1]) >= inside[0] or int(said[2]) >= inside[1]
     assert beyond == ("outside of the matrix" in trace.notes[0])
+
+
+@pytest.mark.parametrize("side", [2, 4])
+def test_of_several_lines_the_changed_one_is_named(side):
+    """The factors of one row are exchanged: its sums are those of other elements."""
+    kernel = block_kernel(side, side)
+    lines = kernel.text.splitlines()
+    at = next(n for n, line in enumerate(lines) if re.match(r"mad \S+, r\d+\.y, r", line))
+    to, first, second, total = lines[at].removeprefix("mad ").split(", ")
+    a, component = first.split(".")
+    lines[at] = f"mad {to}, {second}.{component}, {a}, {total}"
+    wrong = ck.load_kernel("\n".join(lines))
+    named = ck.trace_element(wrong, 1, 0, changed=[at + 1])
+    assert named.notes[0].startswith(f"Line {at + 1} ")
+    store = [n for n, line in enumerate(lines, 1) if re.match(r"mov (g|o)", line)]
+    moved = ck.trace_element(wrong, 1, 0, changed=store)
+    assert moved.notes[0] != named.notes[0] or moved.notes[0].startswith(f"Line {at + 1} ")
+
+
+@pytest.mark.parametrize("line, kind", [(49, "reads"), (71, "multiplies")])
+def test_a_changed_line_is_preferred_among_those_of_a_term(line, kind):
+    """Texels of A that are fetched from the next value of k."""
+    kernel = changed(SINGLE, ("_aoffimmi(0,1,0) r6, r0.xz00", "_aoffimmi(0,2,0) r6, r0.xz00"))
+    trace = ck.trace_element(kernel, 0, 0, changed=[line])
+    assert trace.notes[0].startswith(f"Line {line} {kind} A[2, 0];")
+
+
+@pytest.mark.parametrize("text", ["sgemm_tn", "dgemm_tn", "sgemm_64x64_lds", "ddgemm_nn_nofma"])
+def test_what_cancels_is_no_term(text):
+    """A sum that is added and taken away again."""
+    kernel = ck.kernels[text]
+    add, sub = ("dadd", "_neg(xy)") if kernel.dtype == np.float64 else ("add", "_neg(xyzw)")
+    parts = "xy" if add == "dadd" else "xyzw"
+    store = re.search(r"(?m)^ *mov g\[\S+\], (r\d+)(?:\.\w+)?", kernel.text)
+    sums = store[1]
+    lines = f"{add} {sums}.{parts}, {sums}, r200\n{add} {sums}.{parts}, {sums}, r200{sub}\n"
+    set_it = "mov r200, l0\n"
+    mine_ = mine(text, kernel.text.replace(store[0], set_it + lines + store[0], 1))
+    trace = ck.trace_element(mine_, 0, 0)
+    assert trace.right and {term.kind for term in trace.terms} == {"right"}

@@ -1,38 +1,39 @@
 """Trace an incorrect element of C to the faulty instruction (``trace_element``).
 
-The work-item that stored the element is replayed (``probes``). Each term of its sum is listed with
-the lines that read its factors and multiplied them. A correct sum has each product of a row of
-op(A) and a column of op(B) once. Missing, repeated and other terms are marked; if another element
-should have been read, the trace names it.
+The sum that the element's work-item stored is followed back to what it read (``slices``). Each term
+of the sum is listed with the lines that read its factors and multiplied them. A correct sum has
+each product of a row of op(A) and a column of op(B) once. Missing, repeated and other terms are
+marked; if another element should have been read, the trace names it.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import index
 
 import numpy as np
 
+from cypresskit.diagnosis.slices import (
+    NO_ELEMENT,
+    Addend,
+    Elements,
+    MatrixElement,
+    ReadElement,
+    Slice,
+    StoreRecorder,
+    TracedElement,
+    factors_of_term,
+    number_of,
+)
+from cypresskit.diagnosis.verification import factors, verify
 from cypresskit.il.dataflow import defines
 from cypresskit.il.errors import shorten
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
-from cypresskit.kernels.probes import (
-    MULTIPLY,
-    NO_ELEMENT,
-    Elements,
-    MatrixElement,
-    Probes,
-    StoreRecorder,
-    TracedElement,
-    factors_of_term,
-    low_part,
-)
 from cypresskit.kernels.products import Product, Size, blocks, make_product
-from cypresskit.kernels.verification import factors, verify
 from cypresskit.machine import KernelError
 from cypresskit.tables import quantity
 
@@ -175,6 +176,7 @@ def trace_element(
     size: Size | None = None,
     alpha: float | None = None,
     beta: float | None = None,
+    changed: Collection[int] = (),
 ) -> ElementTrace:
     """Return each term of an element of C, with the line that added it.
 
@@ -189,6 +191,9 @@ def trace_element(
         incorrect, or else the smallest that it tries.
     alpha, beta
         As for ``ck.verify``.
+    changed
+        Lines that were changed since the kernel was correct: of several lines at which a fault can
+        be mended, one of these is named.
 
     Returns
     -------
@@ -224,10 +229,11 @@ def trace_element(
     m, n, k = map(index, size)
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
-    return _traced(TracedElement(make_product(known, (m, n, k), alpha, beta), row, column))
+    traced = TracedElement(make_product(known, (m, n, k), alpha, beta), row, column)
+    return _traced(traced, frozenset(changed))
 
 
-def _traced(traced: TracedElement) -> ElementTrace:
+def _traced(traced: TracedElement, changed: Collection[int]) -> ElementTrace:
     """Return the trace of an element of a small product."""
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
@@ -248,9 +254,9 @@ def _traced(traced: TracedElement) -> ElementTrace:
     else:
         at, item = stores.writer
         line = kernel.program.body[at].line
-        probes = Probes(traced, item)
-        place = probes.whole.place(item)
-        terms, notes = _Judge(traced, probes, line).judged()
+        sliced = Slice(traced, item)
+        place = sliced.whole.place(item)
+        terms, notes = _Judge(traced, sliced, changed).judged()
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     if got != expected and not _adds_up(terms, given, got):
         notes.append(OTHER)
@@ -300,15 +306,26 @@ def _check_place(row: object, column: object) -> None:
 
 
 class _Judge:
-    """Decides which terms of an element are correct, from its work-item's probes."""
+    """Decides which terms of an element are correct, from the slice of its sum.
 
-    def __init__(self, traced: TracedElement, probes: Probes, line: int) -> None:
-        self.traced, self.probes, self.line = traced, probes, line
+    ``changed`` are lines that the kernel's author changed: of several lines at which a fault can be
+    mended, one of these is named.
+    """
+
+    def __init__(self, traced: TracedElement, sliced: Slice, changed: Collection[int]) -> None:
+        self.traced, self.slice, self.changed = traced, sliced, changed
         self.kernel, self.given = traced.kernel, traced.given
+        self.line = sliced.line(sliced.store)
         self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
-        self.times = dict(probes.terms)
+        self.plain = number_of(sliced.terms)
+        #: Of double-doubles, only the high parts are judged.
+        self.terms = {
+            elements: addends
+            for elements, addends in sliced.terms.items()
+            if elements and all(e.matrix in ("A", "B", "C") for e in elements)
+        }
         self.right: dict[Elements, int | None] = {
-            probes.wanted(k): k for k in range(self.given.size[2])
+            traced.wanted(k): k for k in range(self.given.size[2])
         }
         if self.given.beta:
             self.right[self.old] = None
@@ -318,11 +335,11 @@ class _Judge:
         terms: list[Term] = []
         missing: list[Elements] = []
         for elements in self.right:
-            if times := self.times.get(elements):
-                terms += self._wanted_terms(elements, times)
+            if elements in self.terms:
+                terms += self._wanted_terms(elements)
             else:
                 missing.append(elements)
-        extra = [elements for elements in self.times if elements not in self.right]
+        extra = [elements for elements in self.terms if elements not in self.right]
         whole = self._whole_sum(terms, extra, missing)
         if whole is not None:
             return whole
@@ -330,9 +347,9 @@ class _Judge:
         terms += [self._missing(elements) for elements in missing]
         terms = _ordered(terms)
         notes = _notes(terms)
-        if self.probes.plain:
+        if self.plain:
             notes.append(
-                f"The sum includes {self.probes.plain:g}, which is from no matrix. Does the sum"
+                f"The sum includes {self.plain:g}, which is from no matrix. Does the sum"
                 " start at 0?"
             )
         return terms, notes
@@ -352,35 +369,21 @@ class _Judge:
         self, terms: list[Term], extra: list[Elements], missing: list[Elements]
     ) -> tuple[list[Term], list[str]] | None:
         """Return the terms and a note if a single fault affects the whole sum, else None."""
-        singles = self._computed_as_singles()
-        if singles:
-            line = singles[0]
+        line = self.line
+        note = self._another_element(extra, missing)
+        if self.slice.singles:
+            line = min(self.slice.singles)
             i = next(i for i in self.kernel.program.body if i.line == line)
             note = (
                 f"Line {line} multiplies with {i.op.name}, which takes its operands as floats."
                 f" These are halves of doubles: use d{i.op.name.replace('f', '')}."
             )
-            terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
-            terms += [self._missing(elements, "", line) for elements in missing]
-            return _ordered(terms), [note]
-        if another := self._another_element(extra, missing):
-            terms += [self._term("wrong", e, None, "", self.line) for e in extra]
-            terms += [self._missing(elements, "", self.line) for elements in missing]
-            return _ordered(terms), [another]
-        return None
-
-    def _computed_as_singles(self) -> list[int]:
-        """Return the lines on the path that multiply halves of doubles as floats."""
-        if self.kernel.precision == "single":
-            return []
-        probes = self.probes
-        multiplied = {
-            step
-            for elements in probes.copy
-            for step, item in probes.factors_read(elements)
-            if item == probes.item and step in probes.path
-        }
-        return sorted({probes.line(s) for s in multiplied if not probes.instruction(s).op.double})
+        if not note:
+            return None
+        terms = [replace(term, note="", blame=line, kind="wrong") for term in terms]
+        terms += [self._term("wrong", self.terms[e][0], None, "", line) for e in extra]
+        terms += [self._missing(elements, "", line) for elements in missing]
+        return _ordered(terms), [note]
 
     def _another_element(self, extra: list[Elements], missing: list[Elements]) -> str:
         """Return a note if the whole sum belongs to another element, else "".
@@ -392,7 +395,7 @@ class _Judge:
         olds = [elements[0] for elements in extra if len(elements) == 1]
         if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
             return ""
-        made = any(map(self.probes.products, self.right))
+        made = any(elements in self.slice.products for elements in self.right)
         for row in range(m):
             for column in range(n):
                 if not made and self._block(row, column) == self._block(*self.old[0][1:]):
@@ -400,11 +403,24 @@ class _Judge:
                 others = {factors_of_term(self.kernel, row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and products == others:
-                    return (
-                        f"Line {self.line} stores the sum of C[{row}, {column}] here: check its"
-                        " address and its register."
-                    )
+                    return self._stored_elsewhere(MatrixElement("C", row, column), products)
         return ""
+
+    def _stored_elsewhere(self, other: MatrixElement, products: set[Elements]) -> str:
+        """Return the note on a store of another element's sum.
+
+        Its products are at fault, if these are what was changed.
+        """
+        made = {self._line(self.terms[elements][0]) for elements in products}
+        blamed = made & set(self.changed)
+        if blamed and self.line not in self.changed:
+            return (
+                f"Line {min(blamed)} adds the products of {other} to the sum of {self.old[0]}:"
+                " check its factors and its register."
+            )
+        return (
+            f"Line {self.line} stores the sum of {other} here: check its address and its register."
+        )
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
         """Return the block of an element."""
@@ -413,31 +429,31 @@ class _Judge:
 
     # Correct terms
 
-    def _wanted_terms(self, elements: Elements, times: float) -> list[Term]:
+    def _wanted_terms(self, elements: Elements) -> list[Term]:
         """Return the terms with the factors of a correct one.
 
         The first one may be scaled incorrectly; the others are repeated.
         """
         scalar, value = self._scalar(elements)
-        steps = [step for step, _ in self.probes.products(elements) if step in self.probes.path]
-        added = len(steps) if times == len(steps) * value else 1
-        first, *others = steps[:added] or [-1]
-        each = times / added
+        first, *others = addends = self.terms[elements]
         k = self.right[elements]
-        if each == value:
-            terms = [self._term("right", elements, k, times=each, step=first)]
+        whole = sum(addend.times for addend in addends)
+        is_pair = self.kernel.precision == "double-double"  # whose parts are added one by one
+        if others and (is_pair or any(addend.times != value for addend in addends)):
+            first, others = replace(first, times=whole), []
+        if first.times == value:
+            terms = [self._term("right", first, k)]
         else:
-            note = f"{self._name(elements)} is multiplied by {each:g}, not by {scalar} = {value:g}."
-            scaling = self.probes.scaling(elements)
-            line = self.line if each == 1 else self._line(elements)  # unscaled, or scaled as a sum
-            blame = self.probes.line(scaling[-1]) if scaling else line
-            terms = [self._term("scaled", elements, k, note, blame, each, first)]
-        again = "twice" if added == 2 else f"{added} times"
-        for step in others:
-            line = self.probes.line(step)
-            also = "" if line == self.probes.line(first) else f", and at line {terms[0].line}"
+            times = f"multiplied by {first.times:g}, not by {scalar} = {value:g}."
+            lines = [self.slice.line(step) for step in first.scaled]
+            blame = lines[-1] if lines else self.line
+            terms = [self._term("scaled", first, k, f"{self._name(elements)} is {times}", blame)]
+        again = "twice" if len(addends) == 2 else f"{len(addends)} times"
+        for addend in others:
+            line = self._line(addend)
+            also = "" if line == self._line(first) else f", and at line {terms[0].line}"
             note = f"Term k = {k} is added {again}: at line {line}{also}."
-            terms.append(self._term("repeated", elements, k, note, line, each, step))
+            terms.append(self._term("repeated", addend, k, note, line))
         return terms
 
     # Terms that don't belong in the sum
@@ -448,36 +464,46 @@ class _Judge:
         Replaced terms are removed from ``missing``.
         """
         result = []
-        nowhere = [elements for elements in missing if not self.probes.products(elements)]
-        for added in sorted(extra, key=self._when):
+        nowhere = [elements for elements in missing if elements not in self.slice.products]
+        for added in sorted(extra, key=lambda elements: self._when(self.terms[elements][0])):
+            addend = self.terms[added][0]
             alike = [elements for elements in nowhere if _letters(elements) == _letters(added)]
             shared = [elements for elements in alike or nowhere if set(elements) & set(added)]
             instead = (shared if alike or len(added) == 2 else []) + alike
             if instead:
                 missing.remove(instead[0])
                 nowhere.remove(instead[0])
-                result.append(self._replacing(added, instead[0]))
+                result.append(self._replacing(addend, instead[0]))
                 continue
-            line = self._line(added)
+            line = self._line(addend)
             note = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
-            result.append(self._term("wrong", added, None, note, line))
+            result.append(self._term("wrong", addend, None, note, line))
         return result
 
-    def _replacing(self, added: Elements, wanted: Elements) -> Term:
+    def _replacing(self, addend: Addend, wanted: Elements) -> Term:
         """Return an incorrect term that was added in place of a correct one."""
         k = self.right[wanted]
-        alike = _letters(added) == _letters(wanted)
-        element = next((e for e in added if alike and e not in wanted), NO_ELEMENT)
+        line = self._line(addend)
+        alike = _letters(addend.elements) == _letters(wanted)
+        element = next((e for e in addend.elements if alike and e not in wanted), NO_ELEMENT)
         belongs = next((w for w in wanted if w.matrix == element.matrix), None)
         if belongs is None:
-            line = self._line(added)
-            note = f"Line {line} adds {_product(added)}; it should add {_product(wanted)}."
-            return self._term("wrong", added, k, note, line)
-        was_read = any(step < self._when(added) for step in self.probes.own_steps((belongs,)))
-        blame = self._line(added) if was_read else self._reading(element, added).line
-        does, should = ("multiplies", "multiply") if was_read else ("reads", "read")
+            product = _product(addend.elements)
+            note = f"Line {line} adds {product}; it should add {_product(wanted)}."
+            return self._term("wrong", addend, k, note, line)
+        read = next(r for r in addend.factors if r.element == element)
+        at = self.slice.line(read.step)
+        blame = line if self._was_read(belongs, addend) else at
+        if blame not in self.changed and {line, at} & set(self.changed):
+            blame = line if line in self.changed else at
+        does, should = ("multiplies", "multiply") if blame == line else ("reads", "read")
         note = f"Line {blame} {does} {element}; it should {should} {belongs}."
-        return self._term("wrong", added, k, note, blame)
+        return self._term("wrong", addend, k, note, blame)
+
+    def _was_read(self, element: MatrixElement, addend: Addend) -> bool:
+        """Return whether the work-item had read an element before it added a term."""
+        own = [step for step, item in self.slice.reads.get(element, ()) if item == self.slice.item]
+        return any(step < self._when(addend) for step in own)
 
     # Missing terms
 
@@ -499,13 +525,11 @@ class _Judge:
 
     def _reason(self, elements: Elements, readings: tuple[Reading, ...]) -> tuple[str, int]:
         """Return why a term is missing, as the end of a sentence, and the line to blame, or 0."""
-        probes = self.probes
+        sliced = self.slice
         if elements == self.old:
             return f": add it, times beta = {self.given.beta:g}", 0
-        if line := self._low_at(elements):
-            return f": line {line} uses the low part of one factor", line
-        if made := probes.products(elements):
-            return self._lost(elements, *made[-1])
+        if made := sliced.products.get(elements):
+            return self._lost(*made[-1])
         read = list(dict.fromkeys(reading.line for reading in readings if reading.line))
         if all(reading.line for reading in readings):
             reads = (
@@ -513,156 +537,98 @@ class _Judge:
             )
             return f": {reads} its factors, but no line multiplies them", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
-        for step, element in self._outside():
+        for step, element in sliced.outside():
             if element.matrix == absent.matrix:
-                line = probes.line(step)
+                line = sliced.line(step)
                 return f": line {line} reads {element}, outside of the matrix", line
         steps = self._steps_of(absent.matrix)
-        fetch = probes.line(steps[0]) if steps else 0
+        fetch = sliced.line(steps[0]) if steps else 0
         others = f"; line {fetch} reads other elements of {absent.matrix}" if fetch else ""
         return f": no line reads {absent}{others}", fetch
 
-    def _low_at(self, elements: Elements) -> int:
-        """Return the line that multiplies a factor by the low part of the other; or 0.
-
-        It counts only if a later line multiplies them, too.
-        """
-        a, b = elements
-        for pair in ((low_part(a), b), (a, low_part(b))):
-            made = self.probes.products(pair) if pair in self.probes.copy else []
-            if len(made) > 1:
-                return self.probes.line(made[0][0])
-        return 0
-
-    def _lost(self, elements: Elements, step: int, item: int) -> tuple[str, int]:
-        """Return where the product that a work-item made at a step was lost, and the line to fix.
+    def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
+        """Return where a product that was made at a step was lost, and the line to fix.
 
         The place is the end of a sentence.
         """
-        probes = self.probes
-        line = probes.line(step)
-        dest = probes.instruction(step).dest
-        assert dest is not None
-        changes = {(c.step, c.item): c.what for c in probes.written(elements)}
-        component = next(c for c in range(4) if changes[step, item] >> c & 1)
-        left = f": line {line} puts it into {dest.register}.{LETTERS[component]}, which"
-        for later in range(step + 1, len(probes.steps.at)):
-            i = probes.instruction(later)
-            has_it = changes.get((later, item), 0) >> component & 1
-            if has_it or not probes.steps.active[later][item]:
-                continue
-            same = i.dest and i.dest.register == dest.register
-            if same and (dest.register.index, component) in defines(i):
-                other = probes.line(later)
-                again = "the next iteration" if other == line else f"line {other}"
-                return f"{left} {again} overwrites", other
+        sliced = self.slice
+        line = sliced.line(step)
+        left = f": line {line} puts it into r{register}.{LETTERS[component]}, which"
+        for later in range(step + 1, len(sliced.steps)):
+            i = sliced.instruction(later)
+            writes = (register, component) in defines(i) and sliced.steps[later].active[sliced.item]
+            keeps = any((s.register.kind, s.register.index) == ("r", register) for s in i.sources)
+            if writes and not keeps:
+                again = "the next iteration" if i.line == line else f"line {i.line}"
+                return f"{left} {again} overwrites", i.line
         return f"{left} isn't stored to this element", line
 
     def _steps_of(self, matrix: str) -> list[int]:
         """Return the steps in which the work-item read a matrix's elements of the sum."""
-        probes = self.probes
+        wanted = {element for elements in self.right for element in elements}
         return sorted(
-            steps[0]
-            for elements in probes.copy
-            if len(elements) == 1 and elements[0].matrix == matrix
-            if (steps := probes.own_steps(elements))
+            step
+            for element, nodes in self.slice.reads.items()
+            if element.matrix == matrix and element in wanted
+            for step, item in nodes
+            if item == self.slice.item
         )
 
     def _addresses_of(self, matrix: str) -> tuple[int, ...]:
         """Return the lines that computed the address at which the work-item reads a matrix."""
         steps = self._steps_of(matrix)
-        return tuple(self.probes.addresses(steps[-1], self.probes.item)) if steps else ()
-
-    def _outside(self) -> list[tuple[int, MatrixElement]]:
-        """Return the work-item's fetches outside of a matrix:
-
-        the step, and the requested element.
-        """
-        kernel, probes = self.kernel, self.probes
-        across = kernel.convention.texel // (4 * self.traced.words)
-        return [
-            (fetch.step, MatrixElement("ABC"[fetch.resource], fetch.y, fetch.x * across))
-            for fetch in probes.steps.outside
-            if fetch.item == probes.item and fetch.resource < len("ABC")
-        ]
+        return self.slice.addresses(steps[-1], self.slice.item) if steps else ()
 
     def _read_at(self, element: MatrixElement) -> int:
         """Return the line that read an element in the work-item, or in another of its workgroup.
 
         0 if there is none.
         """
-        probes = self.probes
-        steps = probes.own_steps((element,)) or [
-            change.step for change in probes.written((element,))
-        ]
-        return probes.line(steps[0]) if steps else 0
+        nodes = self.slice.reads.get(element, ())
+        own = [step for step, item in nodes if item == self.slice.item] or [s for s, _ in nodes]
+        return self.slice.line(own[0]) if own else 0
 
     # Terms
 
-    def _when(self, elements: Elements) -> int:
+    def _when(self, addend: Addend) -> int:
         """Return the step that added a term."""
-        probes = self.probes
-        if made := probes.products(elements):
-            return made[0][0]
-        on_path = [step for step in probes.own_steps(elements) if step in probes.path]
-        multiplied = [step for step in on_path if probes.instruction(step).op.name in MULTIPLY]
-        return (multiplied or on_path or probes.own_steps(elements) or [probes.steps.store])[0]
+        if addend.made:
+            return addend.made[0]
+        return addend.scaled[0] if addend.scaled else max(read.step for read in addend.factors)
 
-    def _line(self, elements: Elements) -> int:
+    def _line(self, addend: Addend) -> int:
         """Return the line that added a term."""
-        return self.probes.line(self._when(elements))
+        return self.slice.line(self._when(addend))
 
-    def _reading(self, element: MatrixElement, term: Elements) -> Reading:
+    def _reading(self, read: ReadElement) -> Reading:
         """Return where an element was read, and its path to a product."""
-        probes = self.probes
-        end = self._when(term)
-        made = probes.products(term)
-        item = made[0][1] if made else probes.item
-        changes = [change for change in probes.written((element,)) if change.step < end]
-        data_steps = probes.data_steps(end, item)
-        own = [change for change in changes if change.item == item and change.step in data_steps]
-        if not own:
-            return Reading(element, probes.line(end))
-        first = own[0]
-        if probes.instruction(first.step).op.kind == "lds":  # another work-item stored it there
-            own = [change for change in changes if change.step < first.step] + own
-            first = own[0]
-        path = dict.fromkeys(probes.line(change.step) for change in own)
-        line = probes.line(first.step)
-        path.pop(line)
-        addresses = probes.addresses(first.step, first.item)
-        return Reading(element, line, tuple(path), tuple(addresses))
+        line = self.slice.line
+        path = dict.fromkeys(line(step) for step in read.path)
+        path.pop(line(read.step), None)
+        addresses = self.slice.addresses(read.step, read.item)
+        return Reading(read.element, line(read.step), tuple(path), addresses)
 
     def _term(
-        self,
-        kind: str,
-        elements: Elements,
-        k: int | None,
-        note: str = "",
-        blame: int = 0,
-        times: float | None = None,
-        step: int = -1,
+        self, kind: str, addend: Addend, k: int | None, note: str = "", blame: int = 0
     ) -> Term:
-        probes = self.probes
-        readings = tuple(self._reading(element, elements) for element in elements)
-        step = self._when(elements) if step < 0 else step
-        line = probes.line(step)
+        readings = tuple(map(self._reading, addend.factors))
+        step = self._when(addend)
+        line = self.slice.line(step)
         touched = [
             *([blame] if blame else []),
             line,
             *(at for reading in readings for at in (reading.line, *reading.path)),
-            *map(probes.line, probes.scaling(elements)),
+            *map(self.slice.line, addend.scaled),
             self.line,
             *(at for reading in readings for at in reading.addresses),
             *self._store_addresses,
         ]
         lines = tuple(dict.fromkeys(touched))
-        times = self.times[elements] if times is None else times
-        return Term(kind, line, readings, times, k, note, blame, lines, step)
+        return Term(kind, line, readings, addend.times, k, note, blame, lines, step)
 
     @cached_property
-    def _store_addresses(self) -> list[int]:
-        return self.probes.addresses(self.probes.steps.store, self.probes.item)
+    def _store_addresses(self) -> tuple[int, ...]:
+        return self.slice.addresses(self.slice.store, self.slice.item)
 
 
 def _product(factors: Iterable[MatrixElement | Reading]) -> str:
