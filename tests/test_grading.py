@@ -8,10 +8,12 @@ import os
 import random
 import re
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from copy import deepcopy
 from dataclasses import fields, replace
@@ -26,7 +28,7 @@ from cypresskit.cli.cmd_grade import student_work
 from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.files.received import printable_name
-from cypresskit.grading import archives, course, gradebook, judging, submissions
+from cypresskit.grading import archives, class_tables, course, gradebook, judging, submissions
 from cypresskit.isolated import process
 from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check, explanations
@@ -1276,3 +1278,136 @@ def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
     monkeypatch.setattr(judging, "call", dies)
     verdicts = judging.judge_student([judging.Attempt(["cell"], CHECK)] * 3, None)
     assert [verdict.right or verdict.is_broken for verdict in verdicts] == [False] * 3
+
+
+# -- explanations are found wherever they are
+
+
+OWN_WORDS = "my own words, number {}"
+PLACES = {
+    "as handed out": lambda text: ("code", f'ck.teach.explanation("""\n{text}\n""")'),
+    "single quotes": lambda text: ("code", f"ck.teach.explanation('''{text}''')  # done"),
+    "one line": lambda text: ("code", f'ck.teach.explanation("{text}")'),
+    "two strings": lambda text: ("code", f"ck.teach.explanation('{text[:5]}'\n '{text[5:]}')"),
+    "by keyword": lambda text: ("code", f"from x import y\nexplanation(text='{text}')"),
+    "no Python": lambda text: ("code", f'ck.teach.explanation(""{text}"")'),
+    "Markdown": lambda text: ("markdown", text),
+    "a turned cell": lambda text: ("markdown", f'ck.teach.explanation("""\n{text}\n""")'),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("lost", [(), ("id",), ("metadata",), ("id", "metadata")])
+@pytest.mark.parametrize("instead", [True, False])
+def test_an_explanation_is_found_without_ids_metadata_or_its_own_cell(place, lost, instead):
+    """In the place of its cell, or in a new cell below."""
+    lesson = course.read_lessons()["09_bus"]
+    written = []
+    number = 0
+    for cell in deepcopy(lesson.cells):
+        part = course.find_entry(cell).get("part")
+        if part == "sentence":
+            number += 1
+            kind, source = PLACES[place](OWN_WORDS.format(number))
+            new = cell | {"cell_type": kind, "source": source}
+            if not instead:
+                written.append(cell)
+                new |= {"id": f"new{number}", "metadata": {}}
+            cell = new
+        for name in lost:
+            cell[name] = {} if name == "metadata" else f"{len(written)}-other"
+        written.append(cell)
+    found = course.read_explanations(written, lesson)
+    assert [*found.texts.values()] == [OWN_WORDS.format(n) for n in (1, 2, 3)] and not found.lost
+
+
+def test_a_text_in_the_questions_own_cell_is_an_explanation_and_a_lost_one_is_listed():
+    lesson = course.read_lessons()["09_bus"]
+    cells = deepcopy(lesson.cells)
+    question = next(c for c in cells if course.find_entry(c).get("part") == "question")
+    question["source"] += "\nbecause of the bus"
+    first = {"cell_type": "code", "source": 'explanation("of what?")', "id": "x", "metadata": {}}
+    found = course.read_explanations([first, *cells], lesson)
+    assert found.texts == {1: "because of the bus"} and found.lost == ["of what?"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_large_outputs_are_skipped_and_all_else_stays(seed):
+    chance = random.Random(seed)
+    odd = ['"outputs": [', "]]}", '\\"', "[{", "é"]
+    cells = []
+    for _ in range(chance.randrange(1, 6)):
+        size = chance.choice([10, course.MAX_OUTPUT_CHARACTERS])
+        text = "".join(chance.choices(odd, k=3)) + "x" * size
+        outputs = [{"output_type": "stream", "text": [text]}]
+        cells.append({"cell_type": "code", "source": text[:99], "outputs": outputs, "id": "a"})
+    read = course.parse_cells(json.dumps({"cells": cells, "metadata": {"outputs": [1]}}))
+    assert [cell["source"] for cell in read] == [cell["source"] for cell in cells]
+    for cell, given in zip(read, cells):
+        small = len(given["outputs"][0]["text"][0]) < 1_000
+        assert cell["outputs"] == (given["outputs"] if small else [])
+
+
+def test_a_class_has_statistics_lists_of_equal_code_and_points_less_lateness():
+    lesson = course.read_lessons()["09_bus"]
+    exercise = lesson.exercises[0]
+    code = "def seconds(n, b, r):\n    'Text.'\n" + "    n = n * (b + r) / (n - b)  # {}\n" * 5
+    records = gradebook.CourseRecords({"09_bus": lesson}, late_percent=10.0)
+    for name, right in zip("abcd", (True, False, False, False)):
+        verdict = Verdict(right, f"told {min(name, 'c')}")
+        answer = gradebook.GradedAnswer(verdict, code.replace("{}", name) if right < 1 else "x")
+        student = submissions.Student(name, name, days_late=2.0 * (name == "a"))
+        records.works.append((student, {"09_bus": {exercise: answer}}))
+    (row,) = class_tables.statistics_rows(records)
+    assert (row["right, percent"], row["commonest wrong answer"], row["how often"]) == (
+        25,
+        "told c",
+        2,
+    )
+    (copies,) = class_tables.copies_rows(records)
+    assert copies["students"] == "b, c, d" and "#" not in copies["code"]
+    assert [row["Total"] for row in class_tables.moodle_rows(records)] == [48.0, 0, 0, 0]
+    possible, first, *_ = class_tables.canvas_rows(records)
+    assert possible["09 The bus"] == 100 and first["09 The bus"] == 48.0
+    assert "2 days late: 80 %" in records.status(records.works[0][0])
+
+
+def test_the_good_explanation_is_shown_once_the_teacher_has_graded():
+    lesson = course.read_lessons()["09_bus"]
+    exercise = lesson.exercises[0]
+    answers = [gradebook.GradedAnswer(Verdict(True, ""), "", text) for text in ("", "because")]
+    records = gradebook.CourseRecords({"09_bus": lesson})
+    records.works = [
+        (submissions.Student(n, n), {"09_bus": {exercise: a}}) for n, a in zip("ab", answers)
+    ]
+    good = gradebook.escape(exercise.good)
+    pages = [gradebook.render_page(records, student) for student, _ in records.works]
+    assert not any(good in page for page in pages)
+    records.points[gradebook.explanation_key(exercise, "because")] = 1.0
+    pages = [gradebook.render_page(records, student) for student, _ in records.works]
+    assert all(good in page for page in pages)
+
+
+@pytest.mark.parametrize("name", ["erika_77_assignsubmission_file_", "77", "erika"])
+def test_a_roster_may_have_moodles_folder_names(name):
+    found = [submissions.Student("77", "erika", notebooks=[Path("x")])]
+    (one,) = submissions.merge_roster(found, [submissions.Student(name, name)])
+    assert one.notebooks and one.listed
+
+
+def test_an_interrupt_ends_grading_and_keeps_a_row_for_each_student(tmp_path):
+    for name in "abc":
+        waiting = cells("09", book.student)
+        answer = next(c for c in waiting.cells if c.source.startswith("def seconds"))
+        answer.source = "import time\ndef seconds(*_):\n    time.sleep(600)"
+        put(tmp_path / "in" / name, "09_bus.ipynb", waiting)
+    command = [sys.executable, "-m", "cypresskit", "grade", "in", "out", "--no-sandbox"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as run:
+        while not (tmp_path / "out/feedback").exists():
+            time.sleep(0.1)
+        time.sleep(1)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(600) == 130
+    table = rows(tmp_path / "out/grades.csv")
+    assert [row["id"] for row in table] == ["a", "b", "c"]
+    assert all("not judged yet" in row["status"] for row in table)
