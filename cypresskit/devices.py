@@ -26,6 +26,8 @@ from cypresskit.tables import table
 
 MOST = 1024  # maximum number of engines, channels, banks, ... of a simulated chip
 BEYOND = 1e30  # numbers of boards are below it
+WAVEFRONT = 64  # work-items on every board, in compute mode consecutive ones of a workgroup
+TILE = 8  # pixels along a side of the tile of a wavefront
 REGISTER_BYTES = 16  # of a work-item's register: four words
 #: Double instructions per double-double operation, on average: an addition takes 21, and a
 #: multiplication 8, with fused multiply-adds (Nakasato, appendix A).

@@ -23,11 +23,10 @@ from functools import lru_cache
 import numpy as np
 
 from cypresskit.blas.performance_table import read_performance
-from cypresskit.devices import HD5870, Device, Range, check_device, check_precision
+from cypresskit.devices import HD5870, WAVEFRONT, Device, Range, check_device, check_precision
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.machine.shape import wavefronts
-from cypresskit.machine.wavefront import WAVEFRONT
 
 #: Parts of the names of kernels that only demonstrate something, and are never the fastest.
 EXAMPLES = ("naive", "_37", "stream", "buffer", "rows", "worst", "nofma", "packed")

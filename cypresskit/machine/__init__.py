@@ -5,9 +5,9 @@
 observers. ``vliw`` runs compiled code, for the timing. Left out: time (``timing``).
 """
 
+from cypresskit.machine.counters import LaunchCounters
 from cypresskit.machine.engines import launch
 from cypresskit.machine.launch import KernelError, prepare
 from cypresskit.machine.observer import Observer
-from cypresskit.machine.run import LaunchCounters
 
 __all__ = ["KernelError", "LaunchCounters", "Observer", "launch", "prepare"]

@@ -13,9 +13,9 @@ from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import HAS_LLVM
 from cypresskit.machine import fast, interpreter
+from cypresskit.machine.counters import LaunchCounters
 from cypresskit.machine.launch import Arrays, KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
-from cypresskit.machine.run import LaunchCounters
 
 MAX_REPEATED = 4096  # most work-items of a launch that is repeated in lockstep
 

@@ -16,10 +16,10 @@ from cypresskit.il.dataflow import components, lds_address, lds_words, read_posi
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
+from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.launch import Launch, endless_error, kernel_error
 from cypresskit.machine.masks import Masks
 from cypresskit.machine.observer import EVENTS, Observer
-from cypresskit.machine.run import LaunchCounters, tally
 
 MAX_BYTES = 2 << 30  # for a whole domain
 # bytes of a work-item without its registers: ids, coordinates and intermediate results, measured

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.devices import is_whole
+from cypresskit.devices import TILE, WAVEFRONT, is_whole
 from cypresskit.il import Program
 from cypresskit.machine import arguments
-from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
 LANE_NUMBERS = np.arange(WAVEFRONT)
 TEXEL_BYTES = 4, 8, 16

@@ -15,7 +15,7 @@ import numpy as np
 from cypresskit.chip.work import ALU, BARRIER, TEX, WRITE, Clause, Stream, merge_fetches
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import Control
-from cypresskit.machine.wavefront import WAVEFRONT
+from cypresskit.devices import WAVEFRONT
 from cypresskit.trace.memory_layout import MemoryLayout, Motion
 from cypresskit.trace.memory_requests import MemoryRequest
 

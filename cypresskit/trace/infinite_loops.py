@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from cypresskit.devices import WAVEFRONT
 from cypresskit.il import Program, assemble
 from cypresskit.il.program import Register
 from cypresskit.machine.engines import run
 from cypresskit.machine.launch import KernelError, endless_error, prepare
 from cypresskit.machine.shape import LaunchShape, input_registers, lanes
-from cypresskit.machine.wavefront import WAVEFRONT
 
 COPIED = "dcl_literal", "dcl_cb"
 

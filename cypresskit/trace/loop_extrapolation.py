@@ -38,8 +38,8 @@ import numpy as np
 
 from cypresskit.compiler import Code
 from cypresskit.compiler.assembly import TEMPORARY, Control, Operation
+from cypresskit.devices import WAVEFRONT
 from cypresskit.machine.vliw import Processor
-from cypresskit.machine.wavefront import WAVEFRONT
 from cypresskit.trace.memory_layout import Motion
 from cypresskit.trace.memory_requests import MemoryRequest, RequestRecorder
 from cypresskit.trace.symbolic import (

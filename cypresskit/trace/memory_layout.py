@@ -14,10 +14,9 @@ from cypresskit.chip.units.dram import GLOBAL
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.chip.work import BANK_SHIFT, Stream, address_stream, concatenate, unit_stream
 from cypresskit.compiler.assembly import Operation, StoreInstruction
-from cypresskit.devices import AccessGeometry
+from cypresskit.devices import TILE, WAVEFRONT, AccessGeometry
 from cypresskit.machine import addressing
 from cypresskit.machine.shape import LaunchShape
-from cypresskit.machine.wavefront import TILE, WAVEFRONT
 from cypresskit.trace.memory_requests import MemoryRequest
 from cypresskit.trace.symbolic import NotExtrapolable
 

@@ -23,9 +23,9 @@ from unittest.mock import patch
 import numpy as np
 
 from cypresskit.machine import fast
+from cypresskit.machine.counters import LaunchCounters
 from cypresskit.machine.fast import execute
 from cypresskit.machine.launch import Launch
-from cypresskit.machine.run import LaunchCounters
 
 PAGE = mmap.PAGESIZE
 NO_ACCESS = 0  # PROT_NONE

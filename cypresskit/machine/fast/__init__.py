@@ -15,8 +15,8 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cypresskit.machine.counters import LaunchCounters
     from cypresskit.machine.launch import Launch
-    from cypresskit.machine.run import LaunchCounters
 
 __all__ = ["run"]
 

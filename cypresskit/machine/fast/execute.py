@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from cypresskit.devices import TILE
 from cypresskit.il.bits import ONE
+from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.fast.jit import NativeCode, compiled
 from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, this_host
 from cypresskit.machine.fast.translation import (
@@ -30,8 +32,6 @@ from cypresskit.machine.fast.translation import (
     UNDERFLOWED,
 )
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface, endless_error
-from cypresskit.machine.run import LaunchCounters, tally
-from cypresskit.machine.wavefront import TILE
 from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.threads import processors
 

@@ -18,6 +18,7 @@ from itertools import accumulate
 from pathlib import Path
 from string import Template
 
+from cypresskit.devices import TILE, WAVEFRONT
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
 from cypresskit.il.dataflow import Numbering, defines, forward, liveness
@@ -40,7 +41,6 @@ from cypresskit.machine.fast.translation import (
     Translation,
 )
 from cypresskit.machine.fast.vec import Vec
-from cypresskit.machine.wavefront import TILE, WAVEFRONT
 
 FAR = 2.0**40  # a coordinate outside of every texture
 UNUSED = 1  # the counter of instructions that aren't executed; counter 0 counts accesses outside

@@ -9,12 +9,12 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from math import prod
 
+from cypresskit.devices import WAVEFRONT
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
 from cypresskit.machine.fast.native_meaning import Floats
 from cypresskit.machine.fast.translation import TEXEL
 from cypresskit.machine.fast.vec import Emitter, Vec
-from cypresskit.machine.wavefront import WAVEFRONT
 
 
 class Target:
