@@ -11,7 +11,6 @@ import pytest
 from conftest import ROOT
 
 from cypresskit.teach.l13_what_is_left import checks as lesson
-from cypresskit.teach.l14_cuda_kernel import checks as own
 from cypresskit.today import figures, record
 
 #: The simulator's `fma` rounds twice, it has no `syncwarp` (`syncthreads`, in a workgroup of a
@@ -446,8 +445,3 @@ def test_the_exercises_kernel_was_measured_as_the_lesson_has_it():
         body = [line for line in ast.unparse(kernel.body).splitlines() if line.strip() != "pass"]
         kernels.append([line for line in body if "exercise 1" not in line])
     assert kernels[0] == kernels[1]
-
-
-def test_without_numbas_cuda_target_the_lesson_says_what_is_missing():
-    if not own.find_spec("numba_cuda"):
-        assert "numba-cuda isn't installed" in own.nvidia_code(lambda a, b: None)

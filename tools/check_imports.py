@@ -78,6 +78,7 @@ LATE_MODULES = {
     "kernels/compiled.py": ("machine/fast/amd_gpu.py",),  # needs LLVM
     # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
+    "today/cuda_compile.py": ("today/cuda_kernels.py",),
     "teach/l14_cuda_kernel/checks.py": (
         "today/cuda_clock.py",
         "today/cuda_kernels.py",

@@ -15,10 +15,10 @@ from cypresskit.lazy import import_later
 
 if TYPE_CHECKING:
     from cypresskit.today.cuda_clock import simulate as simulate
-    from cypresskit.today.cuda_events import Untraceable as Untraceable
     from cypresskit.today.gpus import H200 as H200
+    from cypresskit.today.sass_threads import NotTimed as NotTimed
 
-import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus", "Untraceable": "cuda_events"})
+import_later(__name__, {"simulate": "cuda_clock", "H200": "gpus", "NotTimed": "sass_threads"})
 
 
 @cache

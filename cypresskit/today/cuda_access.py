@@ -1,59 +1,87 @@
-"""What warps request from the load unit and the memory, given the places of their threads."""
+"""What warps request from the load unit and the memory, given the addresses of their threads."""
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cypresskit.chip.work import Stream, cost_amounts, sort_distinct, unit_stream
-from cypresskit.today.cuda_events import WARP, Action
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
+from cypresskit.today.sass import SassInstruction
 
+WARP = 32
 BANKS = 32
 WORD = 4  # bytes of a bank
 LINE = 128  # bytes
 LINES_PER_CLOCK = 4
 ROW_SHIFT = 40  # bits of a sector's number
 SECTOR_MASK = (1 << ROW_SHIFT) - 1
-MAX_PHASES = 8  # iterations after which places of numbers have moved by whole sectors
-FIRST = np.zeros(1, np.int64)  # iteration
-
-Access = list[tuple[Action, int]]  # actions, each in an iteration of the source
-Requests = tuple[np.ndarray, np.ndarray, np.ndarray]  # clocks, sectors, bounds
+MAX_PHASES = 8  # iterations after which addresses have moved by whole sectors
 
 
-def requests_of(places: np.ndarray, on: np.ndarray, size: int, board: CudaGpu) -> Requests:
-    """Return what accesses of ``size`` bytes request.
+@dataclass(frozen=True, eq=False)
+class WarpAccess:
+    """An access by some warps.
 
-    Parameters
+    Attributes
     ----------
-    places, on
-        Bytes, and the mask of the threads that access them: (warps, lanes).
-    size
-        Bytes of a thread. Half a warp is served at once if there are 8, a quarter if 16.
+    one
+        The instruction.
+    address, on
+        The first byte, and the mask of the threads that access it: (warps, 32).
+    step
+        Bytes by which addresses move with each iteration.
+    """
 
-    Returns
-    -------
+    one: SassInstruction
+    address: np.ndarray
+    on: np.ndarray
+    step: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """What warps request.
+
+    Attributes
+    ----------
     clocks
         Of the load unit, for each warp.
     sectors, bounds
         The sectors that each warp requests, each once.
     """
+
+    clocks: np.ndarray
+    sectors: np.ndarray
+    bounds: np.ndarray
+
+    @property
+    def warps(self) -> np.ndarray:
+        """The number of the warp, for each sector."""
+        return np.repeat(np.arange(len(self.clocks)), np.diff(self.bounds))
+
+
+def requests_of(access: WarpAccess, board: CudaGpu) -> Requests:
+    """Return what an access requests. Half a warp is served at once if a thread's access has 8
+    bytes, a quarter if 16.
+    """
+    size = access.one.size
     parts = max(size // 8 * 2, 1)
-    count = len(places) * parts
-    clocks = _load_clocks(places.reshape(count, -1), on.reshape(count, -1), size)
-    clocks = clocks.reshape(-1, parts).sum(axis=1)
-    sectors = np.where(on, places // board.line_bytes, -1)
+    count = len(access.address) * parts
+    address, on = (values.reshape(count, -1) for values in (access.address, access.on))
+    clocks = _load_clocks(address, on, size).reshape(-1, parts).sum(axis=1)
+    sectors = np.where(access.on, access.address // board.line_bytes, -1)
     is_new = _sort(sectors)
     bounds = np.concatenate(([0], np.cumsum(is_new.sum(axis=1))))
-    return clocks, sectors[is_new], bounds
+    return Requests(clocks, sectors[is_new], bounds)
 
 
-def _load_clocks(places: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
+def _load_clocks(address: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
     """Return the clocks of the load unit: a clock for each different word of the busiest bank, or
     for four lines.
     """
     each = max(size // WORD, 1)
-    words = (places[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(places), -1)
+    words = (address[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(address), -1)
     words = np.where(np.repeat(on, each, axis=1), words, -1)
     is_new = _sort(words)
     banks = np.nonzero(is_new)[0] * BANKS + words[is_new] % BANKS
@@ -69,79 +97,66 @@ def _sort(numbers: np.ndarray) -> np.ndarray:
 
 
 def warps_of(values: np.ndarray, group: int) -> np.ndarray:
-    """Arrange threads of blocks of ``group`` as (warps, lanes). A block's last warp may
-    lack some.
-    """
+    """Arrange threads of blocks of ``group`` as (warps, lanes). The last warp may lack some."""
     values = values.reshape(-1, group)
     return np.pad(values, ((0, 0), (0, -group % WARP))).reshape(-1, WARP)
 
 
-def requested(
-    access: Access, group: int, board: CudaGpu, iterations: np.ndarray = FIRST
-) -> Requests:
-    """Return what warps request with an access of the machine code: each warp in ``iterations``,
-    one after the other.
+def shared_stream(access: WarpAccess, block_warps: int, board: CudaGpu) -> Stream:
+    """Return what warps request from shared memory, in quarters of clocks. Blocks mostly do the
+    same as the first one.
     """
-    places, on = [], []
-    for action, own in access:
-        lanes = warps_of(np.broadcast_to(action.place, action.on.shape), group)
-        moved = action.step * (own + iterations)
-        places.append((lanes[:, np.newaxis] + moved[:, np.newaxis]).reshape(-1, WARP))
-        on.append(np.repeat(warps_of(action.on, group), len(iterations), axis=0))
-    return requests_of(np.hstack(places), np.hstack(on), access[0][0].size, board)
+    first = replace(access, address=access.address[:block_warps], on=access.on[:block_warps])
+    blocks, rest = divmod(len(access.on), block_warps)
+    if not rest and _repeats(access.on, first.on) and _repeats(access.address, first.address):
+        return unit_stream(np.tile(_quarters(requests_of(first, board).clocks), blocks))
+    return unit_stream(_quarters(requests_of(access, board).clocks))
 
 
-def streams_of(
-    accesses: list[Access], unroll: int, is_loop: bool, group: int, board: CudaGpu
-) -> list[Stream]:
-    """Return what warps request with accesses of one kind in an iteration of the machine code, in
-    quarters of clocks.
+def _repeats(values: np.ndarray, first: np.ndarray) -> bool:
+    return bool(np.all(values.reshape(-1, *first.shape) == first))
+
+
+def memory_streams(accesses: list[WarpAccess], is_loop: bool, board: CudaGpu) -> list[Stream]:
+    """Return what warps request from memory in an iteration, in quarters of clocks.
 
     A line with sectors that neither an access before it nor the last iteration has requested takes
     the load unit ``missed_line_clocks``.
-
-    Parameters
-    ----------
-    accesses
-        In the order of the code.
-    unroll
-        Iterations of the source in one of the code.
     """
-    actions = {id(action): action for access in accesses for action, _ in access}.values()
-    if accesses[0][0][0].kind.startswith("shared"):
-        found = [requested(access, group, board) for access in accesses]
-        return [unit_stream(_quarters(clocks)) for clocks, _, _ in found]
-    apart = math.gcd(board.line_bytes, *(unroll * action.step for action in actions))
+    if not accesses:
+        return []
+    apart = math.gcd(board.line_bytes, *(access.step for access in accesses))
     phases = min(board.line_bytes // apart, MAX_PHASES)
     per_line = LINE // board.line_bytes
-    before: list[Access] = [[(action, -1)] for action in actions] if is_loop else []
-    known = np.array([-1])  # rows and sectors, sorted
+    before = [replace(access, address=access.address - access.step) for access in accesses]
+    known = np.array([-1])  # warps and sectors, sorted
     streams = []
-    for access in before + accesses:
-        clocks, sectors, bounds = requested(access, group, board, unroll * np.arange(phases))
-        rows = np.repeat(np.arange(len(clocks)), np.diff(bounds))
-        keys = rows << ROW_SHIFT | sectors & SECTOR_MASK
+    for access in (*(before if is_loop else ()), *accesses):
+        found = requests_of(_in_phases(access, phases), board)
+        counts = np.diff(found.bounds)
+        keys = found.warps << ROW_SHIFT | found.sectors & SECTOR_MASK
         at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         missed = keys[known[at] != keys]
         known = np.sort(np.concatenate([known, missed]), kind="stable")
-        rows = sort_distinct(missed // per_line) * per_line >> ROW_SHIFT
-        line_clocks = board.missed_line_clocks * np.bincount(rows, minlength=len(clocks))
-        step = access[0][0].step * unroll * phases // board.line_bytes
-        amounts = cost_amounts(_quarters(np.maximum(clocks, line_clocks)))
-        counts = np.diff(bounds)
+        missed_lines = sort_distinct(missed // per_line)
+        warps = (missed_lines * per_line) >> ROW_SHIFT
+        line_clocks = board.missed_line_clocks * np.bincount(warps, minlength=len(counts))
+        amounts = cost_amounts(_quarters(np.maximum(found.clocks, line_clocks)))
         amounts["requests"] = counts
-        # A row's sectors are requested one after the other in its clocks.
-        within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
+        # A warp's sectors are requested one after the other in its clocks.
+        within = np.arange(len(found.sectors)) - np.repeat(found.bounds[:-1], counts)
         offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
-        streams.append(Stream(amounts, bounds, sectors, offset, phases, step))
-    return streams[len(before) :]
+        step = access.step * phases // board.line_bytes
+        streams.append(Stream(amounts, found.bounds, found.sectors, offset, phases, step))
+    return streams[-len(accesses) :]
+
+
+def _in_phases(access: WarpAccess, phases: int) -> WarpAccess:
+    """Return the access with a row for each warp and iteration."""
+    moved = access.step * np.arange(phases)
+    address = (access.address[:, np.newaxis] + moved[:, np.newaxis]).reshape(-1, WARP)
+    return replace(access, address=address, on=np.repeat(access.on, phases, axis=0))
 
 
 def _quarters(clocks: np.ndarray) -> np.ndarray:
     return np.ceil(SCHEDULERS * clocks).astype(np.int32)
-
-
-def sectors_per_warp(action: Action, group: int, board: CudaGpu) -> float:
-    """Return how many sectors a warp requests, on average over those that request any."""
-    _, sectors, bounds = requested([(action, 0)], group, board)
-    return len(sectors) / max(int(np.count_nonzero(np.diff(bounds))), 1)

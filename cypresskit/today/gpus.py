@@ -13,11 +13,18 @@ from dataclasses import dataclass, field, replace
 from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
 SCHEDULERS = 4  # of a multiprocessor
-#: Clocks of a scheduler for an instruction, by its letter in ``cuda_code``. Calibrated on 152
-#: compiled loops without their loads, on an H200: within 13 to 16 % (``tools.cuda.issue``).
-ISSUE_CLOCKS = {"f": 1.48, "d": 2.31, "a": 1.54, "m": 0.74, "p": 3.97, "u": 1.28} | (
-    dict.fromkeys("oLSTB", 0.57)
-)
+#: Clocks of a scheduler for an instruction, by its kind (``sass``). Calibrated on 152 compiled
+#: loops without their loads, on an H200: within 13 to 16 %.
+ISSUE_CLOCKS = {
+    "single": 1.48,
+    "double": 2.31,
+    "integer": 1.54,
+    "product": 0.74,
+    "wide product": 3.97,
+    "uniform": 1.28,
+    "barrier": 0.57,
+    "other": 0.57,
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -1,4 +1,3 @@
-"""What the clock of CUDA kernels (``cypresskit.today.cuda_clock``) has from elsewhere:
-``python -m tools.cuda.loops`` makes its machine code anew, ``python -m tools.cuda.record`` its
-figures for the products of the record.
+"""CUDA kernels on a GPU: ``experiments`` measures the record of the package, ``products`` random
+products. ``python -m tools.cuda.record`` makes the record's modeled speeds and the stored code.
 """

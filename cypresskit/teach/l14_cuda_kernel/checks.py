@@ -2,18 +2,10 @@
 of the exercises.
 """
 
-import re
 import secrets
-import sys
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
-from pathlib import Path
-from shutil import which
-from subprocess import run
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -32,7 +24,8 @@ from cypresskit.teach.check import (
 )
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
-from cypresskit.today import clock_errors, figures, record
+from cypresskit.today import clock_errors, cuda_compile, figures, record, stored_code
+from cypresskit.today.sass_threads import NotTimed
 
 REPEAT_RUN = "cypresskit.isolated.repeat_run"
 
@@ -212,17 +205,16 @@ def launched(product: Callable, n: int = 64) -> tuple:
 
 def simulate_cuda(product: Callable, n: int = 4096) -> Any:
     """Simulate ``product``'s kernel, as it is launched for N = ``n``, on an H200
-    (``ck.today.simulate``). If it computes nothing yet, simulate the reference kernel instead,
-    and print so.
+    (``ck.today.simulate``). If it is no product yet, or NVIDIA's tools are missing for a kernel of
+    one's own, simulate the reference kernel instead, and print so.
     """
-    from cypresskit.today import cuda_kernels, cuda_clock  # isort: skip
+    from cypresskit.today import cuda_clock, cuda_kernels  # isort: skip
 
     own, grid, threads, shared, *arguments = launched(product, n)
-    with suppress(cuda_clock.NothingToTime):
-        report = cuda_clock.simulate(own, grid, threads, *arguments, shared=shared)
-        if report.flops:
-            return report
-    print("Your kernel computes nothing yet. This is the reference kernel:")
+    try:
+        return cuda_clock.simulate(own, grid, threads, *arguments, shared=shared)
+    except (NotTimed, cuda_compile.NoTools) as error:
+        print(f"{error}.\nThis is the reference kernel:")
     matrices = [np.empty((n, n), np.float32)] * 3
     return cuda_clock.simulate(cuda_kernels.as_written, (n // 64, n // 32), (8, 4), *matrices)
 
@@ -270,36 +262,19 @@ def nvidia_code(product: Callable) -> str:
     """Return the loop of ``product``'s kernel as machine code of an H200, or which tool is missing.
     It is compiled by NVIDIA's compiler, which needs no GPU.
     """
-    if not find_spec("numba_cuda"):
-        return "numba-cuda isn't installed: get cypresskit[gpu]. It needs no GPU to compile."
-    kernel = launched(product)[0]
-    from numba import cuda, float32
+    from cypresskit.today import cuda_clock  # isort: skip
 
-    matrix = float32[:, ::1]
-    ptx, _ = cuda.compile_ptx(kernel.py_func, (matrix, matrix, matrix), cc=(9, 0))
-    tools = []
-    for name in ("ptxas", "nvdisasm"):
-        wheels = (Path(place).glob(f"nvidia/*/bin/{name}*") for place in sys.path)
-        tools.append(next((str(tool) for here in wheels for tool in here), which(name)))
-    if not all(tools):
-        return (
-            f"{ptx}\nFor machine code: nvidia-cuda-nvcc and nvidia-cuda-nvdisasm are missing here."
+    own, _, _, _, *arguments = launched(product)
+    function = cuda_clock.function_of(own)
+    try:
+        code = stored_code.find(own, tuple(arguments)) or cuda_compile.code_of(
+            function, {}, tuple(arguments)
         )
-    with TemporaryDirectory() as folder:
-        source, made = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
-        source.write_text(ptx, encoding="utf-8")
-        about = _said(tools[0], "-v", "-arch=sm_90", source, "-o", made)
-        code = _said(tools[1], "-c", made)
-    loops = re.findall(r"(?ms)^(\.L_x_\d+):\n((?:(?!^\.L_x).)*BRA `\(\1\))", code)
-    loop = max((body for _, body in loops), key=lambda body: body.count("FFMA"))
-    lines = re.findall(r"/\*[0-9a-f]{4,}\*/\s+(.*?) ;", loop)
-    names = Counter(re.sub(r"^@\S+\s+", "", line).split()[0].split(".")[0] for line in lines)
-    counted = ", ".join(f"{count} {name}" for name, count in names.most_common())
-    registers = re.findall(r"Used (\d+) registers", about)[0]
-    head = f"{registers} registers; an iteration: {len(lines)} instructions, {counted}"
-    return "\n".join([head, "", *lines])
-
-
-def _said(*command: Any) -> str:
-    done = run(list(map(str, command)), check=True, capture_output=True, text=True)
-    return done.stdout + done.stderr
+    except cuda_compile.NoTools as error:
+        return str(error)
+    loops = [code.instructions[first : last + 1] for first, last in code.headers.items()]
+    most = max(loops, key=lambda loop: sum(one.name == "FFMA" for one in loop), default=[])
+    counted = Counter(one.name for one in most)
+    names = ", ".join(f"{count} {name}" for name, count in counted.most_common())
+    head = f"{code.registers} registers; an iteration: {len(most)} instructions, {names}"
+    return "\n".join([head, "", *(one.text for one in most)])

@@ -1,0 +1,203 @@
+"""A kernel's machine code: its instructions, as NVIDIA's disassembler prints them.
+
+``SassCode.text`` has a line for each instruction: the line of the source, the control code in
+hexadecimal, and the instruction. The control code has how long a warp stalls after it (bits 0 to
+3), the scoreboard that it sets until its data arrive (bits 5 to 7; 7 is none), and those that it
+waits for (bits 11 to 16): Z. Jia and colleagues, "Dissecting the NVIDIA Volta GPU architecture via
+microbenchmarking", 2018.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+CONTROL = 41  # bits of an instruction's second word below its control code
+BYTES = 16  # of an instruction
+SCOREBOARDS = 6
+NAMES = r"U?R\d+|U?RZ|U?P\d|U?PT|PR|SR_[\w.]+|SRZ"
+#: Kinds of instructions, by which a scheduler's clocks differ (``gpus``); any other is "other".
+KINDS = {
+    "single": "FFMA FMUL FADD",
+    "double": "DFMA DMUL DADD",
+    "integer": "IADD3 LOP3 LEA SHF SEL ISETP PRMT MOV IABS IMNMX VIMNMX FSETP FSEL PLOP3",
+    "product": "IMAD VIADD",
+    "barrier": "BAR",
+}
+KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
+LOADS, STORES = ("LDG", "LD", "LDS"), ("STG", "ST", "STS")
+SHARED = "LDS", "STS"
+
+
+class Operand(NamedTuple):
+    """An operand: the ``sign`` before it ("-", "~", "!" or ""), and the name of a register or
+    predicate, or a number.
+    """
+
+    sign: str
+    value: str | int
+
+
+@dataclass(frozen=True, eq=False)
+class SassInstruction:
+    """An instruction.
+
+    Attributes
+    ----------
+    index
+        Its number in the code.
+    line
+        The line of the source.
+    name, modifiers
+        "IADD3", and what follows its name: ("X",).
+    guard
+        The predicate that it depends on; None without one.
+    operands
+        Registers, predicates and numbers. Of an access, the first are those of the address.
+    stall
+        Clocks until the warp's next instruction.
+    sets
+        A mask of the scoreboard that it sets.
+    waits
+        A mask of the scoreboards that it waits for.
+    text
+        What the disassembler prints.
+    """
+
+    index: int
+    line: int
+    name: str
+    modifiers: tuple[str, ...]
+    guard: Operand | None
+    operands: tuple[Operand, ...]
+    stall: int
+    sets: int
+    waits: int
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """What its clocks of a scheduler depend on."""
+        if self.name == "IMAD" and "WIDE" in self.modifiers:
+            return "wide product"
+        is_uniform = self.name[0] == "U" and self.name != "ULDC"
+        return KIND_OF.get(self.name, "uniform" if is_uniform else "other")
+
+    @property
+    def is_load(self) -> bool:
+        return self.name in LOADS
+
+    @property
+    def is_access(self) -> bool:
+        return self.name in LOADS + STORES
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it accesses shared memory."""
+        return self.name in SHARED
+
+    @property
+    def size(self) -> int:
+        """Bytes of an access for a thread."""
+        bits = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
+        return next((bits[one] // 8 for one in self.modifiers if one in bits), 4)
+
+
+@dataclass(frozen=True)
+class SassCode:
+    """The machine code of a kernel.
+
+    Attributes
+    ----------
+    name
+        The kernel's name.
+    registers, shared_bytes
+        Of a thread, and of a block.
+    text
+        A line for each instruction, as the module says.
+    """
+
+    name: str
+    registers: int
+    shared_bytes: int
+    text: str
+
+    @cached_property
+    def instructions(self) -> list[SassInstruction]:
+        return [_instruction(n, line) for n, line in enumerate(self.text.splitlines())]
+
+    @cached_property
+    def scoreboards(self) -> dict[int, int]:
+        """The mask of the scoreboard that each load sets. Loads of shared memory arrive in order:
+        one without a scoreboard has that of the load after it.
+        """
+        found = {}
+        last = 0
+        for one in reversed(self.instructions):
+            if one.is_load:
+                last = found[one.index] = one.sets or last
+        return found
+
+    @cached_property
+    def headers(self) -> dict[int, int]:
+        """The instructions to which a branch goes back, each with the last such branch."""
+        branches = (one for one in self.instructions if one.name == "BRA")
+        targets = ((int(one.operands[-1].value), one.index) for one in branches)
+        return {to: at for to, at in targets if to < at}
+
+
+def _instruction(index: int, line: str) -> SassInstruction:
+    number, control, text = line.split(" ", 2)
+    bits = int(control, 16)
+    guard, name, rest = re.fullmatch(r"(?:@(\S+) )?(\S+) ?(.*)", text).groups()
+    name, *modifiers = name.split(".")
+    scoreboard = bits >> 5 & 7
+    return SassInstruction(
+        index=index,
+        line=int(number),
+        name=name,
+        modifiers=tuple(modifiers),
+        guard=_operands(guard)[0] if guard else None,
+        operands=tuple(_operands(rest)),
+        stall=bits & 15,
+        sets=1 << scoreboard if scoreboard < SCOREBOARDS else 0,
+        waits=bits >> 11 & (1 << SCOREBOARDS) - 1,
+        text=text,
+    )
+
+
+def _operands(text: str) -> list[Operand]:
+    """Return the operands of an instruction. A constant c[0x0][n] is named "c" + n."""
+    text = re.sub(r"desc\[\w+\]|(?<=[\dZ])\.(64|reuse)", "", text)
+    text = text.replace("c[0x0][RZ]", "c0")
+    text = re.sub(r"c\[0x0\]\[(0x\w+)\]", lambda found: f"c{int(found[1], 16)}", text)
+    found = re.findall(rf"([-~!|]?)({NAMES}|c\d+|-?0x[0-9a-f]+|-?[\d.]+(?:e[-+]\d+)?)", text)
+    return [_operand(sign, value) for sign, value in found]
+
+
+def _operand(sign: str, text: str) -> Operand:
+    if not re.fullmatch(r"-?(0x[0-9a-f]+|\d+)", text):
+        return Operand(sign, text)
+    number = int(text, 0)
+    return Operand("", -number if sign == "-" else number)
+
+
+def read_listing(listing: str) -> str:
+    """Return the text of a ``SassCode``, given a listing by `nvdisasm -hex -g -c`."""
+    rows: list[list[str]] = []
+    labels: dict[str, int] = {}
+    line = "0"
+    for row in listing.splitlines():
+        if label := re.match(r"\s*([.$]\S+):$", row):
+            labels[label[1]] = len(rows)
+        elif found := re.search(r'//## File ".*", line (\d+)', row):
+            line = found[1]
+        elif found := re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;?\s*/\* 0x\w+ \*/", row):
+            text = re.sub(r"\s+", " ", found[1].removesuffix(" ;")).replace(".reuse", "")
+            rows.append([line, "", text])
+        elif found := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", row):
+            rows[-1][1] = f"{int(found[1], 16) >> CONTROL:x}"
+    for row in rows:
+        row[2] = re.sub(r"`\(([^)]*)\)", lambda found: str(labels.get(found[1], 0)), row[2])
+    last = max((n for n, row in enumerate(rows) if not row[2].startswith("NOP")), default=-1)
+    return "\n".join(" ".join(row) for row in rows[: last + 1])

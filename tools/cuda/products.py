@@ -1,0 +1,319 @@
+"""Matrix products that are drawn at random, measured on a GPU, and compared with the clock.
+
+    python -m tools.cuda.products FOLDER      compiles them (with the extra `cuda`)
+    python products.py FOLDER > measured.json measures on the GPU's machine, which needs CuPy alone
+    python -m tools.cuda.products             prints how far the clock is off (``products.json``)
+
+A product is C = A B of any transposes. Each thread has some rows and columns of C, and loads either
+from memory or from tiles in shared memory.
+"""
+
+import json
+import random
+import statistics
+import sys
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+WRITTEN = Path(__file__).with_name("products.json")
+SEEDS = {"seen": 75, "unseen": 7577}  # whether anybody looked at them while rules were made
+DRAWN = 24  # of each
+RUNS = 7
+LINES = "abc"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A launch.
+
+    Attributes
+    ----------
+    m, n, k
+        The size.
+    rows, columns
+        Of C, for each thread.
+    threads
+        Of a block: across, down.
+    depth, pad
+        The values of k that a tile holds, 0 without tiles; numbers that pad its rows.
+    turned_a, turned_b
+        Whether A, and B, are stored as their transposes.
+    parts
+        Into how many parts the sum is split; C has as many planes.
+    double
+        Whether numbers have double precision.
+    group
+        "seen" or "unseen".
+    """
+
+    m: int
+    n: int
+    k: int
+    rows: int
+    columns: int
+    threads: tuple[int, int]
+    depth: int
+    pad: int
+    turned_a: bool
+    turned_b: bool
+    parts: int
+    double: bool
+    group: str
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        across, down = self.columns * self.threads[0], self.rows * self.threads[1]
+        return -(-self.n // across), -(-self.m // down), self.parts
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of A, B and C as they are stored."""
+        a = (self.k, self.m) if self.turned_a else (self.m, self.k)
+        b = (self.n, self.k) if self.turned_b else (self.k, self.n)
+        return [a, b, (self.parts, self.m, self.n)]
+
+    @property
+    def name(self) -> str:
+        layout = "NT"[self.turned_a] + "NT"[self.turned_b]
+        tile = f", tiles of {self.depth} + {self.pad}" if self.depth else ""
+        across, down = self.threads
+        return (
+            f"{'double' if self.double else 'single'} {layout} {self.m} x {self.n} x {self.k},"
+            f" {self.rows} x {self.columns} of {across} x {down}{tile}, {self.parts} parts"
+        )
+
+
+def draw(group: str) -> list[Drawn]:
+    """Draw the launches of a group."""
+    rng = random.Random(SEEDS[group])
+    found: list[Drawn] = []
+    while len(found) < DRAWN:
+        across, down = rng.choice([(8, 8), (16, 16), (32, 8), (8, 4), (32, 1), (12, 10), (16, 4)])
+        rows, columns = rng.choice([1, 1, 2, 3, 4, 5, 6, 8]), rng.choice([1, 1, 2, 3, 4, 6, 8])
+        depth = rng.choice([0, 0, 8, 16, 4, 20])
+        is_double = rng.random() < 0.25
+        sizes = [rng.randrange(300, 2400) for _ in range(3)]
+        one = Drawn(
+            *sizes,
+            rows,
+            columns,
+            (across, down),
+            depth,
+            rng.choice([0, 1]) if depth else 0,
+            rng.random() < 0.5,
+            rng.random() < 0.4,
+            rng.choice([1, 1, 1, 2, 5]),
+            is_double,
+            group,
+        )
+        shared = depth * (rows * down + columns * across + 2) * (8 if is_double else 4)
+        if shared < 40_000 and rows * columns * (1 + is_double) <= 64:
+            found.append(one)
+    return found
+
+
+def kernel_of(one: Drawn) -> Any:
+    """Return the kernel of a launch."""
+    return _from_tiles(one) if one.depth else _from_memory(one)
+
+
+def _from_memory(one: Drawn) -> Any:
+    import numpy as np
+
+    from cypresskit.today.cuda_kernels import cuda
+
+    rows, columns, parts = one.rows, one.columns, one.parts
+    turned_a, turned_b = one.turned_a, one.turned_b
+    dtype = np.float64 if one.double else np.float32
+
+    @cuda.jit
+    def from_memory(a, b, c):
+        x, y = cuda.grid(2)
+        part = cuda.blockIdx.z
+        length = a.shape[0] if turned_a else a.shape[1]
+        each = (length + parts - 1) // parts
+        block = cuda.local.array((rows, columns), dtype)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for k in range(part * each, min((part + 1) * each, length)):
+            for i in range(rows):
+                row = min(rows * y + i, c.shape[1] - 1)
+                for j in range(columns):
+                    column = min(columns * x + j, c.shape[2] - 1)
+                    left = a[k, row] if turned_a else a[row, k]
+                    right = b[column, k] if turned_b else b[k, column]
+                    block[i, j] += left * right
+        for i in range(rows):
+            for j in range(columns):
+                if rows * y + i < c.shape[1] and columns * x + j < c.shape[2]:
+                    c[part, rows * y + i, columns * x + j] = block[i, j]
+
+    return from_memory
+
+
+def _from_tiles(one: Drawn) -> Any:
+    import numpy as np
+
+    from cypresskit.today.cuda_kernels import cuda
+
+    rows, columns, parts, depth, pad = one.rows, one.columns, one.parts, one.depth, one.pad
+    turned_a, turned_b = one.turned_a, one.turned_b
+    across, down = one.threads
+    high, wide, count = rows * down, columns * across, across * down
+    height, width = high + pad, wide + pad
+    dtype = np.float64 if one.double else np.float32
+
+    @cuda.jit
+    def from_tiles(a, b, c):
+        tile_a = cuda.shared.array((depth, height), dtype)
+        tile_b = cuda.shared.array((depth, width), dtype)
+        x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        first_row, first_column = high * cuda.blockIdx.y, wide * cuda.blockIdx.x
+        part = cuda.blockIdx.z
+        length = a.shape[0] if turned_a else a.shape[1]
+        each = (length + parts - 1) // parts
+        end = min((part + 1) * each, length)
+        block = cuda.local.array((rows, columns), dtype)
+        for i in range(rows):
+            for j in range(columns):
+                block[i, j] = 0
+        for first in range(part * each, end, depth):
+            for place in range(across * y + x, depth * high, count):
+                k = place // high if turned_a else place % depth
+                row = place % high if turned_a else place // depth
+                if first + k < end and first_row + row < c.shape[1]:
+                    if turned_a:
+                        tile_a[k, row] = a[first + k, first_row + row]
+                    else:
+                        tile_a[k, row] = a[first_row + row, first + k]
+                else:
+                    tile_a[k, row] = 0
+            for place in range(across * y + x, depth * wide, count):
+                k = place % depth if turned_b else place // wide
+                column = place // depth if turned_b else place % wide
+                if first + k < end and first_column + column < c.shape[2]:
+                    if turned_b:
+                        tile_b[k, column] = b[first_column + column, first + k]
+                    else:
+                        tile_b[k, column] = b[first + k, first_column + column]
+                else:
+                    tile_b[k, column] = 0
+            cuda.syncthreads()
+            for k in range(depth):
+                for i in range(rows):
+                    for j in range(columns):
+                        block[i, j] += tile_a[k, y + down * i] * tile_b[k, x + across * j]
+            cuda.syncthreads()
+        for i in range(rows):
+            for j in range(columns):
+                row, column = first_row + y + down * i, first_column + x + across * j
+                if row < c.shape[1] and column < c.shape[2]:
+                    c[part, row, column] = block[i, j]
+
+    return from_tiles
+
+
+def matrices(one: Drawn) -> list[Any]:
+    """Return what the clock needs to know of A, B and C."""
+    dtype = "float64" if one.double else "float32"
+    return [SimpleNamespace(shape=shape, dtype=dtype) for shape in one.shapes]
+
+
+def compile_all(folder: Path) -> None:
+    """Write the machine code of all products, and what is to be launched, to ``folder``."""
+    from cypresskit.today.cuda_compile import assemble
+
+    rows = []
+    for n, one in enumerate(one for group in SEEDS for one in draw(group)):
+        kernel = kernel_of(one)
+        entry, code = assemble(kernel.py_func, tuple(matrices(one)), folder / f"{n}.cubin")
+        registers = code.registers
+        if registers * one.threads[0] * one.threads[1] <= 65536:
+            rows.append(asdict(one) | {"entry": entry, "cubin": f"{n}.cubin"})
+    (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
+
+
+def measure_all(folder: Path) -> list[dict]:
+    """Measure each launch: microseconds, the median, less those of a launch that does nothing."""
+    import cupy
+
+    rng = cupy.random.default_rng(1)
+    rows = []
+    for row in json.loads((folder / "cases.json").read_text(encoding="utf-8")):
+        module = cupy.RawModule(path=str(folder / row.pop("cubin")))
+        kernel = module.get_function(row.pop("entry"))
+        one = Drawn(**row | {"threads": tuple(row["threads"])})
+        dtype = "float64" if one.double else "float32"
+        a, b = (rng.standard_normal(shape, dtype=dtype) for shape in one.shapes[:2])
+        c = cupy.full(one.shapes[2], cupy.nan, dtype)
+        took = [_launch(cupy, kernel, (a, b, c), one.grid, one.threads) for _ in range(RUNS)]
+        want = (a.T if one.turned_a else a) @ (b.T if one.turned_b else b)
+        if not bool(cupy.allclose(c.sum(axis=0), want, rtol=1e-3, atol=0.05)):
+            raise SystemExit(f"{one.name}: C is wrong")
+        empty = [cupy.empty(shape, dtype) for shape in ((0, 0), (0, 0), (1, 0, 0))]
+        lag = [_launch(cupy, kernel, empty, (1, 1, 1), (1, 1)) for _ in range(RUNS)]
+        rows.append(row | {"us": round(statistics.median(took) - statistics.median(lag), 2)})
+    return rows
+
+
+def _launch(cupy: Any, kernel: Any, arrays: Any, grid: tuple, threads: tuple) -> float:
+    """Return the microseconds between two events around a launch, as numba passes arrays."""
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    numbers: list[int] = []
+    for one in arrays:
+        numbers += [0, 0, one.size, one.itemsize, one.data.ptr, *one.shape, *one.strides]
+    begin.record()
+    kernel(grid, threads, tuple(cupy.int64(number) for number in numbers))
+    end.record()
+    end.synchronize()
+    return 1e3 * float(cupy.cuda.get_elapsed_time(begin, end))
+
+
+def ratio(row: dict, board: Any) -> float:
+    """Return modeled time over measured."""
+    from cypresskit.today.cuda_clock import simulate
+
+    measured = row["us"]
+    one = Drawn(
+        **{name: row[name] for name in row if name != "us"} | {"threads": (*row["threads"],)}
+    )
+    report = simulate(kernel_of(one), one.grid, one.threads, *matrices(one), board=board)
+    return float((1e6 * report.seconds - board.launch_overhead_us) / measured)
+
+
+def main() -> None:
+    from dataclasses import replace
+
+    from cypresskit.today.gpus import H200
+
+    found = json.loads(WRITTEN.read_text(encoding="utf-8"))
+    board = replace(H200, **found["board"])
+    errors: dict[str, list[float]] = defaultdict(list)
+    for row in found["rows"]:
+        off = ratio(row, board)
+        errors[row["group"]].append(off)
+        kind = "tiles" if row["depth"] else "blocks" if row["rows"] * row["columns"] > 1 else "sums"
+        errors[kind].append(off)
+        print(f"{off:5.2f} {Drawn(**{k: v for k, v in row.items() if k != 'us'}).name}", flush=True)
+    for group, some in errors.items():
+        mean = statistics.mean(abs(one - 1) for one in some)
+        close = sum(1 / 1.2 <= one <= 1.2 for one in some)
+        print(
+            f"{group}: {len(some)}, mean error {100 * mean:.1f} %, {close} within 20 %,"
+            f" {min(some):.2f} to {max(some):.2f}"
+        )
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        main()
+    elif __package__:
+        compile_all(Path(sys.argv[1]))
+    else:
+        made = measure_all(Path(sys.argv[1]))
+        rows = ",\n".join(map(json.dumps, made))
+        print(f'{{"board": {{}}, "rows": [\n{rows}\n]}}')
