@@ -282,7 +282,10 @@ def judged_by(user: int, where: str, cells: list[str], folder: Path) -> list[str
         ids = [f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         command = [change, *ids, *command]
         shutil.chown(folder, user)
-        if subprocess.run([*command[:4], sys.executable, "-c", ""]).returncode:
+        begins = (
+            "import subprocess, sys; subprocess.run([sys.executable, '-I', '-c', ''], check=True)"
+        )
+        if subprocess.run([*command[:4], sys.executable, "-c", begins]).returncode:
             pytest.skip("another user can't run this Python")
     folder.chmod(0o700)
     environment = os.environ | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder)}

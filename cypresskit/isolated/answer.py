@@ -112,9 +112,13 @@ class Connection:
     def open(self) -> None:
         """Start a copy, when no other one of the server is running."""
         self.server.lock.acquire()
-        self.stream = self.server.channel()
-        self.reader: BinaryIO = self.stream.makefile("rb")
-        self.writer: BinaryIO = self.stream.makefile("wb")
+        try:
+            self.stream = self.server.channel()
+            self.reader: BinaryIO = self.stream.makefile("rb")
+            self.writer: BinaryIO = self.stream.makefile("wb")
+        except BaseException:
+            self.server.lock.release()
+            raise
 
     def close(self) -> None:
         """End the copy."""
