@@ -54,7 +54,10 @@ def test_a_line_is_shown_after_time_and_tries_alone(tmp_path, tries, seconds, ri
 def test_the_shown_lines_lead_to_a_correct_kernel(name):
     """Each is put where the last comment asks for lines."""
     step = STEPS[name]
-    text, asked = step.starter, re.compile(r".*(?:goes? below this one|kernel goes here|go below this one)\n")
+    text, asked = (
+        step.starter,
+        re.compile(r".*(?:goes? below this one|kernel goes here|go below this one)\n"),
+    )
     *_, gap = asked.finditer(text)
     before, after = text[: gap.end()], text[gap.end() :]
     while line := next_line(before + after, step):
