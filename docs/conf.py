@@ -6,6 +6,7 @@ with what players need. Solutions and the pages of answers for teachers are left
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 from docutils import nodes
@@ -17,9 +18,11 @@ sys.path.insert(0, str(ROOT))
 
 import cypresskit  # noqa: E402
 from cypresskit.draw.player import scripts  # noqa: E402
+from cypresskit.editing.workbench import STILL  # noqa: E402
 from cypresskit.today import record  # noqa: E402
 from tools import gallery  # noqa: E402
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 project, release = "cypresskit", cypresskit.__version__
 author = copyright = "The cypresskit developers"
 root_doc = "README"
@@ -102,7 +105,8 @@ class Today(SphinxDirective):
             (words, *gained(experiment, before, after))
             for words, experiment, before, after in IDEAS
         ]
-        cells = "".join(
+        heads = "<tr><th>Idea</th><th>Gain</th><th>Without it; with it</th></tr>"
+        cells = heads + "".join(
             f"<tr><td>{idea}</td><td><b>{times:.0f} x</b></td><td>{what}</td></tr>"
             for idea, times, what in rows
         )
@@ -157,14 +161,31 @@ def add_contents(app, name, source):
         parts = r"(?s)\A.*?(?=<!-- front)|<!-- front -->.*?<!-- end -->"
         begin, front, *stills = re.findall(parts, source[0])
         page = (ROOT / "docs/front.md").read_text(encoding="utf-8")
-        if not (Path(app.outdir) / "bench/index.html").exists():  # see tools/site
-            page = re.sub(r"(?s)<!-- bench -->.*?<!-- end -->", "", page)
+        for part in ("bench", "workbook"):
+            if not has(app, part):
+                page = re.sub(rf"(?s)<!-- {part} -->.*?<!-- end -->", "", page)
         source[0] = source[0].replace(begin + front, page)
         for still in stills:  # which plays on top
             source[0] = source[0].replace(still, "")
     if not solutions:  # no link may lead to what is left out
         teachers = r"\[([^\]]*)\]\([\w/.]*(?:answers|questions)\.md\)|^docs/(?:answers|questions)\n"
         source[0] = re.sub(teachers, _left_out, source[0], flags=re.M)
+
+
+def has(app, part):
+    """Whether the site has this folder: see tools/site."""
+    return (Path(app.outdir) / part / "index.html").exists()
+
+
+def run_links(app, name, body):
+    """A lesson's page with links that run it, and that edit its kernels."""
+    lesson = re.fullmatch(r"notebooks/(\d\d)_.*", name)
+    if lesson and has(app, "workbook"):
+        link = f"../workbook/index.html?lesson={lesson[1]}"
+        words = "This page shows the lesson. To work in it, "
+        link = f'<p class="run">{words}<a href="{link}">run this lesson in your browser</a>.</p>'
+        body = body.replace("</h1>", f"</h1>{link}", 1)
+    return body if has(app, "bench") else gallery.STEP_LINK.sub(STILL, body)
 
 
 def _left_out(link):
@@ -180,11 +201,22 @@ def amend(app, name, template, context, doctree):
         app.add_js_file("front.js", loading_method="defer")
     context["furo_hide_toc"] = context.get("furo_hide_toc") or pictures
     if body := context.get("body"):  # wide lines scroll, by keys, too
-        context["body"] = body.replace("<pre>", '<pre tabindex="0">')
+        body = body.replace("<pre>", '<pre tabindex="0">')
+        context["body"] = run_links(app, name, body)
     tree = context.get("furo_navigation_tree", "")
-    context["furo_navigation_tree"] = tree.replace(
-        'role="heading"', 'role="heading" aria-level="2"'
-    )
+    tree = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    for part, title in (("bench", "The workbench"), ("workbook", "The workbook")):
+        if has(app, part):
+            tree += entry(f"{'../' * name.count('/')}{part}/index.html", f"{title}, running")
+    if address := (PROJECT.get("urls") or {}).get("Source"):
+        tree += entry(address, "The repository")
+    context["furo_navigation_tree"] = tree
+
+
+def entry(link, title):
+    """A line of the list of pages."""
+    item = f'<li class="toctree-l1"><a class="reference" href="{link}">{title}</a></li>'
+    return f"<ul>{item}</ul>"
 
 
 def finish(app, error):

@@ -341,8 +341,9 @@ def process_state() -> dict:
 
 
 def own_threads() -> set[threading.Thread]:
-    """Return the running threads, without those that the package or a launch keeps."""
-    return {thread for thread in threading.enumerate() if not thread.name.startswith(serving.OURS)}
+    """Return the running threads, without those that the package, a launch or Playwright keeps."""
+    kept = (*serving.OURS, "asyncio_")
+    return {thread for thread in threading.enumerate() if not thread.name.startswith(kept)}
 
 
 @pytest.fixture(autouse=True)

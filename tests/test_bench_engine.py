@@ -8,14 +8,17 @@ from functools import cache
 import numpy as np
 import pytest
 import wasmtime
+from numba import njit
 from numba.core.dispatcher import Dispatcher
+from test_il_fused import differences as fused_differences
 
 import cypresskit as ck
 from cypresskit.chip.units import lds_banks
+from cypresskit.il.fused import multiply_add
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
 from tools.bench_page import cypresskit_native as provider
-from tools.bench_page import engine_file
+from tools.bench_page import engine_file, missing_math
 from tools.bench_page.engine import native_functions
 
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
@@ -184,3 +187,35 @@ def test_other_types_are_refused(monkeypatch):
         call(keep, bounds.astype(np.int32), lines, bounds, lines)
     with pytest.raises(ValueError, match="gaps"):
         call(keep, bounds, np.zeros(4, np.int64)[::2], bounds, lines)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_fused_multiply_adds_are_rounded_once(seed, kind, monkeypatch):
+    """Of any bits, and where the sum nearly cancels the product, also near the limits of the
+    exponent.
+    """
+    for name, value in vars(missing_math).items():
+        if callable(value):
+            monkeypatch.setattr(missing_math, name, njit(error_model="numpy")(value))
+    function = missing_math.fma if kind is np.float64 else missing_math.fmaf
+
+    @njit(error_model="numpy")
+    def loop(a, b, c, result):
+        for n in range(len(a)):
+            result[n] = function(a[n], b[n], c[n])
+
+    rng = np.random.default_rng(seed)
+    bits = np.dtype(f"u{np.dtype(kind).itemsize}")
+    most = np.iinfo(bits).max
+    a, b, c = (rng.integers(0, most, 60_000, bits, endpoint=True).view(kind) for _ in range(3))
+    with np.errstate(all="ignore"):
+        a[:20_000] = np.ldexp(a[:20_000] % 1, rng.integers(-40, 40, 20_000))
+        scale = rng.integers(np.finfo(kind).minexp - 60, np.finfo(kind).maxexp, 40_000)
+        b[:40_000] = np.ldexp(1 + rng.random(40_000), scale - np.frexp(a[:40_000])[1])
+        near = -(a * b) * np.ldexp(1, rng.integers(-3, 60, 60_000))
+        c[:40_000] = np.where(rng.random(60_000) < 0.5, near, np.nextafter(near, 0))[:40_000]
+    result = np.empty_like(a)
+    loop(a, b, c, result)
+    expected, _ = multiply_add(a[None], b[None], c[None])
+    assert fused_differences((a, b, c), expected[0], result) == []

@@ -7,6 +7,7 @@ import random
 from functools import reduce
 from math import fsum
 from operator import add
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
@@ -15,18 +16,25 @@ from pages import axe_finds
 from test_il_fused import differences, operands
 
 import cypresskit as ck
-from cypresskit.editing.steps import STEPS
+from cypresskit.editing.steps import STEPS, starter_text
 from cypresskit.il import fused
 from cypresskit.timing.simulate import forget_reports
 from tools import bench_page
 from tools.bench_page import compare
-from tools.bench_page.browser import open_bench, run_python, served, type_at_end, wait_for_part
+from tools.bench_page.browser import (
+    SilentHandler,
+    open_bench,
+    run_python,
+    served,
+    type_at_end,
+    wait_for_part,
+)
 
 EDITS = 12
 AREA = "#bench textarea"
 #: A text that the package can't tell to be endless.
 ENDLESS = """
-from page_python import answering
+from stand_ins import answering
 
 whole = answering.AnswerHere.ask
 
@@ -40,8 +48,8 @@ answering.AnswerHere.ask = endless
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, once):
-    """The address of a site with the page, on this computer."""
+def folder(tmp_path_factory, once):
+    """A site with the page."""
 
     def make():
         folder = tmp_path_factory.mktemp("site")
@@ -55,6 +63,12 @@ def site(tmp_path_factory, once):
     folder, problem = once("page", make)
     if problem:
         pytest.skip(f"the page can't be made: {problem}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(folder):
+    """The address of that site, on this computer."""
     with served(folder) as address:
         yield address
 
@@ -96,7 +110,8 @@ def tab(site, bare):
             route.fulfill(response=reply, body=f"{script}\n{reply.text()}")
 
         new = bare.new_page()
-        new.route("**/worker.js", prefixed)
+        new.add_init_script(script)
+        new.route("**/python.js", prefixed)  # which a worker runs first
         return new
 
     yield open_tab
@@ -105,7 +120,15 @@ def tab(site, bare):
 
 
 def text_of(page) -> str:
-    return page.get_by_role("textbox").first.input_value()
+    return page.locator(AREA).input_value()
+
+
+def shared_link(page) -> str:
+    """The link that the page's button copies."""
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.get_by_role("button", name="Share this").click()
+    page.wait_for_function("window.copied")
+    return page.evaluate("copied")
 
 
 @pytest.mark.slow
@@ -145,6 +168,30 @@ _host.call(b"report " + multiply_add(*values)[0].tobytes().hex().encode())
 """
 
 
+@pytest.mark.slow
+def test_the_sites_compiled_kernels_compute_the_interpreters_bits(bench, page):
+    open_bench(page, bench)
+    run_python(page, COMPILED.format(names=SIX))
+    page.wait_for_function("reports.length")
+    assert page.evaluate("reports.pop()") == "[]"
+
+
+#: Reports the kernels whose results differ, or which weren't compiled with the site.
+COMPILED = """
+import _host
+import cypresskit as ck
+from cypresskit.kernels.products import blocks, make_product
+
+found = []
+for kernel in map(ck.kernels.get, {names}):
+    given = make_product(kernel, blocks(kernel, 2, 3, 5))
+    results = [given.run(engine=engine).tobytes() for engine in ("fast", "explain")]
+    if results[0] != results[1]:
+        found.append(kernel.name)
+_host.call(b"report " + repr(found).encode())
+"""
+
+
 @pytest.mark.parametrize("kernel", SIX)
 def test_answers_do_not_depend_on_how_python_adds(kernel, monkeypatch):
     """``sum`` of floats carries what it drops from Python 3.12 on, and doesn't before."""
@@ -176,14 +223,12 @@ def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page, tab):
     page.reload()  # in the middle of a word
     wait_for_part(page, "verdict")
     assert text_of(page).endswith("; a remark")
-    page.get_by_role("button", name="Share this").click()
-    page.wait_for_function("location.hash.includes('text=')")
     elsewhere = tab("")  # another browser
-    open_bench(elsewhere, page.url)
+    open_bench(elsewhere, shared_link(page))
     assert text_of(elsewhere) == text_of(page)
 
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
-    page.wait_for_function("async () => Boolean(await caches.match('memory'))")
+    page.wait_for_function("async () => Boolean(await caches.match('memory of page_python'))")
     page.context.set_offline(True)
     try:
         page.goto(f"{bench}?step=01a")
@@ -290,7 +335,7 @@ def test_a_browser_that_cannot_compile_python_gets_a_sentence_and_another_way(be
     page.goto(bench)
     page.wait_for_selector("#status[data-kind=failed]")
     status = page.locator("#status").inner_text()
-    assert "can't run the workbench" in status and "make lab" in status and "0x1f" in status
+    assert "can't run the workbench" in status and "install" in status and "0x1f" in status
 
 
 @pytest.mark.slow
@@ -302,7 +347,7 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
     page.add_init_script(f"delete {lack}")
     page.goto(bench)
     status = page.locator("#status").inner_text()
-    assert "can't run the workbench" in status and "make lab" in status
+    assert "can't run the workbench" in status and "install" in status
     page.wait_for_load_state()
     assert page.locator("#status").inner_text() == status
     assert not page.workers
@@ -338,11 +383,9 @@ def test_what_is_shared_is_what_the_editor_shows(bench, page):
     open_bench(page, bench, "costs")
     type_at_end(page, "\n; typed")
     page.get_by_role("button", name="Views").click()
-    page.get_by_role("button", name="Load reference kernel").click()
+    page.get_by_role("button", name="Begin this step again").click()
     page.wait_for_function("!document.querySelector('#bench textarea').value.includes('typed')")
-    page.get_by_role("button", name="Share this").click()
-    page.wait_for_function("location.hash.includes('text=')")
-    packed = page.evaluate("location.hash").partition("text=")[2]
+    packed = parse_qs(urlsplit(shared_link(page)).fragment)["text"][0]
     assert page.evaluate(UNPACK, packed) == text_of(page)
 
 
@@ -393,7 +436,7 @@ FILES = """
 import _host
 from pathlib import Path
 
-texts = [file.read_text() for file in Path("/climb").iterdir()]
+texts = [file.read_text() for file in Path("/work").iterdir()]
 _host.call(b"report " + "\\n".join(texts).encode())
 """
 
@@ -403,11 +446,113 @@ NO_STORAGE = "Object.defineProperty(window, 'localStorage', {get() { throw Error
 
 
 @pytest.mark.slow
-def test_an_address_that_holds_no_kernel_opens_the_first_step(bench, page):
+def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, page):
     for hostile in ("?step=__proto__#text=%00", "?step=99#text=" + "A" * 5000, "#%"):
         page.goto("about:blank")
         open_bench(page, f"{bench}{hostile}")
         assert text_of(page) == STEPS["00"].starter, hostile
+        status = page.locator("#status").inner_text()
+        assert "no kernel that can be read" in status
+        assert ("no such step" in status) == ("step=" in hostile)
+        assert page.evaluate("location.hash") == ""
+
+
+@pytest.mark.slow
+def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
+    """What is typed after it stays; the text before it is in the history."""
+    open_bench(page, f"{bench}?step=01a")
+    type_at_end(page, "\n; mine")
+    page.evaluate("parts.length = 0")
+    wait_for_part(page, "verdict")
+    packed = page.evaluate(PACK, starter_text(STEPS["01a"].reference))
+    page.goto("about:blank")
+    open_bench(page, f"{bench}?step=01a#text={packed}&speed=271.4&by=<b>Ann", "clocks")
+    status = "This kernel came with the link, from <b>Ann, at 271 Gflop/s. Yours is in History."
+    assert page.locator("#status").inner_text() == status
+    assert page.evaluate("location.hash") == ""
+    assert "Saved as" not in page.locator(".ckw-targets").inner_text()
+    assert page.locator("#next").is_hidden()
+    type_at_end(page, "\n; newer")
+    page.wait_for_selector(".ckw-targets:has-text('Saved as your step 01a: 271')")
+    assert page.locator("#next").inner_text() == "Next step: 01b Four by four"
+    page.reload()
+    page.evaluate("parts.length = 0")
+    wait_for_part(page, "verdict")
+    assert text_of(page).endswith("; newer")
+    assert page.locator("#status").inner_text() == ""
+
+
+@pytest.mark.slow
+def test_blocked_cookies_are_not_another_tab(bench, tab):
+    page = tab(BLOCKED)
+    open_bench(page, bench)
+    assert page.locator("#status").inner_text() == bench_page.PROBLEMS["no storage"]
+
+
+#: As where a browser blocks all cookies.
+BLOCKED = """
+const refuse = () => { throw new DOMException("denied", "SecurityError") }
+if (globalThis.window) {
+    navigator.locks.request = async () => refuse()
+    indexedDB.open = refuse
+    Object.defineProperty(window, "localStorage", {get: refuse})
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["01a", "larger"])
+def test_a_step_can_be_read_before_python_is_there(name, bench, page):
+    page.route("**/*.gz", lambda route: None)
+    page.goto(f"{bench}?step={name}", wait_until="commit")
+    page.wait_for_selector("#kernel pre")
+    step = STEPS[name]
+    assert page.locator("#kernel pre").text_content() == step.starter
+    words = page.locator("#kernel").inner_text().replace(",", "")
+    assert step.idea.replace(",", "") in words and f"solution {step.targets.reference:.0f}" in words
+
+
+class Packing(SilentHandler):
+    """Says that packed files are packed, so a browser unpacks them."""
+
+    def end_headers(self) -> None:
+        if self.path.endswith(".gz"):
+            self.send_header("Content-Encoding", "gzip")
+        super().end_headers()
+
+
+class Plain(SilentHandler):
+    """Sends scripts as plain text, as on some computers with Windows."""
+
+    extensions_map = {**SilentHandler.extensions_map, ".js": "text/plain"}  # noqa: RUF012
+
+
+class Strict(SilentHandler):
+    """Forbids WebAssembly."""
+
+    def end_headers(self) -> None:
+        self.send_header("Content-Security-Policy", "script-src 'self' 'unsafe-inline'")
+        super().end_headers()
+
+
+@pytest.mark.slow
+def test_a_server_that_says_what_is_packed_serves_the_page(folder, page):
+    with served(folder, Packing) as address:
+        open_bench(page, f"{address}/bench/")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("server", "problem"), [(Plain, "script"), (Strict, "policy")])
+def test_a_server_that_a_browser_refuses_is_named(server, problem, folder, page):
+    with served(folder, server) as address:
+        page.goto(f"{address}/bench/")
+        page.wait_for_selector("#status[data-kind=failed]")
+        assert page.locator("#status").inner_text() == bench_page.PROBLEMS[problem]
+
+
+def test_an_insecure_address_is_named(bench, page):
+    page.add_init_script("Object.defineProperty(window, 'isSecureContext', {value: false})")
+    page.goto(bench)
+    assert page.locator("#status").inner_text() == bench_page.PROBLEMS["insecure"]
 
 
 def test_what_is_packed_is_unpacked(bench, page):

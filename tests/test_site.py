@@ -52,7 +52,7 @@ def test_the_first_page_plays_and_is_light(site, page):
     pictures = page.locator(PICTURES)
     assert pictures.count() == 3
     if (site / "bench/index.html").exists():
-        assert page.locator("img.bench").bounding_box()["y"] < 400
+        assert page.locator("img.bench.only-light").bounding_box()["y"] < 450
     pictures.first.scroll_into_view_if_needed()
     playing = f"([n, least]) => [...document.querySelectorAll('{PICTURES}')[n]"
     playing += ".querySelectorAll('[data-frame]')].some(one => one.dataset.frame > least)"
@@ -126,10 +126,21 @@ def test_the_workbench_is_one_click_below(site, page):
     page.goto(f"file://{site}/index.html")
     link = page.locator("a[href='bench/index.html']")
     if (site / "bench/index.html").exists():
-        assert link.count() == 2  # a button and a picture
+        assert link.count() == 4  # a button, the list of pages, and a picture for each scheme
     else:
         assert link.count() == 0
         pytest.skip("the site was built without the workbench")
+
+
+def test_a_lesson_leads_to_where_it_runs(site, page):
+    """And each step's kernel to the page that edits it."""
+    page.goto(f"file://{site}/notebooks/01_register_block.html")
+    if not (site / "workbook/index.html").exists():
+        pytest.skip("the site was built without Python")
+    link = page.get_by_role("link", name="run this lesson in your browser")
+    assert link.get_attribute("href") == "../workbook/index.html?lesson=01"
+    links = [one.get_attribute("href") for one in page.locator("a.step").all()]
+    assert {link.partition("?step=")[2] for link in links} >= {"01a", "01b"}
 
 
 def test_pictures_that_play_are_seen_as_stills(site, page):

@@ -17,6 +17,8 @@ from nbformat import NotebookNode
 from cypresskit import draw, teach
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
+from cypresskit.editing.steps import MIME
+from cypresskit.editing.workbench import STILL
 from cypresskit.grading import course
 from cypresskit.timing import simulate
 
@@ -64,6 +66,8 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
 }
 
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
+#: In the static picture of a step's workbench: the link to the page that runs it.
+STEP_LINK = re.compile(r'<a class="step" href="[^"]*">[^<]*</a>')
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
     "tags": ["hide-output"],
@@ -128,7 +132,14 @@ def field(question: str, after: str) -> str:
 
 
 def ask_on_a_page(output: NotebookNode) -> None:
-    """Replace an output that asks for a guess with an input field. Drop ``NO_GUESS``."""
+    """Replace an output that asks for a guess with an input field, and the end of a step's static
+    picture with a link. Drop ``NO_GUESS``.
+    """
+    data = output.get("data", {})
+    if held := data.get(MIME):
+        link = f"../bench/index.html?step={held['step']}"
+        link = f'<a class="step" href="{link}">Edit this kernel in your browser</a>'
+        data["text/html"] = data.get("text/html", "").replace(STILL, link)
     if match := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": field(*match.groups())}
     elif "text" in output:

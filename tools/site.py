@@ -15,12 +15,11 @@ from urllib.parse import unquote, urlsplit
 from bs4 import BeautifulSoup
 from sphinx.cmd.build import build_main
 
-from tools import bench_page
+from tools import bench_page, workbook
 
 ROOT = Path(__file__).parent.parent
-BENCH = "bench"  # the folder of the workbench
-#: By whether a file belongs to the workbench.
-MAX_BYTES = {False: 12_000_000, True: bench_page.MAX_BYTES}
+#: The most bytes of each folder that runs Python, and of all other pages ("").
+MAX_BYTES = {"": 12_000_000, "bench": bench_page.MAX_BYTES, "workbook": workbook.MAX_BYTES}
 
 
 def faults(site: Path) -> list[str]:
@@ -28,6 +27,7 @@ def faults(site: Path) -> list[str]:
     pages = {
         file.resolve(): BeautifulSoup(file.read_bytes(), "html.parser")
         for file in site.rglob("*.html")
+        if file.relative_to(site).parts[0] != "workbook" or file.parent.name == "workbook"
     }
     anchors = {
         file: {tag.get(a) for tag in page.find_all(True) for a in ("id", "name")}
@@ -50,17 +50,18 @@ def faults(site: Path) -> list[str]:
                     found.append(f"{name} links to {link}, which isn't there")
     for inside, size in sizes(site).items():
         if size > MAX_BYTES[inside]:
-            part = "the workbench" if inside else "the site"
+            part = inside or "the site"
             found.append(f"{part} has {size:,} bytes, and {MAX_BYTES[inside]:,} are allowed")
     return found
 
 
-def sizes(site: Path) -> dict[bool, int]:
-    """Return the bytes of the workbench (True) and of all other pages (False)."""
+def sizes(site: Path) -> dict[str, int]:
+    """Return the bytes of each part of ``MAX_BYTES``."""
     bytes_of = dict.fromkeys(MAX_BYTES, 0)
     for file in site.rglob("*"):
+        part = file.relative_to(site).parts[0]
         if file.is_file():
-            bytes_of[file.relative_to(site).parts[0] == BENCH] += file.stat().st_size
+            bytes_of[part if part in MAX_BYTES else ""] += file.stat().st_size
     return bytes_of
 
 
@@ -72,9 +73,10 @@ def build(site: Path, solutions: bool = False) -> None:
         raise SystemExit(f"{site} contains files, and isn't an earlier site: use an empty folder")
     shutil.rmtree(site, ignore_errors=True)
     try:
-        bench_page.write_page(site / BENCH)
+        bench_page.write_page(site / "bench")
+        workbook.write_workbook(site / "workbook")
     except bench_page.NotAvailable as why:
-        print(f"The site has no workbench: {why}.", file=sys.stderr)
+        print(f"The site has no Python, or no workbook: {why}.", file=sys.stderr)
     options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs")]
     if solutions:
         options += ["-t", "solutions"]

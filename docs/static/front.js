@@ -7,6 +7,7 @@ const AGAIN = 3 // times that the first picture begins again by itself
 const REST = 4_000 // milliseconds that its last frame is shown
 const STEP = 20_000 // milliseconds for each picture of the minute
 const PITCHES = [16, 18, 20, 17] // that the minute lays rows out by
+const SEEN = 0.6 // share of a picture, or of the screen
 const CALM = matchMedia("(prefers-reduced-motion: reduce)")
 
 /** The page's pictures; those within a journey are its own. */
@@ -34,9 +35,16 @@ function play(picture, frame) {
   player.dispatchEvent(new Event("cypresskit-play"))
 }
 
+// A picture is in view if most of it is, or if it fills most of the screen.
 const sight = new IntersectionObserver(
-  (found) => found.filter((one) => one.isIntersecting).forEach(begin),
-  {threshold: 0.6},
+  (found) =>
+    found
+      .filter(
+        ({intersectionRatio, intersectionRect}) =>
+          intersectionRatio >= SEEN || intersectionRect.height >= SEEN * innerHeight,
+      )
+      .forEach(begin),
+  {threshold: Array.from({length: 21}, (_, n) => n / 20)},
 )
 function begin({target}) {
   if (!isReady(target)) return setTimeout(begin, 100, {target})
@@ -118,7 +126,7 @@ if (minute) {
 
 // -- the way to the workbench: what it needs most comes once its link is about to be followed
 
-const HEAVY = ["python.wasm.gz", "library.zip.gz", "source.json.gz"]
+const HEAVY = ["python.wasm.gz", "library.zip.gz", "source.json.gz", "kernels.json.gz"]
 const way = /** @type {HTMLAnchorElement} */ (document.querySelector(".ways a[href^='bench/']"))
 let isComing = false
 function fetchAhead() {

@@ -7,6 +7,7 @@ site is built, and are in no commit. If they can't be downloaded, the site has n
 """
 
 import fcntl
+import functools
 import gzip
 import hashlib
 import io
@@ -16,20 +17,23 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import llvmlite
 import numba
 
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
-from cypresskit.editing.steps import FIRST, STEPS
+from cypresskit.editing.steps import FIRST, STEPS, Step
 from tools.bench_page.engine import engine_module
+from tools.bench_page.kernels import kernels_file
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -44,15 +48,24 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal a
 #: The suffixes of the package's files that the page contains.
 SUFFIXES = ".py", ".il", ".json", ".toml", ".txt", ".css", ".html", ".js"
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
-SOURCES = "page_python.py", "cypresskit_native.py"
-SCRIPTS = "page.js", "worker.js"
+SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
+SCRIPTS = "page.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = "numpy", "tqdm"
 #: Folders of the library that a page doesn't need.
 UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
 PROBLEMS = {
-    "failed": "This browser can't run the workbench, which was tested in Chromium 156. The workbook"
-    " has it too: clone the repository and run make lab.",
+    "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
+    " the workbook; its first page says how.",
+    "file": "A browser runs no Python from a file. Serve the site's folder, for example with"
+    " python3 -m http.server, and open this page there.",
+    "insecure": "A browser runs this page only from a secure address: open it by https, or on"
+    " localhost.",
+    "script": "The browser refused this page's script. Either the server doesn't send .js files as"
+    " text/javascript (on Windows, Python's own server may not), or the page is in a frame that"
+    " allows no scripts of its site.",
+    "policy": "This server forbids WebAssembly: its Content-Security-Policy needs"
+    " 'wasm-unsafe-eval' in script-src.",
     "other tab": "The workbench is open in another tab, which saves your texts. What you type here"
     " isn't saved.",
     "no storage": "This browser saves nothing of what you type. Share a link before you leave.",
@@ -164,17 +177,36 @@ def python_files() -> dict[str, bytes]:
 
 
 def engine_file() -> bytes:
-    """Return the engine's module. It is saved for these sources: making it takes half a minute."""
+    """Return the engine's module, made once."""
+    return made("engine", engine_module, "cypresskit/chip", "tools/bench_page/engine.py")
+
+
+def compiled_kernels() -> bytes:
+    """Return the catalog's kernels in WebAssembly, made once."""
+    packages = ("il", "machine/fast", "kernels", "editing/starts", "editing/steps.toml")
+    tools = "kernels", "engine", "missing_math", "cypresskit_native"
+    sources = [f"cypresskit/{name}" for name in packages]
+    sources += [f"tools/bench_page/{name}.py" for name in tools]
+    return made("kernels", kernels_file, *sources)
+
+
+def made(name: str, make: Callable[[], bytes], *sources: str) -> bytes:
+    """Return what ``make`` makes of source files, or of all files in these folders. It is saved:
+    making it takes half a minute.
+    """
     made_of = hashlib.sha256(f"{numba.__version__} {llvmlite.__version__}".encode())
-    made_of.update((HERE / "engine.py").read_bytes() + sources())
-    folder = DOWNLOADS / f"engine-{made_of.hexdigest()[:16]}"
+    for source in sources:
+        for file in sorted([ROOT / source, *(ROOT / source).rglob("*.*")]):
+            if file.is_file() and file.suffix != ".pyc":
+                made_of.update(file.read_bytes())
+    folder = DOWNLOADS / f"{name}-{made_of.hexdigest()[:16]}"
     with make_once(folder) as fresh:
         if fresh is not None:
-            for old in DOWNLOADS.glob("engine-*"):
+            for old in DOWNLOADS.glob(f"{name}-*"):
                 if old.is_dir():
                     shutil.rmtree(old)
-            (fresh / "engine.wasm").write_bytes(engine_module())
-    return (folder / "engine.wasm").read_bytes()
+            (fresh / name).write_bytes(make())
+    return (folder / name).read_bytes()
 
 
 def compress(data: bytes) -> bytes:
@@ -182,8 +214,9 @@ def compress(data: bytes) -> bytes:
     return gzip.compress(data, 9, mtime=0)
 
 
-def sources() -> bytes:
-    """Return the page's Python files by name, as JSON."""
+@functools.cache
+def package_sources() -> bytes:
+    """Return the files of Python that a browser needs, by name, as JSON."""
     files = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
     for file in sorted(PACKAGE.rglob("*")):
         name = file.relative_to(ROOT).as_posix()
@@ -197,7 +230,8 @@ def write_page(folder: Path) -> None:
     files = python_files() | shim()
     files |= {name: (HERE / name).read_bytes() for name in SCRIPTS}
     files["engine.wasm.gz"] = compress(engine_file())
-    files["source.json.gz"] = compress(sources())
+    files["kernels.json.gz"] = compress(compiled_kernels())
+    files["source.json.gz"] = compress(package_sources())
     files["workbench.js"] = page_files.widget_module().encode()
 
     whole = hashlib.sha256()
@@ -206,7 +240,7 @@ def write_page(folder: Path) -> None:
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     begin = {
-        "steps": {name: step.title for name, step in STEPS.items()},
+        "steps": {name: step_on_page(step) for name, step in STEPS.items()},
         "first": FIRST,
         "bytes": size,
         "key": key,
@@ -224,7 +258,6 @@ def write_page(folder: Path) -> None:
         begin=json.dumps(begin).replace("<", "\\u003c"),
         steps=" ".join(steps),
         megabytes=f"{size / 1e6:.0f}",
-        old=json.dumps(PROBLEMS["failed"]),
     )
     files["index.html"] = page.encode()
     offline = Template((HERE / "offline.js").read_text(encoding="utf-8"))
@@ -233,3 +266,10 @@ def write_page(folder: Path) -> None:
     for name, data in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
+
+
+def step_on_page(step: Step) -> dict[str, Any]:
+    """Return what the page shows of a step before Python runs."""
+    targets = asdict(step.targets)
+    record = {"record": step.record, "idea": step.idea, "text": step.starter}
+    return {"title": step.title, "targets": targets, **record}

@@ -26,9 +26,9 @@ class SilentHandler(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
+def served(folder: Path, handles: type[SilentHandler] = SilentHandler) -> Iterator[str]:
     """Serve a folder on this computer. Yields its address, without a slash at the end."""
-    handler = partial(SilentHandler, directory=str(folder))
+    handler = partial(handles, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -99,6 +99,6 @@ def run_python(page: Page, program: str) -> None:
 
 def type_at_end(page: Page, text: str) -> None:
     """Type a text at the end of the kernel."""
-    page.get_by_role("textbox").first.click()
+    page.locator("#bench textarea").click()
     page.keyboard.press("Control+End")
     page.keyboard.insert_text(text)

@@ -5,7 +5,9 @@ A request to the host is the name of an entry and the address of its block. The 
 request is all names.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +52,17 @@ def part(function: Callable) -> Callable:
     return function
 
 
-place_of = least = part  # only native code calls these
+def place_of(numbers, place, wanted):
+    """Return the first place of a number among ``LANES``, or the place after them."""
+    for at in range(place, place + LANES):
+        if numbers[at] == wanted:
+            return at
+    return place + LANES
+
+
+def least(numbers, place):
+    """Return the least of ``LANES`` numbers."""
+    return numbers[place : place + LANES].min()
 
 
 def kinds(values) -> Iterator[str]:
@@ -82,3 +94,8 @@ def words(values) -> Iterator[int]:
 def address(array: np.ndarray) -> int:
     """Return the address of an array's first number."""
     return array.__array_interface__["data"][0]
+
+
+def program_key(program: Any) -> str:
+    """Return the hash under which the site has a program's compiled code."""
+    return hashlib.sha256(f"{program.mode}\n{program.expanded}".encode()).hexdigest()[:24]

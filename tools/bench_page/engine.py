@@ -38,7 +38,11 @@ SIMULATED = (
 N = 64
 #: WebAssembly's section numbers; the import section of a file that needs no linker.
 CUSTOM, IMPORTS, EXPORTS, CODE, DATA = 0, 2, 7, 10, 11
-MEMORY = b"\x01\x03env\x0f__linear_memory\x02\x00\x00"
+IMPORTED = re.compile(
+    rb"[\x01\x02]\x03env\x0f__linear_memory\x02\x00.(\x03env\x0f__stack_pointer\x03\x7f\x01)?", re.S
+)
+#: Functions that WebAssembly has no instruction for: LLVM calls them by these names.
+LIBRARY = "fma", "fmaf", "fmaxf", "fminf"
 
 
 def engine_module() -> bytes:
@@ -58,7 +62,7 @@ def engine_module() -> bytes:
     assert library is not None, "simulations call no native function"
     with global_compiler_lock:
         library.finalize()
-    return _with_exports(*_object_file(library.get_llvm_str()))
+    return web_module(library.get_llvm_str(), lambda name: name.startswith("cypresskit."))
 
 
 def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
@@ -161,35 +165,51 @@ def _value(context, builder, kind, words):
     return word if wanted == WORD else builder.trunc(word, wanted)
 
 
-def _object_file(text: str) -> tuple[bytes, list[str]]:
-    """Compile a module to WebAssembly. Return the object file and the names of its functions."""
+def web_module(
+    text: str, is_exported: Callable[[str], bool], level: int = 2, library: str = ""
+) -> bytes:
+    """Compile LLVM IR, and a library that it calls, to a WebAssembly module without data. It
+    imports its caller's memory, and perhaps a stack.
+
+    Raises ``ValueError`` if it needs anything else.
+    """
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)
-    text = re.sub(r"^target (triple|datalayout).*", "", text, flags=re.M)
     target = llvm.Target.from_triple(TRIPLE).create_target_machine(features=FEATURES, opt=2)
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(_for_any_target(text))
+    module.link_in(llvm.parse_assembly(_for_any_target(library)))
+    module.verify()
     module.triple, module.data_layout = TRIPLE, str(target.target_data)
     for value in (*module.functions, *module.global_variables):
-        if not value.is_declaration and not value.name.startswith("cypresskit."):
+        if not (value.is_declaration or is_exported(value.name) or value.name in LIBRARY):
             value.linkage = "internal"
-    builder = llvm.create_pass_builder(target, llvm.create_pipeline_tuning_options(speed_level=2))
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+    if level == 1:  # a kernel, as in ``jit``
+        tuning.loop_unrolling = tuning.loop_vectorization = False
+        tuning.slp_vectorization = True
+    builder = llvm.create_pass_builder(target, tuning)
     builder.getModulePassManager().run(module, builder)
-    names = [each.name for each in module.functions if not each.is_declaration]
-    return target.emit_object(module), names
+    defined = [each.name for each in module.functions if not each.is_declaration]
+    exported = [(at, name) for at, name in enumerate(defined) if is_exported(name)]
+    return _with_exports(target.emit_object(module), exported)
 
 
-def _with_exports(file: bytes, names: list[str]) -> bytes:
-    """Turn an object file into a module: export its functions by these names."""
-    listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in enumerate(names))
-    exports = _number(len(names)) + listed
+def _for_any_target(text: str) -> str:
+    text = re.sub(r'"target-(cpu|features)"="[^"]*"', "", text)
+    return re.sub(r"^target (triple|datalayout).*", "", text, flags=re.M)
+
+
+def _with_exports(file: bytes, exported: list[tuple[int, str]]) -> bytes:
+    """Turn an object file into a module: export its functions of these numbers by these names."""
+    listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in exported)
+    exports = _number(len(exported)) + listed
     result, place = file[:8], 8
     while place < len(file):
         kind = file[place]
         size, place = _read_number(file, place + 1)
         contents, place = file[place : place + size], place + size
-        if kind == DATA or (kind == IMPORTS and contents != MEMORY):
-            raise ValueError(f"the engine's module needs a linker: section {kind} is {contents!r}")
+        if kind == DATA or (kind == IMPORTS and not IMPORTED.fullmatch(contents)):
+            raise ValueError(f"a module needs a linker: section {kind} is {contents!r}")
         if kind == CODE:
             result += bytes([EXPORTS]) + _number(len(exports)) + exports
         if kind != CUSTOM:

@@ -1,22 +1,21 @@
 // The site's workbench: the notebook's script, and a worker with the Python that answers it.
-// ?step=02 names the step; after the "#" a shared link holds a text, deflated, in base64url.
+// ?step=02 names the step; after the "#" a shared link holds a text, deflated, in base64url, and
+// perhaps its speed and its author's name.
 // @ts-expect-error: the site has it beside this file
 import widget from "./workbench.js"
 
 const MAX_BYTES = 200_000 // of a kernel in an address
+const MAX_NAME = 40 // letters of an author's name
 const WATCH_MS = 500 // between two checks of the worker
-const begin = JSON.parse(document.getElementById("begin").textContent)
-const named = new URLSearchParams(location.search).get("step")
-const step = Object.hasOwn(begin.steps, named ?? "") ? named : begin.first
+const STORE = "cypresskit-climb"
+const STORE_TIMEOUT = 2000 // milliseconds until another tab has the files, or the store can't be opened
+/** @type {any} */
+const {begin, step, showStatus, showKernel} = window
 const typed = `cypresskit typed ${step}`
+const inWhole = new Intl.NumberFormat("en-US", {maximumFractionDigits: 0})
 const element = (id) => document.getElementById(id)
 const bar = /** @type {HTMLProgressElement} */ (element("bar"))
-
-/** @param {string} text */
-function showStatus(text, kind = "") {
-  element("status").textContent = text
-  element("status").dataset.kind = kind
-}
+const author = /** @type {HTMLInputElement} */ (element("author"))
 
 /** Pass bytes through a stream. Fails if more than `most` bytes come out. */
 async function through(bytes, stream, most = Number.POSITIVE_INFINITY) {
@@ -49,19 +48,23 @@ export async function unpack(packed) {
   return new TextDecoder("utf-8", {fatal: true}).decode(text)
 }
 
-/** Return the text of a shared link, or "". */
-async function shared() {
-  const packed = new URLSearchParams(location.hash.slice(1)).get("text")
-  if (!packed) return ""
+/** Read the fragment of a shared link: {text, from, problem}. */
+async function readLink() {
+  if (location.hash.length < 2) return {}
+  const held = new URLSearchParams(location.hash.slice(1))
+  const by = held.get("by")?.slice(0, MAX_NAME)
+  const speed = Number(held.get("speed"))
+  const from = [by && `from ${by}`, speed > 0 && `at ${inWhole.format(speed)} Gflop/s`]
   try {
-    return await unpack(packed)
+    const text = await unpack(held.get("text") ?? "")
+    if (!text.trim()) throw new RangeError("empty")
+    return {text, from: from.filter(Boolean).join(", ")}
   } catch {
-    showStatus("The link holds no kernel that can be read. Here is yours.", "failed")
-    return ""
+    return {problem: "The link holds no kernel that can be read: it is cut off, or damaged."}
   }
 }
 
-/** The text that was typed last, in the browser's storage until the worker has saved it in a file. */
+/** The text that was typed last, in the browser's storage until it is saved in a file. */
 const draft = {
   get: () => attempt(() => localStorage.getItem(typed)) ?? "",
   set: (text) => {
@@ -79,13 +82,49 @@ function attempt(act) {
   }
 }
 
+// -- the browser's store: the reader's files, for the one tab that has the lock
+
+const done = (request) =>
+  new Promise((go, fail) => {
+    request.onsuccess = () => go(request.result)
+    request.onerror = () => fail(request.error)
+  })
+
+/** Open the browser's store. Return the reader's files, and a function that saves them; or the
+ * problem. */
+async function openStore() {
+  const isOurs = await new Promise((go, fail) => {
+    const signal = AbortSignal.timeout(STORE_TIMEOUT) // a page that was just closed still has it
+    const held = () => go(true) ?? new Promise(() => {}) // until this page ends
+    const refused = (error) => (error.name === "TimeoutError" ? go(false) : fail(error))
+    navigator.locks.request(STORE, {signal}, held).catch(refused)
+  })
+  const late = new Promise((_, fail) => setTimeout(fail, STORE_TIMEOUT))
+  const {all, write} = await Promise.race([openBase(), late])
+  return isOurs ? {all, write} : {all, problem: "other tab"}
+}
+
+async function openBase() {
+  const opening = indexedDB.open(STORE, 1)
+  opening.onupgradeneeded = () => opening.result.createObjectStore("files")
+  const base = await done(opening)
+  const files = (mode) => base.transaction("files", mode).objectStore("files")
+  const write = async (all) => done(files("readwrite").put(all, "all"))
+  return {all: await done(files("readonly").get("all")), write}
+}
+
 /** The workbench and its worker. */
 class Bench {
-  constructor() {
+  constructor(store, link) {
+    this.store = store
+    this.link = link
+    /** @type {Map<string, Uint8Array>} */
+    this.files = store.all ?? new Map() // the reader's files
     this.sent = "" // the text that the worker got last
-    this.files = undefined // the reader's files, as the worker last sent them
+    this.speed = 0 // of that text, if it is correct
     this.loaded = 0 // bytes
     this.shown = false
+    this.saving = Promise.resolve()
     this.listeners = new Set()
     element("bench").addEventListener("input", ({target}) => {
       if (target instanceof HTMLTextAreaElement) draft.set(target.value)
@@ -99,9 +138,9 @@ class Bench {
     return area?.value ?? ""
   }
 
-  /** Start a worker. It puts these texts into the kernel's file, one after another, and doesn't
-   * check one that equals `endless`. */
-  start(texts, endless = "") {
+  /** Start a worker. It puts the last typed text, and that of the link, into the kernel's file, and
+   * doesn't check one that equals `endless`. */
+  start(text, linked = "", endless = "") {
     this.worker?.terminate()
     this.worker = new Worker("worker.js", {type: "module"})
     this.worker.onmessage = ({data}) => this.receive(data)
@@ -109,8 +148,9 @@ class Bench {
     this.opened = false
     this.pending = 0 // messages that the worker hasn't finished
     this.newer = undefined // the edit that waits for the worker, and since when
-    this.worker.postMessage({type: "begin", key: begin.key, files: this.files})
-    this.post({type: "open", step, texts: texts.filter(Boolean), endless})
+    const files = [...this.files]
+    this.worker.postMessage({type: "begin", key: begin.key, module: "page_python", files})
+    this.post({type: "open", step, typed: text, linked, endless})
   }
 
   post(message) {
@@ -119,36 +159,60 @@ class Bench {
     this.worker.postMessage(message)
   }
 
-  receive({type, content, bytes, text, texts, files, problem, message}) {
+  receive(data) {
+    const {type, content} = data
     this.active = performance.now()
-    if (type === "loaded" && !this.shown) this.progress(bytes)
-    if (type === "stage" && !this.shown) showStatus(text)
-    if (type === "opened") this.show()
-    if (type === "failed") this.fail(message)
-    if (type === "say") {
-      if (content.type === "state" || content.type === "text") this.sent = content.text
-      if (content.edit === this.newer?.edit) this.newer = undefined
-      this.notify(content)
-    }
-    if (type === "rested") {
-      this.pending -= 1
-      if (problem) showStatus(begin.problems[problem], "failed")
-    }
-    if (type === "changed") this.files = files
-    if (type === "saved" && texts.includes(draft.get())) draft.end()
+    if (type === "loaded" && !this.shown) this.progress(data.bytes)
+    if (type === "stage" && !this.shown) showStatus(data.text)
+    if (type === "opened") this.show(data.replaced)
+    if (type === "failed") this.fail(data.message)
+    if (type === "say") this.hear(content)
+    if (type === "rested") this.pending -= 1
+    if (type === "files") this.saving = this.save(data)
   }
 
-  /** Pass a message to the workbench. */
-  notify(content) {
+  /** Take a message of the workbench's Python. */
+  hear(content) {
+    if (content.type === "state" || content.type === "text") {
+      this.sent = content.text
+      this.speed = 0
+    }
+    if (content.part === "clocks") this.speed = content.gflops ?? 0
+    if (content.edit === this.newer?.edit) this.newer = undefined
+    this.showNext(content.step?.kept ?? content.kept)
     for (const listener of this.listeners) listener(content)
+  }
+
+  /** After a passed step: a link to the next one. */
+  showNext(kept) {
+    const names = Object.keys(begin.steps)
+    const next = names[names.indexOf(step) + 1]
+    if (!kept || !next) return
+    const link = /** @type {HTMLAnchorElement} */ (element("next"))
+    link.href = `?step=${next}`
+    link.textContent = `Next step: ${next} ${begin.steps[next].title}`
+    link.hidden = false
+  }
+
+  async save({changed, removed}) {
+    for (const [name, data] of changed) this.files.set(name, data)
+    for (const name of removed) this.files.delete(name)
+    const texts = changed.map(([, data]) => new TextDecoder().decode(data))
+    try {
+      await this.store.write?.(this.files)
+      if (this.store.write && texts.includes(draft.get())) draft.end()
+    } catch {
+      this.store = {problem: "no storage"} // the page keeps what is typed, if it can
+      showStatus(begin.problems["no storage"], "failed")
+    }
   }
 
   /** Draw the workbench as a notebook does, with this page as its kernel. After a restart, keep the
    * workbench that is there. */
-  show() {
+  show(replaced) {
     this.opened = true
     bar.hidden = true
-    showStatus("")
+    this.showNews(replaced)
     if (this.newer) this.newer.since = performance.now()
     if (this.shown) {
       this.post({type: "hear", content: {type: "hello"}})
@@ -160,14 +224,29 @@ class Bench {
       on: (name, listener) => name === "msg:custom" && this.listeners.add(listener),
       off: (_, listener) => this.listeners.delete(listener),
     }
+    element("kernel").remove()
     widget.render({model, el: element("bench")})
+  }
+
+  /** Say what came of a link. Its text is taken once: a reload shows what was typed since. */
+  async showNews(replaced) {
+    const {text, from, problem} = this.link
+    const trouble = [begin.unknown, problem, begin.problems[this.store.problem]].filter(Boolean)
+    const yours = replaced ? " Yours is in History." : ""
+    const came = text ? [`This kernel came with the link${from ? `, ${from}` : ""}.${yours}`] : []
+    showStatus([...trouble, ...came].join(" "), trouble.length ? "failed" : "")
+    await this.saving
+    if (text && !this.store.write) draft.set(text)
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search)
+    this.link = {}
   }
 
   send(content) {
     if (content.type === "text") {
       this.sent = content.text
+      this.speed = 0
       this.newer = {edit: content.edit, since: this.newer?.since ?? performance.now()}
-      setTimeout(() => this.notify({type: "heard", edit: content.edit})) // the draft has it
+      setTimeout(() => this.hear({type: "heard", edit: content.edit})) // the draft has it
     }
     this.post({type: "hear", content})
   }
@@ -176,7 +255,7 @@ class Bench {
     this.loaded += bytes
     bar.value = Math.min(this.loaded, begin.bytes)
     const [now, all] = [bar.value, begin.bytes].map((size) => Math.round(size / 1e6))
-    showStatus(`Loaded ${now} of ${all} MB …`)
+    showStatus(`Loaded ${now} of ${all} MB. Then you can edit.`)
   }
 
   /** Restart a worker that keeps a newer text waiting, or that doesn't finish a text. */
@@ -186,8 +265,8 @@ class Bench {
     const waits = this.newer && now - this.newer.since > begin.handover
     if (waits && this.text !== this.restarted) {
       this.restarted = this.text // once per text: a long one may itself take longer
-      this.start([this.text])
-      showStatus("The older text took long: Python restarts for this one …")
+      this.start(this.text)
+      showStatus("No answer to the older text yet: Python restarts for this one …")
     } else if (this.pending && now - this.active > begin.silence) {
       this.giveUp("Checking this kernel took too long.")
     }
@@ -195,7 +274,7 @@ class Bench {
 
   /** Restart the worker, which then doesn't check the text that it worked on. */
   giveUp(why) {
-    this.start([this.text], this.sent)
+    this.start(this.text, "", this.sent)
     showStatus(`${why} Python restarts …`, "failed")
   }
 
@@ -207,38 +286,53 @@ class Bench {
       return
     }
     bar.hidden = true
-    showStatus(`${begin.problems.failed} (${why})`, "failed")
+    showStatus(explain(why), "failed")
   }
 }
 
-/** Share a link that holds the step and the text. */
+/** Say why the page can't run Python. */
+function explain(why) {
+  if (/Content.Security.Policy|unsafe-eval/i.test(why)) return begin.problems.policy
+  return `${begin.problems.failed} (${why})`
+}
+
+/** Share a link that holds the step, the text, its speed, and the author's name if there is one. */
 async function share(bench) {
   if (new TextEncoder().encode(bench.text).length > MAX_BYTES) {
-    showStatus(
-      "This kernel is too long for a link: save its text as a file, and share that.",
-      "failed",
-    )
+    const words = "This kernel is too long for a link: save its text as a file, and share that."
+    showStatus(words, "failed")
     return
   }
-  const link = `${location.origin}${location.pathname}?step=${step}#text=${await pack(bench.text)}`
-  history.replaceState(null, "", link)
+  const held = new URLSearchParams({text: await pack(bench.text)})
+  if (bench.speed && bench.text === bench.sent) held.set("speed", String(Math.round(bench.speed)))
+  if (author.value.trim()) held.set("by", author.value.trim())
+  const link = `${location.origin}${location.pathname}?step=${step}#${held}`
   try {
     await navigator.clipboard.writeText(link)
     showStatus("The link is copied. It holds the whole kernel.")
   } catch {
-    showStatus("The address of this page is the link: copy it. It holds the whole kernel.")
+    showStatus("Copy this link. It holds the whole kernel: ")
+    const field = document.createElement("input")
+    Object.assign(field, {value: link, readOnly: true, ariaLabel: "Link"})
+    element("status").append(field)
+    field.select()
   }
 }
 
 async function start() {
   if (element("status").dataset.kind === "failed") return // the page has found what is missing
   bar.max = begin.bytes
-  document.querySelector(`nav a[href="?step=${step}"]`)?.setAttribute("aria-current", "page")
-  const bench = new Bench()
+  const link = await readLink()
+  /** @type {any} */
+  const store = await openStore().catch(() => ({problem: "no storage"}))
+  const bench = new Bench(store, link)
+  const saved = store.all?.get(`${step}.il`)
+  const text = link.text || draft.get() || (saved && new TextDecoder().decode(saved))
+  if (text) showKernel(text)
   element("share").addEventListener("click", () => share(bench))
-  addEventListener("hashchange", () => location.reload())
-  bench.start([draft.get(), await shared()])
+  addEventListener("hashchange", () => location.hash && location.reload())
+  bench.start(draft.get(), link.text)
   navigator.serviceWorker?.register("offline.js").catch(() => {})
 }
 
-start().catch((error) => showStatus(`${begin.problems.failed} (${error.message})`, "failed"))
+start().catch((error) => showStatus(explain(error.message), "failed"))

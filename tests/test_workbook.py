@@ -1,0 +1,186 @@
+"""The workbook behind a link: in Chromium, lessons give the outputs that their files hold, and what
+a reader writes stays.
+"""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import ROOT
+from playwright.sync_api import Page
+from test_notebooks import code_cells, exempt, told
+
+from cypresskit.grading import course
+from tools import bench_page, workbook
+from tools.bench_page.browser import TIMEOUT_MS, served
+
+APP = "window.cypresskitApp"
+NOTEBOOK = f"{APP}.shell.currentWidget.content"
+CELLS = f"{NOTEBOOK}.widgets.filter((cell) => cell.model.type === 'code')"
+RESTING = f"""() => {CELLS}.every((cell) => !cell.inputArea?.promptNode?.textContent.includes('*'))
+    && {APP}.shell.currentWidget.sessionContext.kernelDisplayStatus === 'idle'"""
+#: Runs code beside the cells: its outputs, and how it ended.
+RUN = f"""async (code) => {{
+    const kernel = {APP}.shell.currentWidget.sessionContext.session.kernel
+    const future = kernel.requestExecute({{code, allow_stdin: true}})
+    const texts = []
+    future.onStdin = () => kernel.sendInputReply({{value: "typed", status: "ok"}})
+    future.onIOPub = ({{content}}) => texts.push(content.text ?? content.evalue ?? "")
+    const reply = await future.done
+    return [texts.join(""), reply.content.status]
+}}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory, once):
+    """The address of a site with the workbook, on this computer."""
+
+    def make():
+        folder = tmp_path_factory.mktemp("site")
+        (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
+        try:
+            bench_page.write_page(folder / "bench")
+            workbook.write_workbook(folder / "workbook")
+        except bench_page.NotAvailable as why:
+            return folder, str(why)
+        return folder, ""
+
+    folder, problem = once("workbook", make)
+    if problem:
+        pytest.skip(f"the workbook can't be made: {problem}")
+    with served(folder) as address:
+        yield f"{address}/workbook"
+
+
+@pytest.fixture
+def reader(browser):
+    """A window of a browser that keeps nothing yet."""
+    context = browser.new_context(accept_downloads=True)
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT_MS)
+    yield page
+    context.close()
+
+
+def open_lesson(page: Page, site: str, lesson: str) -> None:
+    """Open a lesson by its number, and wait until its Python runs."""
+    page.goto(f"{site}/?lesson={lesson}")
+    page.wait_for_function(
+        f"lesson => {APP}?.shell.currentWidget?.context?.path.startsWith(lesson)"
+        f" && {APP}.shell.currentWidget.context.isReady",
+        arg=lesson,
+    )
+    page.wait_for_function("[...cypresskitKernels.values()].some((kernel) => kernel.begun)")
+    page.evaluate("[...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
+
+
+def run_all(page: Page) -> list[list[dict]]:
+    """Run all cells. Return the outputs of each."""
+    page.evaluate(f"{APP}.commands.execute('notebook:run-all-cells')")
+    page.wait_for_timeout(500)
+    page.wait_for_function(RESTING)
+    return page.evaluate(f"{CELLS}.map((cell) => cell.model.outputs.toJSON())")
+
+
+def differences(path: Path, ran: list[list[dict]]) -> list:
+    """Return the cells of a saved notebook whose outputs differ from those of a run."""
+    found: list = []
+    for number, (cell, outputs) in enumerate(
+        zip(code_cells(nbformat.read(path, 4)), ran, strict=True)
+    ):
+        errors = [one["evalue"] for one in outputs if one["output_type"] == "error"]
+        if errors:
+            found.append((number, errors))
+        elif not exempt(cell) and told(outputs) != told(cell.outputs):
+            found.append((number, told(cell.outputs), told(outputs)))
+    return found
+
+
+@pytest.mark.proof
+@pytest.mark.slow
+def test_a_lesson_gives_what_its_file_holds(site, reader):
+    open_lesson(reader, site, "01")
+    (path,) = (ROOT / "notebooks").glob("01_*.ipynb")
+    assert differences(path, run_all(reader)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", workbook.lessons(), ids=lambda path: path.stem)
+def test_all_lessons_give_what_their_files_hold(path, site, reader):
+    open_lesson(reader, site, path.stem[:2])
+    assert differences(path, run_all(reader)) == []
+
+
+@pytest.mark.slow
+def test_what_a_cell_may_do_in_a_page(site, reader):
+    """It asks, awaits, writes files, and ends when it is stopped, which says what is left."""
+    open_lesson(reader, site, "01")
+
+    def run(code: str) -> list[str]:
+        return reader.evaluate(RUN, code)
+
+    assert run("print(input('name? '))") == ["typed\n", "ok"]
+    assert run("import asyncio; await asyncio.sleep(0.01); print('slept')") == ["slept\n", "ok"]
+    assert "no shell" in run("!ls")[0]
+    assert run("x = 1; open('mine.txt', 'w').write('kept')")[1] == "ok"
+    reader.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
+    reader.wait_for_timeout(500)
+    reader.evaluate(f"{APP}.commands.execute('notebook:interrupt-kernel')")
+    text, status = reader.evaluate("window.endless")
+    assert status == "error" and "Your files are kept" in text and "gone" in text
+    assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
+
+
+@pytest.mark.slow
+def test_a_file_that_is_changed_elsewhere_reaches_python(site, reader):
+    open_lesson(reader, site, "01")
+    model = {"type": "file", "format": "text", "content": "from the editor"}
+    save = f"(model) => {APP}.serviceManager.contents.save('other.txt', model)"
+    reader.evaluate(save, model)
+    reader.wait_for_timeout(500)
+    assert reader.evaluate(RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
+
+
+@pytest.mark.slow
+def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, reader):
+    open_lesson(reader, site, "01")
+    assert reader.evaluate(RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
+    second = reader.context.new_page()
+    second.goto(f"{site}/?lesson=01")
+    second.wait_for_function(f"{APP}?.shell.currentWidget?.context?.isReady")
+    second.wait_for_function(f"{APP}.shell.currentWidget.sessionContext.session?.kernel")
+    text, status = second.evaluate(RUN, "open('mine.txt', 'w').write('second')")
+    assert status == "error" and "open in another tab" in text
+    assert reader.evaluate(RUN, "print(open('mine.txt').read())")[0] == "first\n"
+
+
+@pytest.mark.slow
+def test_what_a_reader_writes_is_there_after_a_reload_and_is_graded(site, reader, tmp_path):
+    """Also by the command that grades a download."""
+    open_lesson(reader, site, "01")
+    reader.evaluate(f"{APP}.commands.execute('notebook:run-all-cells')")
+    reader.wait_for_timeout(500)
+    reader.wait_for_function(RESTING)
+    reader.evaluate(f"{CELLS}[0].model.sharedModel.setSource('mine = 1')")
+    reader.evaluate(f"{APP}.commands.execute('docmanager:save')")
+    reader.wait_for_timeout(1_000)
+    open_lesson(reader, site, "01")
+    assert reader.evaluate(f"{CELLS}[0].model.sharedModel.getSource()") == "mine = 1"
+    files = reader.evaluate(
+        f"async () => (await {APP}.serviceManager.contents.get('climb')).content.map((f) => f.name)"
+    )
+    assert "01a.il" in files
+    with reader.expect_download() as saved:
+        reader.evaluate(f"{APP}.commands.execute('docmanager:download')")
+    saved.value.save_as(tmp_path / "mine.ipynb")
+    cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
+    assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01"
+    assert "01a" in course.find_saved_kernels(cells)
+
+
+@pytest.mark.slow
+def test_the_start_page_says_what_a_browser_lacks(site, reader):
+    reader.add_init_script("delete WebAssembly.compileStreaming")
+    reader.goto(f"{site}/?lesson=01")
+    assert "can't run the workbook" in reader.locator("#problem").inner_text()
+    assert "lesson=01" in reader.url

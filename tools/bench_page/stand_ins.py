@@ -1,0 +1,143 @@
+"""The package in the reader's browser: without threads, processes, numba, LLVM and sockets.
+
+Two modules run on it: ``page_python`` (the page ``bench/``) and ``kernel_python`` (the workbook).
+The worker that runs Python calls only their function ``work``, which handles its next message. It
+answers requests (``ask_host``), such as ``post`` with a message for the page.
+"""
+
+import functools
+import importlib.machinery
+import json
+import sys
+import threading
+from types import ModuleType
+from typing import Any, ClassVar
+
+from _host import call as ask_host
+
+FOLDER = "/work"  # the reader's files, which the browser saves; as in python.js
+LIMITS = "AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK"
+
+
+def stand_in(name: str, **contents: Any) -> ModuleType:
+    """Make a module, in place of one that is missing here."""
+    module = ModuleType(name)
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None)
+    vars(module).update(contents)
+    sys.modules[name] = module
+    return module
+
+
+class Unused:
+    """Takes the place of ctypes's types, which the compiled engine only names here."""
+
+    def __mul__(self, other: int) -> "Unused":
+        return self
+
+
+def post(**message: Any) -> None:
+    """Send a message to the page."""
+    ask_host(b"post " + json.dumps(message, default=repr).encode())
+
+
+# There are no threads. Nothing watches the files; the page ends a run that takes too long.
+threading.Thread.start = lambda self: None  # type: ignore[method-assign]
+stand_in("fcntl", flock=lambda file, how: None, LOCK_EX=0, LOCK_UN=8, LOCK_SH=1, LOCK_NB=4)
+stand_in(
+    "resource",
+    getrlimit=lambda kind: (-1, -1),
+    setrlimit=lambda kind, value: None,
+    getrusage=lambda kind: None,
+    RLIM_INFINITY=-1,
+    RUSAGE_SELF=0,
+    RUSAGE_CHILDREN=-1,
+    **{f"RLIMIT_{name}": number for number, name in enumerate(LIMITS)},
+)
+
+import numpy as np  # noqa: E402  # before there is a module ctypes
+import tqdm  # noqa: E402  # after the modules that it imports
+
+tqdm.tqdm.monitor_interval = 0  # else it starts a thread
+
+# The compiled engine's names are there while its modules are imported; what they do is below.
+NAMES = "c_char", "c_int32", "c_int64", "c_void_p"
+stand_in("ctypes", **{n: Unused() for n in NAMES}, CFUNCTYPE=lambda *_: None, addressof=lambda _: 0)
+
+import cypresskit_native  # noqa: E402
+
+from cypresskit.machine import engines, fast  # noqa: E402
+from cypresskit.machine.fast import execute, jit  # noqa: E402
+from cypresskit.machine.fast.processor import HostProcessor  # noqa: E402
+from cypresskit.machine.fast.translation import Translation  # noqa: E402
+
+del sys.modules["ctypes"]
+
+from cypresskit.editing import answer_process, answering, kernel_file  # noqa: E402
+
+HOST = HostProcessor("generic", "", "soft")
+
+
+@functools.cache
+def compiled(program: Any, host: HostProcessor) -> jit.NativeCode:
+    """Return a kernel that was compiled with the site. Raises ``LookupError`` for other ones."""
+    key = cypresskit_native.program_key(program)
+    head = ask_host(f"head {key}".encode())
+    if not head:
+        raise LookupError(key)
+    translation = Translation(**json.loads(head))
+
+    def call(*arguments: int) -> int:
+        return int(ask_host(f"kernel {key} {' '.join(map(str, arguments))}".encode()))
+
+    literals = np.array(translation.literals, np.uint32)
+    return jit.NativeCode(translation, call, None, literals, np.array(translation.counters))
+
+
+def run_compiled(launch: Any, threads: int | None = None) -> Any:
+    """Run a launch on compiled code; None if there is none, so the interpreter runs it."""
+    try:
+        return execute._run(launch, HOST, 1)
+    except LookupError:
+        return None
+
+
+execute.compiled, execute.address = compiled, cypresskit_native.address
+fast.run, engines.HAS_LLVM = run_compiled, True
+
+
+class AnswerInPage(answering.AnswerHere):
+    """Answers jobs here, except for the text at which the last worker was stopped."""
+
+    last: ClassVar["list[AnswerInPage]"] = []  # of the last workbenches
+    endless = ""
+
+    def __init__(self, hear: Any) -> None:
+        super().__init__(hear)
+        AnswerInPage.last = [*AnswerInPage.last[-3:], self]
+
+    def overtaken(self, edit: str) -> bool:
+        """Return whether a newer text waits."""
+        return ask_host(b"waiting 0") == b"text"
+
+    def comes(self, seconds: float = 0.0) -> bool:
+        """Return whether a message waits, or arrives within ``seconds``."""
+        return ask_host(f"waiting {seconds}".encode()) != b""
+
+    def ask(self, job: dict[str, Any]) -> None:
+        """Answer a job."""
+        if job["text"] != self.endless:
+            super().ask(job)
+            return
+        message = "Checking this kernel took too long, or failed. Edit it to try again."
+        self.hear({"type": "trouble", "edit": job["edit"], "message": message})
+        self.hear({"type": "done", "edit": job["edit"], "parts": job["parts"]})
+
+
+answer_process.AnswerProcess = AnswerInPage  # type: ignore[misc,assignment]
+kernel_file.KernelFile._obstacle = lambda self: ""  # type: ignore[method-assign]
+
+
+def resume() -> None:
+    """Continue an interrupted job; no other message waits."""
+    for answerer in AnswerInPage.last:
+        answerer.resume()

@@ -1,0 +1,131 @@
+"""Build the whole workbook for the browser, ``site/workbook/``: JupyterLite with the lessons, and a
+kernel on the Python of the page ``bench/``, whose folder lies beside it.
+
+JupyterLite comes from the package index, and the packages of Python from this environment. No
+bundler is needed: the extension is one script.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+import subprocess
+import sys
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from tempfile import TemporaryDirectory
+
+from cypresskit.cli import cmd_lab
+from tools import bench_page
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+NAME = "cypresskit-kernel"  # of the extension
+EXTENSIONS = "@jupyter-widgets/jupyterlab-manager", "anywidget", NAME
+MAX_BYTES = 60_000_000  # of the folder
+#: Packages of this environment that the lessons need besides those in the page ``bench/``.
+PACKAGES = """
+    anywidget asttokens bokeh comm dateutil executing ipython
+    ipython_pygments_lexers ipywidgets jinja2 markupsafe matplotlib_inline narwhals packaging
+    prompt_toolkit psygnal pure_eval pygments pyyaml six stack_data traitlets typing_extensions
+    wcwidth xyzservices
+""".split()
+DISTRIBUTIONS = {"dateutil": "python-dateutil"}  # named otherwise than their module
+SUFFIXES = ".py", ".json", ".css", ".html", ".js", ".txt", ".jinja", ".ts", ".mjs"
+LEFT_OUT = "bokeh/sampledata/", "bokeh/server/static/", "narwhals/testing/"
+KEPT = "bokeh/server/static/js/bokeh.min.js", "bokeh/server/static/js/types.json"
+
+
+def lessons() -> list[Path]:
+    """Return the notebooks of the lessons, in order."""
+    return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def packages() -> dict[str, str]:
+    """Return the text files of the packages, by name."""
+    files = {"kernel_python.py": (HERE / "kernel_python.py").read_text(encoding="utf-8")}
+    for name in PACKAGES:
+        held = importlib.metadata.distribution(DISTRIBUTIONS.get(name, name))
+        for file in held.files or []:
+            path = file.as_posix()
+            is_left_out = path.startswith(LEFT_OUT) and path not in KEPT
+            if {"test", "tests"} & {*file.parts} or ".." in file.parts or is_left_out:
+                continue
+            if file.suffix in SUFFIXES or file.name == "METADATA":
+                files[path] = Path(str(file.locate())).read_text(encoding="utf-8")
+    return files
+
+
+def write_workbook(folder: Path) -> None:
+    """Write the workbook into a folder beside ``bench``. Raises ``bench_page.NotAvailable``."""
+    if find_spec("jupyterlite_core") is None:
+        raise bench_page.NotAvailable("jupyterlite-core isn't installed")
+    build_lite(folder)
+    extension = folder / "extensions" / NAME
+    (extension / "static").mkdir(parents=True)
+    data = bench_page.compress(json.dumps(packages()).encode())
+    (folder / "packages.json.gz").write_bytes(data)
+    loaded = [folder / "packages.json.gz", *(folder.parent / "bench").glob("*.gz")]
+    made_of = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(loaded)))
+    script = Template((HERE / "extension.js").read_text(encoding="utf-8")).safe_substitute(
+        bench="../../../../bench/",
+        packages="../workbook/packages.json.gz",
+        megabytes=round(sum(file.stat().st_size for file in loaded) / 1e6),
+        key=f"workbook-{made_of.hexdigest()[:12]}",
+    )
+    # JupyterLite keeps a script for ten minutes: a new one has a new name.
+    entry = f"remoteEntry.{hashlib.sha256(script.encode()).hexdigest()[:12]}.js"
+    (extension / "static" / entry).write_text(script, encoding="utf-8")
+    build = {"load": f"static/{entry}", "extension": "./extension"}
+    own = {"name": NAME, "version": "1.0.0", "jupyterlab": {"extension": True, "_build": build}}
+    (extension / "package.json").write_text(json.dumps(own))
+    for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:
+        configure(file, build)
+    for manifest in (folder / "extensions").rglob("package.json"):
+        if json.loads(manifest.read_text(encoding="utf-8"))["name"] not in EXTENSIONS:
+            shutil.rmtree(manifest.parent)  # of this environment, and unused here
+    write_start_page(folder)
+
+
+def build_lite(folder: Path) -> None:
+    """Build JupyterLite with the lessons, and with the settings of ``cypresskit lab``."""
+    settings = cmd_lab.SETTINGS / "labconfig/default_setting_overrides.json"
+    with TemporaryDirectory() as empty:
+        contents = Path(empty, "contents")
+        contents.mkdir()
+        for lesson in lessons():
+            shutil.copy(lesson, contents)
+        shutil.copy(settings, Path(empty, "overrides.json"))
+        command = [sys.executable, "-m", "jupyterlite_core", "build", "--contents", str(contents)]
+        command += ["--output-dir", str(folder), "--apps", "lab", "--no-sourcemaps"]
+        command += ["--no-unused-shared-packages", "--settings-overrides", "overrides.json"]
+        done = subprocess.run(command, cwd=empty, capture_output=True, text=True)
+    if done.returncode:
+        raise bench_page.NotAvailable(f"JupyterLite can't be built: {done.stderr[-500:]}")
+
+
+def configure(file: Path, build: dict[str, str]) -> None:
+    """Name the kernel and the extensions in a file of JupyterLite's settings."""
+    config = json.loads(file.read_text(encoding="utf-8"))
+    data = config.setdefault("jupyter-config-data", {})
+    if "federated_extensions" in data:
+        kept = [one for one in data["federated_extensions"] if one["name"] in EXTENSIONS]
+        data["federated_extensions"] = [*kept, {"name": NAME, **build}]
+    data |= {"defaultKernelName": "python3", "appName": "cypresskit"}
+    file.write_text(json.dumps(config, indent=1), encoding="utf-8")
+
+
+def write_start_page(folder: Path) -> None:
+    """Write the page that the folder opens with: it opens a lesson, in a browser that can."""
+    rows = []
+    for lesson in lessons():
+        cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
+        title = "".join(cells[0]["source"]).partition("\n")[0].lstrip("# ")
+        rows.append(f'<li><a href="?lesson={lesson.name[:2]}">{escape(title)}</a></li>')
+    names = {lesson.name[:2]: lesson.name for lesson in lessons()}
+    page = Template((HERE / "start.html").read_text(encoding="utf-8")).substitute(
+        lessons="\n".join(rows), names=json.dumps(names)
+    )
+    (folder / "index.html").write_text(page, encoding="utf-8")

@@ -1,0 +1,369 @@
+// The workbook's kernel in JupyterLite: a prebuilt extension without a bundler. It starts the site's
+// Python (bench/worker.js, workbook/kernel_python.py) in a worker, passes Jupyter's messages, and saves
+// the reader's files in JupyterLite's store.
+//
+// What it uses of JupyterLite and JupyterLab, and nothing else. Their versions are pinned, and
+// tests/test_workbook.py notices a change:
+// - the container's `init(shares)` and `get()`, and `shares[name][version].get()`
+// - of @jupyterlite/services: `BaseKernel` (`location`, `parent`, `executionCount`, `stream`,
+//   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,
+//   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
+//   and `IKernelClient.interrupt`
+// - of the app: `restored`, `shell.collapseLeft`, `shell.currentWidget.sessionContext.session.kernel.id`,
+//   and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
+;(() => {
+  const NAME = "cypresskit-kernel"
+  const BENCH = new URL("$bench", document.currentScript.src) // the folder bench/
+  const LOCK = "cypresskit-workbook"
+  const LOCK_TIMEOUT = 2000 // milliseconds: a page that was just closed still has it
+  const LARGEST = 50_000_000 // bytes of a file that Python gets
+  const MEGABYTES = $megabytes
+  const STOPPED =
+    "A cell can't be stopped on this page, so Python was restarted. Your files are kept. What the cells " +
+    "above have defined is gone: run them again."
+  const OTHER_TAB =
+    "The workbook is open in another tab, and its Python runs there: go on there, or close that tab and " +
+    "run this cell again. So no tab overwrites the files of another."
+  const NO_STORAGE =
+    "This browser can't save your files. Download the notebook before you leave: File, Download."
+  let shares
+
+  /** Return a module that JupyterLite shares. */
+  async function shared(name) {
+    const [version] = Object.values(shares[name])
+    return (await version.get())()
+  }
+
+  /** Whether this tab may run Python: one tab does. */
+  let ours
+  const lock = () =>
+    new Promise((go) => {
+      const held = () => go(true) ?? new Promise(() => {}) // until this page ends
+      const signal = AbortSignal.timeout(LOCK_TIMEOUT)
+      navigator.locks.request(LOCK, {signal}, held).catch(({name}) => go(name !== "TimeoutError"))
+    })
+
+  /** Show a sentence below the notebook, until there is another one. */
+  function say(text) {
+    let line = document.getElementById(NAME)
+    if (!line) {
+      line = document.body.appendChild(document.createElement("p"))
+      line.id = NAME
+      line.setAttribute("role", "status")
+      line.style.cssText =
+        "position: fixed; right: 16px; bottom: 28px; z-index: 9999; margin: 0; padding: 6px 12px; " +
+        "max-width: 40em; border: 1px solid var(--jp-border-color1); border-radius: 4px; " +
+        "background: var(--jp-layout-color1); color: var(--jp-ui-font-color1)"
+    }
+    line.textContent = text
+    line.hidden = !text
+  }
+
+  const bytesOf = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))
+
+  /** Return what the store holds for a file of these bytes. */
+  function fileModel(data) {
+    try {
+      const content = new TextDecoder("utf-8", {fatal: true}).decode(data)
+      return {type: "file", format: "text", mimetype: "text/plain", content}
+    } catch {
+      const letters = Array.from(data, (byte) => String.fromCharCode(byte)).join("")
+      const mimetype = "application/octet-stream"
+      return {type: "file", format: "base64", mimetype, content: btoa(letters)}
+    }
+  }
+
+  /** The files of a notebook's folder, in the browser's store, without notebooks. */
+  class Files {
+    constructor(contents, location) {
+      this.contents = contents
+      this.folder = location ? `${location.replace(/\/$/, "")}/` : ""
+      this.known = new Map() // what Python and the store both have
+      this.last = Promise.resolve() // the last save
+    }
+
+    /** Return [name, content] of all. */
+    async all(folder = "", found = []) {
+      const {content} = await this.contents.get(`${this.folder}${folder}`, {content: true})
+      for (const {name, type, size} of content)
+        if (type === "directory") await this.all(`${folder}${name}/`, found)
+        else if (type === "file" && (size ?? 0) < LARGEST) {
+          const data = await this.news(`${folder}${name}`)
+          if (data !== undefined) found.push([`${folder}${name}`, data])
+        }
+      return found
+    }
+
+    /** Return a file's content if Python doesn't know it. */
+    async news(name) {
+      const {content, format, type} = await this.contents.get(this.folder + name, {content: true})
+      if (type !== "file" || this.known.get(name) === content) return undefined
+      this.known.set(name, content)
+      return format === "base64" ? bytesOf(content) : String(content)
+    }
+
+    /** Save what Python has changed. */
+    save({changed, folders, removed}) {
+      const act = async () => {
+        const {contents, folder, known} = this
+        for (const name of folders)
+          await contents.save(folder + name, {type: "directory", format: "json", content: null})
+        for (const [name, data] of changed) {
+          const model = fileModel(data)
+          known.set(name, model.content)
+          await contents.save(folder + name, model)
+        }
+        for (const name of removed) await contents.delete(folder + name).catch(() => {})
+      }
+      this.last = this.last.then(act).catch(() => say(NO_STORAGE))
+    }
+  }
+
+  function kernelClass(BaseKernel) {
+    return class CypressKernel extends BaseKernel {
+      constructor(options, contents) {
+        super(options)
+        this.files = new Files(contents, this.location)
+        this.asked = new Map() // requests that Python hasn't answered
+        this.number = 0
+      }
+
+      /** Start Python, unless it runs. */
+      start() {
+        this.begun ??= this.begin()
+        this.begun.catch(() => {
+          this.begun = undefined // the next request tries again
+        })
+        return this.begun
+      }
+
+      async begin() {
+        ours ??= lock()
+        if (!(await ours)) {
+          ours = undefined
+          throw Object.assign(new Error(OTHER_TAB), {name: "OtherTab"})
+        }
+        await this.files.last
+        this.files.known.clear()
+        const files = await this.files.all()
+        this.worker = new Worker(new URL("worker.js", BENCH), {type: "module"})
+        this.loaded = 0
+        const ready = new Promise((go, fail) => {
+          this.worker.onmessage = ({data}) => (data.type === "ready" ? go() : this.take(data))
+          this.worker.onerror = ({message}) => this.end(message || "its worker can't start")
+          this.fail = fail
+        })
+        const packages = ["$packages"]
+        const module = "kernel_python"
+        this.worker.postMessage({type: "begin", key: "$key", module, packages, files})
+        await ready
+        say("")
+      }
+
+      /** End Python, which has failed or was stopped. */
+      end(why, name = "KernelDied") {
+        const words =
+          name === "KernelDied" ? `Python ended (${why}). Run the first cell again.` : why
+        const error = Object.assign(new Error(words), {name})
+        this.worker?.terminate()
+        this.begun = undefined
+        this.fail?.(error)
+        for (const {fail} of this.asked.values()) fail(error)
+        this.asked.clear()
+      }
+
+      /** The stop button: WebAssembly can't be interrupted. */
+      interrupt() {
+        if (!this.asked.size) return
+        this.end(STOPPED, "KeyboardInterrupt")
+        this.start()
+      }
+
+      // Not `begun`: the client waits for it before each message, and kernel_info can be answered at once.
+      get ready() {
+        return Promise.resolve()
+      }
+
+      take(data) {
+        const {type, content} = data
+        if (type === "publish") this.publish(data)
+        else if (type === "reply") {
+          this.asked.get(data.id)?.go(content)
+          this.asked.delete(data.id)
+        } else if (type === "files") this.files.save(data)
+        else if (type === "input") this.inputRequest(content)
+        else if (type === "failed") this.end(data.message)
+        else if (type === "stage") say(data.text)
+        else if (type === "loaded") {
+          this.loaded += data.bytes
+          say(`Python is loading: ${Math.round(this.loaded / 1e6)} of ${MEGABYTES} MB, once`)
+        }
+      }
+
+      publish({msg_type, content, metadata, buffers, parent}) {
+        if (msg_type === "stream") this.stream(content, parent)
+        else if (msg_type === "display_data") this.displayData(content, parent)
+        else if (msg_type === "update_display_data") this.updateDisplayData(content, parent)
+        else if (msg_type === "clear_output") this.clearOutput(content, parent)
+        else if (msg_type === "execute_result") this.publishExecuteResult(content, parent)
+        else if (msg_type === "error") this.publishExecuteError(content, parent)
+        else this.handleComm(msg_type, content, metadata, buffers?.map(bytesOf), parent)
+      }
+
+      /** A file was changed elsewhere: in JupyterLab's editor, or by another notebook. */
+      async changed(path) {
+        if (!this.begun || !path.startsWith(this.files.folder) || path.endsWith(".ipynb")) return
+        const name = path.slice(this.files.folder.length)
+        const data = await this.files.news(name).catch(() => undefined)
+        if (data !== undefined) this.worker?.postMessage({type: "file", name, data})
+      }
+
+      /** Send a request to Python; resolve to its reply. */
+      async ask(type, content, {buffers = [], wait = true} = {}) {
+        const {header} = this.parent
+        await this.start()
+        const id = this.number++
+        const reply = new Promise((go, fail) => this.asked.set(id, {go, fail}))
+        reply.catch(() => {})
+        this.worker.postMessage({type, id, content, buffers, parent: header})
+        return wait ? reply : {}
+      }
+
+      async kernelInfoRequest() {
+        const mode = {name: "ipython", version: 3}
+        const files = {
+          mimetype: "text/x-python",
+          file_extension: ".py",
+          nbconvert_exporter: "python",
+        }
+        const language = {
+          name: "python",
+          version: "3",
+          codemirror_mode: mode,
+          pygments_lexer: "ipython3",
+        }
+        const own = {implementation: NAME, implementation_version: "1", protocol_version: "5.3"}
+        const banner = "cypresskit's Python, in this page"
+        return {
+          ...own,
+          language_info: {...language, ...files},
+          banner,
+          status: "ok",
+          help_links: [],
+        }
+      }
+
+      async executeRequest(content) {
+        const execution_count = this.executionCount
+        try {
+          return {...(await this.ask("execute", {...content, execution_count})), execution_count}
+        } catch (error) {
+          const {name: ename, message: evalue} = error
+          const problem = {ename, evalue, traceback: [`${ename}: ${evalue}`]}
+          this.publishExecuteError(problem)
+          return {status: "error", execution_count, ...problem}
+        }
+      }
+
+      completeRequest(content) {
+        return this.ask("complete", content)
+      }
+
+      inspectRequest(content) {
+        return this.ask("inspect", content)
+      }
+
+      isCompleteRequest(content) {
+        return this.ask("is_complete", content)
+      }
+
+      commInfoRequest(content) {
+        return this.begun ? this.ask("comm_info", content) : {status: "ok", comms: {}}
+      }
+
+      async _commInfo(msg) {
+        return this.commInfoRequest(msg.content)
+      }
+
+      inputReply(content) {
+        this.worker?.postMessage({type: "input", value: content.value})
+      }
+
+      commOpen({content, buffers}) {
+        return this.ask("comm_open", content, {buffers})
+      }
+
+      // A custom message, such as an edit of the workbench, doesn't wait: so that Python knows of a newer
+      // one while it computes. Changes of values do.
+      commMsg({content, buffers}) {
+        return this.ask("comm_msg", content, {buffers, wait: content.data?.method !== "custom"})
+      }
+
+      commClose({content, buffers}) {
+        return this.ask("comm_close", content, {buffers})
+      }
+
+      dispose() {
+        if (this.isDisposed) return
+        this.worker?.terminate()
+        super.dispose()
+      }
+    }
+  }
+
+  async function plugin() {
+    const {BaseKernel, IKernelClient, IKernelSpecs} = await shared("@jupyterlite/services")
+    const Kernel = kernelClass(BaseKernel)
+    return {
+      id: `${NAME}:plugin`,
+      autoStart: true,
+      requires: [IKernelSpecs, IKernelClient],
+      activate(app, specs, client) {
+        const {contents} = app.serviceManager
+        const kernels = new Map()
+        const inView = () => app.shell.currentWidget?.sessionContext?.session?.kernel?.id
+        app.restored.then(() => app.shell.collapseLeft()) // more room for pictures
+        contents.fileChanged.connect((_, {type, newValue}) => {
+          if (type === "delete" || !newValue?.path) return
+          for (const kernel of kernels.values()) kernel.changed(newValue.path)
+        })
+        specs.register({
+          spec: {
+            name: "python3",
+            display_name: "Python (in this page)",
+            language: "python",
+            argv: [],
+            resources: {},
+          },
+          async create(options) {
+            const kernel = new Kernel(options, contents)
+            kernels.set(options.id, kernel)
+            kernel.disposed.connect(() => kernels.delete(options.id))
+            // Of the notebook in view Python begins at once; of other open ones with their first cell.
+            app.restored.then(() =>
+              setTimeout(() => inView() === options.id && kernel.start(), 300),
+            )
+            return kernel
+          },
+        })
+        const cancel = client.interrupt.bind(client)
+        client.interrupt = async (id) => {
+          await cancel(id) // the cells that wait
+          kernels.get(id)?.interrupt()
+        }
+        Object.assign(window, {cypresskitKernels: kernels, cypresskitApp: app}) // for tests
+      },
+    }
+  }
+
+  const container = {
+    init(scope) {
+      shares = scope
+    },
+    async get() {
+      const made = await plugin()
+      return () => ({__esModule: true, default: made})
+    },
+  }
+  window._JUPYTERLAB = Object.assign(window._JUPYTERLAB ?? {}, {[NAME]: container})
+})()

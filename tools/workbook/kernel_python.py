@@ -1,0 +1,356 @@
+"""A Jupyter kernel in the reader's browser: IPython's shell on the package's stand-ins."""
+
+import asyncio
+import base64
+import builtins
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from types import SimpleNamespace
+from typing import Any
+
+from _host import call as ask_host
+from stand_ins import FOLDER, post, resume, stand_in
+
+
+def lenient(name: str) -> None:
+    """Make a module whose names are empty classes: others import them for annotations only."""
+
+    def attribute(wanted: str) -> type:
+        if wanted.startswith("__"):
+            raise AttributeError(wanted)
+        return type(wanted, (), {})
+
+    module = stand_in(name, __getattr__=attribute, __path__=[])
+    parent, _, own = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], own, module)
+
+
+for missing in ("PIL", "PIL.Image", "contourpy", "contourpy.enum_util", "contourpy.types"):
+    lenient(missing)
+for missing in ("tornado", "tornado.web"):
+    lenient(missing)
+
+state = SimpleNamespace(parent={}, content={})  # the request that is being handled
+
+
+def publish(msg_type: str, content: dict, metadata: Any = None, buffers: Any = None) -> None:
+    """Send a message to all pages of the notebook."""
+    packed = [base64.b64encode(bytes(buffer)).decode() for buffer in buffers or ()]
+    post(
+        type="publish",
+        msg_type=msg_type,
+        content=content,
+        metadata=metadata or {},
+        parent=state.parent,
+        buffers=packed,
+    )
+
+
+class Stream:
+    """Standard output or error: text goes to the page in lines, the rest when the cell ends."""
+
+    encoding, errors, closed = "utf-8", "replace", False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parts: list[str] = []
+
+    def write(self, text: str) -> int:
+        """Take a text."""
+        self.parts.append(text)
+        if "\n" in text or "\r" in text:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Send what was written."""
+        text, self.parts = "".join(self.parts), []
+        if text:
+            publish("stream", {"name": self.name, "text": text})
+
+    def isatty(self) -> bool:
+        """Return that this is no terminal."""
+        return False
+
+    def writable(self) -> bool:
+        """Return that it can be written."""
+        return True
+
+
+def read_line(prompt: object = "", password: bool = False) -> str:
+    """Ask the reader for a line: ``input`` and ``getpass.getpass``."""
+    sys.stdout.flush()
+    question = {"prompt": str(prompt), "password": password}
+    answer = ask_host(b"input " + json.dumps(question).encode())
+    if not answer:
+        raise RuntimeError(
+            "this browser can't wait for an input while a cell runs: assign the value in the cell"
+        )
+    return json.loads(answer)
+
+
+class Loop(asyncio.BaseEventLoop):
+    """Runs the coroutines of a cell: without sockets and threads, only time passes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = SimpleNamespace(select=lambda seconds: time.sleep(seconds or 0) or [])
+
+    def _process_events(self, events: list) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass
+
+
+loop = Loop()
+asyncio.set_event_loop(loop)
+asyncio.run = loop.run_until_complete  # type: ignore[assignment]
+
+import comm  # noqa: E402
+
+
+class Comm(comm.base_comm.BaseComm):
+    """A channel to a widget's page."""
+
+    def publish_msg(
+        self,
+        msg_type: str,
+        data: Any = None,
+        metadata: Any = None,
+        buffers: Any = None,
+        **keys: Any,
+    ) -> None:
+        """Send a message."""
+        content = {"data": data or {}, "comm_id": self.comm_id, **keys}
+        publish(msg_type, content, metadata, buffers)
+
+
+manager = comm.base_comm.CommManager()
+comm.create_comm = Comm
+comm.get_comm_manager = lambda: manager
+
+warnings.filterwarnings("ignore", "IPython parent .* is not a writable location")
+
+from IPython.core.completer import provisionalcompleter, rectify_completions  # noqa: E402
+from IPython.core.displayhook import DisplayHook  # noqa: E402
+from IPython.core.displaypub import DisplayPublisher  # noqa: E402
+from IPython.core.history import HistoryManager  # noqa: E402
+from IPython.core.interactiveshell import InteractiveShell  # noqa: E402
+from IPython.utils.tokenutil import token_at_cursor  # noqa: E402
+
+
+class Displays(DisplayPublisher):
+    """Sends what is displayed."""
+
+    def publish(
+        self,
+        data: Any,
+        metadata: Any = None,
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        """Send an output."""
+        sys.stdout.flush()
+        kind = "update_display_data" if update else "display_data"
+        held = {"data": data, "metadata": metadata or {}, "transient": transient or {}}
+        publish(kind, held)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Clear the cell's outputs."""
+        sys.stdout.flush()
+        publish("clear_output", {"wait": wait})
+
+
+class Results(DisplayHook):
+    """Sends the value of a cell's last line."""
+
+    data: Any = None
+
+    def start_displayhook(self) -> None:
+        """Begin."""
+        sys.stdout.flush()
+        self.data = None
+
+    def write_output_prompt(self) -> None:
+        """Write none: the page has it."""
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        """Take the value's forms."""
+        if format_dict:
+            self.data = {"data": format_dict, "metadata": md_dict or {}}
+
+    def finish_displayhook(self) -> None:
+        """Send them."""
+        if self.data:
+            count = state.content.get("execution_count", 0)
+            publish("execute_result", {"execution_count": count, **self.data})
+        self.data = None
+
+
+class History(HistoryManager):
+    """Keeps the session's inputs in memory alone."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        self.enabled = False
+        super().__init__(*args, **settings)
+
+
+class Shell(InteractiveShell):
+    """IPython's shell, whose errors go to the page."""
+
+    failure: Any = None
+
+    def init_history(self) -> None:
+        """Make the history."""
+        self.history_manager = History(shell=self, parent=self)
+        self.configurables.append(self.history_manager)
+
+    def enable_gui(self, gui: Any = None) -> None:
+        """Enable none."""
+
+    def system(self, cmd: str) -> None:
+        """Refuse a command of a shell."""
+        raise OSError("this page has no shell and no pip: what the lessons need is there")
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: Any) -> None:
+        sys.stdout.flush()
+        name = getattr(etype, "__name__", str(etype))
+        self.failure = {"ename": name, "evalue": str(evalue), "traceback": stb}
+        publish("error", self.failure)
+
+
+shell = Shell.instance(displayhook_class=Results, display_pub_class=Displays, user_ns={})
+shell.Completer.use_jedi = False  # it takes seconds here
+shell.loop_runner = loop.run_until_complete
+shell.kernel = SimpleNamespace(
+    comm_manager=manager,
+    shell=shell,
+    get_parent=lambda channel=None: {"header": state.parent, "content": state.content},
+)
+sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+builtins.input = read_line
+stand_in("getpass", getpass=lambda prompt="Password: ": read_line(prompt, True))
+
+import anywidget  # noqa: E402, F401
+import bokeh.models  # noqa: E402, F401
+import ipywidgets  # noqa: E402
+
+ipywidgets.register_comm_target()
+
+import cypresskit.draw  # noqa: E402
+import cypresskit.editing.steps  # noqa: E402
+import cypresskit.editing.workbench  # noqa: E402
+import cypresskit.teach  # noqa: E402, F401
+from cypresskit.isolated import here  # noqa: E402
+
+here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
+os.makedirs(FOLDER, exist_ok=True)
+os.chdir(FOLDER)
+
+# -- requests: each function takes the content of a request, and returns that of the reply
+
+
+def execute(content: dict) -> dict:
+    """Run a cell."""
+    shell.failure = None
+    keep = content.get("store_history", True)
+    shell.run_cell(content["code"], store_history=keep, silent=content.get("silent", False))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    payload = shell.payload_manager.read_payload()
+    shell.payload_manager.clear_payload()
+    if shell.failure is not None:
+        return {"status": "error", **shell.failure}
+    expressions = shell.user_expressions(content.get("user_expressions") or {})
+    return {"status": "ok", "payload": payload, "user_expressions": expressions}
+
+
+def complete(content: dict) -> dict:
+    """Complete a name."""
+    code, place = content["code"], content["cursor_pos"]
+    with provisionalcompleter():
+        found = [*rectify_completions(code, shell.Completer.completions(code, place))]
+    fields = "start", "end", "text", "type", "signature"
+    kinds = [{field: getattr(each, field) for field in fields} for each in found]
+    return {
+        "status": "ok",
+        "matches": [each.text for each in found],
+        "cursor_start": found[0].start if found else place,
+        "cursor_end": found[0].end if found else place,
+        "metadata": {"_jupyter_types_experimental": kinds},
+    }
+
+
+def inspect(content: dict) -> dict:
+    """Describe a name."""
+    name = token_at_cursor(content["code"], content["cursor_pos"])
+    try:
+        data = shell.object_inspect_mime(name, content.get("detail_level", 0))
+    except KeyError:
+        data = {}
+    return {"status": "ok", "found": bool(data), "data": data, "metadata": {}}
+
+
+def is_complete(content: dict) -> dict:
+    """Say whether a text is a whole cell."""
+    status, spaces = shell.input_transformer_manager.check_complete(content["code"])
+    return {"status": status} | ({"indent": " " * spaces} if status == "incomplete" else {})
+
+
+def comm_info(content: dict) -> dict:
+    """List the channels."""
+    wanted = content.get("target_name") or ""
+    known = {key: one.target_name for key, one in manager.comms.items()}
+    comms = {key: {"target_name": name} for key, name in known.items() if wanted in ("", name)}
+    return {"status": "ok", "comms": comms}
+
+
+def channel(message: dict) -> dict:
+    """Pass a message to a channel."""
+    sent = message.get("buffers") or ()
+    buffers = [bytes(one.values() if isinstance(one, dict) else one) for one in sent]
+    held = {"content": message["content"], "buffers": buffers, "metadata": {}}
+    getattr(manager, message["type"])(None, None, held)
+    sys.stdout.flush()
+    return {}
+
+
+REQUESTS = {
+    "execute": execute,
+    "complete": complete,
+    "inspect": inspect,
+    "is_complete": is_complete,
+    "comm_info": comm_info,
+}
+
+
+def work() -> None:
+    """Handle the worker's message."""
+    message = json.loads(ask_host(b"message"))
+    kind = message["type"]
+    if kind == "resume":
+        resume()
+        return
+    state.parent, state.content = message["parent"], message["content"]
+    try:
+        if kind in REQUESTS:
+            reply = REQUESTS[kind](message["content"])
+        else:
+            reply = channel(message)
+    except Exception as error:  # a fault of this module, or of a widget
+        traceback.print_exc()
+        reply = {
+            "status": "error",
+            "ename": type(error).__name__,
+            "evalue": str(error),
+            "traceback": [],
+        }
+    post(type="reply", id=message["id"], content=reply)
