@@ -71,6 +71,9 @@ docs/own_kernel
 docs/il
 docs/api
 docs/model
+docs/figures
+docs/measured
+docs/current_gpu
 ```
 ```{toctree}
 :hidden:

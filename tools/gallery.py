@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from cypresskit import draw, teach
 from cypresskit.draw.display import Displayable, embed
 from cypresskit.draw.predict import BETWEEN
-from cypresskit.editing.steps import MIME
+from cypresskit.editing.steps import STEPS
 from cypresskit.editing.workbench import STILL
 from cypresskit.grading import course
 from cypresskit.timing import simulate
@@ -67,6 +67,7 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
 
 GUESS = re.compile(r"Your guess: (.*?) …(.*?) *\(Run this cell to enter it\.\)")
 #: In the static picture of a step's workbench: the link to the page that runs it.
+BENCH = re.compile(r"Workbench: (\w+)\.il,")
 STEP_LINK = re.compile(r'<a class="step" href="[^"]*">[^<]*</a>')
 NO_GUESS = re.compile(r" *\(You made no guess\.\)")
 FOLDED = {
@@ -136,9 +137,9 @@ def ask_on_a_page(output: NotebookNode) -> None:
     picture with a link. Drop ``NO_GUESS``.
     """
     data = output.get("data", {})
-    if held := data.get(MIME):
-        link = f"../bench/index.html?step={held['step']}"
-        link = f'<a class="step" href="{link}">Edit this kernel in your browser</a>'
+    if (shown := BENCH.match(data.get("text/plain", ""))) and shown[1] in STEPS:
+        address = f"../bench/index.html?step={shown[1]}"
+        link = f'<a class="step" href="{address}">Edit this kernel in your browser</a>'
         data["text/html"] = data.get("text/html", "").replace(STILL, link)
     if match := GUESS.match(output.get("data", {}).get("text/plain", "")):
         output["data"] = {"text/html": field(*match.groups())}
