@@ -81,11 +81,11 @@ def write_workbook(folder: Path) -> None:
     build = {"load": f"static/{entry}", "extension": "./extension"}
     own = {"name": NAME, "version": "1.0.0", "jupyterlab": {"extension": True, "_build": build}}
     (extension / "package.json").write_text(json.dumps(own))
+    unused: set[str] = set()  # extensions of this environment
     for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:
-        configure(file, build)
-    for manifest in (folder / "extensions").rglob("package.json"):
-        if json.loads(manifest.read_text(encoding="utf-8"))["name"] not in EXTENSIONS:
-            shutil.rmtree(manifest.parent)  # of this environment, and unused here
+        unused |= configure(file, build)
+    for name in unused:
+        shutil.rmtree(folder / "extensions" / name)
     write_start_page(folder)
 
 
@@ -106,15 +106,19 @@ def build_lite(folder: Path) -> None:
         raise bench_page.NotAvailable(f"JupyterLite can't be built: {done.stderr[-500:]}")
 
 
-def configure(file: Path, build: dict[str, str]) -> None:
-    """Name the kernel and the extensions in a file of JupyterLite's settings."""
+def configure(file: Path, build: dict[str, str]) -> set[str]:
+    """Name the kernel and the extensions in a file of JupyterLite's settings. Return the extensions
+    that are left out.
+    """
     config = json.loads(file.read_text(encoding="utf-8"))
     data = config.setdefault("jupyter-config-data", {})
-    if "federated_extensions" in data:
-        kept = [one for one in data["federated_extensions"] if one["name"] in EXTENSIONS]
+    known = data.get("federated_extensions", [])
+    if known:
+        kept = [one for one in known if one["name"] in EXTENSIONS]
         data["federated_extensions"] = [*kept, {"name": NAME, **build}]
     data |= {"defaultKernelName": "python3", "appName": "cypresskit"}
     file.write_text(json.dumps(config, indent=1), encoding="utf-8")
+    return {one["name"] for one in known} - {*EXTENSIONS}
 
 
 def write_start_page(folder: Path) -> None:
