@@ -72,7 +72,7 @@ def execute(code: Code, launch: Launch) -> int:
                 if loop is not None:
                     item = int(np.argmax(masks.active))
                     at, limit = code.controls[loop.at].at, launch.max_instructions
-                    raise endless_error(launch.shape, at, limit, item, "max_instructions")
+                    raise endless_error(launch.shape, at, limit, item)
             at = following
     return processor.bundles
 

@@ -391,7 +391,7 @@ class _Judge:
         An element of the same block counts only if the correct sum was computed, too.
         """
         m, n, k = self.given.size
-        products = {elements for elements in extra if len(elements) == 2}
+        products: set[Elements] = {elements for elements in extra if len(elements) == 2}
         olds = [elements[0] for elements in extra if len(elements) == 1]
         if len(missing) < len(self.right) or not extra or (self.given.beta and not olds):
             return ""

@@ -428,9 +428,9 @@ class Slice:
                     words = self._memory_words(step, item)
                     found[item] = [c for c, place in words.items() if place in memory]
                     memory -= {words[c] for c in found[item]}
-            for item, wanted in found.items():
-                if wanted:
-                    need(step, item, tuple(wanted))
+            for item, components in found.items():
+                if components:
+                    need(step, item, tuple(components))
         for step, item, wanted in reversed(path):
             self._compute(step, item, wanted)
         self.path = {(step, item) for step, item, _ in path}

@@ -10,7 +10,7 @@ export class StepHead {
    * @param {HTMLElement} parent
    * @param {HTMLElement} below where views are shown
    * @param {Record<string, any>} step
-   * @param {{ask: (view: string) => void, restart: () => void}} owner */
+   * @param {{ask: (view: string) => void, more: () => void, restart: () => void}} owner */
   constructor(parent, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
@@ -99,17 +99,19 @@ export class StepHead {
   }
 
   /** [name, Gflop/s, message when it is reached, whether it must be passed] of each target, the
-   * lowest first. */
+   * lowest first */
   get targets() {
     const {targets, record, name} = this.step
     const {minimum, reference, published} = targets
+    /** @type {[string, number, string, boolean][]} */
     const all = [
-      ["to pass", minimum, `saved as your step ${name}`],
-      ["our solution", reference, "as fast as our solution"],
+      ["to pass", minimum, `saved as your step ${name}`, false],
+      ["our solution", reference, "as fast as our solution", false],
       [`${record}'s record`, published, `past ${record}'s ${inWhole(published)}`, true],
     ]
-    const isShown = ([, target], at) => target && !(at === 1 && target < minimum)
-    return all.filter(isShown).sort(([, one], [, other]) => one - other)
+    return all
+      .filter(([, target], at) => target && !(at === 1 && target < minimum))
+      .sort(([, one], [, other]) => one - other)
   }
 
   showTargets() {

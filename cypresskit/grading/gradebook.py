@@ -371,9 +371,9 @@ def write_all(
             page = render_page(records, student)
             files[page_path(student)] = page.encode("utf-8", "replace")
     kept = {student.page for student, _ in records.works}
-    for page in (folder / "feedback").glob("*.html"):
-        if page.name not in kept and page.is_file() and not _is_foreign(page):
-            page.unlink()
+    for old in (folder / "feedback").glob("*.html"):
+        if old.name not in kept and old.is_file() and not _is_foreign(old):
+            old.unlink()
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
     return faults

@@ -8,6 +8,8 @@ cell failed, and treat ``exit`` as an error.
 """
 
 from pkgutil import iter_modules
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cypresskit import published, session
 from cypresskit.lazy import import_later
@@ -26,3 +28,7 @@ MODULES = {
 
 session.register_extension(install)
 import_later(__name__, {name: f".{module}" for name, module in MODULES.items()})
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> ModuleType: ...

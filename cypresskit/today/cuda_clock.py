@@ -173,7 +173,7 @@ def _totals(code: SassCode, launch: GridLaunch, product: MatrixProduct) -> Total
     item = np.dtype(c.dtype).itemsize
     elements = first * math.prod(stored) / item
     k = product.multiply_adds / max(first / item, 1)
-    return Totals(tuple(busy), elements, 2 * elements * _length(launch, product, k))
+    return Totals((busy[0], busy[1], busy[2]), elements, 2 * elements * _length(launch, product, k))
 
 
 def _length(launch: GridLaunch, product: MatrixProduct, followed: float) -> float:

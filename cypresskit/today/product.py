@@ -79,8 +79,8 @@ def find_product(launch: GridLaunch, items: list, shared: Shared, block: slice) 
     _check_windows(launch, items)
     count = sum(times * int(step.on[block].sum()) for step, times in every if step.factors)
     is_double = adding[0].one.name[0] == "D"
-    (factors,) = pairs
-    return MatrixProduct(factors, stores[0][0].array, count, is_double)
+    ((first, second),) = pairs
+    return MatrixProduct((first, second), stores[0][0].array, count, is_double)
 
 
 def _array(load: TraceStep, shared: Shared) -> int:

@@ -149,7 +149,9 @@ class SassCode:
 def _instruction(index: int, line: str) -> SassInstruction:
     number, control, text = line.split(" ", 2)
     bits = int(control, 16)
-    guard, name, rest = re.fullmatch(r"(?:@(\S+) )?(\S+) ?(.*)", text).groups()
+    parts = re.fullmatch(r"(?:@(\S+) )?(\S+) ?(.*)", text)
+    assert parts is not None
+    guard, name, rest = parts.groups()
     name, *modifiers = name.split(".")
     scoreboard = bits >> 5 & 7
     return SassInstruction(
@@ -197,7 +199,7 @@ def read_listing(listing: str) -> str:
             rows.append([line, "", text])
         elif found := re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", row):
             rows[-1][1] = f"{int(found[1], 16) >> CONTROL:x}"
-    for row in rows:
-        row[2] = re.sub(r"`\(([^)]*)\)", lambda found: str(labels.get(found[1], 0)), row[2])
+    for words in rows:
+        words[2] = re.sub(r"`\(([^)]*)\)", lambda found: str(labels.get(found[1], 0)), words[2])
     last = max((n for n, row in enumerate(rows) if not row[2].startswith("NOP")), default=-1)
     return "\n".join(" ".join(row) for row in rows[: last + 1])

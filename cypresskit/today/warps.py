@@ -178,7 +178,7 @@ class Warps:
         return [np.flatnonzero(group == n) for n in range(int(group.max()) + 1)]
 
     def _any(self, mask: np.ndarray, warps: int) -> np.ndarray:
-        return warps_of(mask, self.group)[:warps].any(axis=1)
+        return np.any(warps_of(mask, self.group)[:warps], axis=1)
 
     def clauses(
         self, segment: Segment, warps: np.ndarray, free: What = NOTHING

@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
@@ -53,7 +54,7 @@ def programs() -> Iterator[Program]:
 
 def missing_functions() -> str:
     """Return the IR of the functions of ``missing_math``, by the names that LLVM calls."""
-    library = None
+    library: Any = None
     own = {name: value for name, value in vars(missing_math).items() if callable(value)}
     for name, function in own.items():
         setattr(missing_math, name, njit(error_model="numpy", _nrt=False)(function))

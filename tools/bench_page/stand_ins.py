@@ -101,8 +101,12 @@ def run_compiled(launch: Any, threads: int | None = None) -> Any:
         return None
 
 
-execute.compiled, execute.address = compiled, cypresskit_native.address
-fast.run, engines.HAS_LLVM = run_compiled, True
+for module, contents in (
+    (execute, {"compiled": compiled, "address": cypresskit_native.address}),
+    (fast, {"run": run_compiled}),
+    (engines, {"HAS_LLVM": True}),
+):
+    vars(module).update(contents)
 
 
 class AnswerInPage(answering.AnswerHere):

@@ -97,7 +97,9 @@ def draw(group: str) -> list[Drawn]:
         is_double = rng.random() < 0.25
         sizes = [rng.randrange(300, 2400) for _ in range(3)]
         one = Drawn(
-            *sizes,
+            sizes[0],
+            sizes[1],
+            sizes[2],
             rows,
             columns,
             (across, down),

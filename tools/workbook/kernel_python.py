@@ -99,7 +99,11 @@ class Loop(asyncio.BaseEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._selector = SimpleNamespace(select=lambda seconds: time.sleep(seconds or 0) or [])
+        self._selector = SimpleNamespace(select=self._wait)
+
+    def _wait(self, seconds: float | None) -> list:
+        time.sleep(seconds or 0)
+        return []
 
     def _process_events(self, events: list) -> None:
         pass
@@ -152,9 +156,10 @@ class Displays(DisplayPublisher):
         self,
         data: Any,
         metadata: Any = None,
+        source: Any = None,
         *,
         transient: Any = None,
-        update: bool = False,
+        update: Any = False,
         **_: Any,
     ) -> None:
         """Send an output."""
@@ -207,11 +212,14 @@ class Shell(InteractiveShell):
     """IPython's shell, whose errors go to the page."""
 
     failure: Any = None
+    kernel: Any = None
+    payload_manager: Any
 
     def init_history(self) -> None:
         """Make the history."""
-        self.history_manager = History(shell=self, parent=self)
-        self.configurables.append(self.history_manager)
+        history: Any = History(shell=self, parent=self)
+        self.history_manager = history
+        self.configurables.append(history)
 
     def enable_gui(self, gui: Any = None) -> None:
         """Enable none."""
@@ -235,7 +243,7 @@ shell.kernel = SimpleNamespace(
     shell=shell,
     get_parent=lambda channel=None: {"header": state.parent, "content": state.content},
 )
-sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")  # type: ignore[assignment]
+sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
 builtins.input = read_line
 stand_in("getpass", getpass=lambda prompt="Password: ": read_line(prompt, True))
 

@@ -23,7 +23,7 @@ def roofline(reports: Mapping[int, Report] | None = None) -> Player:
     """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are published
     kernels, as measured, or the ``reports`` of ``simulate_blocks``.
     """
-    lines = {
+    lines: dict[str, dict[float, float]] = {
         memory: {b: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
         for memory, rate in memory_bandwidths(HD5870).items()
     }

@@ -105,7 +105,7 @@ def _draw_texels(
     size: tuple[float, float],
 ) -> None:
     """Draw the texels of a matrix, in the color of the part that fetches them."""
-    owner = {}
+    owner: dict[tuple[int, int], int] = {}
     for access in fetches:
         assert access.x is not None and access.y is not None
         texels = zip(access.x.tolist(), access.y.tolist(), part.tolist())
