@@ -20,7 +20,7 @@ from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.teach.check import Verdict, exercise, require
-from cypresskit.teach.kernels import judge_findings, judge_kernel
+from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
 from cypresskit.timing import Report, simulate
 
 Check = Callable[..., Verdict]
@@ -69,6 +69,7 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
         @wraps(describe)
         def check(text: Any) -> Verdict:
             require_text(text, step)
+            require_own_text(text)
             return judge_kernel(text, chosen.file, partial(_judged, chosen, text, describe))
 
         return check

@@ -9,7 +9,7 @@ from functools import cache, wraps
 
 from cypresskit.compiler import CompileError
 from cypresskit.il import ILError, Program
-from cypresskit.isolated.serving import PACKAGE, error_text
+from cypresskit.isolated.serving import error_text
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import assembled
 from cypresskit.machine import KernelError
@@ -20,10 +20,9 @@ from cypresskit.teach.check import (
     capitalize,
     exercise,
     is_invalid_input,
+    require,
     type_with_article,
 )
-
-STARTS = PACKAGE / "editing/starts"
 
 
 def judge_kernel(
@@ -46,12 +45,6 @@ def judge_kernel(
         kind = type_with_article(text)
         hints = {"None": "run the cell above first.", "a Kernel": "pass its `.text`."}
         return Verdict(False, f"The {what} is {kind}, not text.", hints.get(kind, quotes))
-    if given := find_given_text(text):
-        return Verdict(
-            False,
-            f"This is the text of {given}, unchanged.",
-            "change it, or write your own: the exercise is about what you write.",
-        )
     try:
         return judge(assembled(text, name, before=before))
     except ILError as error:
@@ -72,8 +65,15 @@ def judge_kernel(
         return Verdict(False, f"The kernel does not run: {text}", hint)
 
 
+def require_own_text(text: object) -> None:
+    """Stop the check of a text that is a catalog kernel's."""
+    given = find_given_text(text) if isinstance(text, str) else ""
+    hint = "change it, or write your own: the exercise is about what you write."
+    require(not given, f"This is the text of {given}, unchanged.", hint)
+
+
 def find_given_text(text: str) -> str:
-    """Return the name of the catalog's kernel, or of a lesson's finished text, that this is; or "".
+    """Return the name of the catalog's kernel that this is the text of, or "".
 
     A part of its text counts if it has one of its comments.
     """
@@ -96,10 +96,8 @@ def _plain(text: str) -> str:
 
 @cache
 def _given_texts() -> dict[str, str]:
-    """Return the texts of the catalog's kernels, and those that a lesson gives finished."""
-    texts = {file.stem: file.read_text(encoding="utf-8") for file in STARTS.glob("*_*.il")}
-    texts |= {name: kernel.text for name, kernel in KERNELS.items()}
-    return {name: _plain(text) for name, text in texts.items()}
+    """Return the texts of the catalog's kernels by name."""
+    return {name: _plain(kernel.text) for name, kernel in KERNELS.items()}
 
 
 def kernel_exercise(
@@ -113,6 +111,7 @@ def kernel_exercise(
         @exercise
         @wraps(judge)
         def check(text: object) -> Verdict:
+            require_own_text(text)
             return judge_kernel(text, name, judge, **how)
 
         return check

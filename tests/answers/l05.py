@@ -6,7 +6,15 @@ PLACE = "; row and column: other lines in place of these\n"
 BEFORE, _, GIVEN = starter_text("05").partition(PLACE)
 LINES = "\n".join(GIVEN.splitlines()[:2])
 AFTER = "\n".join(GIVEN.splitlines()[2:])
-SQUARES = starter_text("05_squares").partition(PLACE)[2].partition(AFTER.splitlines()[0])[0]
+SQUARES = """iand r1.w, vTidInGrpFlat.x, l8.x
+ushr r2.x, vTidInGrpFlat.x, l8.x
+iand r2.y, r2.x, l8.z
+ior r1.w, r1.w, r2.y
+iand r1.z, r2.x, l8.x
+ushr r2.x, vTidInGrpFlat.x, l8.y
+iand r2.y, r2.x, l8.z
+ior r1.z, r1.z, r2.y
+"""
 UPRIGHT = "mov r2.x, r1.z\nmov r1.z, r1.w\nmov r1.w, r2.x"
 RATE = 64 * 20 * 0.85
 
