@@ -127,8 +127,8 @@ def pytest_addoption(parser):
         choices=("first", "rest", "needy_rest", "whole"),
         default="whole",
         help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
-        " what that leaves out; needy_rest: also those of the first that need bubblewrap or"
-        " Chromium",
+        " what that leaves out, but for tests marked nightly; needy_rest: also those of the first"
+        " that need bubblewrap or Chromium",
     )
     parser.addoption(
         "--new",
@@ -212,6 +212,7 @@ def pytest_collection_modifyitems(items, config):
         if part == "needy_rest":
             first = {item for item in first if not NEEDS & {*item.fixturenames}}
         chosen = [item for item in items if (item in first) == (part == "first")]
+        chosen = [item for item in chosen if not item.get_closest_marker("nightly")]
     if config.getoption("new") is not None:
         chosen = [item for item in chosen if is_random(item)]
     if len(chosen) < len(items):

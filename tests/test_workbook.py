@@ -6,7 +6,6 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from conftest import ROOT
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
 
@@ -96,17 +95,17 @@ def differences(path: Path, ran: list[list[dict]]) -> list:
     return found
 
 
-@pytest.mark.proof
-@pytest.mark.slow
-def test_a_lesson_gives_what_its_file_holds(site, reader):
-    open_lesson(reader, site, "01")
-    (path,) = (ROOT / "notebooks").glob("01_*.ipynb")
-    assert differences(path, run_all(reader)) == []
+#: The lesson of each change, and those of each night.
+LESSONS = [
+    pytest.param(path, id=path.stem, marks=mark)
+    for path in workbook.lessons()
+    for mark in [pytest.mark.proof if path.stem.startswith("01") else pytest.mark.nightly]
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", workbook.lessons(), ids=lambda path: path.stem)
-def test_all_lessons_give_what_their_files_hold(path, site, reader):
+@pytest.mark.parametrize("path", LESSONS)
+def test_a_lesson_gives_what_its_file_holds(path, site, reader):
     open_lesson(reader, site, path.stem[:2])
     assert differences(path, run_all(reader)) == []
 
