@@ -12,7 +12,7 @@ FREE = starter_text("four_outputs_nn")
 
 
 HEAD, _, REST = contest.TARGET_KERNEL.text.partition("whileloop")
-# it is 0.08 % faster
+# faster than any generated kernel by 0.08 %, which the target doesn't count
 NEARLY = f"{HEAD}eq r1.x, l0.x, l0.y\nif_logicalnz r1.x\nmov r1.x, l0.x\nendif\nwhileloop{REST}"
 
 
