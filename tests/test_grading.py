@@ -36,6 +36,7 @@ from cypresskit.teach.check import Verdict
 from tools import book
 
 ORDINARY = 1234  # a user without rights
+LIMIT = 400  # seconds for a user's process that judges: what hangs ends
 
 BOOK = ROOT / "notebooks"
 SETUP = (
@@ -290,9 +291,20 @@ def judged_by(user: int, where: str, cells: list[str], folder: Path) -> list[str
     folder.chmod(0o700)
     environment = os.environ | {"HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
     environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, cwd="/")
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    with (folder / "said").open("w+") as said:
+        ran = subprocess.Popen(
+            command, env=environment, stdout=said, stderr=said, cwd="/", start_new_session=True
+        )
+        try:
+            code = ran.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            code = f"killed after {LIMIT} s"
+            os.killpg(ran.pid, signal.SIGKILL)
+            ran.wait()
+        said.seek(0)
+        text = said.read()
+    assert code == 0, f"{code}: {text}"
+    return text.splitlines()
 
 
 @pytest.fixture
@@ -1322,6 +1334,29 @@ def test_an_explanation_is_found_without_ids_metadata_or_its_own_cell(place, los
         written.append(cell)
     found = course.read_explanations(written, lesson)
     assert [*found.texts.values()] == [OWN_WORDS.format(n) for n in (1, 2, 3)] and not found.lost
+
+
+@pytest.mark.parametrize("whole", ['because of the bus\n""")', "because of the bus"])
+def test_an_explanation_is_read_without_its_call(whole):
+    lesson = course.read_lessons()["09_bus"]
+    cells = deepcopy(lesson.cells)
+    place = next(c for c in cells if course.find_entry(c).get("part") == "sentence")
+    place["source"] = whole
+    assert course.read_explanations(cells, lesson).texts == {1: "because of the bus"}
+
+
+@pytest.mark.parametrize("kind", ["markdown", "raw"])
+def test_an_answer_cell_turned_to_another_kind_is_said(kind):
+    lesson = course.read_lessons()["09_bus"]
+    exercise = lesson.exercises[0]
+    cells = deepcopy(lesson.cells)
+    for cell in cells:
+        entry = course.find_entry(cell)
+        if entry.get("part") == "answer" and entry.get("exercise") == exercise.number:
+            cell["cell_type"] = kind
+    attempt = judging.make_attempt(cells, lesson, exercise)
+    ((right, message, _),) = judging.judge_all([[*attempt]], "", None)
+    assert not right and message == judging.TURNED.format(kind)
 
 
 def test_a_text_in_the_questions_own_cell_is_an_explanation_and_a_lost_one_is_listed():

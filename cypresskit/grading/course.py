@@ -285,7 +285,10 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> Explanations:
         number = number if type(number) is int else checks.get(source.strip(), 0)
         if number or source.startswith("## "):
             current = number
-        if (text := explanations.extract_explanation(source)) is not None:
+        text = explanations.extract_explanation(source)
+        if text is None and cell["cell_type"] == "code" and entry.get("part") == "sentence":
+            text = explanations.read_explanation(source)
+        if text is not None:
             calls.append((number or current, text))
         elif cell["cell_type"] != "code" and (number or current):
             given = own[known]["source"].splitlines() if known else []
