@@ -328,11 +328,24 @@ def test_a_launch_is_timed_whole():
     score = contest.judge(sleight(1024), n=1024)
     assert score.verdict.right and score.report.simulated == 1, score.verdict
     assert score.gflops < contest.judge(SGEMM, n=1024).gflops
-    samples = [
-        contest.judge(contest.generate_kernel(4, 4, 1), exact=exact).report.simulated
-        for exact in (True, False)
-    ]
-    assert samples[0] == 1 > samples[1]
+
+
+def test_who_judges_decides_whether_a_long_launch_is_simulated_whole(monkeypatch):
+    """A leaderboard does; in a notebook a small block's launch may be a sample."""
+    seen = []
+
+    def noted(*arguments, exact, **options):
+        seen.append(exact)
+        return ck.simulate(*arguments, exact=exact, **options)
+
+    monkeypatch.setattr(contest, "simulate", noted)
+    monkeypatch.setattr(contest, "N", 256)
+    contest._judge.cache_clear()
+    small, large = contest.generate_kernel(4, 4, 1), contest.generate_kernel(8, 8, 1)
+    for kernel, exact in ((small, True), (small, False), (large, False)):
+        assert contest.judge(kernel, n=256, exact=exact).report, kernel
+    contest._judge.cache_clear()
+    assert seen == [True, False, True]
 
 
 def test_a_speed_that_the_counts_do_not_allow_is_refused(monkeypatch):
