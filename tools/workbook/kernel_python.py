@@ -35,6 +35,20 @@ for missing in ("PIL", "PIL.Image", "contourpy", "contourpy.enum_util", "contour
 for missing in ("tornado", "tornado.web"):
     lenient(missing)
 
+
+class NoNumba:
+    """Says what the kernels of lesson 14 need; the import system asks it last."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        """Refuse numba."""
+        if name == "numba":
+            why = (
+                "CUDA kernels need numba, which can't run on this page: install the workbook for it"
+            )
+            raise ModuleNotFoundError(why, name=name)
+
+
+sys.meta_path.append(NoNumba())  # type: ignore[arg-type]
 state = SimpleNamespace(parent={}, content={})  # the request that is being handled
 
 
