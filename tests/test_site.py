@@ -2,6 +2,7 @@
 Chromium.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -28,7 +29,8 @@ def site(tmp_path_factory, once, pytestconfig):
 
     def build():
         folder = tmp_path_factory.mktemp("docs") / "site"
-        command = [sys.executable, "-m", "tools.site", folder]
+        given = os.path.relpath(folder, pytestconfig.rootpath)  # as in the Makefile
+        command = [sys.executable, "-m", "tools.site", given]
         built = subprocess.run(command, cwd=pytestconfig.rootpath, capture_output=True, text=True)
         return folder, built.stdout + built.stderr if built.returncode else ""
 

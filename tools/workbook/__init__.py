@@ -99,7 +99,7 @@ def build_lite(folder: Path) -> None:
             shutil.copy(lesson, contents)
         shutil.copy(settings, Path(empty, "overrides.json"))
         command = [sys.executable, "-m", "jupyterlite_core", "build", "--contents", str(contents)]
-        command += ["--output-dir", str(folder), "--apps", "lab", "--no-sourcemaps"]
+        command += ["--output-dir", str(folder.absolute()), "--apps", "lab", "--no-sourcemaps"]
         command += ["--no-unused-shared-packages", "--settings-overrides", "overrides.json"]
         done = subprocess.run(command, cwd=empty, capture_output=True, text=True)
     if done.returncode:
