@@ -28,7 +28,8 @@ class NoTools(RuntimeError):
 
 def find_tool(name: str) -> str:
     """Return the path of one of NVIDIA's tools. Raises ``NoTools``."""
-    wheels = (Path(place).glob(f"nvidia/*/bin/{name}*") for place in sys.path)
+    # "cu13" comes before "cuda_nvcc", which the extra `gpu` brings: that one is older.
+    wheels = (sorted(Path(place).glob(f"nvidia/*/bin/{name}*")) for place in sys.path)
     found = next((str(tool) for tools in wheels for tool in tools), None) or which(name)
     if found is None:
         raise NoTools(
