@@ -198,8 +198,8 @@ def simulate(
     """Return how long a launch of a matrix product takes on ``board``, and why.
 
     The time is modeled, without a GPU, from the kernel's own machine code, as numba and NVIDIA's
-    assembler compile it for an H200. ``pip install 'cypresskit[cuda]'`` brings these tools; the
-    workbook's own kernels need none.
+    assembler compile it for an H200. ``pip install 'cypresskit[cuda]'`` brings these tools;
+    lesson 14's kernel needs none.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def simulate(
     *arguments
         Those of the kernel: numbers, and arrays, of which only shape, dtype and strides matter.
     board
-        The GPU. SassCode is that for an H200 or H100.
+        The GPU. The machine code is that of an H200 or H100.
     shared
         Bytes of shared memory that the launch requests.
 

@@ -1,7 +1,7 @@
 """Compile a CUDA kernel for an H200, without a GPU: numba makes PTX, NVIDIA's assembler its code.
 
-`pip install 'cypresskit[cuda]'` brings numba-cuda and NVIDIA's tools. The workbook's own kernels
-have stored code (``code.json``), and need none of them.
+`pip install 'cypresskit[cuda]'` brings numba-cuda and NVIDIA's tools. Four kernels have
+stored code (``code.json``), and need none of them.
 """
 
 import re

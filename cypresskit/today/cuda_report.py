@@ -250,7 +250,7 @@ class CudaLineCosts:
         report = self.report
         title = (
             f"{report.kernel} on {report.device.name}: what each line costs, the time saved if its"
-            " multiply-adds, loads, stores or other instructions took none"
+            " multiply-adds, loads, stores or other instructions took no time"
         )
         names = "line", "multiply-adds", "loads (sectors per warp)", "stores", "other", "source"
         return "\n".join([title, *aligned("  >  >  <  <  >  <", [names, *self._rows()])])
