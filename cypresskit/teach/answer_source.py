@@ -123,7 +123,8 @@ def _find_definition(text: str, code: CodeType) -> tuple[str, str] | None:
             if _first_line(node) == code.co_firstlineno:
                 return _cut(text, node), node.name
         if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno:
-            made = compile(ast.Expression(node), "", "eval").co_consts[0]
+            constants = compile(ast.Expression(node), "", "eval").co_consts
+            made = [one for one in constants if isinstance(one, CodeType)][-1]  # after defaults
             if _names(made) == _names(code) and _has_code(node.body, code):
                 return f"{LAMBDA} = ({ast.get_source_segment(text, node)})", LAMBDA
     return None
