@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cypresskit import il
+from cypresskit import devices, il
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
@@ -95,9 +95,13 @@ def object_code(text: str, processor: HostProcessor) -> bytes:
 # On disk
 
 
-# Folders with the files of translation
-FOLDERS = Path(__file__).parent, Path(__file__).parents[1], Path(il.__file__).parent
-SOURCES = SourceFiles(lambda: (file for folder in FOLDERS for file in folder.glob("*.*")))
+def _sources() -> list[Path]:
+    """Return the files of translation."""
+    folders = Path(__file__).parent, Path(il.__file__).parent
+    return [Path(devices.__file__), *(file for folder in folders for file in folder.glob("*.*"))]
+
+
+SOURCES = SourceFiles(_sources)
 
 
 def _key(program: Program, processor: HostProcessor) -> str:
