@@ -1,5 +1,6 @@
 """The clock of matrix products in CUDA: laws on stored machine code, which needs no tools."""
 
+import inspect
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -146,16 +147,40 @@ def test_stored_code_is_found_by_the_source_not_the_name():
             for j in range(8):
                 block[i, j] = 0  # a comment
         for k in range(a.shape[0]):
+            pass  # noqa: PIE790 -- as lesson 14 gives it
+
             for i in range(8):
                 for j in range(8):
                     block[i, j] += a[k, 8 * y + i] * b[k, 8 * x + j]
+        # the block to c
         for i in range(8):
             for j in range(8):
                 c[8 * y + i, 8 * x + j] = block[i, j]
 
     found = stored_code.find(mine, arrays)
     assert found is not None and found.registers == 96
+    source, first = inspect.getsourcelines(mine)
+    written = {(one.name, source[one.line - first].strip()) for one in found.instructions}
+    assert {text for name, text in written if name == "FFMA"} == {
+        "block[i, j] += a[k, 8 * y + i] * b[k, 8 * x + j]"
+    }
+    assert {text for name, text in written if name.startswith("STG")} == {
+        "c[8 * y + i, 8 * x + j] = block[i, j]"
+    }
     assert stored_code.find(mine, matrices(*[(8, 8)] * 3, dtype="float64")) is None
+
+
+def test_a_block_of_only_pass_is_kept():
+    def loop(a):
+        for _ in a:
+            pass
+
+    def more(a):
+        for _ in a:
+            pass
+        pass  # noqa: PIE790
+
+    assert stored_code.key_of(loop, ()) == stored_code.key_of(more, ())
 
 
 def test_a_listing_is_read():

@@ -33,7 +33,7 @@ def find_tool(name: str) -> str:
     found = next((str(tool) for tools in wheels for tool in tools), None) or which(name)
     if found is None:
         raise NoTools(
-            f"its machine code isn't known here, and NVIDIA's tools are missing: {INSTALL}"
+            f"the kernel's machine code isn't known here, and NVIDIA's tools are missing: {INSTALL}"
         )
     return found
 

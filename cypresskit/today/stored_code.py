@@ -25,29 +25,52 @@ def find(kernel: Any, arguments: tuple) -> SassCode | None:
     function = getattr(kernel, "py_func", kernel)
     try:
         key = key_of(function, arguments)
-        first = inspect.getsourcelines(function)[1]
+        lines = lines_of(function)
     except (OSError, TypeError, SyntaxError):  # its source can't be read
         return None
     if key not in known():
         return None
-    return SassCode(**known()[key] | {"text": moved(known()[key]["text"], first)})
+    return SassCode(**known()[key] | {"text": renumbered(known()[key]["text"], lines.__getitem__)})
 
 
-def moved(text: str, by: int) -> str:
-    """Return the text of a code whose lines are moved."""
+def renumbered(text: str, number: Callable[[int], int]) -> str:
+    """Return the text of a code with another number for each line."""
     rows = (row.split(" ", 1) for row in text.splitlines())
-    return "\n".join(f"{int(line) + by} {rest}" for line, rest in rows)
+    return "\n".join(f"{number(int(line))} {rest}" for line, rest in rows)
+
+
+def lines_of(function: Callable) -> list[int]:
+    """Return the lines of the function's ``def`` and of its statements. Stored code has the places
+    in this list as its lines, because comments and ``pass`` move the source's.
+    """
+    first = inspect.getsourcelines(function)[1]
+    nodes = ast.walk(_tree(function))
+    return [first + node.lineno - 1 for node in nodes if isinstance(node, ast.stmt)]
+
+
+def _tree(function: Callable) -> ast.FunctionDef:
+    """Return a function's syntax without its docstring, and without each ``pass`` that isn't its
+    block's only statement.
+    """
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise TypeError(f"{function} isn't defined by def")
+    if ast.get_docstring(tree) is not None:
+        del tree.body[0]
+    for node in ast.walk(tree):
+        for name in ("body", "orelse"):
+            block = getattr(node, name, None)
+            if isinstance(block, list):
+                kept = [one for one in block if not isinstance(one, ast.Pass)]
+                setattr(node, name, kept or block)
+    return tree
 
 
 def key_of(function: Callable, arguments: tuple) -> str:
-    """Return what tells kernels apart: their source without names and comments, the values from
-    around them, and the types of their arguments.
+    """Return what tells kernels apart: their source without names, comments and needless ``pass``,
+    the values from around them, and the types of their arguments.
     """
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    statements = tree.body[0].body  # type: ignore[attr-defined]
-    if ast.get_docstring(tree.body[0]) is not None:  # type: ignore[arg-type]
-        statements = statements[1:]
-    body = ast.unparse(ast.Module(statements, []))
+    body = ast.unparse(ast.Module(_tree(function).body, []))
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     around = inspect.getclosurevars(function)
     values = {name: value for name, value in around.nonlocals.items() if not callable(value)}

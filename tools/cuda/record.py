@@ -5,7 +5,6 @@
     python -m tools.cuda.record
 """
 
-import inspect
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -85,14 +84,14 @@ def simulate_products() -> Iterator[tuple[str, CudaReport, int]]:
 
 
 def write_code() -> None:
-    """Write the code of the workbook's own kernels, with lines counted from the kernel's first."""
+    """Write the code of the workbook's own kernels, with lines by ``stored_code.lines_of``."""
     matrices = (SimpleNamespace(shape=(64, 64), dtype=np.dtype(np.float32)),) * 3
     kernels = as_written, blocked(8, 8), blocked(8, 8, wide=True), blocked(8, 8, transposed=False)
     found = {}
     for kernel in kernels:
         function = kernel.py_func
         code = code_of(function, {}, matrices)
-        text = stored_code.moved(code.text, -inspect.getsourcelines(function)[1])
+        text = stored_code.renumbered(code.text, stored_code.lines_of(function).index)
         found[stored_code.key_of(function, matrices)] = asdict(code) | {"text": text}
     (FOLDER / "code.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
