@@ -17,9 +17,10 @@ from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
 from cypresskit.editing.suggestions import bottleneck, suggest
+from cypresskit.il import assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
-from cypresskit.kernels.statement import EXAMPLE, find_statement
+from cypresskit.kernels.statement import EXAMPLE, LaunchConventionError, find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
 from cypresskit.machine.checks.bounds import TOO_FAR
@@ -56,6 +57,13 @@ def judged_kernel(
     """
     stated = find_statement(text)[0] or like is None
     launched_like = None if stated else reference_kernel(str(like))
+    mode = assemble(text, name).mode
+    if launched_like and launched_like.mode != mode:
+        raise LaunchConventionError(
+            f"{name} is a {mode} kernel, as its first line says, and is launched here as a"
+            f" {launched_like.mode} kernel: change that line, or state a launch there, such as"
+            f" `{EXAMPLE}`"
+        )
     seen = verify(load_kernel(text, like=launched_like, name=name.removesuffix(".il")))
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 

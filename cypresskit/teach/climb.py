@@ -18,7 +18,6 @@ from cypresskit.editing.workbench import Workbench
 from cypresskit.il import Program
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.teach.check import Verdict, exercise, require
 from cypresskit.teach.kernels import judge_findings, judge_kernel, require_own_text
 from cypresskit.timing import Report, simulate
@@ -79,10 +78,7 @@ def climb_exercise(step: str) -> Callable[[Callable[[Kernel], str]], Check]:
 
 def _judged(step: Step, text: str, describe: Callable[[Kernel], str], _: Program) -> Verdict:
     """Return the verdict on a step's text that assembles."""
-    try:
-        seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
-    except LaunchConventionError as error:
-        return Verdict(False, f"{error}.", "look at `; product:` in line 1.")
+    seen = judged_kernel(text, step.file, step.like, old_c=step.old_c)
     if seen.launch_hint:
         return Verdict(False, f"{seen.launch_hint}.", "say in line 1 what a work-item computes.")
     if not seen.right:

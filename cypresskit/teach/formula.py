@@ -94,7 +94,7 @@ class Formula:
         want = [self.right(*case) for case in cases]
         fine = [_is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
-            return replace(self, cases=cases).refused(results, want)
+            return replace(self, cases=cases).refused(results, want, failed)
         if failed:
             raise failed[0]
 
@@ -118,8 +118,12 @@ class Formula:
                 why = ROUNDED
             require(_is_equal(result, want), message, why)
 
-    def refused(self, results: list[float], want: list[float]) -> Verdict:
-        """Return the verdict on wrong results: the first, and the mistake that explains all."""
+    def refused(
+        self, results: list[float], want: list[float], failed: Sequence[CheckStopped]
+    ) -> Verdict:
+        """Return the verdict on wrong results: the first, and the mistake that explains all; or,
+        beside the hint, what other calls ``failed`` with.
+        """
         fine = [_is_equal(result, value) for result, value in zip(results, want)]
         n = fine.index(False)
         message = (
@@ -134,15 +138,17 @@ class Formula:
         hint = self.hint
         if not whether and all(map(_is_rounded, results, want)):
             hint = ROUNDED
-        if not any(results) and not whether:
+        if not any(results) and not whether and not failed:
             hint = f"it returns 0 in every call (printing isn't returning). {capitalize(hint)}"
         if any(fine):
             # A number in every call, but not the 0 with which one begins.
-            if results[0] and len(set(results)) == 1 and not whether:
+            if results[0] and len(set(results)) == 1 and not whether and not failed:
                 ignored = "it returns that in every call, as if it did not use its arguments."
                 hint = f"{ignored} {capitalize(hint)}"
             are = "is" if sum(fine) == 1 else "are"
-            hint += f" ({sum(fine)} of {len(self.cases)} calls {are} right.)"
+            hint += f" ({sum(fine)} of {len(fine) + len(failed)} calls {are} right.)"
+        if failed:
+            hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
 
     def result(self, answer: Callable, case: tuple) -> float:

@@ -12,6 +12,7 @@ from cypresskit.il import ILError, Program
 from cypresskit.isolated.serving import error_text
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.catalogue import assembled
+from cypresskit.kernels.statement import LaunchConventionError
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Findings
 from cypresskit.teach.check import (
@@ -55,6 +56,8 @@ def judge_kernel(
     except CompileError as error:
         hint = crowded if "registers" in str(error) else "the line it names."
         return Verdict(False, f"The kernel does not compile: {error}", hint)
+    except LaunchConventionError as error:
+        return Verdict(False, f"{error}.", "look at line 1, and at its `; product:`.")
     except (KernelError, TypeError, ValueError) as error:
         if not isinstance(error, KernelError) and not is_invalid_input(error):
             raise
