@@ -9,6 +9,7 @@ import re
 import tomllib
 from dataclasses import replace
 from math import inf, nan
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -143,6 +144,11 @@ TABLE = {  # function: argument: (a good value, bad ones)
 CASES = [(function, argument) for function, arguments in TABLE.items() for argument in arguments]
 
 
+def at_400_gflops(_, *, m, n, k, device):
+    """What stands in for the report of a kernel of 400 Gflop/s."""
+    return SimpleNamespace(seconds=2.0 * m * n * k / 4e11, gflops=400.0)
+
+
 @pytest.fixture(autouse=True)
 def nothing_runs(monkeypatch):
     """Neither the timing model nor a product may be asked before the input has been found bad."""
@@ -150,7 +156,7 @@ def nothing_runs(monkeypatch):
     def ran(*_, **__):
         raise AssertionError("something ran")
 
-    monkeypatch.setattr(rates, "_seconds", ran)
+    monkeypatch.setattr(rates, "simulate", ran)
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", ran)
 
@@ -172,7 +178,7 @@ def test_bad_values_are_rejected_before_anything_runs(function, argument):
 
 @pytest.mark.parametrize("function", TABLE, ids=lambda x: x.__name__)
 def test_good_values_are_let_through(function, monkeypatch):
-    monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
+    monkeypatch.setattr(rates, "simulate", at_400_gflops)
     for module in (blocked, pipeline):
         monkeypatch.setattr(module, "gemm", lambda a, b, c=None, **_: a.T @ b)
     function(**{name: value for name, (value, _) in TABLE[function].items()})
@@ -229,7 +235,7 @@ def test_an_empty_timeline_has_no_rate_and_nothing_binds():
 
 
 def test_a_share_stays_where_the_cpu_gets_no_row(monkeypatch):
-    monkeypatch.setattr(rates, "_seconds", lambda _, m, n, k, device: 2.0 * m * n * k / 4e11)
+    monkeypatch.setattr(rates, "simulate", at_400_gflops)
     shares = [
         share for share, _ in host.adapt_cpu_share(3, 64, 64, MACHINE, calls=3)
     ]  # 0.12 of 3 rows is none
