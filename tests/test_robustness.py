@@ -146,7 +146,7 @@ def test_thousands_of_registers_may_be_needed_at_once():
     program = ck.assemble(
         f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend"
     )
-    assert not check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.int32)})
+    assert not check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
 
 
 def test_a_long_kernel_is_compiled_with_less_effort(monkeypatch, tmp_path):
