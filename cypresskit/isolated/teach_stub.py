@@ -76,6 +76,7 @@ def install() -> None:
     teach: Any = ModuleType("cypresskit.teach", "The part of the lessons that answers may use.")
     teach.__getattr__ = _lesson
     teach.published, teach.contest = published, contest
+    teach.starter_text = starter_text
     sys.modules["cypresskit.teach"] = teach
     face: Any = sys.modules["cypresskit"]
     face.teach = teach

@@ -12,12 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from cypresskit import published, session
+from cypresskit.editing.steps import starter_text
 from cypresskit.lazy import import_later
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.explanations import explanation
 from cypresskit.teach.notebook import install
 
-__all__ = ["Verdict", "explanation", "published"]
+__all__ = ["Verdict", "explanation", "published", "starter_text"]
 
 #: The names of modules here: lessons without their number.
 MODULES = {
