@@ -78,7 +78,7 @@ def _typed(source: str, node: ast.Constant) -> str:
     for fence in FENCES:
         if text[:3] == text[-3:] == fence and fence not in text[3:-3]:
             return text[3:-3]
-    return node.value
+    return str(node.value)
 
 
 def _between_quotes(text: str) -> str:

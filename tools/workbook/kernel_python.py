@@ -48,7 +48,7 @@ class NoNumba:
             raise ModuleNotFoundError(why, name=name)
 
 
-sys.meta_path.append(NoNumba())  # type: ignore[arg-type]
+sys.meta_path.append(NoNumba())
 state = SimpleNamespace(parent={}, content={})  # the request that is being handled
 
 
