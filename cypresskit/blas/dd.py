@@ -193,10 +193,7 @@ class DD:
         return self._each(lambda pair: Fraction(pair[0]) + Fraction(pair[1]))
 
     def text(self, digits: int = DIGITS) -> Any:
-        """Return the values as decimal text, rounded to ``digits``:
-
-        an object array, or a string.
-        """
+        """Return the values as decimal text of ``digits`` digits: an object array, or a string."""
         return self._each(lambda pair: _decimal(pair, digits))
 
     def _each(self, convert: Callable[..., Any]) -> Any:

@@ -53,8 +53,8 @@ class Outcome:
     progress
         The clocks at which ``Log.pace``, 2 ``Log.pace``, ... clauses were over.
     done
-        The counters of all units at these clocks, by name; in the last row at the end. Work counts
-        when it begins.
+        The counters of all units at these clocks, by name; in the last row at the end. A unit
+        counts a request when it begins to serve it.
     counts
         Sums of the last row over all units of a kind.
     simulated
@@ -111,7 +111,7 @@ def run(
     clauses = int(work.clauses_run[work.path].sum())
     over = chip.log.over
     skipper = watch and watch(chip)
-    run_chip(chip, slots, 0)  # until no clause is over: only dispatches the first workgroups
+    run_chip(chip, slots, 0)  # dispatches the first workgroups, and stops before a clause ends
     for step in bar(range(100)) if bar else (99,):
         until = clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES
         while over[0] < until and chip.slots.next_clock.min() < NEVER:

@@ -69,7 +69,7 @@ class SteadyStateSkipper:
     farthest
         The most that is skipped at once, as a multiple of what has been observed.
     strict
-        The share of all clauses that is simulated before an unsettled pace is accepted.
+        While the pace changes, nothing is skipped until this share of all clauses is simulated.
 
     Attributes
     ----------
@@ -246,8 +246,10 @@ def _means(amounts: np.ndarray, group: np.ndarray) -> np.ndarray:
 
 
 def _lasting(early: np.ndarray, late: np.ndarray) -> np.ndarray:
-    """Return the part of leads, in two halves of a stretch, that is likely to last: as far as leads
-    in the first half recur in the second.
+    """Return how far each wavefront is likely to stay ahead of the others.
+
+    ``early`` and ``late`` say how far each got ahead in the first and in the second half of a
+    stretch. A lead lasts as far as the second half repeats the first.
     """
     share = (early * late).sum() / max((early**2).sum(), 1e-9)
     return np.clip(share, 0, 1) * (early + late)

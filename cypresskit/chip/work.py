@@ -29,8 +29,8 @@ def _row(*fields: str) -> np.dtype:
     return np.dtype([(field, np.int64) for field in fields])
 
 
-# Rows of Packed's tables. ``first`` to ``end`` are rows of another table: a clause's streams, or a
-# segment's clauses; a stream's ``first`` is its first entry.
+# Rows of Packed's tables. A clause has the streams ``first`` to ``end``, and a segment has the
+# clauses ``first`` to ``end``. A stream's ``first`` is its first entry.
 CLAUSE = _row("kind", "bundles", "first", "end", "pause", "scoreboards")
 SEGMENT = _row("first", "end", "iterations")
 STREAM = _row("first", "phases", "step", "uncached")
@@ -59,8 +59,8 @@ class Stream:
     uncached
         Whether both caches are bypassed.
     whole
-        The stream with all of its lines, if some were dropped because another fetch of the clause,
-        or a combined store, requests them; otherwise None.
+        The same stream before lines were dropped from it, since another fetch of the clause or a
+        combined store requests them. None if no line was dropped.
     """
 
     amounts: np.ndarray

@@ -42,8 +42,8 @@ WORST = 7  # slots of the largest bundle: five ops, two literal pairs
 SPARE_BUNDLES = 2
 DRAIN = 48  # free slots that an LDS read requires in its clause: enough to empty the queue
 #: The number of operations after a reader whose operands should come from other banks: those of two
-#: vectors, which may share a bundle. Calibrated on the published 60 bundles of the 64 x 64 kernel's
-#: loop: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
+#: vectors, which may share a bundle. Fitted to the published 60 bundles of the 64 x 64 kernel's
+#: loop, which no value gives: 6 to 8 give 59, 5 gives 67, 9 gives 62, and more give 61.
 NEAR = 8
 ChannelChoice = list[tuple[Word, int]]  # words and their channels
 
@@ -78,11 +78,11 @@ class BlockScheduler:
     bundled, texture_fetches
         Ops that go into bundles, and texture fetches.
     waits, later
-        How many open ops each op waits for. Ops of the open bundle count until it closes for those
-        in ``later``.
+        How many open ops each op waits for. An op in ``later`` also waits for those that are in the
+        bundle being filled.
     places, read_together
-        Where words are read: words that ops within ``NEAR`` of each other read at the same operand
-        are read together; ``read_together`` counts their channels.
+        The places at which each word is read: an operand of ``NEAR`` ops in a row is one place. And
+        how often each place reads each channel.
     held
         For each op, how many of the ops that it waits for are fetches or stores, or are held
         themselves.

@@ -99,8 +99,9 @@ class Timeline:
 
     @cached_property
     def predecessors(self) -> list[list[int]]:
-        """For each span, the numbers of those that ended last of all it waited for: it
-        started when they ended.
+        """For each span, the numbers of the spans whose end started it.
+
+        It waited for more; these ended last.
         """
         ends = [span.end for span in self.spans]
         result = []

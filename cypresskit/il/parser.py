@@ -104,7 +104,7 @@ class _Assembler:
     ended, main_ended
         Whether ``end`` was read, and ``endmain``.
     closed
-        Why no instruction may follow here; "" if one may.
+        What ended the code, so that no instruction may follow; "" before that.
     """
 
     def __init__(self, text: str, name: str, before: str):
@@ -605,7 +605,7 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
 
 
 def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instruction:
-    """Read a call of a function, or the beginning or end of one."""
+    """Read ``call``, ``func``, ``ret`` or ``endfunc``."""
     number = 0
     if op.name not in ("ret", "endfunc"):
         line.accept(",")

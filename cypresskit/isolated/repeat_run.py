@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-Launch = tuple[np.ndarray, np.ndarray, np.ndarray, int]  # other a and b, C, and most of a thread
+Launch = tuple[
+    np.ndarray, np.ndarray, np.ndarray, int
+]  # other a and b, their C, and the most numbers that one thread wrote
 PLAIN = "shape", "ndim", "size", "dtype"
 ONE_BY_ONE = "on a GPU a thread reads and writes an array number by number, not as a whole"
 

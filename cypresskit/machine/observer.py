@@ -19,9 +19,10 @@ from cypresskit.machine.masks import StackEntry
 
 class StepEvent(NamedTuple):
     """An instruction other than ``else``, ``endif`` and ``endloop`` is about to run.
-    ``registers``: number of an r register to its 32-bit
-    patterns, uint32 of shape (4, items). ``rows(source, letters)`` returns components of any
-    source, without its modifiers: uint32 of shape (letters or 1, items or 1).
+
+    ``registers`` has the 32-bit patterns of each r register, by its number: uint32 of shape
+    (4, items). ``rows(source, letters)`` returns components of any source, without its modifiers:
+    uint32 of shape (letters or 1, items or 1).
     """
 
     at: int

@@ -44,7 +44,7 @@ from cypresskit.timing.timed_launch import Spread, TimedLaunch
 # Effort is in cache lines and clauses.
 WHOLE_EFFORT = 3.2e7  # about a second; of a longer launch, about as much is simulated
 PATIENCE = 3e8  # about ten seconds: up to here, all is simulated if the pace doesn't settle
-MIN_ROUNDS = 6  # that stand for all rounds of a long launch; three or more
+MIN_ROUNDS = 6  # the fewest that may stand for all rounds of a long launch
 MAX_SHARE = 0.25  # of the clauses: a sample that simulates more isn't worth it
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ
 
@@ -127,8 +127,9 @@ def _run(launch: TimedLaunch, paths: list[WavefrontPath], watch, bar: Bar) -> Ou
 
 
 def _chosen(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread]:
-    """Return the paths of the first wavefronts, which are simulated, and paths that represent the
-    work of the launch: the same, unless whole rounds are left out.
+    """Return the paths that are simulated, and the paths whose mean work is the launch's.
+
+    They are the same unless whole rounds are left out: then only the first rounds are simulated.
     """
     rounds, rest = divmod(launch.wavefronts, launch.round_size)
     if rounds > 3 * MIN_ROUNDS:

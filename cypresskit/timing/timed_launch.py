@@ -1,5 +1,5 @@
-"""``TimingRequest``: everything that a launch's time and its report depend on. ``TimedLaunch``:
-compiled code with its launch and board, and the paths of its wavefronts.
+"""A launch that is timed: ``TimingRequest`` is all that its time and its report depend on, and
+``TimedLaunch`` is compiled code with its launch and board, and the paths of its wavefronts.
 """
 
 import math
