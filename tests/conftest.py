@@ -323,17 +323,20 @@ def without_a_loop(test):
     return run
 
 
+LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPROF)
+#: Threads that may be there after a test, by class and name: a launch's and tqdm's; an event loop's
+#: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat.
+KEPT = re.compile(rf"Thread ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel ")
+
+
 def process_state() -> dict:
     """Return what all tests of a process share."""
     return {
-        "environment": {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"},
+        "environment": os.environ.copy() | {"PYTEST_CURRENT_TEST": ""},
         "working folder": os.getcwd(),
-        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
-        "limits": {
-            name: resource.getrlimit(getattr(resource, name))
-            for name in dir(resource)
-            if name.startswith("RLIMIT_")
-        },
+        "signal handlers": [*map(signal.getsignal, HANDLED)],
+        "limits": [*map(resource.getrlimit, LIMITS)],
         "timers": [signal.getitimer(which)[0] > 0 for which in range(3)],
         "limit of recursion": sys.getrecursionlimit(),
         "frames of outputs": Displayable.framed,
@@ -342,9 +345,9 @@ def process_state() -> dict:
 
 
 def own_threads() -> set[threading.Thread]:
-    """Return the running threads, without those that the package, a launch or Playwright keeps."""
-    kept = (*serving.OURS, "asyncio_")
-    return {thread for thread in threading.enumerate() if not thread.name.startswith(kept)}
+    """Return the running threads without those in ``KEPT``."""
+    named = ((thread, f"{type(thread).__name__} {thread.name}") for thread in threading.enumerate())
+    return {thread for thread, name in named if not KEPT.match(name)}
 
 
 @pytest.fixture(autouse=True)
@@ -354,10 +357,10 @@ def leaves_no_trace():
     yield
     after = process_state()
     changed = [
-        f"{name}: {before[name]} -> {after[name]}" for name in before if before[name] != after[name]
+        f"{name}: {before[name]} -> {now}" for name, now in after.items() if now != before[name]
     ]
     assert not changed, f"the test changes the process for all that follow: {'; '.join(changed)}"
-    late = time.monotonic() + 5
+    late = time.monotonic() + 5  # an executor's threads, on a busy machine
     while (left := own_threads() - threads) and time.monotonic() < late:
         time.sleep(0.01)
     assert not left, f"the test leaves threads running: {left}"

@@ -1284,7 +1284,7 @@ def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
     """So are all of a student's answers if the judging process dies."""
     broken = check.report_broken_check(KeyError("odd"))
     monkeypatch.setattr(judging, "judge", lambda *_, **__: broken)
-    ((right, finding, hint),) = judging.judge_all([[["cell"], CHECK]], "", None)
+    ((right, finding, hint),) = judging.judge_all([[["cell"], CHECK, ""]], "", None)
     assert not right and "check fails" in finding and "odd" in finding and hint
 
     def dies(*_, **__):
@@ -1299,7 +1299,7 @@ def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):
 
 
 OWN_WORDS = "my own words, number {}"
-PLACES = {
+WRITTEN = {
     "as handed out": lambda text: ("code", f'ck.teach.explanation("""\n{text}\n""")'),
     "single quotes": lambda text: ("code", f"ck.teach.explanation('''{text}''')  # done"),
     "one line": lambda text: ("code", f'ck.teach.explanation("{text}")'),
@@ -1311,7 +1311,7 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", WRITTEN)
 @pytest.mark.parametrize("lost", [(), ("id",), ("metadata",), ("id", "metadata")])
 @pytest.mark.parametrize("instead", [True, False])
 def test_an_explanation_is_found_without_ids_metadata_or_its_own_cell(place, lost, instead):
@@ -1323,7 +1323,7 @@ def test_an_explanation_is_found_without_ids_metadata_or_its_own_cell(place, los
         part = course.find_entry(cell).get("part")
         if part == "sentence":
             number += 1
-            kind, source = PLACES[place](OWN_WORDS.format(number))
+            kind, source = WRITTEN[place](OWN_WORDS.format(number))
             new = cell | {"cell_type": kind, "source": source}
             if not instead:
                 written.append(cell)
