@@ -522,74 +522,15 @@ def test_a_return_from_the_middle_is_refused(lines):
 @pytest.mark.parametrize(
     ("lines", "line", "said"),
     [
-        (("func 1", "ret", "mov r0, r1"), 5, "`ret` is its last instruction"),
-        (("func 1", "if_logicalnz r0.x", "ret", "endif"), 5, "`ret` is its last instruction"),
-        (("func 1", "mov r0, r1"), 3, "`func` without `ret`"),
-        (("func 1", "func 2", "ret"), 3, "`func` without `ret`"),
-        (("func 1", "ret", "endfunc", "mov r0, r1"), 6, "must be in a function"),
-        (("mov r0, r1",), 3, "must be in a function"),
-        (("func 1", "ret", "func 1", "ret"), 5, "function 1 is defined twice, first in line 3"),
-        (("func 1", "break", "ret"), 4, "`break` outside a loop"),
-        (("func", "add r0, r0, r1", "ret"), 3, "expected the number of a function"),
-        (("mdef(1)_out(0)_in(0)", "ret", "mend"), 4, "`ret` inside a macro"),
+        (("mov r0, r1",), 3, "nothing may follow `endmain` but `end`"),
+        (("mdef(1)_out(0)_in(0)", "ret_dyn", "mend"), 4, "`ret_dyn` inside a macro"),
+        (("func 1",), 3, "Use a macro"),
+        (("call_logicalnz r0.x, 1",), 3, "Use a macro"),
     ],
 )
-def test_faults_of_functions_are_reported_where_they_are(lines, line, said):
+def test_faults_after_the_end_are_reported_where_they_are(lines, line, said):
     error = fault(pixel("endmain", *lines))
     assert [f.line for f in error.faults] == [line] and said in error.faults[0].message, str(error)
-
-
-def test_a_function_is_found_or_refused_at_its_call():
-    calls = ("call 2", "endmain", "func 1", "call 1", "ret", "func 2", "call 1", "ret", "end")
-    assert "function 1 calls itself" in str(fault(pixel(*calls[:-1])))
-    known = fault(pixel("call 3", *calls[1:-1])).faults[0]
-    assert (known.line, known.message) == (2, "there is no function 3 (functions here: 1, 2)")
-
-
-def inlined(lines: list[str], functions: dict[int, list[str]]) -> list[str]:
-    """Lines of IL with each call replaced by the lines of its function."""
-    result = []
-    for line in lines:
-        word, *operands = line.replace(",", " ").split()
-        if not word.startswith("call"):
-            result.append(line)
-            continue
-        body = inlined(functions[int(operands[-1])], functions)
-        condition = [f"{word.replace('call', 'if')} {operands[0]}"] if operands[1:] else []
-        result += [*condition, *body, *["endif"] * len(condition)]
-    return result
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_call_is_the_lines_of_its_function(seed):
-    rng = random.Random(seed)
-    macro = ("mdef(1)_out(1)_in(1)", "add out0, in0, in0", "mend")
-
-    def lines(callable_: list[int]) -> list[str]:
-        forms = ["add r{}, r{}, l0", "mcall(1) (r{}), (r{})", "mov r{}, g[l0.y+{}]"]
-        forms += ["call {}", "call_logicalnz r{}.x, {}", "call_logicalz r{}.y {}"] * bool(callable_)
-        block = []
-        for form in rng.choices(forms, k=rng.randint(0, 4)):
-            numbers = [rng.randrange(4), rng.choice(callable_ or [0])]
-            block.append(form.format(*numbers[-form.count("{}") :]))
-        if rng.random() < 0.3:
-            block = ["whileloop", *block, "break", "endloop"]
-        return block
-
-    functions: dict[int, list[str]] = {}
-    for n in rng.sample(range(9), 3):
-        functions[n] = lines(list(functions))
-    main = lines(list(functions))
-    start = ("dcl_literal l0, 1, 2, 3, 4", *macro, "mov r9, l0")
-    behind = []
-    for n, body in functions.items():
-        behind += [f"func {n}", *body, "ret", *["endfunc"] * rng.randint(0, 1)]
-    called = ck.assemble(compute(*start, *main, "endmain", *behind))
-    written = ck.assemble(compute(*start, *inlined(main, functions)))
-    assert called.body == written.body
-    for i in called.body:
-        assert all("call" in called.text_of(line) for line in i.calls)
-        assert called.text_of(i.line).startswith((i.opcode, "call", "mcall"))
 
 
 #: Words of AMD's IL that begin a block here or there, and the word that ends it.

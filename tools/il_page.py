@@ -22,7 +22,7 @@ def page() -> str:
         "lds": "Local data share",
         "flow": "Control flow",
     }
-    kinds |= {"fence": "Fences", "macro": "Macros", "function": "Functions", "end": "Ends"}
+    kinds |= {"fence": "Fences", "macro": "Macros", "end": "Ends"}
     kinds |= {"declaration": "Declarations"}
     for kind, title in kinds.items():
         rows = [reference.entry(op) for op in OPCODES.values() if op.kind == kind]

@@ -1,4 +1,4 @@
-"""Expand calls of macros and functions, and operations that consist of others.
+"""Expand calls of macros, and operations that consist of others.
 
 A macro call (IL specification, chapter 7, "Call a Macro") becomes a move of each actual input into
 a fresh register, the body, and a move of each formal output into its actual destination. Every
@@ -6,8 +6,7 @@ register and literal of the body gets a fresh number, so a macro can't change it
 reports, an instruction has the lines of the calls that led to it, and ``MacroExpansion.written``
 the names of fresh registers.
 
-A function (chapter 7, "Unconditional CALL") is expanded like a macro, but works on its caller's
-registers. An operation with parts (``Opcode.parts``) is replaced by them.
+An operation with parts (``Opcode.parts``) is replaced by them.
 """
 
 from collections.abc import Callable, Iterable
@@ -40,7 +39,7 @@ class MacroExpansion:
     instructions
         The program.
     macros
-        Its macros and functions.
+        Its macros.
     parts
         Returns the parts of an instruction; empty if it isn't expanded.
 
@@ -52,8 +51,8 @@ class MacroExpansion:
         Fresh registers ("r45") to their names in the macro ("in0").
     faults
         (line, message) of each fault: a second definition; an argument that a macro doesn't have; a
-        call of what isn't defined, with a wrong number of arguments, or of the macro or function
-        that it is part of; the instruction at which ``MAX_INSTRUCTIONS`` is exceeded.
+        call of what isn't defined, with a wrong number of arguments, or of the macro that it is
+        part of; the instruction at which ``MAX_INSTRUCTIONS`` is exceeded.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class MacroExpansion:
         parts: Callable[[Instruction], tuple[Instruction, ...]],
     ):
         self.parts = parts
-        self.macros: dict[tuple[bool, int], Macro] = {}
+        self.macros: dict[int, Macro] = {}
         self.fresh = {
             kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"
         }
@@ -72,11 +71,9 @@ class MacroExpansion:
         self.faults: dict[tuple[int, str], None] = {}  # an ordered set
         self.calls = 0  # counted, too: nested macros may hold no instruction
         for macro in macros:
-            first = self.macros.setdefault((macro.is_function, macro.number), macro)
+            first = self.macros.setdefault(macro.number, macro)
             if first is not macro:
                 self._fail(macro, f"{macro} is defined twice, first in line {first.line}")
-            if macro.is_function:
-                continue
             for kind, count in (("in", macro.inputs), ("out", macro.outputs)):
                 if (last := _highest(kind, [macro.body])) >= count:
                     self._fail(
@@ -91,7 +88,7 @@ class MacroExpansion:
 
     def _block(self, instructions: Iterable[Instruction], inside: tuple[Macro, ...]) -> None:
         for i in instructions:
-            if i.op.kind in ("macro", "function"):
+            if i.op.kind == "macro":
                 self._call(i, inside)
             elif parts := self.parts(i):
                 self._write_out(i, parts)
@@ -103,19 +100,15 @@ class MacroExpansion:
 
     def _call(self, call: Instruction, inside: tuple[Macro, ...]) -> None:
         self.calls += 1
-        kind, number = call.op.kind, call.controls.k
-        is_function = kind == "function"
-        macro = self.macros.get((is_function, number))
+        macro = self.macros.get(call.controls.k)
         if macro is None:
-            known = ", ".join(str(n) for other, n in sorted(self.macros) if other == is_function)
-            what = f"there is no {kind} {number} ({kind}s here: {known or 'none'})"
+            known = ", ".join(map(str, sorted(self.macros)))
+            what = f"there is no macro {call.controls.k} (macros here: {known or 'none'})"
             return self._fail(call, what)
         if macro in inside:
             return self._fail(call, f"{macro} calls itself")
         if len(inside) >= MAX_CALLS:
-            return self._fail(call, f"{kind}s nest deeper than {MAX_CALLS}")
-        if is_function:
-            return self._run(call, macro, inside)
+            return self._fail(call, f"macros nest deeper than {MAX_CALLS}")
         if (len(call.outputs), len(call.sources)) != (macro.outputs, macro.inputs):
             what = f"{macro} takes {macro.outputs} outputs and {macro.inputs} inputs"
             return self._fail(call, f"{what}, found {len(call.outputs)} and {len(call.sources)}")
@@ -130,16 +123,6 @@ class MacroExpansion:
         self._block(body, (*inside, macro))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
-
-    def _run(self, call: Instruction, function: Macro, inside: tuple[Macro, ...]) -> None:
-        """Replace a call by its function, inside an if where the call has a condition."""
-        condition = replace(call, opcode=call.opcode.replace("call", "if"), controls=NO_CONTROLS)
-        calls = (*call.calls, call.line)
-        if call.sources:
-            self.instructions.append(condition)
-        self._block((replace(i, calls=calls) for i in function.body), (*inside, function))
-        if call.sources:
-            self.instructions.append(replace(condition, opcode="endif", sources=()))
 
     def _write_out(self, i: Instruction, parts: tuple[Instruction, ...]) -> None:
         """Replace an operation by its parts, for the components that it writes.

@@ -40,7 +40,7 @@ class Opcode:
     name
         The opcode.
     kind
-        "alu", "fetch", "lds", "flow", "fence", "macro", "function", "declaration" or "end".
+        "alu", "fetch", "lds", "flow", "fence", "macro", "declaration" or "end".
     types
         The result's type letter, then one per source: "fff" is float = op(float, float).
     slots

@@ -100,9 +100,9 @@ class _Assembler:
     instructions, macros
         What was read so far.
     macro, body
-        The ``mdef`` or ``func`` that is open, if any, and its instructions so far.
-    ended, main_ended
-        Whether ``end`` was read, and ``endmain``.
+        The ``mdef`` that is open, if any, and its instructions so far.
+    ended
+        Whether ``end`` was read.
     closed
         What ended the code, so that no instruction may follow; "" before that.
     """
@@ -117,7 +117,7 @@ class _Assembler:
         self.macros: list[Macro] = []
         self.macro: Instruction | None = None
         self.body: list[Instruction] = []
-        self.ended = self.main_ended = False
+        self.ended = False
         self.closed = ""
 
     def program(self) -> Program:
@@ -148,8 +148,7 @@ class _Assembler:
                 " (compute)",
             )
         elif self.macro:
-            end = "mend" if self.macro.opcode == "mdef" else "ret"
-            self._fault(self.macro.line, f"`{self.macro.opcode}` without `{end}`")
+            self._fault(self.macro.line, "`mdef` without `mend`")
         elif not self.ended:
             self._fault(len(self.lines), "the kernel has no `end`")
         for block in (self.instructions, *(m.body for m in self.macros)):
@@ -191,77 +190,44 @@ class _Assembler:
             self.mode = self.mode or "compute"
 
     def _place(self, instruction: Instruction, line: Line) -> None:
-        """Add an instruction to the program, or to the macro or function that is open."""
+        """Add an instruction to the program, or to the macro that is open."""
         opcode = instruction.opcode
-        is_open = self.macro.opcode if self.macro else ""
         if opcode == "mend":
-            if is_open != "mdef":
+            if not self.macro:
                 self._misplaced(line, "`mend` without `mdef`")
             self._close_macro()
         elif opcode == "mdef":
-            if is_open == "mdef":
+            if self.macro:
                 self._misplaced(line, "`mdef` inside a macro: close the first with `mend`")
-            if is_open == "func" and not self.closed:
-                self._misplaced(line, "`mdef` inside a function: define the macro before it")
             self._close_macro()
             self.macro = instruction
-        elif is_open == "mdef" and opcode in ("func", "ret", "endfunc"):
-            self._misplaced(line, f"`{opcode}` inside a macro: close it with `mend`")
-        elif is_open == "mdef":
+        elif self.macro:
+            if opcode == "ret_dyn":
+                self._misplaced(line, "`ret_dyn` inside a macro: close it with `mend`")
             self.body.append(instruction)
-        elif opcode in ("ret", "ret_dyn"):
-            self._return(opcode, line)
-        elif opcode in ("func", "endfunc", "endmain", "end"):
-            self._end_part(instruction, line)
+        elif opcode in ("ret_dyn", "endmain", "end"):
+            self._end(opcode, line)
         elif self.closed:
             self._misplaced(line, self.closed)
         else:
-            (self.body if self.macro else self.instructions).append(instruction)
+            self.instructions.append(instruction)
 
-    def _return(self, opcode: str, line: Line) -> None:
-        """Take a return: nothing may follow it in its function, or in the kernel itself."""
-        if opcode == "ret" and not self.macro:
-            what = "`ret` ends a function: it needs `func` before it"
-            self._misplaced(line, f"{what}. A kernel itself ends with `end`")
-        what, last = ("function", "ret") if self.macro else ("kernel", "ret_dyn")
-        early = (
-            f"a return before the end of the {what} is not in cypresskit's subset: `{last}` is its"
-            " last instruction"
-        )
-        block = self.body if self.macro else self.instructions
-        if sum(BLOCKS.get(i.op.flow, 0) for i in block) > 0:
-            self._misplaced(line, early)
-        self.closed = early
-
-    def _end_part(self, instruction: Instruction, line: Line) -> None:
-        """End the function that is open, or the kernel itself. Only functions may follow."""
-        opcode = instruction.opcode
-        if self.macro and not self.closed and not self.faults:
-            self._fault(self.macro.line, "`func` without `ret`, which ends a function")
-        if opcode == "endfunc" and not self.macro:
-            self._misplaced(line, "`endfunc` without `func`")
-        if opcode == "func" and not self.main_ended:
-            what = "`func` needs `endmain` before it"
-            self._misplaced(line, f"{what}: functions follow the kernel itself")
-        self._close_macro()
+    def _end(self, opcode: str, line: Line) -> None:
+        """End the kernel, or its instructions."""
         self.ended = opcode == "end"
-        self.main_ended = True
-        self.closed = (
-            "after `endmain` every instruction must be in a function, from `func 1` to `ret`"
-        )
-        if opcode == "func":
-            self.macro = instruction
-            self.closed = ""
+        self.closed = "nothing may follow `endmain` but `end`"
+        if opcode == "ret_dyn":
+            self.closed = (
+                "a return before the end of the kernel is not in cypresskit's subset: `ret_dyn` is"
+                " its last instruction"
+            )
+            if sum(BLOCKS.get(i.op.flow, 0) for i in self.instructions) > 0:
+                self._misplaced(line, self.closed)
 
     def _close_macro(self) -> None:
-        """Add the macro or function that is open, if any, to ``macros``."""
+        """Add the macro that is open, if any, to ``macros``."""
         if self.macro:
-            number, outputs, inputs = self.macro.numbers
-            body = tuple(self.body)
-            is_function = self.macro.opcode == "func"
-            self.macros.append(
-                Macro(number, outputs, inputs, body, self.macro.line, is_function=is_function)
-            )
+            self.macros.append(Macro(*self.macro.numbers, tuple(self.body), self.macro.line))
         self.macro = None
         self.body = []
 
@@ -395,8 +361,6 @@ def _statement(line: Line) -> Instruction:
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
-    if op.kind == "function":
-        return _function(op, sources, line)
     end_of_line(line, _form(op))
     if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
         line.fail(
@@ -602,23 +566,6 @@ def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) ->
         if getattr(source, name) and not (double and name == "abs"):
             kind = "a double" if double else "an integer"
             line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
-
-
-def _function(op: Opcode, sources: tuple[Source, ...], line: Line) -> Instruction:
-    """Read ``call``, ``func``, ``ret`` or ``endfunc``."""
-    number = 0
-    if op.name not in ("ret", "endfunc"):
-        line.accept(",")
-        number = line.integer("the number of a function")
-    end_of_line(line)
-    return Instruction(
-        op.name,
-        None,
-        sources,
-        Controls(k=number),
-        numbers=(number, 0, 0) if op.name == "func" else (),
-        line=line.number,
-    )
 
 
 def _parts(i: Instruction) -> tuple[Instruction, ...]:

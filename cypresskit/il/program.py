@@ -6,8 +6,7 @@ an operand is a ``Register`` with the letters that select components. Line numbe
 reports and ignored by comparisons, so a program that is printed and assembled again equals the
 first.
 
-``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros and
-functions are expanded, operations without a counterpart on the chip are replaced by their parts
+``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros are expanded, operations without a counterpart on the chip are replaced by their parts
 (``macros``), and declarations are removed. The body is what is compiled and run.
 """
 
@@ -136,7 +135,7 @@ class Controls(NamedTuple):
     threads, lds, memory
         What a fence waits for.
     k
-        Number of a macro or function.
+        Number of a macro.
     zeroop
         What a division by 0 gives, as text of a literal; "" for infinity.
     """
@@ -239,20 +238,18 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Macro:
-    """A macro, ``mdef(number)_out(outputs)_in(inputs)``, or a function, ``func number``.
+    """A macro, ``mdef(number)_out(outputs)_in(inputs)``.
 
     Attributes
     ----------
     number
         Its number.
     outputs, inputs
-        Counts of its arguments; 0 for a function, which has no registers of its own.
+        Counts of its arguments.
     body
         Its instructions.
     line
         The line of its definition.
-    is_function
-        Whether it is a function.
     """
 
     number: int
@@ -260,10 +257,9 @@ class Macro:
     inputs: int
     body: tuple[Instruction, ...]
     line: int = field(default=0, compare=False)
-    is_function: bool = False
 
     def __str__(self) -> str:
-        return f"{'function' if self.is_function else 'macro'} {self.number}"
+        return f"macro {self.number}"
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,7 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
         " {given}\nmend"
     ),
     "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
-    "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})|{run}|{run}",
-    "run": "call 1|call_logical{nz|z} {component}, 1",
-    "function": "func 1\n{add|mul|max}{scale} {r}{mask}, {float}, {float}\nret{|\nendfunc}",
+    "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
     "zeroop": "|_zeroop({zero|fltmax|infinity|inf_else_max})",
     "offset": "||_aoffimmi({-8|-2|-1|0|1|2|7},{-8|-2|-1|0|1|2|7},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
@@ -169,7 +167,7 @@ class _Mixture(Writer):
             self.say(f"ixor r{n}, r{n}, r100")
         for place in (*(f"g[r30.x+{n}]" for n in range(OWN)), *(f"o{n}" for n in self.outputs)):
             self.say(f"mov {place}, {{r}}")
-        self.say("endmain\n{function}\nend")
+        self.say("endmain\nend")
         return self.text, self.arguments()
 
     def arguments(self) -> dict:
