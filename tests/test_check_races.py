@@ -2,9 +2,7 @@
 pair of accesses.
 """
 
-import re
 from itertools import combinations
-from random import Random
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from cypresskit.machine.checks.findings import Naming
 from cypresskit.machine.checks.races import RaceCheck
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.observer import BarrierEvent, MemoryEvent
-from tools.fuzz.in_step import random_exchange
 
 ACCESSES = "mov g[r0.x], r0\n" + "mov r1, g[r0.x]\n" * 3
 FENCES = "fence_threads_memory\nfence_threads_lds\nfence_memory\n"
@@ -71,21 +68,16 @@ def test_a_race_is_found_where_there_is_one(name):
     assert 200 < sum(outcomes) < 2300
 
 
-@pytest.mark.parametrize("shared_by_all", [False, True])
-def test_a_race_in_global_memory_happens_to_run_in_step_within_a_wavefront(shared_by_all):
-    """Of random programs whose wavefronts, or all work-items, share places."""
-    seen = set()
-    for seed in range(30):
-        text, arguments = random_exchange(Random(seed))
-        if shared_by_all:
-            text = text.replace("ishl r8.x, r8.x, l2.x", "mov r8, l0.xxxx")
-        for race in ck.check(ck.assemble(text), **arguments):
-            together = "in the same instruction" in race.advice
-            if race.kind != "race" or together or "g[" not in race.element:
-                continue
-            wavefronts = set(re.findall(r"wavefront (\d+)", f"{race.message} {race.other}"))
-            seen.add(len(wavefronts))
-            assert ("this chip happens to run them in lockstep" in race.advice) == (
-                len(wavefronts) == 1
-            ), race
-    assert seen == ({1, 2} if shared_by_all else {1})
+@pytest.mark.parametrize("apart", [1, 64])
+def test_a_race_happens_to_run_in_step_within_a_wavefront(apart):
+    text = f"""il_cs_2_0
+dcl_num_thread_per_group 128
+dcl_literal l0, {apart}, 0, 0, 0
+ixor r0, vTidInGrpFlat, l0.xxxx
+mov g[r0.x], r0
+mov r1, g[vTidInGrpFlat.x]
+mov g[r0.x+128], r1
+end"""
+    memory = np.zeros((256, 4), np.float32)
+    (race,) = ck.check(ck.assemble(text), 128, global_memory=memory)
+    assert ("this chip happens to run them in lockstep" in race.advice) == (apart == 1)

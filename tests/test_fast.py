@@ -35,7 +35,6 @@ from cypresskit.machine.fast.translate import number_types, register_slots
 from cypresskit.machine.fast.translation import DONE
 from cypresskit.machine.launch import Surface
 from tools.check_imports import PACKAGE, find_imports, parse_sources
-from tools.fuzz.in_step import random_exchange
 from tools.fuzz.programs import random_program
 
 PROGRAMS = HERE / "programs"
@@ -143,14 +142,6 @@ def test_sums_beside_the_middle_of_two_floats_are_rounded_once(host):
 @given(st.integers(0, 10**9))
 def test_threads_change_nothing(seed):
     assert_equal(*random_case(seed, 15), threads=3)
-
-
-@examples(25)
-@given(st.integers(0, 10**9))
-def test_wavefronts_run_in_step(seed):
-    """Their work-items hand numbers to each other without a fence, through LDS and ``g[]``."""
-    text, arguments = random_exchange(random.Random(seed))
-    assert_equal(ck.assemble(text, "exchange.il"), arguments)
 
 
 @pytest.mark.parametrize("seed", range(4))

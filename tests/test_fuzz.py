@@ -6,15 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.machine.fast import host, jit
-from cypresskit.machine.fast.in_step import in_step
 from tools import fuzz
 from tools.fuzz.children import FORKS, Children, note
 from tools.fuzz.engines import Wrong, agree
@@ -27,25 +24,6 @@ needs_forks = pytest.mark.skipif(not FORKS, reason="needs a fork, which Linux ha
 def test_fuzzing_finds_nothing():
     said = []
     assert fuzz.run(3, seed=3, say=said.append) == 0, "\n".join(said)
-
-
-#: What keeps a wavefront in step, and how it is left out.
-OMISSIONS = {
-    "waits": lambda steps: replace(steps, waits=frozenset()),
-    "deferred": lambda steps: replace(steps, deferred=frozenset()),
-}
-
-
-@needs_forks
-@pytest.mark.parametrize("omission", OMISSIONS)
-def test_random_exchanges_find_a_wavefront_out_of_step(monkeypatch, omission):
-    def without(program):
-        return OMISSIONS[omission](in_step(program))
-
-    monkeypatch.setattr(host, "in_step", without)
-    monkeypatch.setattr(jit, "FOLDER", None)
-    with Children(fuzz.LIMIT) as children:
-        assert any(children.call(fuzz.attempt, "in step", seed).fault for seed in range(40))
 
 
 @needs_forks

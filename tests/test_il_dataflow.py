@@ -27,17 +27,13 @@ from cypresskit.il.opcodes import RELATIONS
         ("mov g[r1.y+2].x, r2.x", "r2.x r1.y", "r1.y", ""),
         ("iadd r0.x, g[r1.z].w, r2.x", "r1.z r2.x", "r1.z", "r0.x"),
         ("lds_load_id(0) r0, r1.yxxx", "r1.y", "r1.y", "r0.x r0.y r0.z r0.w"),
-        ("lds_load_id(1) r0.x, r1.yx00", "r1.y r1.x", "r1.y r1.x", "r0.x"),
         ("lds_load_vec_id(0) r0.xy, r1.x, r2.x", "r1.x", "r1.x", "r0.x r0.y"),
-        ("lds_load_vec_id(1) r0.xy, r1.x, r2.z", "r1.x r2.z", "r1.x r2.z", "r0.x r0.y"),
         ("lds_store_id(0) r1.x, r2.y", "r1.x r2.y", "r1.x", ""),
-        ("lds_store_vec_id(1) mem.x_z, r1.x, r2.x, r3", "r1.x r2.x r3.x r3.z", "r1.x r2.x", ""),
+        ("lds_store_vec_id(0) mem.x_z, r1.x, r2.x, r3", "r1.x r3.x r3.z", "r1.x", ""),
     ],
 )
 def test_what_an_instruction_reads_and_writes(line, read, address, written):
-    program = compute(
-        "dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", "dcl_struct_lds_id(1) 16, 4", line
-    )
+    program = compute("dcl_num_thread_per_group 64", "dcl_lds_id(0) 64", line)
     i = program.body[0]
 
     def names(found):

@@ -535,7 +535,7 @@ def test_rejects_shared_arrays_or_reads_them_as_they_were(engine, in_place):
 
 
 @ENGINES
-@pytest.mark.parametrize("modifier", ["_neg(x)", "_abs", "_x2", "_bias"])
+@pytest.mark.parametrize("modifier", ["_neg(x)", "_abs", "_x2"])
 def test_fetches_that_differ_in_a_modifier_differ_in_place(engine, modifier):
     program = pixel(
         TEXTURE.format(0, "2d,unnorm"),

@@ -89,7 +89,7 @@ class _LaunchMemory:
         lds = o.lds
         assert lds is not None
         words = [np.broadcast_to(word, self.items) for word in words]
-        first = addressing.lds_byte(words[0]) - lds.base
+        first = words[0].astype(np.int64) - lds.base
         if o.name.startswith("LDS_WRITE"):
             for n, value in enumerate(words[1:]):
                 word, inside = addressing.lds_inside(first, lds.offset * n, lds.size)
@@ -99,7 +99,7 @@ class _LaunchMemory:
             return []
         requests = [(first, 0)]
         if o.name == "LDS_READ2_RET":
-            requests.append((addressing.lds_byte(words[1]) - lds.base, 0))
+            requests.append((words[1].astype(np.int64) - lds.base, 0))
         elif o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
         requested = [addressing.lds_inside(byte, offset, lds.size) for byte, offset in requests]

@@ -18,7 +18,6 @@ from cypresskit.compiler.ir import (
     Src,
     StoreDetail,
     Word,
-    const,
     error_at,
 )
 from cypresskit.compiler.isa import comparison
@@ -64,7 +63,7 @@ class _Lowering:
         self.barriers = math.prod(program.group) > limits.wavefront
         self.lds_base = {}
         self.lds_bytes = 0
-        for n, (_, size) in sorted(program.lds.items()):
+        for n, size in sorted(program.lds.items()):
             self.lds_base[n] = self.lds_bytes
             self.lds_bytes += size
 
@@ -248,12 +247,9 @@ class _Lowering:
         store = i.op.store
         vector = i.op.words > 1
         array = i.controls.id
-        stride, size = self.program.lds[array]
+        size = self.program.lds[array]
         base = self.lds_base[array]
         address = operand(i, 0, 0).value
-        if stride:
-            offset = operand(i, 1, 0) if vector else operand(i, 0, 1)
-            address = b.emit("ADD_INT", b.multiply(address, const(stride)), offset)
         if base:
             address = b.emit("ADD_INT", address, base)
         components = lds_words(i)

@@ -12,7 +12,7 @@ import math
 from cypresskit.compiler.ir import FetchDetail, Src, Word, const
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
-from cypresskit.il.bits import HALF, NAN, ONE, SIGN, TWO
+from cypresskit.il.bits import ONE, TWO
 from cypresskit.il.program import LETTERS
 
 
@@ -90,16 +90,6 @@ class Sources:
         return [Src(low), self.modified(high, source, source.negates_double)]
 
     def modified(self, word: Word, source: Source, negate: bool) -> Src:
-        emit = self.builder.emit
-        if source.invert:
-            word = emit("ADD", ONE, Src(word, True))
-        if source.bias:
-            word = emit("ADD", word, HALF | SIGN)
         if source.x2:
-            word = emit("MUL_IEEE", word, TWO)
-        if source.sign:
-            above = emit("AND_INT", emit("SETGT_DX10", word, 0), ONE)
-            below = emit("AND_INT", emit("SETGT_DX10", 0, word), ONE | SIGN)
-            nan = emit("AND_INT", emit("SETNE_DX10", word, word), NAN)
-            word = emit("OR_INT", emit("OR_INT", above, below), nan)
+            word = self.builder.emit("MUL_IEEE", word, TWO)
         return Src(word, negate, source.abs)

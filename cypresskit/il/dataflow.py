@@ -43,7 +43,7 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     if op.kind == "lds":
         if n in op.passed:
             return lds_words(i)
-        return tuple(position for source, position in lds_address(program, i) if source == n)
+        return (0,) if n == 0 else ()  # the address; a vector's second source is of records of LDS
     if op.across:
         return tuple(range(op.across))
     if op.double and op.sources[n] == "d":
@@ -54,16 +54,6 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
 def lds_words(i: Instruction) -> tuple[int, ...]:
     """Return the 32-bit words that an LDS access touches, counted from its address."""
     return i.dest.written if i.op.words > 1 and i.dest else (0,)
-
-
-def lds_address(program: Program, i: Instruction) -> tuple[tuple[int, int], ...]:
-    """Return the address of an LDS access, as (source, position) of its byte.
-
-    In an array of records, there are two: of the record, and of the byte in it.
-    """
-    if not program.lds[i.controls.id][0]:
-        return ((0, 0),)
-    return ((0, 0), (1, 0)) if i.op.words > 1 else ((0, 0), (0, 1))
 
 
 def is_address(i: Instruction, n: int) -> bool:

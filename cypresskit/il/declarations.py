@@ -69,7 +69,7 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
         read_mask(line)
         op = OPCODES["dcl_output_generic"]
     else:
-        if op.name in ("dcl_lds", "dcl_struct_lds"):
+        if op.name == "dcl_lds":
             controls = Controls(id=count(control.get("id", ""), line, at))
         numbers = (line.integer("a size"),)
         while line.accept(","):
@@ -89,13 +89,13 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
                 f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at
             )
         return
-    records = op.name == "dcl_struct_lds"
-    if len(numbers) != (2 if records else 1):
-        line.fail("expected `dcl_lds_id(0) BYTES` or `dcl_struct_lds_id(0) STRIDE, COUNT`", at)
-    if numbers[0] % 4 or (records and not numbers[0]):
-        what = "stride of an LDS record" if records else "size of an LDS array"
-        line.fail(f"`{op.name}`: the {what} is a multiple of 4 bytes, found {numbers[0]}", at)
-    if (size := math.prod(numbers)) > MAX_LDS:
+    size, *others = numbers
+    if others:
+        line.fail("expected `dcl_lds_id(0) BYTES`", at)
+    if size % 4:
+        what = "the size of an LDS array is a multiple of 4 bytes"
+        line.fail(f"`{op.name}`: {what}, found {size}", at)
+    if size > MAX_LDS:
         line.fail(
             f"`{op.name}`: {size} bytes of LDS requested: a workgroup has {MAX_LDS} at most", at
         )

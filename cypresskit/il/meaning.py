@@ -292,17 +292,11 @@ def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
 def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
     """Apply a source's modifiers to float bits.
 
-    The order is invert, bias, x2, sign, abs, negate (IL specification 2.2.7). ``negated`` tells,
+    The order is x2, abs, negate (IL specification 2.2.7). ``negated`` tells,
     per row or for all, whether negate applies.
     """
-    if source.invert:
-        bits = single(np.float32(1) - flushed(bits))
-    if source.bias:
-        bits = single(flushed(bits) - np.float32(0.5))
     if source.x2:
         bits = _mul(bits, np.float32(2).view(np.uint32))
-    if source.sign:
-        bits = single(np.sign(flushed(bits)))
     if source.abs:
         bits = bits & ~SIGN
     return np.where(negated, bits ^ SIGN, bits) if np.any(negated) else bits

@@ -276,9 +276,7 @@ class _Assembler:
     def _check_names(self, program: Program) -> None:
         """Check that every name is declared and exists in the kernel's mode."""
         if program.lds_bytes > MAX_LDS:
-            last = [
-                i.line for i in program.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")
-            ][-1]
+            last = [i.line for i in program.declarations if i.opcode == "dcl_lds"][-1]
             self._fault(
                 last,
                 f"the LDS arrays have {program.lds_bytes} bytes together: a workgroup has {MAX_LDS}"

@@ -6,11 +6,11 @@ an operand is a ``Register`` with the letters that select components. Line numbe
 reports and ignored by comparisons, so a program that is printed and assembled again equals the
 first.
 
-``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros are expanded, operations without a counterpart on the chip are replaced by their parts
-(``macros``), and declarations are removed. The body is what is compiled and run.
+``Program.instructions`` holds what the text says. In ``Program.body``, calls of macros are
+expanded, operations without a counterpart on the chip are replaced by their parts (``macros``), and
+declarations are removed. The body is what is compiled and run.
 """
 
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from cypresskit.tables import folded
 
 LETTERS = "xyzw"
 # Modifiers of a source, in the order in which they apply
-FLAGS = ("invert", "bias", "x2", "sign", "abs")
+FLAGS = ("x2", "abs")
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Register:
 class Source:
     """An operand that is read.
 
-    Modifiers apply per position, in the order invert (1 - x), bias (x - 0.5), x2, sign, abs, negate
-    (IL specification 2.2.7).
+    Modifiers apply per position, in the order x2, abs, negate (IL specification 2.2.7).
 
     Attributes
     ----------
@@ -66,7 +65,7 @@ class Source:
         Four letters of ``xyzw01``: the component that each position reads, or a constant.
     negate
         The positions that are negated, as letters.
-    abs, invert, bias, x2, sign
+    abs, x2
         Whether the modifier is set.
     """
 
@@ -74,10 +73,7 @@ class Source:
     swizzle: str = LETTERS
     negate: str = ""
     abs: bool = False
-    invert: bool = False
-    bias: bool = False
     x2: bool = False
-    sign: bool = False
 
     @property
     def negates_double(self) -> bool:
@@ -401,18 +397,14 @@ class Program:
         return x, y, z
 
     @cached_property
-    def lds(self) -> dict[int, tuple[int, int]]:
-        """Stride and size of each LDS array in bytes, by number; stride 0 is for byte addresses."""
-        arrays = [i for i in self.declarations if i.opcode in ("dcl_lds", "dcl_struct_lds")]
-        return {
-            i.controls.id: (i.numbers[0] if i.numbers[1:] else 0, math.prod(i.numbers))
-            for i in arrays
-        }
+    def lds(self) -> dict[int, int]:
+        """Size of each LDS array in bytes, by number."""
+        return {i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_lds"}
 
     @cached_property
     def lds_bytes(self) -> int:
         """Bytes of LDS per workgroup."""
-        return sum(size for _, size in self.lds.values())
+        return sum(self.lds.values())
 
     @cached_property
     def registers(self) -> tuple[int, ...]:

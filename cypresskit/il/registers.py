@@ -32,7 +32,14 @@ INPUTS = (
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
 INPUT_NAMES["v0"] = "vWinCoord0"
-MODIFIERS = ("neg", "abs", "x2", "bias", "bx2", "invert", "sign")
+MODIFIERS = ("neg", "abs", "x2")
+#: Modifiers of AMD's IL that are left out, with the instructions that do the same.
+INSTEAD = {
+    "bias": "`add r0, r1, l0.x` with -0.5 in a literal",
+    "bx2": "`mad r0, r1, l0.x, l0.y` with 2.0 and -1.0 in a literal",
+    "invert": "`sub r0, l0.x, r1` with 1.0 in a literal",
+    "sign": "`lt` and `cmov_logical`",
+}
 
 _SWIZZLE = re.compile(r"[xyzwrgba01]{1,4}", re.IGNORECASE)
 _NESTED = re.compile(r"g\s*\[", re.IGNORECASE)
@@ -196,6 +203,10 @@ def read_source(line: Line) -> Source:
         line.at += 1
         match = line.take(re.compile(r"[A-Za-z0-9]+"))
         name = match.group().lower() if match else ""
+        if name in INSTEAD:
+            line.fail(
+                f"`_{name}` is not in cypresskit's subset of AMD's IL: use {INSTEAD[name]}", start
+            )
         if name not in MODIFIERS:
             guess = did_you_mean(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
             line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
@@ -210,8 +221,6 @@ def read_source(line: Line) -> Source:
                     start,
                 )
             negate = "".join(c for c in LETTERS if c in letters)
-        elif name == "bx2":
-            flags |= {"bias": True, "x2": True}
         else:
             flags[name] = True
     return Source(register, swizzle, negate, **flags)

@@ -57,13 +57,6 @@ def integers(place: np.ndarray) -> np.ndarray:
     )
 
 
-def lds_byte(record: np.ndarray, stride: int = 0, byte: np.ndarray | int = 0) -> np.ndarray:
-    """Return the byte address (int64) of an LDS access. ``record`` is that address, or with a
-    ``stride`` the number of a record, and ``byte`` is counted from there.
-    """
-    return record.astype(np.int64) * stride + byte if stride else record.astype(np.int64)
-
-
 def lds_inside(byte: np.ndarray, word: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the index (int64) of the LDS word ``word`` words after the one at ``byte``, and if it
     is in an array of ``size`` bytes. The two low bits of an address are dropped.
@@ -87,7 +80,7 @@ class Memories:
         self.launch = launch
         self.lds = {
             n: np.zeros((launch.shape.group_count, size // 4), np.uint32)
-            for n, (_, size) in launch.program.lds.items()
+            for n, size in launch.program.lds.items()
         }
 
     def load(self, array: int, word: np.ndarray, inside: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ result of lockstep.
 import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
-from cypresskit.il.dataflow import components, lds_address, lds_words, read_positions
+from cypresskit.il.dataflow import components, lds_words, read_positions
 from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
@@ -297,9 +297,8 @@ class Interpreter:
         array = i.controls.id
         active = self.masks.active
         words = lds_words(i)
-        stride, size = self.program.lds[array]
-        rows = [self._one(i, n, p) for n, p in lds_address(self.program, i)]
-        byte = addressing.lds_byte(rows[0], stride, *rows[1:])
+        size = self.program.lds[array]
+        byte = self._one(i, 0, 0).astype(np.int64)
         accesses = [addressing.lds_inside(byte, c, size) for c in words]
         inside = np.logical_and.reduce([word_inside for _, word_inside in accesses])
         self._notify("memory", "lds", i.op.store, byte, words, inside, array)

@@ -156,7 +156,7 @@ class Launch:
         if i.op.kind == "lds":
             what = (
                 f"to byte {place} of LDS {i.controls.id}, which has"
-                f" {self.program.lds[i.controls.id][1]}"
+                f" {self.program.lds[i.controls.id]}"
             )
         unchanged = "" if self.in_place else "No array was changed. "
         advice = f"{unchanged}Check the address arithmetic, or the size of the domain."

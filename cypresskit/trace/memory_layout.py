@@ -107,7 +107,7 @@ class MemoryLayout:
                 raise NotExtrapolable  # only equal steps keep the conflicts
             if self.geometry.lds_bank and motion.x:
                 raise NotExtrapolable
-            requested = [addressing.lds_byte(row) & ~np.int64(3) for row in rows]
+            requested = [row.astype(np.int64) & ~np.int64(3) for row in rows]
             if "_REL" in source.name:
                 requested.append(requested[0] + 4 * source.lds.offset)
             byte = np.stack(requested).reshape(len(requested), -1, WAVEFRONT).transpose(1, 0, 2)

@@ -4,13 +4,11 @@ Each row of ``KINDS`` is a kind of program, and the function that writes and tri
 
 - valid: it must assemble, cause no finding about races, barriers and unset values, compile, and
   give the same bits and counts on both engines (`programs`, `engines`).
-- in step: work-items of a wavefront exchange numbers without a fence (`in_step`).
 - nearly valid, random: a damaged program, and any text. It may be refused, but only with the errors
   for that. An accepted one must not crash or hang, and must give the same bits unless a finding of
   ``OPEN`` explains the difference.
 - timed: a launch of any program on any board; its report must obey the law (`law`).
 - sampled: a launch that is partly simulated; its time must be correct within its error (`samples`).
-- costs: a launch whose lines have costs, which must obey their law (`cost_law`).
 
 To add a kind, write a function that takes a ``random.Random``, writes a program (`grammar` has the
 common parts), calls ``note`` with its text, tries it, and raises ``Wrong`` or any other exception
@@ -28,9 +26,7 @@ import cypresskit as ck
 from cypresskit.il import OPCODES
 from cypresskit.machine.checks import check
 from tools.fuzz.children import Children, note
-from tools.fuzz.cost_law import check_line_costs
 from tools.fuzz.engines import STEPS, Wrong, agree, in_words
-from tools.fuzz.in_step import random_exchange
 from tools.fuzz.law import Uncounted, timed
 from tools.fuzz.programs import random_program
 from tools.fuzz.samples import sampled
@@ -132,13 +128,6 @@ def valid(rng: random.Random) -> None:
     agree(program, launch)
 
 
-def in_step(rng: random.Random) -> None:
-    """Try a program whose wavefronts must run in step."""
-    text, launch = random_exchange(rng, statements=rng.choice((4, 8, 16)))
-    note(text)
-    agree(ck.assemble(text), launch)
-
-
 def nearly_valid(rng: random.Random) -> None:
     """Try a damaged program."""
     text, launch = random_program(rng, statements=rng.choice((5, 15)))
@@ -170,25 +159,12 @@ def anything(rng: random.Random) -> None:
 
 KINDS: dict[str, Callable[[random.Random], object]] = {
     "valid": valid,
-    "in step": in_step,
     "nearly valid": nearly_valid,
     "random": anything,
     "timed": timed,
     "sampled": sampled,
-    "costs": check_line_costs,
 }
-TURNS = (
-    "valid",
-    "nearly valid",
-    "in step",
-    "random",
-    "timed",
-    "valid",
-    "in step",
-    "sampled",
-    "in step",
-    "costs",
-)
+TURNS = ("valid", "nearly valid", "sampled", "random", "timed", "valid")
 
 
 def damaged(rng: random.Random, text: str) -> str:

@@ -8,7 +8,7 @@ and read alternately, with a fence between, in uniform control flow.
 
 ``GRAMMAR`` has the free choices, ``_Mixture`` those that depend on other statements. Registers: r0
 to r11 are free; r20.. count loops; r30.x is the work-item's first element of ``g``, r31 a random
-address, r32 = (its byte of LDS array 0, its record of array 1), r33 an address to read in LDS.
+address, r32.x its first byte of an LDS array, r33 an address to read in LDS.
 """
 
 import random
@@ -32,9 +32,7 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "any": "{r}|{r}|{r}|{r}|{r}|{r}|{r}|{constant}|{own}|l{0|1|2|3}|l{0|1|2|3}|{id}",
     "component": "{any}.{x|y|z|w}",
     # operands, by the type that their instruction takes
-    "float": (
-        "{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_bias|_bx2|_invert|_sign|_abs{negated}}"
-    ),
+    "float": ("{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_abs_x2|_abs{negated}}"),
     "bits": "{any}{swizzle}{||{negated}}",
     "double": "{any}{.xy|.zw|||.xyzw|.yx|.x1}",
     "swizzle": "|||.{s}|.{s}|.{s}{s}|.{s}{s}{s}|.{s}{s}{s}{s}",
@@ -53,21 +51,19 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "read": "iand r31.x, {r}.{x|y|z|w}, l1.x\niadd r31.x, r31.x, l1.z\nmov {r}, g[r31.x{far}]",
     "fence": "fence_threads_lds|fence_threads_lds_memory|fence_lds_threads",
     "store": (
-        "{lds_store_vec_id(0) mem{some}, r32.x, r32.z|lds_store_vec_id(1) mem{some}, r32.y, r32.z"
-        "|lds_store_id(0) r32.x|lds_store_id(1) r32.yz}, {r}{swizzle}"
+        "{lds_store_vec_id(0) mem{some}, r32.x, r32.z|lds_store_vec_id(1) mem{some}, r32.x, r32.z"
+        "|lds_store_id(0) r32.x|lds_store_id(1) r32.x}, {r}{swizzle}"
     ),
     "some": "|.x|.xy|.xyz|._y__|.x__w|.__zw",
     "load": (
-        "{iand r33.x, {r}.{x|y|z|w}, l1.x|{record}|{record}|{record}}\n{lds_load_vec_id(1)"
-        " {r}{mask}, r33.x, r33.y|lds_load_id(1) {r}{mask}, r33.xy|{byte}lds_load_vec_id(0)"
-        " {r}{mask}, r33.x{|, r33.y}|{byte}lds_load_id(0) {r}{mask}, r33.xy}"
+        "{iand r33.x, {r}.{x|y|z|w}, l1.x|{item}|{item}|{item}}\nishl r33.x, r33.x, l0.{z|w}\n"
+        "{lds_load_vec_id({0|1}) {r}{mask}, r33.x{|, r33.y}|lds_load_id({0|1}) {r}{mask}, r33.xy}"
     ),
-    "record": "umod r33.x, {r}.{x|y|z|w}, l1.w",
-    "byte": "ishl r33.x, r33.x, l0.{z|w}\n",
+    "item": "umod r33.x, {r}.{x|y|z|w}, l1.w",
     "fetch": "{{inside}|{inside}|{anywhere}}",
     "inside": (
         "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
-        "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_bias}}"
+        "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_x2}}"
     ),
     "anywhere": "{{texel}{offset} {r}{mask}, {r}{swizzle}|{sample}{offset} {r}{mask}, {at}}",
     # registers and a literal that have the names of others outside
@@ -194,10 +190,8 @@ class _Mixture(Writer):
             self.say("dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__")
         else:
             self.say(f"dcl_num_thread_per_group {', '.join(map(str, self.group))}")
-            self.say(
-                f"dcl_lds_id(0) {16 * self.group_items}\ndcl_struct_lds_id(1) 16,"
-                f" {self.group_items}"
-            )
+            size = 16 * self.group_items
+            self.say(f"dcl_lds_id(0) {size}\ndcl_lds_id(1) {size}")
         for n in self.outputs:
             self.say(f"dcl_output_generic o{n}")
         for n, (kind, _, _) in enumerate(self.textures):
@@ -215,10 +209,7 @@ class _Mixture(Writer):
         if self.mode == "pixel":
             self.say("ftoi r30.xy, vWinCoord0\nimad r30.x, r30.y, l1.y, r30.x")
         else:
-            self.say(
-                "mov r30.x, vAbsTidFlat.x\nishl r32.x, vTidInGrpFlat.x, l0.w\nmov r32.y,"
-                " vTidInGrpFlat.x"
-            )
+            self.say("mov r30.x, vAbsTidFlat.x\nishl r32.x, vTidInGrpFlat.x, l0.w")
         self.say(
             "mov r32.z, l0.x\nimul r30.x, r30.x, l0.w\nmov r31.x, l1.z\nmov r31.yzw, l0.x\nmov r33,"
             " l0.x"
@@ -227,7 +218,7 @@ class _Mixture(Writer):
             self.say(f"mov r{n}, {{{{own}}|{{own}}|l3|{{id}}|cb0[0]|cb0[0]}}")
         if self.mode == "compute":
             self.say(
-                "lds_store_vec_id(0) mem, r32.x, r32.z, r0\nlds_store_vec_id(1) mem, r32.y,"
+                "lds_store_vec_id(0) mem, r32.x, r32.z, r0\nlds_store_vec_id(1) mem, r32.x,"
                 " r32.z, r1"
             )
             self.say("{fence}\n{fence}")

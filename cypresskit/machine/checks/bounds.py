@@ -132,10 +132,8 @@ class MemoryCheck(Check):
     def _outside(self, event: MemoryEvent, item: int) -> Described:
         place = int(event.element[item])
         if event.space == "lds":
-            stride, size = self.program.lds[event.array]
-            if (
-                not stride and place >= 1 << 31
-            ):  # the chip takes the address for positive, a reader doesn't
+            size = self.program.lds[event.array]
+            if place >= 1 << 31:  # the chip takes the address for positive, a reader doesn't
                 place -= 1 << 32
             element = self.naming.lds(event.array, place)
             has = f"byte {place}, but LDS array {event.array} has {size} bytes"
@@ -143,11 +141,6 @@ class MemoryCheck(Check):
                 "LDS addresses count bytes (a number is 4, four are 16): check the shift, and the"
                 " size declared."
             )
-            if stride:
-                advice = (
-                    f"This array's addresses count records of {stride} bytes, and then bytes: check"
-                    " both."
-                )
         else:
             element = self.naming.element(place)
             has = (

@@ -60,7 +60,7 @@ class RaceCheck(Check):
         in_memory = self.launch.memory.size
         if event.space == "lds":
             right &= event.element & 3 == 0
-            size = self.program.lds[event.array][1] // 4
+            size = self.program.lds[event.array] // 4
             first = self.group * size + (event.element >> 2)
             in_memory = self.groups * size
         items = np.flatnonzero(right)
@@ -158,7 +158,7 @@ class RaceCheck(Check):
         item, other = items
         line = self.program.body[at].line
         if event.space == "lds":
-            size = self.program.lds[event.array][1]
+            size = self.program.lds[event.array]
             element = self.naming.lds(event.array, place * 4 % size)
         else:
             element = self.naming.element(place // 4, place % 4)

@@ -113,7 +113,7 @@ class UninitialisedCheck(Check):
         self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
         self.stored = {
             n: np.zeros((self.launch.shape.group_count, size // 4), bool)
-            for n, (_, size) in self.program.lds.items()
+            for n, size in self.program.lds.items()
         }
 
     def memory(self, event: MemoryEvent) -> None:

@@ -292,7 +292,7 @@ class HostTarget(Target):
         return self._slot("lds", "ptr").at(byte + self.lds[array])
 
     def _inside(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
-        size = self._slot("global_bytes") if array is None else self.program.lds[array][1]
+        size = self._slot("global_bytes") if array is None else self.program.lds[array]
         return (byte + 4 * max(words)).cmp("ult", size)
 
     def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
@@ -301,7 +301,7 @@ class HostTarget(Target):
             self.reads_global = True
             return self._load(self.place(array, byte), inside)
         self.ir.add("outside", (~inside).cast("zext", "i64"))
-        return super().load(array, byte.call("umin", self.program.lds[array][1]), words)
+        return super().load(array, byte.call("umin", self.program.lds[array]), words)
 
     def store(
         self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec

@@ -117,21 +117,8 @@ class Floats:
 
     def modified(self, value: Vec, source: Source) -> Vec:
         """Return a float with a source's modifiers, except negation."""
-        one = value.like(1.0)
-        if source.invert:
-            value = self.add("sub", one, value)
-        if source.bias:
-            value = self.add("sub", value, 0.5)
         if source.x2:
-            value = self.multiply("mul", value, 2.0)
-        if source.invert or source.bias or source.x2:
-            value = self.canonical(value)
-        if source.sign:
-            value = self.flush(value)
-            nan = value.like("0x7FF8000000000000")
-            other = value.cmp("uno", value).select(nan, 0.0)
-            above = value.cmp("ogt", 0.0).select(one, other)
-            value = value.cmp("olt", 0.0).select(value.like(-1.0), above)
+            value = self.canonical(self.multiply("mul", value, 2.0))
         return value.call("fabs") if source.abs else value
 
 

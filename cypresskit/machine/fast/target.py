@@ -30,7 +30,7 @@ class Target:
         self.floats = floats(self.ir, soft)
         self.lds: dict[int, int] = {}  # the first byte of each LDS array
         self.lds_bytes = 0
-        for n, (_, size) in sorted(program.lds.items()):
+        for n, size in sorted(program.lds.items()):
             self.lds[n] = self.lds_bytes
             self.lds_bytes += -(-size // TEXEL) * TEXEL + TEXEL  # zeros follow
 

@@ -18,7 +18,6 @@ from cypresskit.il.dataflow import (
     components,
     defines,
     find_writers,
-    lds_address,
     lds_words,
     read_positions,
 )
@@ -212,12 +211,7 @@ class Translator:
 
     def _access_lds(self, at: int, i: Instruction) -> None:
         array = i.controls.id
-        stride, _ = self.program.lds[array]
-        byte, *inside = (
-            self._operand(i, n, (p,)).cast("zext", "i64") for n, p in lds_address(self.program, i)
-        )
-        if stride:
-            byte = byte * stride + inside[0]
+        byte = self._operand(i, 0, (0,)).cast("zext", "i64")
         words = lds_words(i) or (0,)
         if i.op.store:
             value = self._operand(i, i.op.passed[0], words)
