@@ -91,7 +91,7 @@ def find_gemm_kernel(program: ck.Program) -> ck.Kernel | None:
     "explain an instruction, a register or a modifier of IL",
     "Without NAME, all names are listed.",
     option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
-    example="cypresskit explain ubit_extract",
+    example="cypresskit explain cmov_logical",
 )
 def explain(args: argparse.Namespace) -> None:
     """Print an entry of the reference, or all names."""

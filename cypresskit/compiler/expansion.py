@@ -59,17 +59,6 @@ def _quotient(chip: _Chip, a: Src, n: Src) -> Word:
     return chip.DIV_IEEE(chip.plain(a), chip.plain(n), quotient)
 
 
-def _modulo(chip: _Chip, a: Src, n: Src) -> Word:
-    quotient = chip.MUL_IEEE(a, chip.RECIP_IEEE(n))
-    whole = Src(chip.TRUNC(quotient), neg=True)
-    return chip.MULADD_IEEE(whole, chip.plain(n), chip.plain(a))
-
-
-def _bit_insert(chip: _Chip, width: Src, first: Src, a: Src, into: Src) -> Word:
-    placed = chip.LSHL_INT(a, chip.AND_INT(first, 31))
-    return chip.BFI_INT(chip.BFM_INT(width, first), placed, into)
-
-
 def _whole_quotient(chip: _Chip, a: Src, n: Src) -> Word:
     if _is_power(n):
         return chip.LSHR_INT(a, n.value.bits.bit_length() - 1)
@@ -98,12 +87,11 @@ def _is_power(n: Src) -> bool:
 
 
 #: Opcodes without an operation of the chip, and what they become; others may compute the same
-#: (``Opcode.same``). IL takes a bit field's width first, the chip the value.
+#: (``Opcode.same``).
 REWRITES: dict[str, Callable[..., Word]] = {
     "mov": _mov,
     "sub": lambda chip, a, b: chip.ADD(a, b._replace(neg=not b.neg)),
     "div": _quotient,
-    "mod": _modulo,
     "inegate": lambda chip, a: chip.SUB_INT(0, a),
     "imul": lambda chip, a, b: chip.times(a, b),
     "imad": lambda chip, a, b, c: chip.ADD_INT(chip.times(a, b), c),
@@ -111,9 +99,6 @@ REWRITES: dict[str, Callable[..., Word]] = {
     "umod": _remainder,
     "ishl": _shift("LSHL_INT"),
     "ushr": _shift("LSHR_INT"),
-    "ibit_extract": lambda chip, width, first, a: chip.BFE_INT(a, first, width),
-    "ubit_extract": lambda chip, width, first, a: chip.BFE_UINT(a, first, width),
-    "ubit_insert": _bit_insert,
     "cmov_logical": lambda chip, a, b, c: chip.CNDE_INT(a, chip.plain(c), chip.plain(b)),
 }
 

@@ -160,16 +160,6 @@ for _opcode in OPCODES.values():
 
 _add("t", "float", "DIV_IEEE", reads=3, meaning=lambda a, b, quotient: MEANING["div"](a, b))
 _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: MEANING["cmov_logical"](a, c, b))
-_add("vector", "int", "BFE_INT", reads=3, meaning=lambda a, b, c: MEANING["ibit_extract"](c, b, a))
-_add("vector", "int", "BFE_UINT", reads=3, meaning=lambda a, b, c: MEANING["ubit_extract"](c, b, a))
-_add(
-    "vector",
-    "int",
-    "BFM_INT",
-    reads=2,
-    meaning=lambda a, b: MEANING["ubit_insert"](a, b, ~np.uint32(0), np.uint32(0)),
-)
-_add("vector", "int", "BFI_INT", reads=3, meaning=lambda mask, a, b: (mask & a) | (~mask & b))
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
 _add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: MEANING["ddiv"](a, b))
 

@@ -110,27 +110,6 @@ def _high(kind, kind_64) -> Callable:
     return multiply
 
 
-def _extracted(kind) -> Callable:
-    """Return an extraction of bit fields from (width, lowest bit, word)."""
-
-    def extract(width, offset, value):
-        width, offset = width & _LOW5, offset & _LOW5
-        inside = width + offset < 32
-        up = np.where(inside, np.uint32(32) - width - offset, np.uint32(0))
-        down = np.where(inside, np.uint32(32) - width, offset) & _LOW5
-        return np.where(
-            width, ((value << up).view(kind) >> down.view(kind)).view(np.uint32), np.uint32(0)
-        )
-
-    return extract
-
-
-def _insert(width, offset, value, base):
-    offset = offset & _LOW5
-    mask = ((np.uint32(1) << (width & _LOW5)) - np.uint32(1)) << offset
-    return ((value << offset) & mask) | (base & ~mask)
-
-
 def _rcp(a):
     return _div(ONE, a)
 
@@ -162,7 +141,7 @@ def _choose(condition: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarra
     return np.where(condition != 0, yes, no)
 
 
-_LOW5, _LOW24 = np.uint32(31), np.uint32(0xFFFFFF)
+_LOW5 = np.uint32(31)
 
 RELATION: dict[str, Callable] = {
     "lt": np.less,
@@ -190,7 +169,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "mul": _mul,
     "mad": _mad,
     "div": _div,
-    "mod": lambda a, b: _mad(_floats(np.trunc)(_mul(a, _rcp(b))) ^ SIGN, b, a),
     "flr": _floats(np.floor),
     "frc": _floats(lambda a: a - np.floor(a)),
     "min": _floats(lambda a, b: np.where(a < b, a, b)),
@@ -210,15 +188,6 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "imul": np.multiply,
     "imul_high": _high(np.int32, np.int64),
     "umul_high": _high(np.uint32, np.uint64),
-    "umul24": lambda a, b: (a & _LOW24) * (b & _LOW24),
-    "umul24_high": lambda a, b: _high(np.uint32, np.uint64)(a & _LOW24, b & _LOW24),
-    "umad24": lambda a, b, c: (a & _LOW24) * (b & _LOW24) + c,
-    "icarry": lambda a, b: (a + b < a).astype(np.uint32),
-    "iborrow": lambda a, b: (a < b).astype(np.uint32),
-    "icbits": lambda a: np.bitwise_count(a).astype(np.uint32),
-    "ibit_extract": _extracted(np.int32),
-    "ubit_extract": _extracted(np.uint32),
-    "ubit_insert": _insert,
     "imad": lambda a, b, c: a * b + c,
     "udiv": lambda a, b: np.where(b == 0, TRUE, a // np.maximum(b, np.uint32(1))),
     "umod": lambda a, b: np.where(b == 0, TRUE, a % np.maximum(b, np.uint32(1))),

@@ -166,28 +166,6 @@ def _to_integer(name: str) -> Callable:
     return lambda f, a: f.e.call(f"llvm.{name}.sat.{a.suffix('i32')}.{a.suffix()}", "i32", a.n, a)
 
 
-def _field(name: str) -> Callable:
-    """Return a function that extracts bits, by their width, their lowest bit and the word, with the
-    right shift ``name``.
-    """
-
-    def extract(f: Floats, width: Vec, offset: Vec, value: Vec) -> Vec:
-        width, offset = width & 31, offset & 31
-        inside = (width + offset).cmp("ult", 32)
-        above = width.like(32) - width
-        up = inside.select(above - offset, 0)
-        down = inside.select(above, offset) & 31
-        return width.cmp("eq", 0).select(width.like(0), (value << up).two(name, down))
-
-    return extract
-
-
-def _insert(f: Floats, width: Vec, offset: Vec, value: Vec, base: Vec) -> Vec:
-    by = offset & 31
-    mask = (base.like(1) << (width & 31)) - 1 << by
-    return ((value << by) & mask) | (base & ~mask)
-
-
 def _high(name: str) -> Callable:
     """Return a function that computes upper words of products; ``name`` widens the words."""
     return lambda f, a, b: ((a.cast(name, "i64") * b.cast(name, "i64")) >> 32).cast("trunc", "i32")
@@ -195,11 +173,6 @@ def _high(name: str) -> Callable:
 
 def _rcp(f: Floats, a: Vec) -> Vec:
     return f.multiply("div", a.like(1.0), a)
-
-
-def _mod(f: Floats, a: Vec, b: Vec) -> Vec:
-    quotient = f.taken(f.multiply("mul", a, _rcp(f, b))).call("trunc")
-    return f.mad((quotient.bits("i32") ^ -SIGN).bits("float"), b, a)
 
 
 def _dot(f: Floats, a: Vec, b: Vec) -> Vec:
@@ -219,7 +192,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "mul": lambda f, a, b: f.multiply("mul", a, b),
     "mad": Floats.mad,
     "div": lambda f, a, b: f.multiply("div", a, b),
-    "mod": _mod,
     "flr": _taken("floor"),
     "frc": lambda f, a: f.add("sub", a, f.taken(a).call("floor")),
     "min": _extreme("olt"),
@@ -239,15 +211,6 @@ NATIVE: dict[str, Callable[..., Vec]] = {
     "imul": _two("mul"),
     "imul_high": _high("sext"),
     "umul_high": _high("zext"),
-    "umul24": lambda f, a, b: (a & 0xFFFFFF) * (b & 0xFFFFFF),
-    "umul24_high": lambda f, a, b: _high("zext")(f, a & 0xFFFFFF, b & 0xFFFFFF),
-    "umad24": lambda f, a, b, c: (a & 0xFFFFFF) * (b & 0xFFFFFF) + c,
-    "icarry": lambda f, a, b: (a + b).cmp("ult", a).cast("zext", "i32"),
-    "iborrow": lambda f, a, b: a.cmp("ult", b).cast("zext", "i32"),
-    "icbits": _call("ctpop"),
-    "ibit_extract": _field("ashr"),
-    "ubit_extract": _field("lshr"),
-    "ubit_insert": _insert,
     "imad": lambda f, a, b, c: a * b + c,
     "udiv": _divided("udiv"),
     "umod": _divided("urem"),
