@@ -326,52 +326,6 @@ def test_a_multiplication_of_singles_in_a_kernel_of_doubles_is_named(seed):
     assert trace.notes[0].startswith(f"Line {at + 1} multiplies with mad, which takes")
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_fetch_beyond_the_edge_is_named_with_its_place(seed):
-    rng = random.Random(f"outside {seed}")
-    name = rng.choice(
-        [n for n, k in ck.kernels.items() if "aoffimmi" in k.text and not k.convention.group]
-    )
-    lines = ck.kernels[name].text.splitlines()
-    fetch = re.compile(r"(sample|load)_resource\((0|1)\)(.*aoffimmi\()")
-    at = rng.choice([n for n, line in enumerate(lines) if fetch.search(line)])
-    lines[at] = re.sub(r"aoffimmi\((-?\d+),(-?\d+)", "aoffimmi(7,7", lines[at])
-    kernel = mine(name, "\n".join(lines))
-    m, n, k = ck.verify(kernel).size
-    trace = ck.trace_element(kernel)
-    matrix = "AB"[int(fetch.search(lines[at])[2])]
-    said = re.search(rf"[lL]ine {at + 1} reads {matrix}\[(\d+), (\d+)\]", trace.notes[0])
-    assert said, trace
-    inside = dict(zip("AB", kernel.convention.stored(m, n, k)))[matrix]
-    beyond = int(said[1]) >= inside[0] or int(said[2]) >= inside[1]
-    assert beyond == ("outside of the matrix" in trace.notes[0])
-
-
-@pytest.mark.parametrize("side", [2, 4])
-def test_of_several_lines_the_changed_one_is_named(side):
-    """The factors of one row are exchanged: its sums are those of other elements."""
-    kernel = block_kernel(side, side)
-    lines = kernel.text.splitlines()
-    at = next(n for n, line in enumerate(lines) if re.match(r"mad \S+, r\d+\.y, r", line))
-    to, first, second, total = lines[at].removeprefix("mad ").split(", ")
-    a, component = first.split(".")
-    lines[at] = f"mad {to}, {second}.{component}, {a}, {total}"
-    wrong = ck.load_kernel("\n".join(lines))
-    named = ck.trace_element(wrong, 1, 0, changed=[at + 1])
-    assert named.notes[0].startswith(f"Line {at + 1} ")
-    store = [n for n, line in enumerate(lines, 1) if re.match(r"mov (g|o)", line)]
-    moved = ck.trace_element(wrong, 1, 0, changed=store)
-    assert moved.notes[0] != named.notes[0] or moved.notes[0].startswith(f"Line {at + 1} ")
-
-
-@pytest.mark.parametrize("line, kind", [(49, "reads"), (71, "multiplies")])
-def test_a_changed_line_is_preferred_among_those_of_a_term(line, kind):
-    """Texels of A that are fetched from the next value of k."""
-    kernel = changed(SINGLE, ("_aoffimmi(0,1,0) r6, r0.xz00", "_aoffimmi(0,2,0) r6, r0.xz00"))
-    trace = ck.trace_element(kernel, 0, 0, changed=[line])
-    assert trace.notes[0].startswith(f"Line {line} {kind} A[2, 0];")
-
-
 @pytest.mark.parametrize("text", ["sgemm_tn", "dgemm_tn", "sgemm_64x64_lds", "ddgemm_nn_nofma"])
 def test_what_cancels_is_no_term(text):
     """A sum that is added and taken away again."""

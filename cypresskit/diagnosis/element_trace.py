@@ -8,9 +8,8 @@ marked; if another element should have been read, the trace names it.
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import index
 
 import numpy as np
@@ -53,14 +52,11 @@ class Reading:
         The line that read it.
     path
         The lines that then moved it (``mov``, stores to and loads from the LDS).
-    addresses
-        The lines that computed the address of ``line``.
     """
 
     element: MatrixElement
     line: int
     path: tuple[int, ...] = ()
-    addresses: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.element}"
@@ -88,7 +84,7 @@ class Term:
     blame
         The line to fix.
     lines
-        All lines that computed the term or an address of its factors, ``blame`` first.
+        All lines that computed the term, ``blame`` first.
     step
         Index of ``line`` among the executed instructions.
     """
@@ -176,7 +172,6 @@ def trace_element(
     size: Size | None = None,
     alpha: float | None = None,
     beta: float | None = None,
-    changed: Collection[int] = (),
 ) -> ElementTrace:
     """Return each term of an element of C, with the line that added it.
 
@@ -191,9 +186,6 @@ def trace_element(
         incorrect, or else the smallest that it tries.
     alpha, beta
         As for ``ck.verify``.
-    changed
-        Lines that were changed since the kernel was correct: of several lines at which a fault can
-        be mended, one of these is named.
 
     Returns
     -------
@@ -230,10 +222,10 @@ def trace_element(
     if not (0 <= row < m and 0 <= column < n):
         raise ValueError(f"C is {m} x {n}: it has no element [{row}, {column}]")
     traced = TracedElement(make_product(known, (m, n, k), alpha, beta), row, column)
-    return _traced(traced, frozenset(changed))
+    return _traced(traced)
 
 
-def _traced(traced: TracedElement, changed: Collection[int]) -> ElementTrace:
+def _traced(traced: TracedElement) -> ElementTrace:
     """Return the trace of an element of a small product."""
     kernel, given = traced.kernel, traced.given
     row, column = traced.row, traced.column
@@ -256,7 +248,7 @@ def _traced(traced: TracedElement, changed: Collection[int]) -> ElementTrace:
         line = kernel.program.body[at].line
         sliced = Slice(traced, item)
         place = sliced.whole.place(item)
-        terms, notes = _Judge(traced, sliced, changed).judged()
+        terms, notes = _Judge(traced, sliced).judged()
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
     if got != expected and not _adds_up(terms, given, got):
         notes.append(OTHER)
@@ -306,14 +298,10 @@ def _check_place(row: object, column: object) -> None:
 
 
 class _Judge:
-    """Decides which terms of an element are correct, from the slice of its sum.
+    """Decides which terms of an element are correct, from the slice of its sum."""
 
-    ``changed`` are lines that the kernel's author changed: of several lines at which a fault can be
-    mended, one of these is named.
-    """
-
-    def __init__(self, traced: TracedElement, sliced: Slice, changed: Collection[int]) -> None:
-        self.traced, self.slice, self.changed = traced, sliced, changed
+    def __init__(self, traced: TracedElement, sliced: Slice) -> None:
+        self.traced, self.slice = traced, sliced
         self.kernel, self.given = traced.kernel, traced.given
         self.line = sliced.line(sliced.store)
         self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
@@ -403,24 +391,11 @@ class _Judge:
                 others = {factors_of_term(self.kernel, row, column, p) for p in range(k)}
                 own = not self.given.beta or olds == [MatrixElement("C", row, column)]
                 if own and products == others:
-                    return self._stored_elsewhere(MatrixElement("C", row, column), products)
+                    return (
+                        f"Line {self.line} stores the sum of C[{row}, {column}] here: check its"
+                        " address and its register."
+                    )
         return ""
-
-    def _stored_elsewhere(self, other: MatrixElement, products: set[Elements]) -> str:
-        """Return the note on a store of another element's sum.
-
-        Its products are at fault, if these are what was changed.
-        """
-        made = {self._line(self.terms[elements][0]) for elements in products}
-        blamed = made & set(self.changed)
-        if blamed and self.line not in self.changed:
-            return (
-                f"Line {min(blamed)} adds the products of {other} to the sum of {self.old[0]}:"
-                " check its factors and its register."
-            )
-        return (
-            f"Line {self.line} stores the sum of {other} here: check its address and its register."
-        )
 
     def _block(self, row: int, column: int) -> tuple[int, int]:
         """Return the block of an element."""
@@ -494,8 +469,6 @@ class _Judge:
         read = next(r for r in addend.factors if r.element == element)
         at = self.slice.line(read.step)
         blame = line if self._was_read(belongs, addend) else at
-        if blame not in self.changed and {line, at} & set(self.changed):
-            blame = line if line in self.changed else at
         does, should = ("multiplies", "multiply") if blame == line else ("reads", "read")
         note = f"Line {blame} {does} {element}; it should {should} {belongs}."
         return self._term("wrong", addend, k, note, blame)
@@ -516,8 +489,6 @@ class _Judge:
             product = "" if elements == self.old else f", {_product(elements)},"
             note = f"{name}{product} is missing{reason}."
         lines = [blame, *(reading.line for reading in readings)]
-        for reading in readings:
-            lines += () if reading.line else self._addresses_of(reading.element.matrix)
         k = self.right[elements]
         times = self._scalar(elements)[1]
         touched = tuple(dict.fromkeys(line for line in lines if line))
@@ -537,10 +508,6 @@ class _Judge:
             )
             return f": {reads} its factors, but no line multiplies them", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
-        for step, element in sliced.outside():
-            if element.matrix == absent.matrix:
-                line = sliced.line(step)
-                return f": line {line} reads {element}, outside of the matrix", line
         steps = self._steps_of(absent.matrix)
         fetch = sliced.line(steps[0]) if steps else 0
         others = f"; line {fetch} reads other elements of {absent.matrix}" if fetch else ""
@@ -574,11 +541,6 @@ class _Judge:
             if item == self.slice.item
         )
 
-    def _addresses_of(self, matrix: str) -> tuple[int, ...]:
-        """Return the lines that computed the address at which the work-item reads a matrix."""
-        steps = self._steps_of(matrix)
-        return self.slice.addresses(steps[-1], self.slice.item) if steps else ()
-
     def _read_at(self, element: MatrixElement) -> int:
         """Return the line that read an element in the work-item, or in another of its workgroup.
 
@@ -605,8 +567,7 @@ class _Judge:
         line = self.slice.line
         path = dict.fromkeys(line(step) for step in read.path)
         path.pop(line(read.step), None)
-        addresses = self.slice.addresses(read.step, read.item)
-        return Reading(read.element, line(read.step), tuple(path), addresses)
+        return Reading(read.element, line(read.step), tuple(path))
 
     def _term(
         self, kind: str, addend: Addend, k: int | None, note: str = "", blame: int = 0
@@ -620,15 +581,9 @@ class _Judge:
             *(at for reading in readings for at in (reading.line, *reading.path)),
             *map(self.slice.line, addend.scaled),
             self.line,
-            *(at for reading in readings for at in reading.addresses),
-            *self._store_addresses,
         ]
         lines = tuple(dict.fromkeys(touched))
         return Term(kind, line, readings, addend.times, k, note, blame, lines, step)
-
-    @cached_property
-    def _store_addresses(self) -> tuple[int, ...]:
-        return self.slice.addresses(self.slice.store, self.slice.item)
 
 
 def _product(factors: Iterable[MatrixElement | Reading]) -> str:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.il import Instruction, Source
-from cypresskit.il.dataflow import Key, defines, is_address, keys, read_positions, uses
+from cypresskit.il.dataflow import Key, defines, is_address, read_positions
 from cypresskit.il.program import LETTERS
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
@@ -346,7 +346,6 @@ class Slice:
         self.steps = recorder.steps
         self.store = recorder.store
         self.singles: list[int] = []
-        self._address_lines: dict[tuple[int, int], tuple[int, ...]] = {}
         self.values: dict[tuple[int, int, int], Sum] = {}  # by work-item and register component
         self.words: dict[tuple[int, int, int], int] = {}
         self.stored: dict[tuple[int, ...], Sum] = {}  # by word of LDS or g[]
@@ -560,37 +559,6 @@ class Slice:
             return {}
         return {(element,): (Addend((ReadElement(element, *node),)),)}
 
-    # Where elements are
-
-    def addresses(self, step: int, item: int) -> tuple[int, ...]:
-        """Return the lines that computed the address of a step, in order.
-
-        They are looked for once per instruction.
-        """
-        key = self.steps[step].at, item
-        if key not in self._address_lines:
-            self._address_lines[key] = self._find_address_lines(step, item)
-        return self._address_lines[key]
-
-    def _find_address_lines(self, step: int, item: int) -> tuple[int, ...]:
-        i = self.instruction(step)
-        needed = keys(use for use in uses(self.program, i) if is_address(i, use[0]))
-        lines = set()
-        for earlier in range(step - 1, -1, -1):
-            if not needed:
-                break
-            i = self.instruction(earlier)
-            made = {c for n, c in defines(i) if (n, c) in needed}
-            if not made or not self.steps[earlier].active[item]:
-                continue
-            lines.add(i.line)
-            needed -= {key for key in defines(i) if key[1] in made}
-            by_component = i.op.kind == "alu" and not (i.op.across or i.op.double)
-            for n, source, positions in uses(self.program, i):
-                read = tuple(p for p in positions if p in made) if by_component else positions
-                needed |= keys([(n, source, read)])
-        return tuple(sorted(lines))
-
     @cached_property
     def reads(self) -> dict[MatrixElement, list[Node]]:
         """The steps and work-items that read each element, from a texture or ``g[]``."""
@@ -643,18 +611,6 @@ class Slice:
         if source.register.kind != "r" or letter not in LETTERS:
             return NO_ELEMENT
         return held.get((source.register.index, LETTERS.index(letter)), NO_ELEMENT)
-
-    def outside(self) -> list[tuple[int, MatrixElement]]:
-        """Return the work-item's fetches outside of a matrix: the step, the requested element."""
-        across = self.traced.kernel.convention.texel // (4 * self.traced.words)
-        found = []
-        for step, record in enumerate(self.steps):
-            resource = self.instruction(step).controls.resource
-            if record.fetched and record.active[self.item] and resource < len("ABC"):
-                x, y, inside = (int(place[self.item]) for place in record.fetched)
-                if not inside:
-                    found.append((step, MatrixElement("ABC"[resource], y, x * across)))
-        return found
 
 
 def _moved(value: Sum, step: int) -> Sum:
