@@ -185,7 +185,7 @@ from cypresskit.kernels.products import blocks, make_product
 found = []
 for kernel in map(ck.kernels.get, {names}):
     given = make_product(kernel, blocks(kernel, 2, 3, 5))
-    results = [given.run(engine=engine).tobytes() for engine in ("fast", "explain")]
+    results = [given.run(engine=engine).tobytes() for engine in ("compiled", "interpreter")]
     if results[0] != results[1]:
         found.append(kernel.name)
 _host.call(b"report " + repr(found).encode())

@@ -318,7 +318,7 @@ def test_a_fault_that_every_call_has_is_reported_once():
     assert "    ... and in 2 more places\n" in str(unset)
 
 
-@pytest.mark.parametrize("engine", ["fast", "explain"])
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
 def test_errors_in_macros_name_the_call(engine):
     macro = ("mdef(1)_out(0)_in(1)", "mov g[in0.x], in0", "mend")
     program = pixel(*macro, "dcl_literal l0, 9, 9, 9, 9", "mcall(1) (), (l0)")

@@ -54,7 +54,7 @@ def compiled(name: str) -> Code:
 def same_bits(program, arguments) -> bool:
     """Whether compiled code leaves the same bits in all arrays as the IL."""
     il = copy.deepcopy(arguments)
-    ck.launch(program, engine="explain", **il)
+    ck.launch(program, engine="interpreter", **il)
     launch = prepare(program, **copy.deepcopy(arguments))
     execute(compile(program), launch)
     pairs = [(output, launch.outputs[n].words) for n, output in il.get("outputs", {}).items()]
@@ -406,7 +406,7 @@ def nested_loops(seed: int) -> tuple[ck.Program, int]:
 def test_an_endless_loop_is_named_by_compiled_code_too(seed):
     program, line = nested_loops(seed)
     given = {"domain": (4, 2), "outputs": {0: np.zeros((2, 4, 4), np.float32)}}
-    for engine in ("explain", "fast"):
+    for engine in ("interpreter", "compiled"):
         with pytest.raises(ck.KernelError) as caught:
             ck.launch(program, **given, engine=engine, max_instructions=3000)
         assert (caught.value.line, caught.value.kind) == (line, "endless")

@@ -71,7 +71,7 @@ def test_an_endless_loop_in_the_wrong_line_is_a_fault(monkeypatch):
         try:
             return right(*arguments, engine=engine, **others)
         except ck.KernelError as error:
-            error.line += engine == "fast"
+            error.line += engine == "compiled"
             raise
 
     right = ck.launch

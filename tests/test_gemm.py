@@ -249,7 +249,7 @@ def test_vectors_and_packed_products_may_be_long():
 
 def test_the_explaining_engine_sums_as_far_as_the_fast_one():
     ones = np.ones((1, 5000), np.float32)
-    assert ck.gemm(ones, ones.T, kernel="sgemm_tn", engine="explain") == 5000
+    assert ck.gemm(ones, ones.T, kernel="sgemm_tn", engine="interpreter") == 5000
 
 
 @pytest.mark.parametrize("product", ["gemm", "gemv", "gemm_batched"])
@@ -258,9 +258,9 @@ def test_every_product_passes_on_what_a_launch_takes(product):
     vector = whole[0], whole[0, 0]
     given = {"gemm": (whole[0],) * 2, "gemv": vector, "gemm_batched": (whole, whole)}
     multiply = getattr(ck, product)
-    for how in ({"engine": "explain"}, {"threads": 1}, {"observers": []}):
+    for how in ({"engine": "interpreter"}, {"threads": 1}, {"observers": []}):
         assert (multiply(*given[product], **how) == 4).all()
     with pytest.raises(ck.KernelError, match="has not ended"):
-        multiply(*given[product], engine="explain", max_instructions=1)
+        multiply(*given[product], engine="interpreter", max_instructions=1)
     with pytest.raises(TypeError, match=f"{product} takes no `inputs`"):
         multiply(*given[product], inputs={})

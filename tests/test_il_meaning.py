@@ -375,7 +375,7 @@ def written(rng: random.Random, name: str) -> tuple[str, list[str], str, str]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("engine", ["fast", "explain"])
+@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
 @np.errstate(all="ignore")
 def test_operations_made_of_others_are_exact_with_every_modifier_mask_and_scale(engine, seed):
     """Each beside copies of its sources, which have their modifiers."""

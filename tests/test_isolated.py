@@ -150,7 +150,7 @@ def Answer(function, **options):
 
 def test_a_copy_need_not_load_the_fast_engine():
     def loaded():
-        return "cypresskit.machine.fast.host" in sys.modules
+        return "cypresskit.machine.compiled.host" in sys.modules
 
     with Answer(loaded) as answer:
         assert answer()

@@ -107,7 +107,7 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
                 trans_a=flags[0],
                 trans_b=flags[1],
                 kernel=kernel,
-                engine="fast",
+                engine="compiled",
             )
             check(got, ab, c, alpha, beta)
 
@@ -153,7 +153,7 @@ def test_no_result_depends_on_padding(kernel):
                 any(np.isnan(x).any() for x in arguments["inputs"].values())
                 or kernel.convention.buffer
             )
-        run = ck.launch(kernel.program, **arguments, engine="fast")
+        run = ck.launch(kernel.program, **arguments, engine="compiled")
         assert run.out_of_range == 0
         results.append(kernel.result(arguments, m, n))
     assert np.isfinite(results[1]).all()

@@ -19,7 +19,7 @@ from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.statement import state
-from cypresskit.machine import fast, interpreter
+from cypresskit.machine import compiled, interpreter
 from cypresskit.teach.l12_contest import checks as contest
 from cypresskit.timing import run_request
 
@@ -106,7 +106,7 @@ def test_a_kernel_that_is_timed_isnt_run(name, monkeypatch):
         raise AssertionError("it was run")
 
     monkeypatch.setattr(interpreter, "run", fail)
-    monkeypatch.setattr(fast, "run", fail)
+    monkeypatch.setattr(compiled, "run", fail)
     text = ck.kernels[name].text.replace("il_", " il_", 1)
     assert ck.simulate(text, 64).gflops > 0
     assert ck.kernel_stats(text).gprs > 0

@@ -15,7 +15,7 @@ from cypresskit.machine import interpreter, shape
 from cypresskit.machine.launch import MAX_INSTRUCTIONS
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
-ENGINES = pytest.mark.parametrize("engine", ["explain", "fast"])
+ENGINES = pytest.mark.parametrize("engine", ["interpreter", "compiled"])
 ONE = 0x3F800000
 SWAPPED = np.dtype(np.float32).newbyteorder()
 SQUARE = np.zeros((2, 2), np.float32)
@@ -383,7 +383,7 @@ def test_observers_hear_what_happens_in_order():
         global_memory=np.zeros((1, 4), np.float32),
         observers=[listener],
     )
-    assert run.engine == "explain"
+    assert run.engine == "interpreter"
     assert listener.heard == [
         "start 2",
         "step 0 2",
@@ -451,7 +451,7 @@ def test_memory_may_begin_at_any_address(engine, offset, in_place):
 def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeypatch):
     memory.flags.writeable = False
     monkeypatch.setattr(
-        "cypresskit.machine.fast.run", lambda *_: pytest.fail("the program has run")
+        "cypresskit.machine.compiled.run", lambda *_: pytest.fail("the program has run")
     )
     with pytest.raises(ValueError, match="global_memory is read-only"):
         ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)

@@ -10,7 +10,7 @@ from conftest import SIX, pixel
 
 import cypresskit as ck
 from cypresskit.kernels.compiled import machine_code
-from cypresskit.machine.fast.amd_gpu import CHIPS
+from cypresskit.machine.compiled.amd_gpu import CHIPS
 from tools.fuzz.programs import random_program
 
 

@@ -55,7 +55,7 @@ COUNT = """
 def _count_launches():
     import builtins
     from cypresskit.kernels import KERNELS
-    from cypresskit.machine import engines, fast, interpreter
+    from cypresskit.machine import compiled, engines, interpreter
 
     builtins.launches_of_cells = []
     names = {kernel.program: name for name, kernel in KERNELS.items()}
@@ -66,7 +66,7 @@ def _count_launches():
             return run(launch, *args, **how)
         return launched
 
-    for engine in (fast, interpreter):
+    for engine in (compiled, interpreter):
         engine.run = counted(engine.run)
     begin = lambda info: builtins.launches_of_cells.append([])
     get_ipython().events.register("pre_run_cell", begin)

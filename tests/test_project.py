@@ -355,7 +355,7 @@ def test_import_loads_only_what_every_user_needs():
     assert not loaded & {"bokeh", "ipywidgets", "IPython", "numba", "llvmlite", "tqdm"}
     rooms = ("compiler", "timing", "host", "draw", "teach", "editing", "grading", "isolated", "cli")
     assert not loaded & {f"cypresskit.{room}" for room in rooms}
-    fast = {name for name in loaded if name.startswith("cypresskit.machine.fast.")}
+    fast = {name for name in loaded if name.startswith("cypresskit.machine.compiled.")}
     assert not fast, "the compiled engine is loaded with the first launch"
 
 
@@ -439,7 +439,7 @@ def test_what_needs_a_home_says_so_where_none_is_known(tmp_path):
 
 def test_a_launch_of_kept_code_loads_no_translator(tmp_path, monkeypatch):
     launch = "import cypresskit as ck, numpy as np; ck.gemm(np.ones((8, 8)), np.ones((8, 8)))"
-    loaded = "import sys; print('cypresskit.machine.fast.host' in sys.modules)"
+    loaded = "import sys; print('cypresskit.machine.compiled.host' in sys.modules)"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     first, second = (run(sys.executable, "-c", f"{launch}; {loaded}") for _ in range(2))
     assert (first.stdout.strip(), second.stdout.strip()) == ("True", "False"), second.stderr

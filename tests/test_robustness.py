@@ -100,10 +100,10 @@ def test_texts_are_refused_in_words(name):
 def test_the_explaining_engine_takes_no_more_memory_than_it_says():
     for line in ("mov r0, r1", ""):
         with pytest.raises(ValueError, match="take a smaller domain"):
-            ck.launch(ck.assemble(f"{HEAD}{line}\nend"), (1 << 14, 1 << 14), engine="explain")
+            ck.launch(ck.assemble(f"{HEAD}{line}\nend"), (1 << 14, 1 << 14), engine="interpreter")
     registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
     with pytest.raises(ValueError, match="take a smaller domain"):
-        ck.launch(ck.assemble(f"{HEAD}{registers}end"), (256, 256), engine="explain")
+        ck.launch(ck.assemble(f"{HEAD}{registers}end"), (256, 256), engine="interpreter")
 
 
 def test_rejects_a_check_of_a_huge_domain_in_advance():
@@ -150,8 +150,10 @@ def test_thousands_of_registers_may_be_needed_at_once():
 
 
 def test_a_long_kernel_is_compiled_with_less_effort(monkeypatch, tmp_path):
-    monkeypatch.setattr("cypresskit.machine.fast.jit.FOLDER", tmp_path)  # where nothing is kept yet
-    monkeypatch.setattr("cypresskit.machine.fast.jit.LONG", 10)
+    monkeypatch.setattr(
+        "cypresskit.machine.compiled.jit.FOLDER", tmp_path
+    )  # where nothing is kept yet
+    monkeypatch.setattr("cypresskit.machine.compiled.jit.LONG", 10)
     kernel = pixel("dcl_output_generic o0", "dcl_literal l0, 3.0, 5.0, 7.0, 9.0", "mov o0, l0")
     out = np.zeros((2, 2, 4), np.float32)
     ck.launch(kernel, (2, 2), outputs={0: out})
@@ -166,7 +168,7 @@ def test_ifs_as_deep_as_may_be_run_alike_on_both_engines():
         + "endif\n" * 256
     )
     program, results = ck.assemble(text + "mov o0, r0\nend"), []
-    for engine in ("fast", "explain"):
+    for engine in ("compiled", "interpreter"):
         out = np.zeros((4, 4, 4), np.float32)
         ck.launch(program, (4, 4), outputs={0: out}, engine=engine)
         results.append(out)

@@ -52,13 +52,13 @@ EDITED = 2048  # N at which an edited kernel is timed
 LONG = 1.0  # seconds of runs per row
 SIZES = (64, 256, 512, 1024, 2048)  # of sgemm_tn
 OTHERS = (
-    ("dgemm_tn", 512, "fast"),
-    ("ddgemm_tn_fma", 512, "fast"),
-    ("sgemm_64x64_lds", 512, "fast"),
-    ("sgemm_naive", 256, "fast"),
-    ("sgemm_tn", 64, "explain"),
-    ("sgemm_tn", 256, "explain"),
-    ("ddgemm_tn_fma", 64, "explain"),
+    ("dgemm_tn", 512, "compiled"),
+    ("ddgemm_tn_fma", 512, "compiled"),
+    ("sgemm_64x64_lds", 512, "compiled"),
+    ("sgemm_naive", 256, "compiled"),
+    ("sgemm_tn", 64, "interpreter"),
+    ("sgemm_tn", 256, "interpreter"),
+    ("ddgemm_tn_fma", 64, "interpreter"),
 )
 TIMED = ("sgemm_tn", "dgemm_tn", "dgemm_nn", "sgemm_64x64_lds")
 # For double-doubles, the precision of numpy's product, in doubles
@@ -147,14 +147,14 @@ def product(name: str, n: int, engine: str, threads: int | None) -> Row:
 
 def arithmetic() -> Iterator[Row]:
     """Products on one thread: numpy's product"""
-    yield from (product("sgemm_tn", n, "fast", 1) for n in SIZES)
+    yield from (product("sgemm_tn", n, "compiled", 1) for n in SIZES)
     yield from (product(*other, 1) for other in OTHERS)
 
 
 def threads() -> Iterator[Row]:
     """Products on all threads, wall-clock time: numpy's product"""
     yield from (
-        product(name, n, "fast", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024)
+        product(name, n, "compiled", None) for name in ("sgemm_tn", "dgemm_tn") for n in (512, 1024)
     )
 
 

@@ -73,9 +73,9 @@ LATE_PACKAGES = (
 #: all the rest of `import cypresskit`, or needs a GPU.
 LATE_MODULES = {
     "editing/views.py": ("draw/__init__.py",),  # for the first view
-    "machine/fast/__init__.py": ("machine/fast/execute.py",),  # for the first launch
-    "machine/fast/jit.py": ("machine/fast/host.py",),  # if compiled code isn't cached
-    "kernels/compiled.py": ("machine/fast/amd_gpu.py",),  # needs LLVM
+    "machine/compiled/__init__.py": ("machine/compiled/execute.py",),  # for the first launch
+    "machine/compiled/jit.py": ("machine/compiled/host.py",),  # if compiled code isn't cached
+    "kernels/compiled.py": ("machine/compiled/amd_gpu.py",),  # needs LLVM
     # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "today/cuda_compile.py": ("today/cuda_kernels.py",),

@@ -19,10 +19,10 @@ import llvmlite.binding as llvm
 import cypresskit as ck
 from cypresskit.compiler import CompileError
 from cypresskit.il import Instruction
-from cypresskit.machine.fast.amd_gpu import PlainFloats, assembled
-from cypresskit.machine.fast.target import Target
-from cypresskit.machine.fast.translate import Translator
-from cypresskit.machine.fast.vec import Vec
+from cypresskit.machine.compiled.amd_gpu import PlainFloats, assembled
+from cypresskit.machine.compiled.target import Target
+from cypresskit.machine.compiled.translate import Translator
+from cypresskit.machine.compiled.vec import Vec
 
 FILE = Path(ck.__file__).parent / "data" / "llvm.json"
 HEAD = "define amdgpu_ps void @main(<4 x float> inreg %r0, <4 x float> inreg %r1) {"

@@ -69,7 +69,7 @@ def kernels() -> Lines:
             rng.standard_normal(count + shape + pair).astype(kernel.dtype) for shape in shapes
         )
         given = kernel.arguments(a, b, c, 1.5, -0.5)
-        for engine in ("explain", "fast"):
+        for engine in ("interpreter", "compiled"):
             arguments = copy.deepcopy(given)
             yield (
                 f"{name}, counts, {engine}",

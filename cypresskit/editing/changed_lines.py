@@ -199,7 +199,7 @@ def _outcome(given: Product, text: str) -> TriedProduct:
     """Run a product with another text."""
     made: Kernel = replace(given.kernel, text=text, given=None)
     try:
-        result = replace(given, kernel=made).run(engine="explain")
+        result = replace(given, kernel=made).run(engine="interpreter")
     except (ILError, KernelError, ValueError, TypeError):
         return _nothing(given)
     return TriedProduct(result, given.wrong(result))

@@ -91,7 +91,7 @@ def small_product(mine: Kernel) -> SmallProduct | None:
     stored = how.operands(a, b)
     given = Product(mine, (m, n, k), *stored, np.zeros((m, n)), 1.0, 0.0, a @ b)
     try:
-        c = np.asarray(given.run(engine="explain"), float)
+        c = np.asarray(given.run(engine="interpreter"), float)
     except (KernelError, ValueError, TypeError):
         return None
     return SmallProduct(given, a, b, c)

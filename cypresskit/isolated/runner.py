@@ -31,7 +31,7 @@ AT_PARENTS_END = 1  # of prctl: the signal that a process gets when its parent e
 LOOK_SECONDS = 0.05  # between two looks at a running answer
 
 #: Modules that a first launch imports: imported before forking, so that no copy has to.
-LAUNCHING = ("cypresskit.machine.fast.execute", "cypresskit.machine.fast.host")
+LAUNCHING = ("cypresskit.machine.compiled.execute", "cypresskit.machine.compiled.host")
 
 
 class ProcessServer(Server):

@@ -76,6 +76,6 @@ def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
     --------
     >>> print(ck.machine_code("sgemm_tn", "RX 9070"))
     """
-    from cypresskit.machine.fast.amd_gpu import listing
+    from cypresskit.machine.compiled.amd_gpu import listing
 
     return listing(resolve_program(kernel), chip)

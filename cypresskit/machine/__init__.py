@@ -1,6 +1,6 @@
 """Run any IL program on numpy arrays, with two engines that agree bit for bit.
 
-``launch`` checks the arguments and picks the engine: ``fast`` compiles the program to native code,
+``launch`` checks the arguments and picks the engine: ``compiled`` runs the program as native code,
 ``interpreter`` executes one instruction at a time for all work-items and reports events to
 observers. ``vliw`` runs compiled code, for the timing. Left out: time (``timing``).
 """

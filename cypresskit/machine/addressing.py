@@ -2,7 +2,7 @@
 
 Addresses are arrays of 32-bit patterns, one for each work-item. The interpreter, the timing and
 the memories of compiled code (``tools/run_code.py``) use these functions. The compiled engine has
-its own (``fast.host``).
+its own (``compiled.host``).
 """
 
 from collections.abc import Sequence

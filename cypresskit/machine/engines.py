@@ -12,7 +12,7 @@ import numpy as np
 from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import HAS_LLVM
-from cypresskit.machine import fast, interpreter
+from cypresskit.machine import compiled, interpreter
 from cypresskit.machine.counters import LaunchCounters
 from cypresskit.machine.launch import Arrays, KernelError, Launch, prepare
 from cypresskit.machine.observer import Observer
@@ -28,7 +28,7 @@ def launch(
     constants: Arrays | None = None,
     outputs: Arrays | None = None,
     global_memory: np.ndarray | None = None,
-    engine: str = "fast",
+    engine: str = "compiled",
     observers: Iterable[Observer] = (),
     max_instructions: int | None = None,
     threads: int | None = None,
@@ -56,9 +56,9 @@ def launch(
     global_memory
         An array whose bytes are the 128-bit elements of ``g[]``; read and written in place.
     engine
-        "fast" (compiled) or "explain" (the interpreter, which has all registers).
+        "compiled", or "interpreter" (which has all registers).
     observers
-        Objects that receive events; with any, the engine is "explain".
+        Objects that receive events; with any, the engine is "interpreter".
     max_instructions
         A loop that issues more is taken for infinite; 200,000 by default. Work-items that run
         together count as one. The interpreter runs the whole domain at once, so it counts both
@@ -103,13 +103,13 @@ def launch(
 def carry_out(
     checked: Launch,
     *,
-    engine: str = "fast",
+    engine: str = "compiled",
     observers: Iterable[Observer] = (),
     threads: int | None = None,
 ) -> LaunchCounters:
     """Run a checked launch; arguments and errors as for ``launch``."""
-    if engine not in ("fast", "explain"):
-        raise ValueError(f'engine is "fast" or "explain", not {engine!r}')
+    if engine not in ("compiled", "interpreter"):
+        raise ValueError(f'engine is "compiled" or "interpreter", not {engine!r}')
     if threads is not None and not is_whole(threads):
         raise ValueError(f"threads is a whole number of at least 1, not {threads!r}")
     threads = None if threads is None else int(threads)
@@ -119,7 +119,7 @@ def carry_out(
             "observers are objects of classes that extend ck.Observer, in a list; found"
             f" {observers!r}"
         )
-    if engine == "fast" and not watching:
+    if engine == "compiled" and not watching:
         return run(checked, threads)
     return interpreter.run(checked, watching)
 
@@ -132,7 +132,7 @@ def run(launch: Launch, threads: int | None = None) -> LaunchCounters:
     ``MAX_REPEATED`` work-items.
     """
     try:
-        return (fast.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)
+        return (compiled.run(launch, threads) if HAS_LLVM else None) or interpreter.run(launch)
     except KernelError as error:
         if error.kind == "store" and launch.shape.items <= MAX_REPEATED:
             try:

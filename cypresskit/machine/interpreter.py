@@ -43,9 +43,9 @@ def check_memory(launch: Launch) -> None:
     if needed > MAX_BYTES:
         would = f"the interpreter would need {needed >> 20:,} MB for {items:,} work-items"
         advice = (
-            'take a smaller domain, or engine="fast" without observers. If that engine gave up, the'
-            " work-items of a wavefront diverge between loads and stores of one memory: load before"
-            " they diverge, and store after"
+            'take a smaller domain, or engine="compiled" without observers. If that engine gave up,'
+            " the work-items of a wavefront diverge between loads and stores of one memory: load"
+            " before they diverge, and store after"
         )
         raise ValueError(f"{would}: {advice}")
 
@@ -102,7 +102,7 @@ class Interpreter:
             elif self.masks.count and i.op.kind in ("lds", "fence"):
                 (self._lds if i.op.kind == "lds" else self._fence)(i)
             at = self._flow(at, i) if i.op.flow else at + 1
-        result = tally(self.launch, "explain", self.executed, self.out_of_range)
+        result = tally(self.launch, "interpreter", self.executed, self.out_of_range)
         for listener in self.observers:
             listener.finish(result)
         return result

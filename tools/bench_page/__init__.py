@@ -183,7 +183,7 @@ def engine_file() -> bytes:
 
 def compiled_kernels() -> bytes:
     """Return the catalog's kernels in WebAssembly, made once."""
-    packages = ("il", "machine/fast", "kernels", "editing/starts", "editing/steps.toml")
+    packages = ("il", "machine/compiled", "kernels", "editing/starts", "editing/steps.toml")
     tools = "kernels", "engine", "missing_math", "cypresskit_native"
     sources = [f"cypresskit/{name}" for name in packages]
     sources += [f"tools/bench_page/{name}.py" for name in tools]

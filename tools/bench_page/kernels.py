@@ -16,8 +16,8 @@ from numba.core.compiler_lock import global_compiler_lock
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import Program, assemble
-from cypresskit.machine.fast.host import HostTarget
-from cypresskit.machine.fast.processor import HostProcessor
+from cypresskit.machine.compiled.host import HostTarget
+from cypresskit.machine.compiled.processor import HostProcessor
 from tools.bench_page import missing_math
 from tools.bench_page.cypresskit_native import program_key
 from tools.bench_page.engine import LIBRARY, web_module

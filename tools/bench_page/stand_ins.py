@@ -65,10 +65,11 @@ stand_in("ctypes", **{n: Unused() for n in NAMES}, CFUNCTYPE=lambda *_: None, ad
 
 import cypresskit_native  # noqa: E402
 
-from cypresskit.machine import engines, fast  # noqa: E402
-from cypresskit.machine.fast import execute, jit  # noqa: E402
-from cypresskit.machine.fast.processor import HostProcessor  # noqa: E402
-from cypresskit.machine.fast.translation import Translation  # noqa: E402
+from cypresskit.machine import compiled as compiled_engine  # noqa: E402
+from cypresskit.machine import engines  # noqa: E402
+from cypresskit.machine.compiled import execute, jit  # noqa: E402
+from cypresskit.machine.compiled.processor import HostProcessor  # noqa: E402
+from cypresskit.machine.compiled.translation import Translation  # noqa: E402
 
 del sys.modules["ctypes"]
 
@@ -103,7 +104,7 @@ def run_compiled(launch: Any, threads: int | None = None) -> Any:
 
 for module, contents in (
     (execute, {"compiled": compiled, "address": cypresskit_native.address}),
-    (fast, {"run": run_compiled}),
+    (compiled_engine, {"run": run_compiled}),
     (engines, {"HAS_LLVM": True}),
 ):
     vars(module).update(contents)

@@ -55,19 +55,19 @@ def agree(
     """
     if flush is None:
         flush = FLUSH[len(program.body) % len(FLUSH)]
-    ending, explained = _ran(program, launch, "explain", steps)
+    ending, interpreted = _ran(program, launch, "interpreter", steps)
     with guarded(flush):
-        fast_ending, fast = _ran(program, launch, "fast", steps)
+        compiled_ending, compiled = _ran(program, launch, "compiled", steps)
     if not defined:
         return
-    if _name(ending) != _name(fast_ending) and not _other_loop(
-        program, launch, ending, fast_ending, steps
+    if _name(ending) != _name(compiled_ending) and not _other_loop(
+        program, launch, ending, compiled_ending, steps
     ):
         raise Wrong(
             f"the interpreter ends with {_name(ending)}, the compiled engine with"
-            f" {_name(fast_ending)}"
+            f" {_name(compiled_ending)}"
         )
-    _compare(explained, fast, "fast")
+    _compare(interpreted, compiled, "compiled")
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
     try:
         code = compile(program)
@@ -82,7 +82,7 @@ def agree(
     if isinstance(ending, ck.KernelError):
         raise Wrong("the compiled code ends, the program does not")
     written = {f"o{n}": surface.words for n, surface in prepared.outputs.items()}
-    _compare(explained, written | {"g": prepared.memory}, "compiled")
+    _compare(interpreted, written | {"g": prepared.memory}, "VLIW")
 
 
 Ending = list[int] | ck.KernelError  # of a launch: its counts, or its fault
@@ -110,7 +110,7 @@ def _name(ending: Ending) -> list[int] | int:
 
 
 def _other_loop(
-    program: ck.Program, launch: dict, ending: Ending, fast_ending: Ending, steps: int
+    program: ck.Program, launch: dict, ending: Ending, compiled_ending: Ending, steps: int
 ) -> bool:
     """Return whether two engines that end with errors at different lines are both right.
 
@@ -123,14 +123,14 @@ def _other_loop(
     if it runs alone. If there are fences, its workgroup runs; its work-items may be in different
     loops, which must be infinite, too.
     """
-    for fault in (ending, fast_ending):
+    for fault in (ending, compiled_ending):
         if not isinstance(fault, ck.KernelError) or fault.kind != "endless":
             return False
-    assert isinstance(fast_ending, ck.KernelError)
+    assert isinstance(compiled_ending, ck.KernelError)
     prepared = prepare(program, **copy.deepcopy(launch), max_instructions=steps)
     places = [prepared.shape.place(item) for item in range(prepared.shape.items)]
     items = np.arange(prepared.shape.items)
-    item = places.index(fast_ending.work_item)
+    item = places.index(compiled_ending.work_item)
     fences = any(i.op.kind == "fence" for i in program.body)
     group = math.prod(program.group) if fences else 1
     interpreter = Interpreter(prepared, ())
@@ -139,17 +139,17 @@ def _other_loop(
         with np.errstate(all="ignore"):
             interpreter.run()
     except ck.KernelError as alone:
-        return alone.kind == "endless" and (fences or alone.line == fast_ending.line)
+        return alone.kind == "endless" and (fences or alone.line == compiled_ending.line)
     return False
 
 
-def _compare(explained: dict, others: dict, how: str) -> None:
-    for name, array in explained.items():
+def _compare(interpreted: dict, others: dict, how: str) -> None:
+    for name, array in interpreted.items():
         other = others[name].reshape(array.shape)
         if len(different := np.argwhere(array != other)):
             place = tuple(different[0].tolist())
             raise Wrong(
-                f"{name}{list(place)}: {array[place]:#x} explained, {other[place]:#x} {how}"
+                f"{name}{list(place)}: {array[place]:#x} interpreted, {other[place]:#x} {how}"
             )
 
 

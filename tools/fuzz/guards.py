@@ -22,9 +22,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cypresskit.machine import fast
+from cypresskit.machine import compiled
+from cypresskit.machine.compiled import execute
 from cypresskit.machine.counters import LaunchCounters
-from cypresskit.machine.fast import execute
 from cypresskit.machine.launch import Launch
 
 PAGE = mmap.PAGESIZE
@@ -70,7 +70,7 @@ def guarded(flush: str) -> Iterator[None]:
         return guarded_bytes(size, flush).view(np.int64)
 
     with (
-        patch.object(fast, "run", partial(_run, fast.run, flush)),
+        patch.object(compiled, "run", partial(_run, compiled.run, flush)),
         patch.object(execute, "aligned", aligned),
     ):
         yield

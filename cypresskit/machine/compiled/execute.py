@@ -17,10 +17,9 @@ import numpy as np
 
 from cypresskit.devices import TILE
 from cypresskit.il.bits import ONE
-from cypresskit.machine.counters import LaunchCounters, tally
-from cypresskit.machine.fast.jit import NativeCode, compiled
-from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, this_host
-from cypresskit.machine.fast.translation import (
+from cypresskit.machine.compiled.jit import NativeCode, compiled
+from cypresskit.machine.compiled.processor import FLAGGED, HostProcessor, this_host
+from cypresskit.machine.compiled.translation import (
     DIVERGED,
     DONE,
     ENDLESS,
@@ -31,6 +30,7 @@ from cypresskit.machine.fast.translation import (
     TEXEL,
     UNDERFLOWED,
 )
+from cypresskit.machine.counters import LaunchCounters, tally
 from cypresskit.machine.launch import MAX_INSTRUCTIONS, Launch, Surface, endless_error
 from cypresskit.session import PROGRESS_DELAY, is_progress_shown
 from cypresskit.threads import processors
@@ -94,7 +94,7 @@ def _run(launch: Launch, host: HostProcessor, threads: int) -> LaunchCounters | 
             raise endless_error(launch.shape, at, launch.max_instructions, item)
         raise launch.store_error(at, item, element)
     counts = reduce(np.add, [worker.counts for worker in workers])
-    return tally(launch, "fast", counts[kernel.counters], int(counts[0]))
+    return tally(launch, "compiled", counts[kernel.counters], int(counts[0]))
 
 
 def _run_batches(launch: Launch, space: "_Workspace", threads: int) -> list["_Worker"]:

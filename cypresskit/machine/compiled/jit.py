@@ -17,8 +17,8 @@ from cypresskit import devices, il
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
 from cypresskit.il import Program
 from cypresskit.il.host_llvm import host_machine
-from cypresskit.machine.fast.processor import HostProcessor
-from cypresskit.machine.fast.translation import Translation
+from cypresskit.machine.compiled.processor import HostProcessor
+from cypresskit.machine.compiled.translation import Translation
 
 MAX_KERNELS = 64  # in memory
 MAX_FILES = 256  # on disk
@@ -50,7 +50,7 @@ def compiled(program: Program, processor: HostProcessor) -> NativeCode:
     contents = files.read(key)
     if contents is None:
         # Imported only if needed: it is large
-        from cypresskit.machine.fast.host import HostTarget
+        from cypresskit.machine.compiled.host import HostTarget
 
         translation = HostTarget(program, processor).translation()
         code = object_code(translation.text, processor)

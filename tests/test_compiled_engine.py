@@ -27,12 +27,12 @@ import cypresskit as ck
 from cypresskit.files.disk_cache import cache_folder
 from cypresskit.il.dataflow import defines
 from cypresskit.il.meaning import MEANING
-from cypresskit.machine.fast import execute, jit
-from cypresskit.machine.fast.host import HostTarget
-from cypresskit.machine.fast.native_meaning import NATIVE
-from cypresskit.machine.fast.processor import HostProcessor, this_host
-from cypresskit.machine.fast.translate import number_types, register_slots
-from cypresskit.machine.fast.translation import DONE
+from cypresskit.machine.compiled import execute, jit
+from cypresskit.machine.compiled.host import HostTarget
+from cypresskit.machine.compiled.native_meaning import NATIVE
+from cypresskit.machine.compiled.processor import HostProcessor, this_host
+from cypresskit.machine.compiled.translate import number_types, register_slots
+from cypresskit.machine.compiled.translation import DONE
 from cypresskit.machine.launch import Surface
 from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.programs import random_program
@@ -59,8 +59,8 @@ def launched(program: ck.Program, arguments: dict, **how):
 
 
 def assert_equal(program: ck.Program, arguments: dict, **how) -> None:
-    expected, wanted = launched(program, arguments, engine="explain")
-    run, got = launched(program, arguments, engine="fast", **how)
+    expected, wanted = launched(program, arguments, engine="interpreter")
+    run, got = launched(program, arguments, engine="compiled", **how)
     for mine, theirs in zip(got, wanted, strict=True):
         assert np.array_equal(mine, theirs)
     assert np.array_equal(run.executed, expected.executed)
@@ -275,7 +275,7 @@ def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
         "endloop",
     )
     memory = np.ones((4, 4), np.float32)
-    assert ck.launch(program, 64, global_memory=memory).engine == "explain"
+    assert ck.launch(program, 64, global_memory=memory).engine == "interpreter"
     with pytest.raises(ValueError, match="load before they diverge, and store after"):
         ck.launch(program, 64 << 18, global_memory=memory)
 
@@ -305,7 +305,7 @@ def test_reports_the_first_failing_store_in_any_order_of_units():
         "mov g[r0.z], r0",
     )
     arguments = {"domain": (8, 9), "global_memory": np.zeros((7, 4), np.uint32)}
-    for how in ({"engine": "explain"}, {}, {"threads": 2}):
+    for how in ({"engine": "interpreter"}, {}, {"threads": 2}):
         with pytest.raises(ck.KernelError) as caught:
             launched(program, arguments, **how)
         assert caught.value.work_item == (7, 0) and "g[r0.x]" in str(caught.value)
@@ -414,7 +414,7 @@ def test_an_equal_program_is_compiled_once(monkeypatch):
 
 
 def test_the_key_of_kept_kernels_covers_what_translation_reads():
-    needed, found = {"machine/fast/host.py"}, set()
+    needed, found = {"machine/compiled/host.py"}, set()
     while needed:
         found.add(path := needed.pop())
         needed |= {

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import llvmlite.binding as llvm
 
 from cypresskit.il import Instruction, Program
-from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.target import Target
-from cypresskit.machine.fast.translate import Translator
-from cypresskit.machine.fast.vec import Vec
+from cypresskit.machine.compiled.native_meaning import Floats
+from cypresskit.machine.compiled.target import Target
+from cypresskit.machine.compiled.translate import Translator
+from cypresskit.machine.compiled.vec import Vec
 
 CHIPS = {"HD 7970": "tahiti", "RX 9070": "gfx1201"}  # LLVM's names of the processors
 #: A kernel's arguments, in scalar registers: a table of 32-byte descriptors (textures from 0 on,

@@ -22,12 +22,12 @@ from cypresskit.devices import TILE, WAVEFRONT
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
 from cypresskit.il.dataflow import Numbering, defines, forward, liveness
-from cypresskit.machine.fast.in_step import in_step
-from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.processor import FLAGGED, HostProcessor, flush_functions
-from cypresskit.machine.fast.target import Target, store_words
-from cypresskit.machine.fast.translate import Translator
-from cypresskit.machine.fast.translation import (
+from cypresskit.machine.compiled.in_step import in_step
+from cypresskit.machine.compiled.native_meaning import Floats
+from cypresskit.machine.compiled.processor import FLAGGED, HostProcessor, flush_functions
+from cypresskit.machine.compiled.target import Target, store_words
+from cypresskit.machine.compiled.translate import Translator
+from cypresskit.machine.compiled.translation import (
     AT,
     DIVERGED,
     ELEMENT,
@@ -40,7 +40,7 @@ from cypresskit.machine.fast.translation import (
     UNDERFLOWED,
     Translation,
 )
-from cypresskit.machine.fast.vec import Vec
+from cypresskit.machine.compiled.vec import Vec
 
 FAR = 2.0**40  # a coordinate outside of every texture
 UNUSED = 1  # the counter of instructions that aren't executed; counter 0 counts accesses outside

@@ -24,6 +24,6 @@ __all__ = ["run"]
 def run(launch: "Launch", threads: int | None = None) -> "LaunchCounters | None":
     """Run a checked launch on ``threads`` host threads. Return None if the interpreter has to."""
     # Loaded with the first launch: a process that imports the package may never run a kernel.
-    from cypresskit.machine.fast import execute
+    from cypresskit.machine.compiled import execute
 
     return execute.run(launch, threads)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from cypresskit.il import Source
 from cypresskit.il.bits import INFINITY, NAN, SIGN
 from cypresskit.il.meaning import TINY, complete
-from cypresskit.machine.fast.vec import Emitter, Vec
+from cypresskit.machine.compiled.vec import Emitter, Vec
 
 KIND = {"f": "float", "d": "double"}  # of an operand, by its letter; others are i32
 

@@ -12,9 +12,9 @@ from math import prod
 from cypresskit.devices import WAVEFRONT
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
-from cypresskit.machine.fast.native_meaning import Floats
-from cypresskit.machine.fast.translation import TEXEL
-from cypresskit.machine.fast.vec import Emitter, Vec
+from cypresskit.machine.compiled.native_meaning import Floats
+from cypresskit.machine.compiled.translation import TEXEL
+from cypresskit.machine.compiled.vec import Emitter, Vec
 
 
 class Target:

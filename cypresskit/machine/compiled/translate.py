@@ -22,10 +22,10 @@ from cypresskit.il.dataflow import (
     read_positions,
 )
 from cypresskit.il.program import LETTERS
-from cypresskit.machine.fast.native_meaning import KIND, NATIVE
-from cypresskit.machine.fast.target import Target
-from cypresskit.machine.fast.translation import TEXEL
-from cypresskit.machine.fast.vec import Vec
+from cypresskit.machine.compiled.native_meaning import KIND, NATIVE
+from cypresskit.machine.compiled.target import Target
+from cypresskit.machine.compiled.translation import TEXEL
+from cypresskit.machine.compiled.vec import Vec
 
 Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
 
