@@ -313,7 +313,6 @@ EMPTY = {
     "compute": "il_cs_2_0\ndcl_num_thread_per_group 64\nend",
     "endmain": "il_cs_2_0\ndcl_num_thread_per_group 64\nendmain\nend",
     "returns": "il_cs_2_0\ndcl_num_thread_per_group 64\nret_dyn\nend",
-    "function": "il_cs_2_0\nendmain\nfunc 1\nmov r0, vaTid0\nret\nend",
     "macro": "il_cs_2_0\nmdef(1)_out(1)_in(1)\nmov out0, in0\nmend\nend",
 }
 
