@@ -393,7 +393,7 @@ def test_observers_hear_what_happens_in_order():
         "step 2 2",
         "global store [0, 0]",
         "wrote g[r1.z] (0, 1, 2, 3)",
-        "finish explain",
+        "finish interpreter",
     ]
 
 
