@@ -227,7 +227,9 @@ class _Assembler:
     def _close_macro(self) -> None:
         """Add the macro that is open, if any, to ``macros``."""
         if self.macro:
-            self.macros.append(Macro(*self.macro.numbers, tuple(self.body), self.macro.line))
+            number, outputs, inputs = self.macro.numbers
+            body = tuple(self.body)
+            self.macros.append(Macro(number, outputs, inputs, body, self.macro.line))
         self.macro = None
         self.body = []
 
