@@ -16,6 +16,7 @@ import numpy as np
 
 from cypresskit.diagnosis.slices import (
     NO_ELEMENT,
+    UNKNOWN,
     Addend,
     Elements,
     MatrixElement,
@@ -24,7 +25,6 @@ from cypresskit.diagnosis.slices import (
     StoreRecorder,
     TracedElement,
     factors_of_term,
-    number_of,
 )
 from cypresskit.diagnosis.verification import factors, verify
 from cypresskit.il.dataflow import defines
@@ -305,13 +305,7 @@ class _Judge:
         self.kernel, self.given = traced.kernel, traced.given
         self.line = sliced.line(sliced.store)
         self.old: Elements = (MatrixElement("C", traced.row, traced.column),)
-        self.plain = number_of(sliced.terms)
-        #: Of double-doubles, only the high parts are judged.
-        self.terms = {
-            elements: addends
-            for elements, addends in sliced.terms.items()
-            if elements and all(e.matrix in ("A", "B", "C") for e in elements)
-        }
+        self.terms = {e: addends for e, addends in sliced.terms.items() if UNKNOWN not in e}
         self.right: dict[Elements, int | None] = {
             traced.wanted(k): k for k in range(self.given.size[2])
         }
@@ -335,10 +329,9 @@ class _Judge:
         terms += [self._missing(elements) for elements in missing]
         terms = _ordered(terms)
         notes = _notes(terms)
-        if self.plain:
+        if number := self.slice.number:
             notes.append(
-                f"The sum includes {self.plain:g}, which is from no matrix. Does the sum"
-                " start at 0?"
+                f"The sum includes {number:g}, which is from no matrix. Does the sum start at 0?"
             )
         return terms, notes
 
@@ -554,8 +547,8 @@ class _Judge:
 
     def _when(self, addend: Addend) -> int:
         """Return the step that added a term."""
-        if addend.made:
-            return addend.made[0]
+        if addend.made is not None:
+            return addend.made
         return addend.scaled[0] if addend.scaled else max(read.step for read in addend.factors)
 
     def _line(self, addend: Addend) -> int:

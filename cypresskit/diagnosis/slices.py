@@ -3,18 +3,20 @@ them.
 
 How it works
 ------------
-1. The work-item that stores the element runs with its workgroup, and each step is recorded: what is
-   active, and which texels and words it reads or stores.
-2. A backward slice from the store finds the steps whose results reach it, through registers, LDS
-   and global memory. Addresses aren't followed.
-3. These steps are computed again, on sums of products of matrix elements in place of numbers. A
-   fetch gives an element, a multiply-add adds a product.
+1. The work-item that stores the element runs with its workgroup, on matrices whose elements are all
+   different. Each step is recorded: what is active, which words it reads and writes.
+2. A word that is one of these numbers is that element, wherever it stands. A second run beside it
+   has other numbers. A word that is the same in both comes from no matrix: it is a number, such as
+   alpha, or a rounding error, which is 0 here.
+3. From the store, sums are followed backward, through registers, LDS and global memory, down to the
+   products of two elements. Addresses aren't followed.
 
 Not covered: results that are no sums of products, such as a maximum (``UNKNOWN``).
 """
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -28,20 +30,18 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, interpreter
-from cypresskit.machine.launch import Launch
-from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
+from cypresskit.machine.observer import MemoryEvent, Observer, StepEvent, WroteEvent
 from cypresskit.machine.replicas import group_of, make_replicas
 
-MAX_TERMS = 1 << 14  # most terms of a sum; a kernel that makes more multiplies sums by sums
-COPIES = {"mov", "dmov", "d2f", "f2d"}
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
+COPIES = {"mov", "dmov", "cmov_logical", "d2f", "f2d"}
+#: The elements are whole, from here on and below twice this: a double's high word tells all.
+LEAST = 1 << 19
 
 
 class MatrixElement(NamedTuple):
-    """An element of A, B or C as stored; ``matrix`` is its letter. The low part of a double-double
-    has a lowercase letter.
-    """
+    """An element of A, B or C as stored; ``matrix`` is its letter."""
 
     matrix: str
     row: int
@@ -52,9 +52,9 @@ class MatrixElement(NamedTuple):
 
 
 Elements = tuple[MatrixElement, ...]
-NO_ELEMENT = MatrixElement("", 0, 0)  # stands for padding, and for numbers such as alpha
+NO_ELEMENT = MatrixElement("", 0, 0)  # stands for what is no element of a matrix
 UNKNOWN = MatrixElement("?", 0, 0)
-Node = tuple[int, int]  # a step and a work-item
+Node = tuple[int, int, int]  # a step, a work-item, and a component of the result
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ class ReadElement:
 class Addend:
     """A term of a sum: the product of ``factors`` and a number.
 
-    ``made`` is the step and work-item that multiplied two factors, and ``scaled`` the steps that
-    multiplied by a number.
+    ``made`` is the step that multiplied two factors, and ``scaled`` the steps that multiplied by a
+    number.
     """
 
-    factors: tuple[ReadElement, ...] = ()
-    times: float = 1.0
-    made: Node | None = None
+    factors: tuple[ReadElement, ...]
+    times: float
+    made: int | None = None
     scaled: tuple[int, ...] = ()
 
     @property
@@ -85,56 +85,7 @@ class Addend:
         return tuple(factor.element for factor in self.factors)
 
 
-Sum = dict[Elements, tuple[Addend, ...]]
-OPAQUE: Sum = {(UNKNOWN,): (Addend((ReadElement(UNKNOWN, 0, 0),)),)}
-
-
-def constant(number: float) -> Sum:
-    """Return a number as a sum."""
-    return {(): (Addend(times=float(number)),)} if number else {}
-
-
-def number_of(terms: Sum) -> float:
-    """Return the part of a sum that isn't from a matrix."""
-    return sum(addend.times for addend in terms.get((), ()))
-
-
-def added(first: Sum, second: Sum, sign: float = 1.0) -> Sum:
-    """Return the first sum plus ``sign`` times the second. Terms that cancel are left out."""
-    if len(first) < len(second) and sign == 1:
-        first, second = second, first
-    total = dict(first)
-    for elements, addends in second.items():
-        held = list(total.pop(elements, ()))
-        for addend in addends:
-            term = addend if sign == 1 else replace(addend, times=sign * addend.times)
-            opposite = next((n for n, other in enumerate(held) if other.times == -term.times), -1)
-            if opposite >= 0:
-                del held[opposite]
-            else:
-                held.append(term)
-        if held:
-            total[elements] = tuple(held)
-    return total
-
-
-def multiplied(first: Sum, second: Sum, node: Node) -> Sum:
-    """Return the product of two sums, made at a step by a work-item."""
-    if len(first) * len(second) > MAX_TERMS:
-        return OPAQUE
-    total: Sum = {}
-    for one in (addend for addends in first.values() for addend in addends):
-        for other in (addend for addends in second.values() for addend in addends):
-            factors = tuple(sorted(one.factors + other.factors, key=lambda read: read.element))
-            scaled = one.scaled + other.scaled
-            made = one.made or other.made
-            if one.factors and other.factors:
-                made = node
-            elif factors:
-                scaled += (node[0],)
-            term = Addend(factors, one.times * other.times, made, scaled)
-            total[term.elements] = (*total.get(term.elements, ()), term)
-    return total
+OPAQUE = Addend((ReadElement(UNKNOWN, 0, 0),), 1.0)
 
 
 class StoredAt(NamedTuple):
@@ -179,15 +130,25 @@ class StoreRecorder(Observer):
 
 @dataclass
 class RecordedStep:
-    """What an instruction did, for all work-items of the group."""
+    """What an instruction did, for all work-items of the group in both runs.
+
+    Attributes
+    ----------
+    at, active
+        The instruction, and the work-items that ran it.
+    sources
+        The words of each source, without modifiers, at its four positions; none for addresses.
+    words
+        What it wrote, by component.
+    place
+        The memory that it accesses, -1 for ``g[]``; and the first word, by work-item.
+    """
 
     at: int
     active: np.ndarray
-    chosen: np.ndarray | None = None  # of a cmov_logical: whether each position takes the first
-    words: dict[int, np.ndarray] = field(default_factory=dict)  # what it wrote, by component
-    fetched: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # x, y, inside
-    elements: list[np.ndarray] = field(default_factory=list)  # of g[], by operand
-    byte: np.ndarray | None = None  # of LDS
+    sources: dict[int, np.ndarray] = field(default_factory=dict)
+    words: dict[int, np.ndarray] = field(default_factory=dict)
+    place: tuple[int, np.ndarray] | None = None
 
 
 class StepRecorder(Observer):
@@ -199,18 +160,14 @@ class StepRecorder(Observer):
         self.store = -1
         self.steps: list[RecordedStep] = []
 
-    def start(self, launch: Launch) -> None:
-        self.program = launch.program
-
     def step(self, event: StepEvent) -> None:
         step = RecordedStep(event.at, event.active.copy())
         self.steps.append(step)
         i = event.instruction
-        if i.opcode == "cmov_logical":
-            rows = np.broadcast_to(
-                event.rows(i.sources[0], i.sources[0].swizzle), (4, len(event.active))
-            )
-            step.chosen = rows != 0
+        for n, source in enumerate(i.sources):
+            if not is_address(i, n):
+                rows = event.rows(source, source.swizzle)
+                step.sources[n] = np.broadcast_to(rows, (4, len(event.active))).copy()
 
     def wrote(self, event: WroteEvent) -> None:
         if self.item in self.place.writers(event):
@@ -219,16 +176,11 @@ class StepRecorder(Observer):
         rows = np.broadcast_to(event.rows, shape).astype(np.uint32)
         self.steps[-1].words = dict(zip(event.components, rows))
 
-    def fetch(self, event: FetchEvent) -> None:
-        self.steps[-1].fetched = event.x.copy(), event.y.copy(), event.inside.copy()
-
     def memory(self, event: MemoryEvent) -> None:
-        if event.space == "lds":
-            self.steps[-1].byte = event.element & ~3
-        else:
-            self.steps[-1].elements.append(
-                np.broadcast_to(event.element, event.active.shape).copy()
-            )
+        lds = event.space == "lds"
+        first = event.element >> 2 if lds else 4 * event.element
+        words = np.broadcast_to(first, event.active.shape).copy()
+        self.steps[-1].place = event.array if lds else -1, words
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,39 +225,34 @@ def factors_of_term(kernel: Kernel, row: int, column: int, k: int) -> Elements:
     return MatrixElement("A", *a), MatrixElement("B", *b)
 
 
-class ElementLayout:
-    """Which element of a matrix each word of the textures and of ``g[]`` holds."""
+def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElement]]:
+    """Return a product whose elements are all different, and the element of each word: of a double,
+    of its high word.
+    """
+    kind = np.dtype(np.float32 if given.kernel.precision == "single" else np.float64)
+    matrices = {"A": given.a, "B": given.b, "C": given.c}
+    count = sum(matrix.size for matrix in matrices.values())
+    numbers = np.random.default_rng(seed).choice(LEAST, count, replace=False) + float(LEAST)
+    elements: dict[int, MatrixElement] = {}
+    made = []
+    for letter, matrix in matrices.items():
+        own, numbers = np.split(numbers, [matrix.size])
+        rows, columns = np.divmod(np.arange(matrix.size), matrix.shape[-1])
+        places = map(MatrixElement, [letter] * len(own), rows.tolist(), columns.tolist())
+        words = own.astype(kind).view(np.uint32).reshape(len(own), -1)[:, -1]
+        elements |= zip(words.tolist(), places)
+        made.append(own.reshape(matrix.shape))
+    a, b, c = made
+    return replace(given, a=a, b=b, c=c), elements
 
-    def __init__(self, given: Product) -> None:
-        kernel = given.kernel
-        pairs = kernel.precision == "double-double"
-        self.words = 1 if kernel.precision == "single" else 2
-        self.elements = [NO_ELEMENT]
-        numbered = []
-        for letter in "ABCabc" if pairs else "ABC":
-            matrix = {"a": given.a, "b": given.b, "c": given.c}[letter.lower()]
-            rows, columns = np.divmod(np.arange(matrix.size), matrix.shape[-1])
-            numbers = len(self.elements) + np.arange(matrix.size)
-            numbered.append(numbers.reshape(matrix.shape).astype(kernel.dtype))
-            letters = [letter] * matrix.size
-            self.elements += map(MatrixElement, letters, rows.tolist(), columns.tolist())
-        stored = [np.stack(parts, axis=-1) for parts in zip(numbered[:3], numbered[3:])]
-        a, b, c = stored or numbered
-        arguments = kernel.arguments(a, b, c, 1.0, 1.0)
-        self.textures = {n: t.astype(np.int64) for n, t in arguments["inputs"].items()}
-        self.memory = arguments.get("global_memory", np.zeros(0)).reshape(-1).astype(np.int64)
 
-    def texel(self, resource: int, x: int, y: int, component: int) -> MatrixElement:
-        """Return the element of a texel's component."""
-        texel = self.textures[resource][y, x]
-        number = component // self.words
-        return self.elements[texel[number]] if number < len(texel) else NO_ELEMENT
+class Operand(NamedTuple):
+    """A source of a step, by its number, at one position: of a double, that of the high word."""
 
-    def in_memory(self, element: int, component: int) -> MatrixElement:
-        """Return the element of a component of ``g[element]``."""
-        number = (4 * element + component) // self.words
-        inside = 0 <= number < len(self.memory)
-        return self.elements[self.memory[number]] if inside else NO_ELEMENT
+    step: int
+    item: int
+    n: int
+    position: int
 
 
 class Slice:
@@ -319,6 +266,8 @@ class Slice:
         The step that stored the element.
     terms
         The terms of the stored sum, by their elements.
+    number
+        The part of the sum that is from no matrix.
     singles
         Lines that compute with halves of doubles as if they were floats.
     """
@@ -327,31 +276,32 @@ class Slice:
         self.traced = traced
         self.program = traced.kernel.program
         given = traced.given
-        self.layout = ElementLayout(given)
         count = len(given.a) if traced.kernel.convention.packed else 1
         self.whole = traced.kernel.shape(*given.size, given.alpha, given.beta, count)
         members = group_of(self.whole, item)
         self.item = item - int(members[0])
+        self.items = len(members)
+        (first, self.elements), (second, _) = (numbered(given, seed) for seed in (1, 2))
+        arrays = first.arguments(), second.arguments()
+        nothing = np.zeros(4, np.float32)
+        memory = np.stack([a.get("global_memory", nothing).reshape(-1) for a in arrays])
+        textures = {n: np.stack([a["inputs"][n] for a in arrays]) for n in arrays[0]["inputs"]}
         recorder = StepRecorder(self.item, traced.place)
-        arrays = given.arguments()
-        memory = arrays.get("global_memory", np.zeros(4, np.float32))
-        textures = {n: texture[np.newaxis] for n, texture in arrays["inputs"].items()}
-        self.launch = make_replicas(
-            self.whole, int(members[0]), textures, memory.reshape(1, -1), given.longest
-        )
+        launch = make_replicas(self.whole, int(members[0]), textures, memory, given.longest)
         try:
-            interpreter.run(self.launch, (recorder,))
+            interpreter.run(launch, (recorder,))
         except KernelError:
             pass  # it failed after the store: ``verify`` has reported any failure before it
         self.steps = recorder.steps
         self.store = recorder.store
+        self.writers: dict[Key, list[int]] = defaultdict(list)
+        self.stores: dict[tuple[int, int], list[Node]] = defaultdict(list)
+        for step in range(self.store + 1):
+            self._index(step)
         self.singles: list[int] = []
-        self.values: dict[tuple[int, int, int], Sum] = {}  # by work-item and register component
-        self.words: dict[tuple[int, int, int], int] = {}
-        self.stored: dict[tuple[int, ...], Sum] = {}  # by word of LDS or g[]
-        self.terms = self._stored_sum()
-
-    # Steps
+        self.number = 0.0
+        self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
+        self._follow((self.store, self.item, traced.place.word + (traced.words > 1)))
 
     def instruction(self, step: int) -> Instruction:
         return self.program.body[self.steps[step].at]
@@ -359,275 +309,233 @@ class Slice:
     def line(self, step: int) -> int:
         return self.instruction(step).line
 
-    def _data(self, step: int, item: int, wanted: Iterable[int]) -> Iterator[tuple[Source, int]]:
-        """Yield the sources and positions from which a step's wanted components come."""
-        i = self.instruction(step)
-        by_component = i.op.kind == "alu" and not (i.op.across or i.op.double)
-        for n, source in enumerate(i.sources):
-            if is_address(i, n):
-                continue
-            for position in read_positions(self.program, i, n):
-                if by_component and position not in wanted:
-                    continue
-                chosen = self.steps[step].chosen
-                if chosen is None or n == (1 if chosen[position, item] else 2):
-                    yield source, position
-
-    def _memory_words(self, step: int, item: int) -> dict[int, tuple[int, ...]]:
-        """Return the words of LDS, or of ``g[]``, that a step accesses, by component."""
-        i = self.instruction(step)
-        record = self.steps[step]
-        if i.op.kind == "lds" and record.byte is not None:
-            written = i.dest.written if i.dest else (0,)
-            first = int(record.byte[item]) // 4
-            return {c: (i.controls.id, first + c * (i.op.words > 1)) for c in written}
-        if i.dest and i.dest.register.kind == "g":
-            element = int(record.elements[-1][item])
-            return {c: (-1, element, c) for c in i.dest.written}
-        return {}
-
-    def _loaded_word(self, step: int, item: int, source: Source, letter: str) -> tuple[int, ...]:
-        """Return the word of ``g[]`` that an operand reads."""
-        loads = [s for s in self.instruction(step).sources if s.register.kind == "g"]
-        n = next(n for n, other in enumerate(loads) if other is source)
-        return -1, int(self.steps[step].elements[n][item]), LETTERS.index(letter)
-
-    def _stored_sum(self) -> Sum:
-        """Slice backward from the store, then compute the sum forward."""
-        word = self.traced.place.word
-        needed: dict[Key, set[int]] = defaultdict(set)
-        memory: set[tuple[int, ...]] = set()
-        # A step, a work-item, and the components that are needed of its result
-        path: list[tuple[int, int, tuple[int, ...]]] = []
-
-        def need(step: int, item: int, wanted: tuple[int, ...]) -> None:
-            path.append((step, item, wanted))
-            i = self.instruction(step)
-            if i.op.kind == "lds" and not i.op.store:
-                words = self._memory_words(step, item)
-                memory.update(words[c] for c in wanted if c in words)
-            for source, position in self._data(step, item, wanted):
-                letter = source.swizzle[position]
-                if letter in LETTERS and source.register.kind == "r":
-                    needed[source.register.index, LETTERS.index(letter)].add(item)
-                elif letter in LETTERS and source.register.kind == "g":
-                    memory.add(self._loaded_word(step, item, source, letter))
-
-        need(self.store, self.item, tuple(range(word, word + min(self.traced.words, 2))))
-        for step in range(self.store - 1, -1, -1):
-            i = self.instruction(step)
-            active = self.steps[step].active
-            found: dict[int, list[int]] = defaultdict(list)
-            for key in defines(i):
-                for item in [item for item in needed.get(key, ()) if active[item]]:
-                    needed[key].remove(item)
-                    found[item].append(key[1])
-            if memory and (i.op.store or (i.dest and i.dest.register.kind == "g")):
-                for item in np.flatnonzero(active).tolist():
-                    words = self._memory_words(step, item)
-                    found[item] = [c for c, place in words.items() if place in memory]
-                    memory -= {words[c] for c in found[item]}
-            for item, components in found.items():
-                if components:
-                    need(step, item, tuple(components))
-        for step, item, wanted in reversed(path):
-            self._compute(step, item, wanted)
-        self.path = {(step, item) for step, item, _ in path}
-        return self.final
+    def _index(self, step: int) -> None:
+        """Note the register components and the words of memory that a step writes."""
+        i, record = self.instruction(step), self.steps[step]
+        for key in defines(i):
+            self.writers[key].append(step)
+        if record.place and (i.op.store or (i.dest and i.dest.register.kind == "g")):
+            memory, first = record.place
+            for item in np.flatnonzero(record.active[: self.items]).tolist():
+                for c in i.dest.written if i.dest else (0,):
+                    self.stores[memory, int(first[item]) + c].append((step, item, c))
 
     # Values
 
-    def _compute(self, step: int, item: int, wanted: tuple[int, ...]) -> None:
-        """Compute the wanted components of a step's result."""
+    def _words(self, at: Operand) -> tuple[int, int]:
+        """Return what an operand reads, without its modifiers, in both runs."""
+        row = self.steps[at.step].sources[at.n][at.position]
+        return int(row[at.item]), int(row[at.item + self.items])
+
+    def element(self, at: Operand) -> MatrixElement:
+        """Return the element that an operand reads, or ``NO_ELEMENT``."""
+        return self.elements.get(self._words(at)[0], NO_ELEMENT)
+
+    def _source(self, at: Operand) -> Source:
+        return self.instruction(at.step).sources[at.n]
+
+    def operands(self, step: int, item: int, c: int) -> list[Operand]:
+        """Return the operands from which component ``c`` of a step's result is computed; of a dot
+        product, those of its first position.
+        """
         i = self.instruction(step)
-        is_register = i.dest is not None and i.dest.register.kind == "r" and not i.op.store
-        results = {c: self._result(step, item, i, c) for c in wanted}
-        if step == self.store and item == self.item:
-            self.final = results[max(results)]
-        for c, value in results.items():
-            if is_register and i.dest:
-                key = item, i.dest.register.index, c
-                self.values[key] = value
-                self.words[key] = int(self.steps[step].words[c][item])
-            else:
-                self.stored[self._memory_words(step, item).get(c, ())] = value
+        found = []
+        for n in self.steps[step].sources:
+            read = read_positions(self.program, i, n)
+            wide = i.op.sources[n] == "d"
+            scalar = i.op.store and i.op.words == 1
+            position = 1 if wide else 0 if scalar or read == (0,) or i.op.across else c
+            found.append(Operand(step, item, n, position))
+        return found
 
-    def _result(self, step: int, item: int, i: Instruction, c: int) -> Sum:
-        """Return a component of a step's result."""
-        node = step, item
-        name = i.opcode
-        if i.dest and i.dest.mask[c] in "01":
-            return constant(float(i.dest.mask[c]))
-        if i.op.kind == "fetch":
-            x, y, inside = (int(place[item]) for place in self.steps[step].fetched or ())
-            return (
-                self._read(self.layout.texel(i.controls.resource, x, y, c), node) if inside else {}
-            )
-        if i.op.kind == "lds" and not i.op.store:
-            place = self._memory_words(step, item)[c]
-            return _moved(self.stored.get(place, {}), step)
-        operands = [(n, source) for n, source in enumerate(i.sources) if not is_address(i, n)]
-        if i.op.store:
-            n, source = operands[-1]
-            return _moved(self._operand(step, item, source, n, c if i.op.words > 1 else 0), step)
-        if name == "cmov_logical":
-            chosen = self.steps[step].chosen
-            n = 1 if chosen is not None and chosen[c, item] else 2
-            return _moved(self._operand(step, item, i.sources[n], n, c), step)
-        if i.op.across:
-            total: Sum = {}
-            for p in range(i.op.across):
-                first, second = (self._operand(step, item, s, n, p) for n, s in operands)
-                total = added(total, multiplied(first, second, node))
-        else:
-            values = [self._operand(step, item, source, n, c) for n, source in operands]
-            total = self._combined(step, item, c, name, values)
-        if i.saturate and any(total):
-            return OPAQUE
-        return multiplied(total, constant(i.shift), node) if i.shift != 1 else total
-
-    def _combined(self, step: int, item: int, c: int, name: str, values: list[Sum]) -> Sum:
-        """Return what an instruction makes of its operands."""
-        i = self.instruction(step)
-        node = step, item
-        halves = self.layout.words == 2 and not i.op.double and "f" in i.op.sources
-        if halves and any(any(value) for value in values) and name != "f2d":
-            self.singles.append(i.line)
-            return OPAQUE
-        if name in COPIES:
-            return _moved(values[0], step)
-        if name in SUMS:
-            return added(values[0], values[1], SUMS[name])
-        if name in PRODUCTS:
-            product = multiplied(values[0], values[1], node)
-            return added(values[2], product) if len(values) > 2 else product
-        if any(any(value) for value in values):
-            return OPAQUE
-        words = self.steps[step].words
-        if i.op.result == "d":
-            pair = [int(words[w][item]) for w in (c & ~1, c | 1) if w in words]
-            return constant(_as_double(*pair)) if len(pair) == 2 else {}
-        return constant(_as_float(int(words[c][item]))) if c in words else {}
-
-    def _operand(self, step: int, item: int, source: Source, n: int, position: int) -> Sum:
-        """Return an operand's value, with its modifiers."""
-        i = self.instruction(step)
-        double = i.op.sources[n] == "d"
-        if double:
-            low, high = (self._word(step, item, source, p) for p in (0, 1))
-            if not any(low[0]) and not any(high[0]):
-                value = constant(_as_double(low[1], high[1]))
-            else:
-                value = high[0] if low[0].keys() == high[0].keys() else OPAQUE
-        else:
-            at = position if read_positions(self.program, i, n) != (0,) else 0
-            value, word = self._word(step, item, source, at)
-            if not any(value) and i.op.sources[n] == "f":
-                value = constant(_as_float(word))
-        negated = source.negates_double if double else LETTERS[position] in source.negate
-        if source.is_modified and replace(source, negate="").is_modified:
-            value = OPAQUE if any(value) else constant(abs(number_of(value)))
-        return added({}, value, -1.0) if negated else value
-
-    def _word(self, step: int, item: int, source: Source, position: int) -> tuple[Sum, int]:
-        """Return the value of a component that an operand reads, and its bits if it is a number."""
-        letter = source.swizzle[position]
-        register = source.register
+    def _writer(self, at: Operand) -> Node | None:
+        """Return what wrote the word that an operand reads; None for an input."""
+        source = self._source(at)
+        letter = source.swizzle[at.position]
         if letter not in LETTERS:
-            return constant(float(letter)), 0x3F800000 * int(letter)
+            return None
         c = LETTERS.index(letter)
-        if register.kind == "r":
-            key = item, register.index, c
-            return self.values.get(key, {}), self.words.get(key, 0)
-        if register.kind == "g":
-            place = self._loaded_word(step, item, source, letter)
-            stored = self.stored.get(place)
-            if stored is not None:
-                return stored, 0
-            return self._read(self.layout.in_memory(*place[1:]), (step, item)), 0
-        if register.kind == "l":
-            word = self.program.literals[register.index][c]
-        elif register.kind == "cb":
-            word = self.whole.constants[register.index][register.element][c]
-        else:
-            word = self.launch.ids[register.kind][c][item]
-        return constant(_as_float(int(word))), int(word)
+        if source.register.kind == "g":
+            return self._stored(at.step, at.item, c)
+        if source.register.kind != "r":
+            return None
+        steps = self.writers[source.register.index, c]
+        for step in reversed(steps[: bisect_left(steps, at.step)]):
+            if self.steps[step].active[at.item]:
+                return step, at.item, c
+        return None
 
-    def _read(self, element: MatrixElement, node: Node) -> Sum:
-        """Return an element as a sum; nothing for padding."""
-        if element == NO_ELEMENT:
-            return {}
-        return {(element,): (Addend((ReadElement(element, *node),)),)}
+    def _stored(self, step: int, item: int, c: int) -> Node | None:
+        """Return what stored word ``c`` of those that a step loads; None for an input."""
+        place = self.steps[step].place
+        stored = self.stores[place[0], int(place[1][item]) + c] if place else []
+        return next((node for node in reversed(stored) if node[0] < step), None)
+
+    def _loaded(self, node: Node) -> Node | None:
+        """Return what stored the word that an LDS load gives as this component of its result."""
+        step, item, c = node
+        return self._stored(step, item, c if self.instruction(step).op.words > 1 else 0)
+
+    # The sum
+
+    def _follow(self, node: Node) -> None:
+        """Collect the terms of a result."""
+        left: list[tuple[Node | None, float, tuple[int, ...]]] = [(node, 1.0, ())]
+        while left:
+            found, times, scaled = left.pop()
+            if found is None:
+                continue
+            i = self.instruction(found[0])
+            if i.op.kind == "lds" and not i.op.store:
+                left.append((self._loaded(found), times, scaled))
+                continue
+            if i.dest and i.dest.mask[found[2]] in "01" and not i.op.store:
+                self.number += times * float(i.dest.mask[found[2]])
+                continue
+            operands = self.operands(*found)
+            halves = self.traced.words > 1 and "f" in i.op.sources and i.opcode != "f2d"
+            computed = [at for at in operands if len({*self._words(at)}) > 1]
+            if computed and (halves or i.saturate):
+                self.singles += [i.line] if halves else []
+                self._add_term(OPAQUE)
+                continue
+            if i.shift != 1:
+                times, scaled = times * i.shift, (found[0], *scaled)
+            if i.opcode in SUMS:
+                left += self._summand(operands[0], times, scaled)
+                left += self._summand(operands[1], times * SUMS[i.opcode], scaled)
+            elif i.opcode in PRODUCTS:
+                for p in range(max(i.op.across, 1)):
+                    pair = [at._replace(position=p) if i.op.across else at for at in operands[:2]]
+                    left += self._product(*pair, times, scaled)
+                for at in operands[2:]:
+                    left += self._summand(at, times, scaled)
+            elif i.opcode in COPIES or i.op.store:
+                chosen = operands[-1:] if i.op.store else operands[:1]
+                if i.opcode == "cmov_logical":
+                    taken = self.steps[found[0]].sources[0][found[2], found[1]] != 0
+                    chosen = [operands[1 if taken else 2]]
+                left += self._summand(chosen[0], times, scaled)
+            elif computed:
+                self._add_term(OPAQUE)
+        self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
+
+    def _signed(self, at: Operand) -> float:
+        """Return 1, or -1 for an operand that is negated; 0 for one with other modifiers."""
+        source = self._source(at)
+        if source.is_modified and replace(source, negate="").is_modified:
+            return 0.0
+        double = self.instruction(at.step).op.sources[at.n] == "d"
+        negated = source.negates_double if double else LETTERS[at.position] in source.negate
+        return -1.0 if negated else 1.0
+
+    def _number(self, at: Operand) -> float | None:
+        """Return the number that an operand reads if it is from no matrix, else None."""
+        first, second = self._words(at)
+        if first != second:
+            return None
+        source = self._source(at)
+        value = float(np.uint32(first).view(np.float32)) * (2 if source.x2 else 1)
+        letter = self.instruction(at.step).op.sources[at.n]
+        if letter == "d" or (letter == "b" and self.traced.words > 1):
+            low = int(self.steps[at.step].sources[at.n][at.position - 1][at.item])
+            value = float(np.array([low, first], np.uint32).view(np.float64)[0])
+        return (abs(value) if source.abs else value) * (self._signed(at) or 1.0)
+
+    def _summand(
+        self, at: Operand, times: float, scaled: tuple[int, ...]
+    ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
+        """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
+        number = self._number(at)
+        if number is not None:
+            self.number += times * number
+            return
+        sign = self._signed(at)
+        if not sign:
+            self._add_term(OPAQUE)
+        elif self.element(at) != NO_ELEMENT:
+            self._add_term(Addend((self._read(at),), sign * times, None, scaled))
+        else:
+            yield self._writer(at), sign * times, scaled
+
+    def _product(
+        self, a: Operand, b: Operand, times: float, scaled: tuple[int, ...]
+    ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
+        """Add a product to the sum, or yield what it multiplies by a number."""
+        first, second = self._number(a), self._number(b)
+        if 0 in (first, second):
+            return
+        if first is not None or second is not None:
+            number, other = (first, b) if first is not None else (second, a)
+            yield from self._summand(other, times * (number or 0.0), (a.step, *scaled))
+        elif NO_ELEMENT in (self.element(a), self.element(b)):
+            self._add_term(OPAQUE)
+        else:
+            sign = self._signed(a) * self._signed(b)
+            reads = sorted(map(self._read, (a, b)), key=lambda read: read.element)
+            self._add_term(Addend(tuple(reads), sign * times, a.step, scaled))
+
+    def _add_term(self, term: Addend) -> None:
+        """Add a term to the sum. Terms that cancel are left out."""
+        held = self.terms[term.elements]
+        opposite = next((n for n, other in enumerate(held) if other.times == -term.times), -1)
+        self.terms[term.elements] = (
+            (*held, term) if opposite < 0 else held[:opposite] + held[opposite + 1 :]
+        )
+
+    # Where elements are
+
+    def _read(self, at: Operand) -> ReadElement:
+        """Return where the element of an operand was read, and the steps that moved it."""
+        element, path = self.element(at), []
+        node = self._writer(at)
+        while node is not None:
+            step, item, c = node
+            i = self.instruction(step)
+            if i.op.kind == "fetch":
+                return ReadElement(element, step, item, tuple(reversed(path)))
+            path.append(step)
+            if i.op.kind == "lds" and not i.op.store:
+                node = self._loaded(node)
+                continue
+            at = next(
+                (at for at in self.operands(step, item, c) if self.element(at) == element), at
+            )
+            node = self._writer(at) if at.step == step else None
+        if path and at.step == path[-1]:  # an operand of g[]
+            path.pop()
+        return ReadElement(element, at.step, at.item, tuple(reversed(path)))
 
     @cached_property
-    def reads(self) -> dict[MatrixElement, list[Node]]:
+    def reads(self) -> dict[MatrixElement, list[tuple[int, int]]]:
         """The steps and work-items that read each element, from a texture or ``g[]``."""
-        found: dict[MatrixElement, list[Node]] = defaultdict(list)
+        found: dict[MatrixElement, list[tuple[int, int]]] = defaultdict(list)
         for step, record in enumerate(self.steps):
             i = self.instruction(step)
-            for item in np.flatnonzero(record.active).tolist():
-                for c in i.dest.written if i.dest else ():
-                    if record.fetched and record.fetched[2][item]:
-                        x, y, _ = (int(place[item]) for place in record.fetched)
-                        found[self.layout.texel(i.controls.resource, x, y, c)].append((step, item))
-                if record.elements and i.dest and i.dest.register.kind == "r":
-                    for c in range(4):
-                        element = self.layout.in_memory(int(record.elements[0][item]), c)
+            rows = [*record.words.values()] if i.op.kind == "fetch" else []
+            rows += [
+                row
+                for n, rows_ in record.sources.items()
+                if i.sources[n].register.kind == "g"
+                for row in rows_
+            ]
+            for row in rows:
+                for item in np.flatnonzero(record.active[: self.items]).tolist():
+                    element = self.elements.get(int(row[item]))
+                    if element:
                         found[element].append((step, item))
         return found
 
     @cached_property
     def products(self) -> dict[Elements, list[tuple[int, int, int]]]:
         """The steps in which the work-item multiplied two elements: step, register, component."""
-        held: dict[Key, MatrixElement] = {}
         found: dict[Elements, list[tuple[int, int, int]]] = defaultdict(list)
         for step, record in enumerate(self.steps):
             i = self.instruction(step)
-            if not record.active[self.item] or not defines(i) or not i.dest:
+            if i.opcode not in PRODUCTS or i.op.across or not record.active[self.item]:
                 continue
-            values: dict[int, MatrixElement] = {}
-            for c in i.dest.written:
-                if record.fetched and record.fetched[2][self.item]:
-                    x, y, _ = (int(place[self.item]) for place in record.fetched)
-                    values[c] = self.layout.texel(i.controls.resource, x, y, c)
-                elif i.op.kind == "lds":
-                    value = self.stored.get(self._memory_words(step, self.item)[c], {})
-                    values[c] = (
-                        next(iter(value), (NO_ELEMENT,))[0] if len(value) == 1 else NO_ELEMENT
-                    )
-                elif i.opcode in ("mov", "dmov"):
-                    values[c] = self._held(held, i.sources[0], c)
-                elif i.opcode in PRODUCTS and not i.op.across:
-                    position = 1 if i.op.double else c
-                    pair = sorted(self._held(held, s, position) for s in i.sources[:2])
-                    if NO_ELEMENT not in pair:
-                        found[tuple(pair)].append((step, i.dest.register.index, c))
-            for key in defines(i):
-                held[key] = values.get(key[1], NO_ELEMENT)
+            for register, c in defines(i):
+                pair = sorted(map(self.element, self.operands(step, self.item, c)[:2]))
+                if NO_ELEMENT not in pair:
+                    found[tuple(pair)].append((step, register, c))
         return found
-
-    def _held(self, held: dict[Key, MatrixElement], source: Source, position: int) -> MatrixElement:
-        letter = source.swizzle[position]
-        if source.register.kind != "r" or letter not in LETTERS:
-            return NO_ELEMENT
-        return held.get((source.register.index, LETTERS.index(letter)), NO_ELEMENT)
-
-
-def _moved(value: Sum, step: int) -> Sum:
-    """Return a value that a step moved: a read element remembers its path."""
-    if len(value) != 1:
-        return value
-    ((elements, addends),) = value.items()
-    if len(elements) != 1 or len(addends) != 1 or addends[0].scaled:
-        return value
-    (factor,) = addends[0].factors
-    factor = replace(factor, path=(*factor.path, step))
-    return {elements: (replace(addends[0], factors=(factor,)),)}
-
-
-def _as_float(word: int) -> float:
-    return float(np.uint32(word).view(np.float32))
-
-
-def _as_double(low: int, high: int) -> float:
-    return float(np.array([low, high], np.uint32).view(np.float64)[0])
