@@ -406,8 +406,8 @@ class Slice:
                 left += self._summand(operands[1], times * SUMS[i.opcode], scaled)
             elif i.opcode in PRODUCTS:
                 for p in range(max(i.op.across, 1)):
-                    pair = [at._replace(position=p) if i.op.across else at for at in operands[:2]]
-                    left += self._product(*pair, times, scaled)
+                    a, b = (at._replace(position=p) if i.op.across else at for at in operands[:2])
+                    left += self._product(a, b, times, scaled)
                 for at in operands[2:]:
                     left += self._summand(at, times, scaled)
             elif i.opcode in COPIES or i.op.store:
@@ -487,7 +487,7 @@ class Slice:
 
     def _read(self, at: Operand) -> ReadElement:
         """Return where the element of an operand was read, and the steps that moved it."""
-        element, path = self.element(at), []
+        element, path = self.element(at), list[int]()
         node = self._writer(at)
         while node is not None:
             step, item, c = node
