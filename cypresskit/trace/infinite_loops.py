@@ -2,8 +2,8 @@
 
 The branches of a kernel that can be timed depend on ids, constants and counters alone. The program
 is therefore launched without its accesses to memory and its barriers, on the compiled engine, for
-the work-items in question. Each finds its ids in global memory. Two million instructions of a
-work-item take a few milliseconds.
+the work-items in question. Each finds its ids in global memory. ``MAX_INSTRUCTIONS`` of a work-item
+take less than a millisecond.
 
 An instruction that is left out leaves its destination unchanged. If a branch depends on that, the
 result is useless; but then, the trace rejects that branch in the first iteration that reaches it.
