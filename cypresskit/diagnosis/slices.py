@@ -246,7 +246,7 @@ def numbered(given: Product, seed: int) -> tuple[Product, dict[int, MatrixElemen
     return replace(given, a=a, b=b, c=c), elements
 
 
-class Operand(NamedTuple):
+class ReadWord(NamedTuple):
     """A source of a step, by its number, at one position: of a double, that of the high word."""
 
     step: int
@@ -311,7 +311,8 @@ class Slice:
 
     def _index(self, step: int) -> None:
         """Note the register components and the words of memory that a step writes."""
-        i, record = self.instruction(step), self.steps[step]
+        i = self.instruction(step)
+        record = self.steps[step]
         for key in defines(i):
             self.writers[key].append(step)
         if record.place and (i.op.store or (i.dest and i.dest.register.kind == "g")):
@@ -322,19 +323,19 @@ class Slice:
 
     # Values
 
-    def _words(self, at: Operand) -> tuple[int, int]:
+    def _words(self, at: ReadWord) -> tuple[int, int]:
         """Return what an operand reads, without its modifiers, in both runs."""
         row = self.steps[at.step].sources[at.n][at.position]
         return int(row[at.item]), int(row[at.item + self.items])
 
-    def element(self, at: Operand) -> MatrixElement:
+    def element(self, at: ReadWord) -> MatrixElement:
         """Return the element that an operand reads, or ``NO_ELEMENT``."""
         return self.elements.get(self._words(at)[0], NO_ELEMENT)
 
-    def _source(self, at: Operand) -> Source:
+    def _source(self, at: ReadWord) -> Source:
         return self.instruction(at.step).sources[at.n]
 
-    def operands(self, step: int, item: int, c: int) -> list[Operand]:
+    def operands(self, step: int, item: int, c: int) -> list[ReadWord]:
         """Return the operands from which component ``c`` of a step's result is computed; of a dot
         product, those of its first position.
         """
@@ -345,10 +346,10 @@ class Slice:
             wide = i.op.sources[n] == "d"
             scalar = i.op.store and i.op.words == 1
             position = 1 if wide else 0 if scalar or read == (0,) or i.op.across else c
-            found.append(Operand(step, item, n, position))
+            found.append(ReadWord(step, item, n, position))
         return found
 
-    def _writer(self, at: Operand) -> Node | None:
+    def _writer(self, at: ReadWord) -> Node | None:
         """Return what wrote the word that an operand reads; None for an input."""
         source = self._source(at)
         letter = source.swizzle[at.position]
@@ -420,7 +421,7 @@ class Slice:
                 self._add_term(OPAQUE)
         self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
 
-    def _signed(self, at: Operand) -> float:
+    def _signed(self, at: ReadWord) -> float:
         """Return 1, or -1 for an operand that is negated; 0 for one with other modifiers."""
         source = self._source(at)
         if source.is_modified and replace(source, negate="").is_modified:
@@ -429,7 +430,7 @@ class Slice:
         negated = source.negates_double if double else LETTERS[at.position] in source.negate
         return -1.0 if negated else 1.0
 
-    def _number(self, at: Operand) -> float | None:
+    def _number(self, at: ReadWord) -> float | None:
         """Return the number that an operand reads if it is from no matrix, else None."""
         first, second = self._words(at)
         if first != second:
@@ -443,7 +444,7 @@ class Slice:
         return (abs(value) if source.abs else value) * (self._signed(at) or 1.0)
 
     def _summand(
-        self, at: Operand, times: float, scaled: tuple[int, ...]
+        self, at: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add an operand to the sum if it is a number or an element; else yield what wrote it."""
         number = self._number(at)
@@ -459,7 +460,7 @@ class Slice:
             yield self._writer(at), sign * times, scaled
 
     def _product(
-        self, a: Operand, b: Operand, times: float, scaled: tuple[int, ...]
+        self, a: ReadWord, b: ReadWord, times: float, scaled: tuple[int, ...]
     ) -> Iterator[tuple[Node | None, float, tuple[int, ...]]]:
         """Add a product to the sum, or yield what it multiplies by a number."""
         first, second = self._number(a), self._number(b)
@@ -485,9 +486,10 @@ class Slice:
 
     # Where elements are
 
-    def _read(self, at: Operand) -> ReadElement:
+    def _read(self, at: ReadWord) -> ReadElement:
         """Return where the element of an operand was read, and the steps that moved it."""
-        element, path = self.element(at), list[int]()
+        element = self.element(at)
+        path: list[int] = []
         node = self._writer(at)
         while node is not None:
             step, item, c = node
