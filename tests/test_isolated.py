@@ -428,13 +428,17 @@ def test_the_stop_button_stops_an_answer_in_the_notebooks_own_process(monkeypatc
     """And a text, an exit or a request for input are told as ever."""
     monkeypatch.setattr(here, "IS_USED", True)
     ck.teach.start_here.check_peak(lambda *_: 0)  # imports what it needs
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-    assert "You stopped it while" in str(ck.teach.start_here.check_peak(forever))
+    assert "You stopped it while" in str(ck.teach.start_here.check_peak(stopped))
     assert "tries to quit" in str(ck.teach.start_here.check_peak(lambda *_: exit()))
     assert "waits for `input`" in str(ck.teach.start_here.check_peak(lambda *_: input()))
     assert "returns too much" in str(ck.teach.start_here.check_peak(lambda *_: "x" * (1 << 27)))
 
 
-def forever(*_):
+def stopped(*_):
+    """An endless answer; the stop button is pressed when it runs, however slow the machine."""
+    import os
+    import threading
+
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
     while True:
         pass
