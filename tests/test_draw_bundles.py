@@ -1,110 +1,14 @@
 """The bundles of a loop: what they say is what was compiled."""
 
 import numpy as np
-import pytest
 from pages import (
     frames,
     view,
 )
-from said import Rule, Said, assert_held
 
 import cypresskit as ck
-from cypresskit import draw
 from cypresskit.compiler import compile
 from cypresskit.draw.bundles import bundles
-
-LOOPS = [("sgemm_tn",), ("ddgemm_tn_fma", "sgemm_tn"), ("sgemm_64x64_lds",)]
-
-
-def rules(kernels: tuple[str, ...]) -> dict[str, Rule]:
-    codes = [ck.compile(ck.kernels[kernel].program) for kernel in kernels]
-    loops = [[b for clause in code.main_loop for b in clause.bundles] for code in codes]
-    frames = [(n, at) for n, loop in enumerate(loops) for at in range(len(loop))]
-
-    def source(loop: int, line: int) -> str:
-        return codes[loop].program.lines[line - 1].split(";")[0].strip()
-
-    def caption(say: Said, _):
-        loop, at = frames[say.frame]
-        bundle = loops[loop][at]
-        lines = sorted({o.line for o in bundle.operations})
-        reads = {
-            (o.slot, k, r.kind, r.index, r.channel)
-            for o in bundle.operations
-            for k, r in enumerate(o.reads)
-        }
-        ports = {(kind, index, channel) for _, _, kind, index, channel in reads if kind == "gpr"}
-        handed = {
-            (kind, channel if kind == "pv" else 4, slot)
-            for slot, _, kind, _, channel in reads
-            if kind in ("pv", "ps")
-        }
-        numbers = [at + 1, len(loops[loop]), bundle.filled, 5, *lines, len(ports), 12]
-        return numbers + [len(handed)] * bool(handed)
-
-    def last(say: Said, shown):
-        """A loop's last caption: the bundle, and then what the card says of a turn."""
-        loop, at = frames[say.frame]
-        assert at + 1 == len(loops[loop])
-        card = codes[loop].stats(*ck.kernels[kernels[loop]].convention.per_iteration)
-        slots = [len(bundle.operations) for bundle in loops[loop]]
-        turn = [
-            card.bundles_per_iteration,
-            card.multiply_adds,
-            sum(slots),
-            5 * len(slots),
-            card.slots5_pct,
-        ]
-        return caption(say, shown) + turn + [card.clocks_per_iteration]
-
-    def story(say: Said, _):
-        loop, line = divmod(say.index, 10_000)
-        places = [
-            f"{at + 1} {'xyzwt'[o.slot]}"
-            for at, bundle in enumerate(loops[loop])
-            for o in bundle.operations
-            if o.line == line
-        ]
-        code = source(loop, line)
-        done = f"runs in these bundles and slots: {', '.join(places)}."
-        return say.text == f"**Line {line}**, {code}, {done}"
-
-    def line(say: Said, shown):
-        loop, _ = frames[say.frame]
-        number, text = int(shown[0]), say.text.strip("\u200b ")
-        code = f"{number}  {source(loop, number)}"
-        return text == code or (text.endswith("…") and code.startswith(text[:-1]))
-
-    def tip(say: Said, _):
-        loop, _ = frames[say.frame]
-        return any(
-            source(loop, n) == say.text for n in range(1, len(codes[loop].program.lines) + 1)
-        )
-
-    return {
-        r"@, bundle # of #.*": caption,
-        r"@, bundle # of #.*\nOne iteration of the loop: .*": last,
-        r"Line #, .*": story,
-        r"cycle #, bank .": lambda say, _: [say.index // 4],
-        r"cycle #": lambda say, _: [say.index],
-        r" *# +.*": line,
-        r".*#.*": tip,
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernels", LOOPS)
-def test_every_number_is_the_codes(kernels):
-    player = draw.bundles(*kernels)
-    assert_held(player, rules(kernels))
-
-
-def test_a_loop_ends_on_what_its_card_says():
-    """Each scene's last frame does, and no other."""
-    player = draw.bundles("ddgemm_tn_fma", "sgemm_tn")
-    ends = np.cumsum([count for _, count in player.scenes]) - 1
-    sums = [n for n, words in enumerate(player.captions) if "One iteration of the loop" in words]
-    assert sums == ends.tolist()
 
 
 def main_loop(kernel: str) -> list:

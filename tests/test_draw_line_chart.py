@@ -8,7 +8,6 @@ from bokeh.models import LinearAxis
 from pages import (
     drawn,
 )
-from said import Said, assert_held, tick
 
 from cypresskit import draw
 
@@ -26,19 +25,6 @@ def test_curves_of_zeros_and_below_zero_fit_their_chart(heights):
 def x_ticks(player) -> list[float]:
     (axis,) = (part for part in player.figures[0].below if isinstance(part, LinearAxis))
     return axis.ticker.ticks
-
-
-def test_what_its_points_say_are_the_figures():
-    heights = {0: 3.25, 1: 5.5, 2: 9.125}
-
-    def point(say: Said, shown):
-        return [heights[shown[-1]], shown[-1]]
-
-    def caption(say: Said, _):
-        return [2, heights[2]]
-
-    player = draw.line_chart({"a": heights}, "x", "y")
-    assert_held(player, {r"a: # at #": point, r"x = #: a #": caption, r"#": tick})
 
 
 def test_a_still_draws_the_axes_of_its_chart():

@@ -15,7 +15,7 @@ from itertools import product
 
 import pytest
 from conftest import ROOT
-from said import Rule, Said, assert_true
+from said import Said, assert_true
 
 import cypresskit as ck
 from cypresskit import draw, host, timing
@@ -25,7 +25,7 @@ from cypresskit.teach.l02_why_blocks import checks as why_blocks
 from cypresskit.teach.l10_larger import checks as larger
 from cypresskit.teach.l12_contest import checks as contest
 
-SOME = 10  # settings that are tried
+SOME = 3  # settings that are tried
 #: What times something for a lesson, and so has what is to be shown.
 TIMERS = [
     (ck, "simulate"),
@@ -97,124 +97,51 @@ def control(lesson: str) -> Control:
     return made
 
 
-def report_lines(report: timing.Report, before: Sequence[float] = ()) -> dict[str, Rule]:
-    """The rules of a report's text, whose first line has other numbers ``before`` its own."""
-    sizes, busy, hits = report.size, report.busy, report.hits
-    seconds = report.seconds
-    gflops = report.flops / seconds / 1e9
-    megabytes = {name: n / 1e6 for name, n in report.bytes.items()}
-    clock = report.device.clock_ghz * 1e9
-    return {
-        r".* on @: # Gflop/s, .*": lambda *_: [
-            *before,
-            *sizes,
-            gflops,
-            100 * gflops / report.peak_gflops,
-        ],
-        r" *# clocks, # ms": lambda *_: [
-            report.clocks,
-            1e3 * report.clocks / clock,
-        ],
-        r" *# wavefronts; # per SIMD engine, # registers": lambda *_: [
-            report.wavefronts,
-            report.active_wavefronts,
-            report.registers,
-        ],
-        r" *# wavefronts \(# % of their work simulated, .*": lambda *_: [
-            report.wavefronts,
-            100 * report.simulated,
-            report.active_wavefronts,
-            report.registers,
-        ],
-        r" *busy .*": lambda *_: [100 * busy[name] for name in busy],
-        r" *hits .*": lambda *_: [100 * hits[name] for name in hits],
-        r" *MB .*": lambda *_: [megabytes[name] for name in megabytes],
-    }
+def numbers(setting: dict, timed: Sequence) -> list[frozenset[float]]:
+    """What a line may say of a setting: its own numbers, and those of one thing that was timed."""
+    chosen = [value for value in setting.values() if isinstance(value, int | float)]
+    things = [frozenset(chosen)]
+    for of in timed:
+        if isinstance(of, timing.Report):
+            of_units = *of.busy.values(), *of.hits.values(), of.simulated
+            shares = [100 * part for part in of_units]
+            sizes = *of.size, of.wavefronts, of.active_wavefronts, of.registers
+            speed = of.gflops, of.percent, of.clocks, 1e3 * of.seconds
+            flops = 2 * of.size[0] * of.size[2] / of.seconds / 1e9  # of a vector's rows
+            moved = [count / 1e6 for count in of.bytes.values()]
+            things.append(frozenset([*chosen, *sizes, *speed, flops, *shares, *moved]))
+        else:
+            queues = {span.task.queue == "CPU" for span in of.spans}
+            ends = [max(s.end for s in of.spans if (s.task.queue == "CPU") == q) for q in queues]
+            things.append(frozenset([*chosen, of.seconds, of.gflops, 0, *ends]))
+    if "bus" in setting:  # three matrices to the chip and one back, then 2 n^3 flops
+        n, bus, kernel = (setting[name] for name in ("n", "bus", "kernel"))
+        rate = 2 * n**3 / (32 * n**2 / bus + 2 * n**3 / kernel)
+        things.append(frozenset([n, bus, kernel, rate, 100 * rate / kernel, 16 * kernel / bus]))
+    if "block" in setting:
+        n, machine = setting["n"], host.Machine(ck.HD5870)
+        for block, run in zip((setting["block"], choose_block(n, n, n, machine)), timed):
+            whole = -(-n // block) * block
+            gflops = 2 * n**3 / run.seconds / 1e9
+            things.append(frozenset([n, block, whole, 100 * (1 - (n / whole) ** 2), gflops]))
+    return things
 
 
-def lesson_08(setting: dict, timed: list) -> dict[str, Rule]:
-    of = {report.kernel: report for report in timed}
-
-    def row(say: Said, _):
-        report = of[say.text.split()[0]]
-        assert say.text.endswith(f"bound by {report.bound}")
-        parts = ck.kernels[report.kernel].convention.parts
-        rows = ck.kernels[report.kernel].block[0]
-        return [
-            2 * setting["rows"] * setting["columns"] / report.seconds / 1e9,
-            -(-setting["rows"] * parts // rows // 64),
-        ]
-
-    return {
-        r"# rows, # columns.*": lambda *_: [setting["rows"], setting["columns"]],
-        r" *@ +# Gflop/s, wavefronts: #, bound by .*": row,
-    }
-
-
-def lesson_09(setting: dict, _) -> dict[str, Rule]:
-    """Three matrices to the chip and one back, over the bus, then 2 n^3 flops."""
-    n, bus, kernel = (setting[name] for name in ("n", "bus", "kernel"))
-    moves, computes = 32 * n**2 / (bus * 1e9), 2 * n**3 / (kernel * 1e9)
-    rate = 2 * n**3 / (moves + computes) / 1e9
-    return {
-        r"N = #, bus # GB/s, .*": lambda *_: [n, bus, kernel, rate],
-        r" *the kernel's share .*": lambda *_: [100 * rate / kernel, 16 * kernel / bus],
-    }
-
-
-def lesson_10(setting: dict, timed: list) -> dict[str, Rule]:
-    n = setting["n"]
-    sizes = {"block": setting["block"], "chosen": choose_block(n, n, n, host.Machine(ck.HD5870))}
-
-    def row(say: Said, _):
-        name = next(name for name in sizes if f", {name} " in say.text)
-        run = timed[list(sizes).index(name)]
-        whole = -(-n // sizes[name]) * sizes[name]
-        gflops = 2 * n**3 / run.seconds / 1e9
-        return [n, sizes[name], whole, 100 * (1 - (n / whole) ** 2), gflops]
-
-    return {r"N = #, (block|chosen) #: computed as #, # % wasted, # Gflop/s": row}
-
-
-def lesson_11(setting: dict, timed: list) -> dict[str, Rule]:
-    (run,) = timed
-    ends = [
-        max((s.end for s in run.spans if (s.task.queue == "CPU") == on_cpu), default=0)
-        for on_cpu in (True, False)
-    ]
-    gflops = 2 * 16384**2 * setting["k"] / run.seconds / 1e9
-    return {
-        r"k = #, CPU share #: # Gflop/s": lambda *_: [setting["k"], setting["share"], gflops],
-        r" *the CPU ends after # s, the chips after # s": lambda *_: ends,
-    }
-
-
-def lesson_12(setting: dict, timed: list) -> dict[str, Rule]:
-    return report_lines(timed[-1], [setting["rows"], setting["columns"], setting["steps"]])
-
-
-RULES = {
-    "08": lesson_08,
-    "09": lesson_09,
-    "10": lesson_10,
-    "11": lesson_11,
-    "12": lesson_12,
-}
+TEXTS = ("08", "09", "10", "11", "12")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lesson", RULES)
+@pytest.mark.parametrize("lesson", TEXTS)
 def test_every_number_that_a_control_shows_is_what_was_timed(lesson):
     shown = control(lesson)
     for setting in shown.settings():
         lines, timed = shown.show(setting)
         where = f"lesson {lesson}, {setting}"
-        texts = [Said(line, 0, where, n) for n, line in enumerate(lines)]
-        assert_true(texts, RULES[lesson](setting, timed))
+        assert_true([Said(line, 0, where) for line in lines], numbers(setting, timed))
 
 
 def test_every_control_of_a_lesson_is_held():
-    """Those of lessons 00 and 04 show pictures: see test_draw_chip and test_draw_wavefronts."""
+    """Those of lessons 00 and 04 show pictures: see test_pictures."""
     sources = sorted((ROOT / "notebooks/source").glob("*.md"))
     offer = {path.name[:2] for path in sources if "draw.interactive(" in path.read_text()}
-    assert offer == {"00", "04", *RULES}
+    assert offer == {"00", "04", *TEXTS}

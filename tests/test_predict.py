@@ -9,7 +9,6 @@ import numpy as np
 import pages
 import pytest
 from conftest import without_a_loop
-from said import Said, assert_true
 
 import cypresskit as ck
 from cypresskit import draw, session
@@ -114,12 +113,6 @@ def test_a_guess_is_noted_as_it_is_entered(how, values, noted):
     assert noted in entered(guess, *values)._status.value
 
 
-@pytest.mark.parametrize("truth", [8, "a curve"])
-def test_a_guessed_curve_is_said(truth):
-    guess = entered(draw.predict("How?", curve=[1, 2], top=10), 3, 4)
-    assert guess.reveal(truth).startswith("How? You said 3 at 1, 4 at 2, and it is ")
-
-
 @pytest.mark.parametrize("how", [{}, {"choices": [1, 2]}, {"curve": [1, 2], "top": 10}])
 def test_fields_of_a_guess_have_names_for_those_who_listen(how):
     guess = entered(draw.predict("How many?", **how))
@@ -144,55 +137,6 @@ def test_a_guessed_curve_is_drawn_with_the_result():
     assert player.captions[2] == "b = 2: speed 400"
     assert "guess" not in str(player), "the text form is the same for all"
     assert len(draw.line_chart(SPEED, "b", "Gflop/s")) == 1, "without a guess, a still picture"
-
-
-@pytest.mark.parametrize("log", ["", "x"])
-def test_the_first_and_last_marks_are_whole(log):
-    """A mark is nine pixels: there is room for half of it on either side of the chart."""
-    first = 1 if log else 0
-    player = draw.line_chart({"speed": {first: 1.0, 8: 2.0}}, "b", "y", log=log)
-    (figure,) = player.figures
-    axis = figure.x_range
-    start, end, *marks = (
-        np.log([axis.start, axis.end, 1, 8]) if log else [axis.start, axis.end, 0, 8]
-    )
-    pixels = (figure.width - figure.min_border_left - figure.min_border_right) / (end - start)
-    assert pixels * (marks[0] - start) > 4.5 and pixels * (end - marks[1]) > 4.5
-
-
-def test_an_untouched_curve_is_none():
-    guess = entered(draw.predict("?", curve=[1, 2], top=10))
-    assert (
-        guess.value is None
-        and "your guess" not in draw.line_chart(SPEED, "b", "y", guess=guess).still()
-    )
-
-
-@pytest.mark.parametrize("log", ["", "x", "y", "xy"])
-def test_the_text_form_has_every_point(log):
-    assert (
-        str(draw.line_chart(SPEED, "b", "Gflop/s", log=log))
-        == "Gflop/s against b\nspeed: 1: 200, 2: 400, 4: 1030"
-    )
-
-
-@without_a_loop
-def test_controls_show_text_too_and_begin_where_asked():
-    box = draw.interactive(lambda b: f"b is {b}", start={"b": 8}, b=[4, 8])
-    (slider,), place = box.children[0].children, box.children[-1]
-    assert place.outputs[0]["data"]["text/plain"] == "b is 8"
-    assert box._repr_mimebundle_()["text/plain"] == "Controls for b (run this cell to use them)"
-    slider.value = 4
-    assert place.outputs[0]["data"]["text/plain"] == "b is 4"
-
-
-@pytest.mark.parametrize(("entry", "truth"), [("8", 31), ("1,500", 2720), ("0.5", 0.25)])
-def test_every_number_of_an_answer_is_the_guess_or_the_truth(entry, truth):
-    guess = entered(draw.predict("How many?", unit="bundles"), entry)
-    rules = {r"How many\? You said #, and it is # bundles.*": lambda *_: [number(entry), truth]}
-    assert_true([Said(guess.reveal(truth), 0, "said")], rules)
-    noted = {r".*Noted: #\. Now run the next cell.*": lambda *_: [number(entry)]}
-    assert_true([Said(guess._status.value, 0, "status")], noted)
 
 
 MODEL = """(source) => import("data:text/javascript," + encodeURIComponent(source)).then((made) => {

@@ -1,60 +1,14 @@
 """The views: that their numbers are those of runs, code and reports, and each page in Chromium."""
 
-from pathlib import Path
-
 import nbformat
 import numpy as np
 import pages
 import pytest
-from conftest import JS, READY, ROOT
-from pages import VIEWS, at, company, finish, frames, view
+from conftest import JS, READY
+from pages import VIEWS, at, view
 
-from cypresskit import draw, host
+from cypresskit import draw
 from tools import gallery
-
-LESSONS = sorted((ROOT / "notebooks").glob("[0-9]*.ipynb"))
-
-
-def folded(call: str) -> str:
-    """The answers under the picture that a lesson's source draws so."""
-    text = next(
-        t
-        for t in map(Path.read_text, sorted((ROOT / "notebooks/source").glob("*.md")))
-        if call in t
-    )
-    return text.split(call, 1)[1].split("<summary>Answers</summary>")[1].split("</details>")[0]
-
-
-def test_the_folded_answers_have_the_pictures_numbers():
-    """Each question whose answer is a number, asked of the picture and looked up under it: 04, 05,
-    07, 08, 09.
-    """
-    waves, fetches, layouts = company()[1], view("texture_fetch", True), view("lds_transpose", True)
-    idle = [f"{frames(waves, f'share {n} sgemm_tn_37 1', 'value')[-1, 0]} %" for n in (0, 1)]
-    missed = [
-        f"{(frames(fetches, f'ticks {name}', 'missed')[-1] > 0).sum()} "
-        for name in ("dgemm_tn", "dgemm_nn")
-    ]
-    clocks = [str(finish(fetches, name)) for name in ("dgemm_tn", "dgemm_nn")]
-    busy = (frames(view("reduction"), "item sgemv_n_reduce4", "shade")[-1] < 8).sum()
-    leaders = {16: "Sixteen", 32: "Thirty-two"}[int(busy)]
-    even = [
-        n
-        for n in (600, 1200, 2400, 4800)
-        if round(100 * host.round_trip_timeline(n, 3e9, 450e9).busy["chip 0"]) == 50
-    ]
-    for call, said in (
-        ("ck.draw.wavefronts(*reports", idle),
-        ('.texture_fetch("dgemm_tn", "dgemm_nn")', [*missed, *clocks]),
-        (
-            ".lds_transpose(",
-            [str(finish(layouts, name)) for name in ("lds_padded", "lds_worst")],
-        ),
-        (".reduction(", [leaders]),
-        ("ck.draw.timeline(runs[", list(map(str, even))),
-    ):
-        assert said and not [words for words in said if words not in folded(call)], (call, said)
-
 
 # -- controls
 

@@ -1,0 +1,661 @@
+"""One law for every picture: each number that it shows is one of the thing that its text is about,
+as what the picture was given has it. See said.py.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from pages import pipeline, recorded, whole_numbers
+from said import Now, Said, Thing, assert_held, values_of
+from test_draw_digits import sums
+
+import cypresskit as ck
+from cypresskit import draw, host
+from cypresskit.compiler import compile
+from cypresskit.draw import published_charts
+from cypresskit.draw.player import Player
+from cypresskit.kernels import samples
+from cypresskit.machine.traffic import Traffic
+from cypresskit.teach.l04_registers.dial import REGISTERS, grid, settings
+from cypresskit.timing import Report, simulate
+from cypresskit.trace.memory_layout import MemoryLayout
+
+
+class Picture(NamedTuple):
+    """A picture, the things that it is drawn of, and those that are so at a text's frame."""
+
+    player: Player
+    things: Collection[Thing]
+    now: Now = lambda _: ()
+    frames: Sequence[int] = ()
+
+
+# -- the chip, its engines and their bundles
+
+
+def chip(kernel: str, *sizes: int) -> Picture:
+    reports = [simulate(kernel, n) for n in sizes]
+    frames = 120
+    slots = 20 * max(report.active_wavefronts for report in reports)
+    things: list[Thing] = [(slots,)]
+    for report in reports:
+        ran = report.use.wavefronts
+        things += [(n, *report.size, *row) for n, row in enumerate(ran)]
+        on = [np.flatnonzero(ran[:, 0] == engine) for engine in range(20)]
+        things += [(e, *report.size, *of[:12], len(of) - 12) for e, of in enumerate(on)]
+
+    @cache
+    def at(frame: int) -> list[Thing]:
+        report, step = reports[frame // frames], frame % frames
+        use = report.use
+        clock = use.clocks[-1] * step / (frames - 1)
+        engine, start, end = use.wavefronts.T
+        running = (start < clock) & (end > clock)
+        interval = min(np.searchsorted(use.clocks, clock, "right"), len(use.clocks) - 1) - 1
+        found: list[Thing] = [(-(-len(engine) // 1024),)]
+        for unit, shares in use.shares.items():
+            share = np.nan_to_num(shares[interval]) * (step > 0)
+            if step == frames - 1:
+                share = shares.mean(axis=0)
+                if len(engine) < report.wavefronts and share.any():
+                    share = share * report.busy[unit] / share.mean()
+            found += [(n, 100 * min(part, 1)) for n, part in enumerate(share)]
+        now = clock, use.clocks[-1], 100 * report.simulated, len(engine), report.wavefronts
+        speed = report.gflops, *values_of(str(report.uncertainty)), report.percent
+        after = *speed, *values_of(report.bound)
+        counts = running.sum(), len({*engine[running]}), 20, (end <= clock).sum()
+        found.append((*report.size, *now, report.clocks, *counts, *after))
+        return [*found, *enumerate(np.bincount(engine[running].astype(int), minlength=20))]
+
+    return Picture(draw.chip(reports), things, lambda say: at(say.frame))
+
+
+def at_work(spans: np.ndarray, begin: float, now: float) -> np.ndarray:
+    """In how much of a time nobody, one, and two or more are at work, in percent."""
+    marks = np.unique(np.clip([begin, now, *spans.ravel()], begin, now))
+    middle = (marks[1:] + marks[:-1]) / 2
+    count = sum(((start <= middle) & (middle < end)).astype(int) for start, end in spans)
+    return 100 * np.bincount(np.minimum(count, 2), np.diff(marks), 3) / max(now - begin, 1e-9)
+
+
+def wavefronts(*reports: Report, window: tuple[float, float] = (2000, 6000)) -> Picture:
+    player = draw.wavefronts(*reports, window=window)
+    things: list[Thing] = []
+    states: list[dict[str, np.ndarray]] = []
+    for report in reports:
+        events, switch = report.timeline, report.device.clause_switch_clocks
+        things += [(event.wavefront, event.start, event.end) for event in events]
+        fetches = [event for event in events if event.kind == "TEX"]
+        things += [(event.wavefront, event.start, event.served) for event in fetches]
+        things += [(event.wavefront, event.served, event.end) for event in fetches]
+        marks = {*window, *(m for e in events for m in (e.start, e.served, e.end))}
+        things += [sorted(marks), (report.registers, 256, report.active_wavefronts)]
+        of = {n: [e for e in events if e.wavefront == n] for n in {e.wavefront for e in events}}
+        gaps = {n: [(a.end, b.start) for a, b in pairwise(some)] for n, some in of.items()}
+        pauses = {n: [(a, min(a + switch, b), b) for a, b in some] for n, some in gaps.items()}
+        every = [pause for some in pauses.values() for pause in some]
+        kinds = {
+            kind: [(e.start, e.end) for e in events if e.kind == kind] for kind in "ALU TEX".split()
+        }
+        spans = {
+            **kinds,
+            "waits": [pause[1:] for pause in every],
+            "switches": [pause[:2] for pause in every],
+            "serves": [(e.start, e.served) for e in fetches],
+        }
+        states.append({name: np.array(some) for name, some in spans.items()})
+        for n, mine in of.items():
+            spent: Counter[str] = Counter()
+            parts = [(e.kind, e.start, e.end) for e in mine]
+            parts += [("between", a, b) for a, b, _ in pauses[n]]
+            parts += [("waits", a, b) for _, a, b in pauses[n]]
+            for kind, start, end in parts:
+                spent[kind] += max(0, min(end, window[1]) - max(start, window[0]))
+            things.append(frozenset((n, window[1] - window[0], *spent.values())))
+
+    def turns(report: Report, now: float) -> int:
+        """Ends of the loop's longest clause, of which these kernels have one."""
+        loop = compile(ck.kernels[report.kernel].program).main_loop
+        longest = report.device.clause_overhead_clocks + 8 * max(len(c.bundles) for c in loop)
+        mine = [e for e in report.timeline if e.kind == "ALU"]
+        return sum(window[0] < e.end <= now and abs(e.end - e.start - longest) < 0.5 for e in mine)
+
+    @cache
+    def at(frame: int) -> list[Thing]:
+        now = window[0] + (window[1] - window[0]) * frame / (len(player) - 1)
+        found: list[Thing] = [(now, *(turns(report, now) for report in reports))]
+        found += [(number,) for number in found[0][1:]]
+        counts = [
+            sum((start <= now < end) for start, end in spans)
+            for state in states
+            for name, spans in state.items()
+            if name != "serves"
+        ]
+        found.append((now, *counts))
+        for state in states:
+            alone = at_work(state["ALU"], window[0], now)
+            serves = at_work(state["serves"], window[0], now)
+            found += [(part,) for part in (*alone, alone[2] + alone[1] / 2, 100 - serves[0])]
+        return found
+
+    rows = [(n,) for n in range(max(report.active_wavefronts for report in reports))]
+    return Picture(player, [*things, *rows], lambda say: at(say.frame))
+
+
+def the_dial() -> Picture:
+    choices, points = list(settings()), grid()
+    known = dict(zip(choices, points))
+
+    def now(say: Said) -> list[Thing]:
+        switch, latency, registers = choices[say.frame]
+        point, usual = points[say.frame], known[switch, latency, 25].gflops
+        alone = at_work(point.alu[point.alu[:, 2] > 0, :2], 0, 1500)
+        twice = point.alu[point.alu[:, 2] > 1, :2]
+        two = 100 - at_work(twice, 0, 1500)[0] if len(twice) else 0
+        shares = alone[0], 100 - alone[0] - two, two, two + (100 - alone[0] - two) / 2
+        serves = at_work(point.texture[point.texture[:, 2] == 1, :2], 0, 1500)
+        times = max(usual / point.gflops, point.gflops / usual)
+        found: list[Thing] = [(registers, 256 // registers, point.gflops, times, 25)]
+        rows = [(n,) for n in range(256 // registers)]
+        return [*found, *rows, *((share,) for share in shares), (100 - serves[0],)]
+
+    things = [(1500,), *((count,) for count in REGISTERS)]
+    return Picture(ck.teach.registers.dial(), things, now)
+
+
+def bundles(*kernels: str) -> Picture:
+    things: list[Thing] = [(n,) for n in range(3)]
+    frames: list[Thing] = []
+    for kernel in kernels:
+        code = compile(ck.kernels[kernel].program)
+        loop = [bundle for clause in code.main_loop for bundle in clause.bundles]
+        lines = [values_of(line.split(";")[0]) for line in code.program.lines]
+        things += lines
+        for n, line in enumerate(lines, 1):
+            at = [k for k, bundle in enumerate(loop, 1) for o in bundle.operations if o.line == n]
+            things.append((n, *line, *at))
+        for n, bundle in enumerate(loop, 1):
+            reads = [(o.slot, r) for o in bundle.operations for r in o.reads]
+            ports = {(r.index, r.channel) for _, r in reads if r.kind == "gpr"}
+            handed = {
+                (r.kind, r.kind == "pv" and r.channel, slot)
+                for slot, r in reads
+                if r.kind in ("pv", "ps")
+            }
+            its_lines = sorted({o.line for o in bundle.operations})
+            slots = len(bundle.operations), 5
+            frames.append((n, len(loop), *slots, *its_lines, len(ports), 12, len(handed)))
+        card = code.stats(*ck.kernels[kernel].convention.per_iteration)
+        sums = card.bundles_per_iteration, card.multiply_adds, sum(len(b.operations) for b in loop)
+        turn = *sums, 5 * len(loop), card.slots5_pct, card.clocks_per_iteration
+        frames[-1] = *frames[-1], *turn
+    return Picture(draw.bundles(*kernels), things, lambda say: [frames[say.frame]])
+
+
+# -- what a work-item and a wavefront do
+
+
+def register_block(*places: tuple[int, int]) -> Picture:
+    """A product whose sums are exact: A is stored transposed, so it is k x m."""
+    a, b = whole_numbers(4, (8, 16), (8, 24))
+    runs = recorded("sgemm_tn", a, b, *places)
+    starts = np.cumsum([0, *map(len, runs)])
+    things: list[Thing] = [(-1,), *((k,) for k in range(8)), (8, 16), (8, 24), (16, 24)]
+    things += [(x, y, 8 * y, 8 * y + 8, 8 * x, 8 * x + 8) for y in range(2) for x in range(3)]
+    things += [(8 * y, 8 * y + 8, 8 * x, 8 * x + 8) for x, y in places]
+    things += np.ndindex(16, 24)  # nothing is added yet
+    grows = []
+    for i, j, k in np.ndindex(16, 6, 8):
+        here = slice(4 * j, 4 * j + 4)
+        grows.append(
+            (i, 4 * j, 4 * j + 4, k, i, k, 4 * j, 4 * j + 4, *a[: k + 1, i] @ b[: k + 1, here])
+        )
+
+    def now(say: Said) -> list[Thing]:
+        if say.where != "about" or "term" not in say.text:
+            return at(say.frame)
+        (i, j), sums = map(int, values_of(say.text)[:2]), []
+        for k in range(1, 9):
+            terms = [n for pair in zip(a[:k, i], b[:k, j]) for n in pair][-12:]
+            sums.append((i, j, *terms, a[:k, i] @ b[:k, j], k, k - 1, i, k - 1, j))
+        return sums
+
+    @cache
+    def at(frame: int) -> list[Thing]:
+        run = runs[scene := int(np.searchsorted(starts, frame, "right")) - 1]
+        step = frame - int(starts[scene])
+        line = run.line(step)
+        code = values_of(run.program.lines[line - 1].split(";")[0])
+        head = step + 1, len(run), line, *code
+        registers = np.array([*run.registers(step).values()], np.uint32)
+        rows = [bits.view(kind) for bits in registers for kind in (np.float32, np.int32, np.uint32)]
+        texels = {at: (y, 4 * x, 4 * x + 4) for at, _, x, y, _ in run.fetches.tolist()}
+        elements = {at: (element,) for at, element in run.stores.tolist()}
+        place = *texels.get(step, ()), *elements.get(step, ())
+        (x, y), used = run.place, (len(run.fetches), 128, 8, 512, len(run.stores))
+        whole = 8 * y, 8 * y + 8, 8 * x, 8 * x + 8, *used
+        does = [*((*place, *row) for row in rows), *grows, place]
+        cells = [(number,) for number in registers.view(np.float32).ravel()]
+        return [*cells, *((*head, *what, *whole) for what in does)]
+
+    return Picture(draw.register_block(*runs), things, now)
+
+
+def texture_fetch(*kernels: str) -> Picture:
+    """A unit with four banks, each of which gives a quad one of its words in a clock; L1 is larger
+    than all that is fetched here.
+    """
+    things: list[Thing] = [
+        (64,),
+        *((n,) for n in range(-1, 17)),
+        *((n, n // 4 + 1) for n in range(64)),
+    ]
+    clocks: list[list[Thing]] = []
+    waited: list[list[int]] = []
+    for kernel in kernels:
+        run = samples.record_traffic(kernel, n=max(32, 8 * ck.kernels[kernel].block[0]), k=16)
+        layout = MemoryLayout(run.launch, ck.HD5870.geometry, "linear")
+        first: dict[int, int] = {}
+        held: set[int] = set()
+        own: list[Thing] = []
+        waits, missed, asked = [0], 0, 0
+        for fetch, access in enumerate([a for a in run.accesses if a.kind == "fetch"][:16], 1):
+            words = layout.address(access.resource, access.x, access.y) // 16
+            line = run.launch.program.body[access.at].line
+            for quad in range(16):
+                lanes = slice(4 * quad, 4 * quad + 4)
+                wanted = list(dict.fromkeys(words[lanes][access.active[lanes]].tolist()))
+                clock, lines = 0, set[int]()
+                while wanted:
+                    given = {word % 4: word for word in reversed(wanted)}
+                    wanted = [word for word in wanted if word not in given.values()]
+                    waits.append(waits[-1] + len(wanted) * (clock == 0))
+                    clock += 1
+                    new = {word // 4 for word in given.values()} - lines
+                    lines |= new
+                    asked, missed = asked + len(new), missed + len(new - held)
+                    held |= new
+                    own.append((fetch, line, quad + 1, *sorted(given), len(wanted)))
+                    things.append((len(own), quad + 1, fetch, clock, 1))
+                    first = dict.fromkeys(given.values(), len(own)) | first
+        clocks.append([*own[:-1], (missed, asked)])
+        waited.append(waits)
+        things.append((len(own),))
+        for resource, texture in run.launch.textures.items():
+            things.append((texture.height, texture.width))
+            y, x = np.divmod(np.arange(texture.width * texture.height), texture.width)
+            of = layout.address(resource, x, y) // 16
+            for word in np.unique(of).tolist():
+                texels = x[of == word]
+                row = int(y[of == word][0]), texels.min(), texels.max(), word % 4
+                things.append((*row, first.get(word, np.nan)))
+
+    def now(say: Said) -> list[Thing]:
+        frame = say.frame
+        told = [of[min(frame, len(of)) - 1] if frame else () for of in clocks]
+        counts = [(min(frame, len(of)),) for of in clocks]
+        counts += [(of[min(frame, len(of) - 1)],) for of in waited]
+        return [(frame, *(number for of in told for number in of)), *counts]
+
+    player = draw.texture_fetch(*kernels)
+    return Picture(player, things, now, (0, 3, len(player) // 2, len(player) - 1))
+
+
+def lds_transpose(*kernels: str) -> Picture:
+    """A turn's accesses of each layout: 16 work-items ask at a time, each for two words at most,
+    and a bank gives one word in a clock.
+    """
+    captions: list[list[Thing]] = []
+    stories: dict[int, list[float]] = {4 * row + k: [row, k] for row, k in np.ndindex(64, 4)}
+    for kernel in kernels:
+        traffic = samples.record_traffic(kernel)
+        lds = [a for a in traffic.accesses if a.kind != "fetch"]
+        turn = [a for n, a in enumerate(lds) if sum(b.at == lds[0].at for b in lds[: n + 1]) == 1]
+        held: dict[int, int] = {}
+        seen: dict[tuple[bool, int], list[float]] = {}
+        frames: list[Thing] = []
+        for access in turn:
+            op = traffic.launch.program.body[access.at]
+            words = access.addresses // 4
+            if is_store := access.kind == "store":
+                letters = op.sources[-1].swizzle
+                held |= {
+                    int(word): 4 * item + "xyzw".index(letter)
+                    for row, letter in zip(words, letters)
+                    for item, word in enumerate(row)
+                }
+            for pair, lane in np.ndindex(-(-len(words) // 2), 4):
+                who: dict[int, list[int]] = {}
+                for row in words[2 * pair : 2 * pair + 2, 16 * lane : 16 * lane + 16]:
+                    for item, word in enumerate(row.tolist(), 16 * lane):
+                        who.setdefault(word, []).append(item)
+                depth: Counter[int] = Counter()
+                for word, items in who.items():
+                    clock = len(frames) + depth[word % 32]
+                    depth[word % 32] += 1
+                    span = (items[0], items[-1]) if len(items) > 2 else items
+                    told = [*items, word, word % 32, clock] if is_store else [*span, clock]
+                    seen.setdefault((is_store, held[word]), told)
+                every = sorted({item for items in who.values() for item in items})
+                now = op.line, every[0], every[-1], len(who), max(depth.values())
+                frames += [now] * max(depth.values())
+        captions.append([*frames, (len(frames),)])
+        for element, story in stories.items():
+            story += seen[True, element] + seen[False, element]
+    things: list[Thing] = [
+        *stories.values(),
+        (64,),
+        (9,),
+        *((n,) for n in (0, 1, 2, 3, 8, 16, 24, 31)),
+    ]
+    things += [(word, word % 32) for word in range(2048)]
+    things += [(row, k, item) for row, k in np.ndindex(64, 4) for item in {row, 9}]
+    things += [(len(of) - 1,) for of in captions]
+
+    def now(say: Said) -> list[Thing]:
+        clock = max(say.frame - 1, 0)
+        told = [of[min(clock, len(of) - 1)] for of in captions] if say.frame else [(64,)]
+        counts = [(min(clock, len(of) - 1),) for of in captions]
+        return [(clock, *(number for of in told for number in of)), *counts]
+
+    player = ck.teach.lds.lds_transpose(*kernels)
+    return Picture(player, things, now, (0, 1, len(player) // 2, len(player) - 1))
+
+
+def reduction(kernel: str) -> Picture:
+    spec = ck.kernels[kernel]
+    parts, rows, k = (
+        spec.convention.parts,
+        64 // spec.convention.parts * spec.block[0],
+        4 * spec.k_step,
+    )
+    captions: list[list[Thing]] = []
+    requested: list[np.ndarray] = []
+    for name in ("sgemv_n", kernel):
+        traffic = Traffic()
+        samples.run(ck.kernels[name], rows, 1, k, traffic)
+        lines, frames = [0], list[Thing]()
+        working = np.arange(64) < rows // 4 * ck.kernels[name].convention.parts
+        for access in [a for a in traffic.accesses if a.kind != "fetch" or a.resource == 0]:
+            on = np.flatnonzero(access.active & working)
+            is_fetch = access.kind == "fetch"
+            asked = {(n // 4, access.y[n], access.x[n] // 4) for n in on} if is_fetch else set()
+            lines.append(len(asked))
+            frames.append((len(on), len(asked)))
+        captions.append([*frames, (len(frames),)])
+        requested.append(np.cumsum(lines))
+    (plain, helped), (most, fewest) = captions, requested
+    gain = (len(plain) - 1) / (len(helped) - 1), most[-1] / fewest[-1]
+    things: list[Thing] = [(rows, parts), (64,), (rows // 4, 64)]
+    things += [(n, n // parts) for n in range(64)] + [(y, x) for y, x in np.ndindex(rows, k // 4)]
+
+    def now(say: Said) -> list[Thing]:
+        # After its last access a side is done, one step later than that was told
+        told = [of[min(say.frame - (say.frame < len(of) - 1), len(of) - 1)] for of in captions]
+        counts = [(min(say.frame, len(of) - 1),) for of in captions]
+        counts += [(of[min(say.frame, len(of) - 1)],) for of in requested]
+        return [(*told[0], *told[1], *gain), *counts]
+
+    return Picture(ck.teach.small.reduction(kernel), things, now)
+
+
+def split_k(kernel: str) -> Picture:
+    spec = ck.kernels[kernel]
+    rows, columns = spec.convention.multiple[:2]
+    traffic = Traffic()
+    samples.run(spec, rows, columns, spec.k_step, traffic)
+    kinds = Counter((a.kind, a.resource if a.kind == "fetch" else None) for a in traffic.accesses)
+    parts = spec.convention.parts
+    leaders = 64 // parts
+    captions = [
+        (rows, columns, leaders, parts),
+        (kinds["fetch", 0], kinds["fetch", 1]),
+        (64 - leaders, kinds["store", None]),
+        (leaders, kinds["load", None]),
+    ]
+    things: list[Thing] = [(rows,), (columns,), (leaders,)]
+    of_b = [a for a in traffic.accesses if a.kind == "fetch" and a.resource == 1]
+    things += [(n, min(int(a.y[n]) // 4 for a in of_b) + 1) for n in range(64)]
+    for access in traffic.accesses:
+        if access.kind == "fetch":
+            things += [(int(y), 4 * x, 4 * x + 3) for x, y in zip(access.x, access.y)]
+    return Picture(ck.teach.small.split_k(kernel), things, lambda say: [captions[say.frame]])
+
+
+def first_updates() -> Picture:
+    things: list[Thing] = []
+    captions: list[list[float]] = [[n + 1] for n in range(4)]
+    for name in ("dgemm_nn", "dgemm_tn"):
+        kernel, traffic = ck.kernels[name], Traffic()
+        samples.run(kernel, 32, 32, kernel.k_step, traffic)
+        of_k = []
+        for access in traffic.accesses:
+            row, texel = int(access.y[0]), int(access.x[0])
+            by_row = access.resource == 1 or kernel.trans_a
+            numbers = [
+                (row, column, row if by_row else column) for column in (2 * texel, 2 * texel + 1)
+            ]
+            things += numbers
+            of_k.append([k for *_, k in numbers])
+        for n, caption in enumerate(captions):
+            texels = sum(min(ks) <= n for ks in of_k)
+            caption += [texels, 2 * texels, sum(k <= n for ks in of_k for k in ks)]
+    player = ck.teach.texture_cache.first_updates()
+    return Picture(player, things, lambda say: [captions[say.frame]])
+
+
+def block_race(*blocks: int) -> Picture:
+    """A product of 8 x 8 x 8: a b x b block receives 2 b words for b b multiply-adds."""
+    player = ck.teach.register_block.block_race(ck.teach.register_block.block_runs(blocks))
+    clocks = np.linspace(0, 1024 // min(blocks), len(player)).astype(int)
+    fetched = {
+        b: [
+            (matrix, y, x * run.textures[matrix][2] + c)
+            for run in sorted(
+                ck.teach.register_block.block_runs((b,))[f"{b} x {b}"], key=lambda run: run.item
+            )
+            for _, matrix, x, y, _ in run.fetches.tolist()
+            for c in range(run.textures[matrix][2])
+        ]
+        for b in blocks
+    }
+
+    @cache
+    def at(frame: int) -> list[Thing]:
+        clock = int(clocks[frame])
+        last = max(blocks), max(blocks), 1024 // max(blocks), 1024 // min(blocks)
+        found: list[Thing] = [last if frame == len(player) - 1 else (clock,)]
+        for b in blocks:
+            words = min(clock, 1024 // b)
+            times = Counter(fetched[b][:words])
+            found += [(b, b), (words,), (1024 // b,)]
+            for i, j in np.ndindex(8, 8):  # A is stored by columns
+                found += [(i, j, times[0, j, i]), (i, j, times[1, i, j])]
+                terms = sum(all((times[0, k, i], times[1, k, j])) for k in range(8))
+                found += [(i, j, n) for n in range(terms + 1)]
+            done = min(2 * b * b * (words // (2 * b)), 1024)
+            for flops in range(max(0, done - 2 * b * b), done + 1, 2):
+                found += [(words, flops), (words / max(flops, 1),)]
+        return found
+
+    return Picture(player, (), lambda say: at(say.frame))
+
+
+def digits() -> Picture:
+    """An element of Hilbert's matrix times its inverse, whose exact sum ends at 0."""
+    a, b = ck.teach.double_double.hilbert(8)
+    things: list[Thing] = [(24,), (53,), (106,), (10,), *((n,) for n in range(10))]
+    captions = []
+    for n, (exact, *kinds) in enumerate(zip(*sums().values()), 1):
+        errors = [abs(float(kind - exact)) for kind in kinds if kind != exact]
+        captions.append((n, 8, float(exact), *errors))
+    return Picture(
+        ck.teach.double_double.digits(a, b, (2, 4)),
+        things,
+        lambda say: [captions[say.frame], *((error,) for error in (*captions[say.frame][3:], 0))],
+    )
+
+
+# -- hosts and charts
+
+
+def timeline(runs: dict[str, host.Timeline]) -> Picture:
+    player = draw.timeline(*runs.values(), names=tuple(runs))
+    end = max(run.seconds for run in runs.values())
+    head = next(t.frames for t in player.tracks if t.source.name.startswith("head"))[:, 0]
+    paces = {name: pace(run) for name, run in runs.items()}
+    fastest = min((p for p in paces.values() if p), default=1)
+    things: list[Thing] = [values_of(name) for name in runs]
+    for name, run in runs.items():
+        slower = paces[name] / fastest
+        names = [values_of(span.task.name) for span in run.spans]
+        stages = ", ".join(span.task.stage for span in run.spans)
+        things += [(*values_of(resource), *values_of(stages)) for resource in run.resources]
+        for n, span in enumerate(run.spans):
+            when = 1e3 * span.start, 1e3 * span.end, 1e3 * (span.end - span.start)
+            before = [number for m in run.predecessors[n] for number in names[m]]
+            behind = [m for m, of in enumerate(run.predecessors) if n in of]
+            after = [number for m in behind for number in names[m]]
+            own = *names[n], *span.task.place, *when, span.task.bytes / 1e6, slower
+            rows = {*span.task.uses, span.task.queue}
+            things += [(*values_of(row), *own, *before, *after) for row in rows]
+            things.append(values_of(span.task.label))
+        busiest = *values_of(run.bound), 100 * run.busy[run.bound]
+        things.append((1e3 * run.seconds, run.gflops, *busiest))
+
+    def now(say: Said) -> list[Thing]:
+        if say.where == "tick names":
+            return [(1e3 * end * (say.data["x"][say.index] - head[0]) / (head[-1] - head[0]),)]
+        return at(say.frame)
+
+    @cache
+    def at(frame: int) -> list[Thing]:
+        clock = end * frame / (len(player) - 1)
+        told, shares = [1e3 * clock], list[Thing]()
+        for name, run in runs.items():
+            on = [s for s in run.spans if s.start <= clock + 1e-12 < s.end]
+            told += [*values_of(name), len(on) - 4, paces[name] / fastest]
+            told += [
+                n
+                for s in on
+                for row in (s.task.queue, s.task.name, *s.task.uses)
+                for n in values_of(row)
+            ]
+            for row, resource in run.resources.items():
+                parts = (np.clip((clock - s.start) / (s.end - s.start), 0, 1) for s in run.spans)
+                used = sum(part * s.task.uses.get(row, 0) for part, s in zip(parts, run.spans))
+                over = max(min(clock, run.seconds), 1e-12)
+                shares.append((100 * round(used / resource.capacity / over, 12),))
+            if frame == len(player) - 1:
+                path: Counter[str] = Counter()
+                for span in (run.spans[n] for n in run.critical_path()):
+                    path[span.task.stage] += 100 * (span.end - span.start) / run.seconds
+                told += [*path.values(), end / min(run.seconds for run in runs.values())]
+        return [frozenset(told), *shares]
+
+    return Picture(player, things, now)
+
+
+def pace(run: host.Timeline) -> float:
+    """Seconds of the chips for each flop; 0 with a CPU beside them."""
+    products = [s.task for s in run.spans if s.task.stage in ("mult", "mult1", "cpu")]
+    if not run.flops or any(task.stage == "cpu" for task in products):
+        return 0.0
+    return sum(task.uses.get(task.queue, 0.0) for task in products) / run.flops
+
+
+def line_chart(curves: dict[str, dict[float, float]], player: Player) -> Picture:
+    points = [(x, y) for curve in curves.values() for x, y in curve.items()]
+    at = {x: [curve[x] for curve in curves.values() if x in curve] for x, _ in points}
+    captions = [(x, *values) for x, values in sorted(at.items())]
+    things = [*points, *((y, x) for x, y in points), captions[-1]]
+    return Picture(player, things)
+
+
+def roofline() -> Picture:
+    rates = {"texture units": 1088.0, "L2 cache": 435.2, "memory": 153.6}  # the data sheet's
+    curves = {
+        name: {b: min(2720.0, rate * b / 4) for b in (1, 2, 4, 8, 10, 16)}
+        for name, rate in rates.items()
+    }
+    for name in ("sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"):
+        curves[name] = {ck.kernels[name].block[1]: ck.published.kernel(name)["gflops_max"]}
+    return line_chart(curves, ck.teach.why_blocks.roofline())
+
+
+def published(name: str) -> Picture:
+    chart, rows = published_charts.CHARTS[name], published_charts.stored()[name]
+    curves = {series: {x: y for x, y, _ in rows[series]} for series in chart.series}
+    told: list[float] = []
+    for series, (x, y) in chart.points.items():
+        curve = curves[series]
+        top = max(curve, key=curve.__getitem__)
+        told += [*values_of(series), y, x, curve[x], 100 * (curve[x] / y - 1), curve[top], top]
+    for level in chart.levels:
+        told += [*values_of(level.words), level.y]
+        if level.series:
+            inside = [y for x, y in curves[level.series].items() if level.least <= x <= level.most]
+            told += [level.extreme(inside), level.least]
+    things = [(*values_of(name), x, y) for name, curve in curves.items() for x, y in curve.items()]
+    things += [(*told, *values_of(chart.miss)), *map(values_of, curves)]
+    return Picture(draw.published(name), things)
+
+
+# -- the law
+
+TWO = ("sgemm_tn", "sgemm_tn_37")
+PICTURES: dict[str, Callable[[], Picture]] = {
+    "chip": lambda: chip("sgemm_tn", 128, 1024, 2048),
+    "chip, double": lambda: chip("dgemm_tn", 256),
+    "chip of a vector": lambda: chip("sgemv_n_reduce4", 256),
+    "wavefronts": lambda: wavefronts(*(simulate(kernel, 256) for kernel in TWO)),
+    "wavefronts of a window": lambda: wavefronts(
+        *(simulate(kernel, m=3840, n=1024, k=128) for kernel in TWO), window=(3000, 6000)
+    ),
+    "dial": the_dial,
+    "bundles": lambda: bundles("ddgemm_tn_fma", "sgemm_tn"),
+    "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),
+    "register_block": lambda: register_block((2, 1), (0, 0)),
+    "texture_fetch": lambda: texture_fetch("dgemm_tn", "dgemm_nn"),
+    "texture_fetch, modes": lambda: texture_fetch("sgemm_tn", "sgemm_tn_compute"),
+    "lds_transpose": lambda: lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
+    "lds_transpose, rows": lambda: lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
+    "reduction of two": lambda: reduction("sgemv_n_reduce2"),
+    "reduction of four": lambda: reduction("sgemv_n_reduce4"),
+    "split_k of two": lambda: split_k("sgemm_nn_reduce2"),
+    "split_k of four": lambda: split_k("sgemm_nn_reduce4"),
+    "first_updates": first_updates,
+    "block_race": lambda: block_race(1, 2, 4, 8),
+    "digits": digits,
+    "timeline": lambda: timeline({"one": pipeline(), "two": pipeline()}),
+    "timeline of stages": lambda: timeline(
+        {
+            "four": host.four_stage(4096, 4096, 1024, host.Machine()),
+            "five": host.five_stage(4096, 4096, 1024, host.Machine()),
+        }
+    ),
+    "timeline with a CPU": lambda: timeline(
+        {"hybrid": host.five_stage(4096, 4096, 1024, host.Machine(), cpu_share=0.1)}
+    ),
+    "timeline of round trips": lambda: timeline(
+        {f"N = {n}": host.round_trip_timeline(n, 3e9, 450e9) for n in (600, 2400)}
+    ),
+    "timeline by hand": lambda: timeline(
+        {"by hand": ck.teach.pipelines.by_hand([2, 3, 1], units=4)}
+    ),
+    "roofline": roofline,
+    "line_chart": lambda: line_chart(
+        curves := {"a": {0: 3.25, 1: 5.5, 2: 9.125}}, draw.line_chart(curves, "x", "y")
+    ),
+} | {f"published, {name}": lambda name=name: published(name) for name in published_charts.CHARTS}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_number_is_one_of_what_was_given(name):
+    picture = PICTURES[name]()
+    assert_held(*picture)
