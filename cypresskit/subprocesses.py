@@ -16,9 +16,8 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 BOOT_CODE = """
-import importlib, json, os, shutil, sys
-sys.path[:], main, modules, warm = json.loads(sys.argv[1])
-if warm: shutil.copytree(warm, os.environ["NUMBA_CACHE_DIR"], dirs_exist_ok=True)
+import importlib, json, sys
+sys.path[:], main, modules = json.loads(sys.argv[1])
 for module in modules: importlib.import_module(module)
 importlib.import_module(main).main()
 """
@@ -66,13 +65,7 @@ def kill_process(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def python_command(
-    path: Sequence[str],
-    main: str,
-    *,
-    modules: Sequence[str] = (),
-    warm: str = "",
-) -> list[str]:
+def python_command(path: Sequence[str], main: str, *, modules: Sequence[str] = ()) -> list[str]:
     """Return the command of a Python process that runs a module's ``main()``.
 
     Parameters
@@ -83,11 +76,9 @@ def python_command(
         The module.
     modules
         Modules that are imported first.
-    warm
-        A folder with machine code that is copied to numba's cache first; "" for none.
     """
     folders = [os.path.abspath(folder) for folder in path]
-    return [sys.executable, "-I", "-c", BOOT_CODE, json.dumps([folders, main, [*modules], warm])]
+    return [sys.executable, "-I", "-c", BOOT_CODE, json.dumps([folders, main, [*modules]])]
 
 
 def write_message(stream: BinaryIO, message: Mapping[str, Any]) -> None:

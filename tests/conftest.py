@@ -327,9 +327,7 @@ LIMITS = [value for name, value in vars(resource).items() if name.startswith("RL
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPROF)
 #: Threads that may be there after a test, by class and name: a launch's and tqdm's; an event loop's
 #: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat.
-KEPT = re.compile(
-    rf"T(?:hread|Monitor) ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel "
-)
+KEPT = re.compile(rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel ")
 
 
 def process_state() -> dict:

@@ -83,14 +83,6 @@ def copied(handed_out: Path, folder: Path) -> None:
     shutil.copytree(folder.parent / "honest 1", folder)
 
 
-def renamed(handed_out: Path, folder: Path) -> None:
-    """Names as browsers and course systems make them."""
-    place = folder.with_name(f"{folder.name}_4711_assignsubmission_file")
-    honest(handed_out, place)
-    for path in list(place.iterdir()):
-        path.rename(path.with_name(f"Week 3 {path.stem} (1).ipynb"))
-
-
 def canvas(handed_out: Path, folder: Path) -> None:
     """Flat files, as Canvas delivers them."""
     whole = folder.with_name("whole")
@@ -238,7 +230,7 @@ STUBBORN = "    while True:\n        try: sum(range(10**9))\n        except Base
 SLEEPS = "    import time; time.sleep(10**6)\n"
 FILLS = "    return bytes(10**13) + bytes([1]) * 10**11\n"
 DISK = """
-    for folder in ("/tmp", "/dev/shm", os.environ.get("NUMBA_CACHE_DIR", "/tmp")):
+    for folder in ("/tmp", "/dev/shm", os.environ.get("XDG_CACHE_HOME", "/tmp")):
         with open(os.path.join(folder, "full"), "wb") as file:
             for _ in range(600):
                 file.write(bytes(10**6))
@@ -271,10 +263,6 @@ def file(name: str, data: bytes) -> Callable[[Path, Path], None]:
         (folder / name).write_bytes(data)
 
     return make
-
-
-def nothing(handed_out: Path, folder: Path) -> None:
-    folder.mkdir()
 
 
 def lone_surrogates(handed_out: Path, folder: Path) -> None:
@@ -310,11 +298,7 @@ def archive(handed_out: Path, folder: Path) -> None:
 Maker = Callable[[Path, Path], None]
 HONEST: dict[str, Maker] = {
     "honest 1": honest,
-    "honest 2": honest,
-    "honest 3": honest,
-    "honest 4": honest,
     "copied": copied,
-    "renamed": renamed,
     "canvas": canvas,
     "by its cells": by_its_cells,
 }
@@ -339,19 +323,21 @@ CHEATS: dict[str, Maker] = {
     "disk": cells("09", f"import os\ndef seconds(*given):\n{DISK}"),
     "stumbles": cells("09", STUMBLES),
 }
+ODD = [
+    None,
+    7,
+    {"cell_type": ["code"], "source": [1, None, "x\0"], "outputs": {"a": 1}, "metadata": 3},
+]
 OTHERS: dict[str, Maker] = {
     "mistaken": mistaken,
     "untouched": untouched,
-    "nothing": nothing,
-    "endless": cells("09", f"def seconds(*_):\n{ENDLESS}"),
-    "stubborn": cells("09", f"def seconds(*_):\n{STUBBORN}"),
-    "sleeps": cells("11", f"def pipeline(*_):\n{SLEEPS}"),
-    "fills": cells("09", f"def seconds(*_):\n{FILLS}"),
     "exits": answers(EXITS),
-    "stays": cells("09", f"def seconds(*_):\n{STAYS}"),
     "deep": cells("09", f"def seconds(*_):\n{DEEP}"),
     "raises": answers(RAISES),
+    "clears": cells("09", "import sys, os\nsys.modules.clear()\nos.environ.clear()\nseconds = abs"),
     "broken": file("09_bus.ipynb", b'{"cells": [{"cell_type": "code", "source": '),
+    "brackets": file("09_bus.ipynb", b"[" * 200_000),
+    "odd": file("09_bus.ipynb", json.dumps({"cells": ODD}).encode()),
     "lone surrogates": lone_surrogates,
     "links": links,
     "fifo": fifo,
@@ -359,5 +345,13 @@ OTHERS: dict[str, Maker] = {
     "linked folder": linked_folder,
     "archive": archive,
 }
+#: What takes as long as is allowed.
+SLOW: dict[str, Maker] = {
+    "endless": cells("09", f"def seconds(*_):\n{ENDLESS}"),
+    "stubborn": cells("09", f"def seconds(*_):\n{STUBBORN}"),
+    "sleeps": cells("11", f"def pipeline(*_):\n{SLEEPS}"),
+    "fills": cells("09", f"def seconds(*_):\n{FILLS}"),
+    "stays": cells("09", f"def seconds(*_):\n{STAYS}"),
+}
 #: Under these names they stand in the table, where it isn't their own.
-CLASS = HONEST | LATE | CHEATS | OTHERS
+CLASS = HONEST | LATE | CHEATS | OTHERS | SLOW

@@ -1,13 +1,10 @@
 """A teacher's afternoon: handouts for a class, its submissions, and their grades.
 
-The tests grade fourteen students of twenty on a roster. ``PYTHONPATH=. python tests/test_class.py
-FOLDER`` grades sixty students, with a sandbox and without.
+The tests grade fourteen students of twenty on a roster.
 """
 
 import csv
 import shutil
-import sys
-import time
 from pathlib import Path
 
 import hand_ins
@@ -144,23 +141,16 @@ def test_each_has_a_page_that_a_browser_may_open(afternoon):
 
 # -- the same cheats in a notebook
 
-BODIES = {
-    "halted": hand_ins.HALTED,
-    "verdict": hand_ins.VERDICT,
-    "frames": hand_ins.FRAMES,
-    "objects": hand_ins.OBJECTS,
-    "equal": hand_ins.EQUAL,
-    "forged": hand_ins.FORGED,
-    "patched": hand_ins.PATCHED,
-}
+BODIES = "HALTED VERDICT FRAMES OBJECTS EQUAL FORGED PATCHED".split()
 CELLS = {
     "two sizes": (hand_ins.TWO_SIZES, "ceiling", ck.teach.small.check_ceiling),
     "reference": (hand_ins.REFERENCE, "seconds", ck.teach.bus.check_seconds),
     "by host": (hand_ins.BY_HOST, "product", ck.teach.larger.check_product),
     "larger card": (hand_ins.LARGER_CARD, "product", ck.teach.larger.check_product),
 }
-for name, body in BODIES.items():
-    CELLS[name] = f"def seconds(*given):\n{body}", "seconds", ck.teach.bus.check_seconds
+for name in BODIES:
+    cell = f"def seconds(*given):\n{getattr(hand_ins, name)}"
+    CELLS[name] = cell, "seconds", ck.teach.bus.check_seconds
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -170,27 +160,3 @@ def test_a_cheat_earns_nothing_in_a_notebook(name):
     exec(cell, notebook)
     verdict = check(notebook[asked])
     assert not verdict.right and not verdict.is_broken, verdict
-
-
-def main(folder: Path) -> None:
-    """An afternoon at full size: sixty names, and all kinds of hand-ins."""
-    who = list(hand_ins.CLASS)
-    absent = [f"absent {n}" for n in range(60 - len(who))]
-    hand_out(folder, who, absent)
-    collect(folder, who)
-    roster = "--roster", str(folder / "class.csv")
-    for out, options in (("grades", ()), ("again", ()), ("bare", ("--no-sandbox",))):
-        begun = time.monotonic()
-        status = grade(folder, "submitted", out, *roster, *options)
-        rows = table(folder / out)
-        there = {*who, *absent}
-        print(f"{out}: {len(rows)} rows, status {status}, {time.monotonic() - begun:.0f} s")
-        print("  without a row:", sorted(there - rows.keys()) or "none")
-        given = {name: points(row) for name, row in rows.items() if points(row)}
-        print("  points:", given)
-    first, second = table(folder / "grades"), table(folder / "again")
-    print("same grades twice:", first == second)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -704,7 +704,7 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
         page.locator(".ckw", has_text=f"Saved as your step 00: {speed}").wait_for()
         page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
         notebook = json.loads((lab.root / "step.ipynb").read_text())
-        assert step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True)}
+        assert step_texts(notebook["cells"][0]["outputs"]) == {"00": (text, True, 0)}
     moved = lab.root / "moved" / "step.ipynb"
     moved.parent.mkdir()
     moved.write_text(json.dumps(notebook))
@@ -714,4 +714,4 @@ def test_in_jupyterlab_a_saved_notebook_has_what_the_page_says_is_kept(lab, page
     page.locator(".ckw-kept", has_text="brought back from this notebook").wait_for()
     page.evaluate("() => window.jupyterapp.commands.execute('docmanager:save')")
     again = json.loads(moved.read_text())
-    assert again != notebook and step_texts(again["cells"][0]["outputs"]) == {"00": (text, True)}
+    assert again != notebook and step_texts(again["cells"][0]["outputs"]) == {"00": (text, True, 0)}

@@ -154,7 +154,7 @@ def test_a_board_with_properties_of_its_own_gets_no_other_boards_time(seed, monk
 
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_a_judge_neither_reads_nor_keeps(sandbox):
-    _, environment = ForkServer(sandbox=(["bwrap"], None) if sandbox else None)._command()
+    _, environment = ForkServer(sandbox=["bwrap"] if sandbox else None)._command()
     assert environment["CYPRESSKIT_KEEP"] == "0"
 
 

@@ -60,6 +60,7 @@ def grade(args: argparse.Namespace) -> None:
     """Judge the answers, and write tables and pages."""
     from cypresskit.grading import class_tables, course, gradebook, judging, submissions
     from cypresskit.isolated.process import find_sandbox, map_with_servers
+    from cypresskit.timing import simulate
 
     try:
         due = tuple(path.stem for path in course.select_notebooks(args.lessons))
@@ -99,6 +100,8 @@ def grade(args: argparse.Namespace) -> None:
         due=due,
         late_percent=args.late_percent,
     )
+    if sandbox:
+        simulate("sgemm_tn", 256, progress=False)  # compiled here, since there nothing can be kept
     judge = partial(student_work, lessons, sandbox)
     stopped = False
     try:

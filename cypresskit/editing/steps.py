@@ -100,6 +100,7 @@ class StepText(NamedTuple):
 
     text: str
     kept: bool
+    lines_shown: int = 0  #: of the solution, to a reader who was stuck
 
 
 def step_texts(outputs: object) -> dict[str, StepText]:
@@ -112,7 +113,9 @@ def step_texts(outputs: object) -> dict[str, StepText]:
             held = output["data"][MIME]
             step, text = held["step"], held["text"]
             if step in STEPS and isinstance(text, str):
-                texts[step] = StepText(text, held.get("kept") is not False)
+                lines = held.get("lines_shown")
+                lines = lines if type(lines) is int else 0
+                texts[step] = StepText(text, held.get("kept") is not False, lines)
     return texts
 
 

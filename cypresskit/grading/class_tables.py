@@ -45,18 +45,19 @@ def statistics_rows(records: CourseRecords) -> Iterator[dict]:
 def moodle_rows(records: CourseRecords) -> Iterator[dict]:
     """Yield the rows of ``moodle.csv``, with a column for each lesson.
 
-    Moodle's gradebook imports it: map ``ID number`` or ``Full name`` to the user, and the other
-    columns to grade items.
+    Moodle's gradebook imports it: one maps ``ID number`` to the user, and each lesson to a grade
+    item. It accepts at most 100 points for each, and adds them up itself.
     """
     for student, _ in records.works:
         row = {"ID number": student.id, "Full name": student.name}
-        yield row | _lesson_grades(records, student) | {"Total": records.total(student)}
+        yield row | _lesson_grades(records, student)
 
 
 def canvas_rows(records: CourseRecords) -> Iterator[dict]:
     """Yield the rows of ``canvas.csv``, with a column for each lesson, for Canvas's gradebook.
 
-    The first row has the points that are possible.
+    Its importer looks for the first columns by name and place. The first row has the points that
+    are possible.
     """
     first = {"Student": "Points Possible", "ID": "", "SIS Login ID": "", "Section": ""}
     yield first | {records.lessons[stem].name: 100 for stem in records.counted}

@@ -7,11 +7,13 @@ identified by its id, and a submitted notebook by its cells, so its file may hav
 
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cypresskit.editing.steps import step_texts
+from cypresskit.editing.steps import StepText, step_texts
 from cypresskit.teach import explanations
 
 PACKAGE = Path(__file__).parents[1]
@@ -28,7 +30,6 @@ MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
 LATIN = "it isn't UTF-8: read as Latin-1"
-DAMAGED = "it isn't UTF-8: some characters are lost"
 
 Cell = dict[str, Any]
 
@@ -40,8 +41,9 @@ class Exercise(NamedTuple):
     name: str  #: as in "09 The bus, exercise 1: without the old C"
     check: str  #: its check, as the lesson calls it
     why: str  #: the question that asks for an explanation
-    good: str = ""  #: a good explanation
+    good: str = ""  #: a good explanation, worth two points
     step: str = ""  #: the climb's step, if the answer is a kernel saved in a workbench
+    samples: Sequence[str] = ()  #: explanations worth one point and none, with the reasons
 
     @property
     def answer(self) -> str:
@@ -94,6 +96,7 @@ def read(path: Path) -> Lesson:
         entry = find_entry(cell)
         if "exercise" in entry:
             found.setdefault(entry["exercise"], {}).update(entry)
+    samples = read_samples()
     exercises = [
         Exercise(
             number,
@@ -102,12 +105,20 @@ def read(path: Path) -> Lesson:
             parts["question"],
             parts.get("good", ""),
             parts.get("step", ""),
+            samples.get(f"{name[:2]}.{number}", ()),
         )
         for number, parts in found.items()
         if "check" in parts
     ]
     entries = {cell["id"]: find_entry(cell) for cell in cells}
     return Lesson(name, cells, entries, tuple(exercises))
+
+
+@cache
+def read_samples() -> dict[str, tuple[str, ...]]:
+    """Return explanations worth one point and none, by lesson and exercise, as in "09.1"."""
+    text = Path(__file__).with_name("samples.toml").read_text(encoding="utf-8")
+    return {key: tuple(samples) for key, samples in tomllib.loads(text).items()}
 
 
 def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Lesson]) -> str | None:
@@ -130,14 +141,14 @@ def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Less
 
 
 def decode_text(data: bytes) -> tuple[str, str]:
-    """Decode a notebook's file: UTF-8, UTF-16, UTF-32 or Latin-1.
+    """Decode a notebook's file: UTF-8, UTF-16, UTF-32, or else Latin-1.
 
     Returns
     -------
     text
         The text.
     remark
-        ``LATIN``, ``DAMAGED`` or "".
+        ``LATIN`` or "".
 
     Raises
     ------
@@ -149,12 +160,8 @@ def decode_text(data: bytes) -> tuple[str, str]:
     try:
         text = data.decode(coding)
     except UnicodeDecodeError:
-        text = data.decode(coding, "replace")
-        remark = DAMAGED
-        letters = sum(letter > "\x7f" for letter in text)
-        if text.count("\ufffd") > letters / 2:  # in a damaged UTF-8 file, most are valid
-            text = data.decode("latin-1")
-            remark = LATIN
+        text = data.decode("latin-1")
+        remark = LATIN
     if not text.strip("\0\ufeff \t\r\n"):
         raise ValueError("it is empty")
     return text, remark
@@ -308,7 +315,6 @@ def read_explanations(cells: Iterable[Cell], lesson: Lesson) -> Explanations:
     return Explanations({number: text for number, text in plain.items() if text}, lost)
 
 
-def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, str]:
+def find_saved_kernels(cells: Iterable[Cell]) -> dict[str, StepText]:
     """Return the kernels that a student's workbenches have saved, by step of the climb."""
-    saved = [step_texts(cell["outputs"]) for cell in cells]
-    return {step: text for texts in saved for step, (text, _) in texts.items()}
+    return {step: saved for cell in cells for step, saved in step_texts(cell["outputs"]).items()}

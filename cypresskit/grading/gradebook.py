@@ -23,7 +23,7 @@ from cypresskit.grading import course
 from cypresskit.grading.course import Exercise, Lesson
 from cypresskit.grading.submissions import Student
 from cypresskit.number_parsing import number
-from cypresskit.tables import as_csv, read_csv
+from cypresskit.tables import as_csv, quantity, read_csv
 from cypresskit.teach import bindings
 from cypresskit.teach.check import Verdict
 from cypresskit.teach.notebook import html
@@ -32,6 +32,7 @@ from cypresskit.teach.notebook import html
 SHARES = {"exercises": 60, "explanations": 40}
 FULL = 2  # points for an explanation
 RUBRIC = "points: 0 says what the code does, 1 names the cause, 2 says how it leads to the result"
+SAMPLES = "2 points, for example", "1 point, for example", "0 points, for example"
 KEY = "key"
 NOT_SUBMITTED = "nothing was submitted"
 NOT_JUDGED = "not judged yet: the command was stopped"
@@ -51,6 +52,13 @@ class GradedAnswer(NamedTuple):
     verdict: Verdict
     code: str = ""  #: the cell that was judged
     explanation: str = ""
+    lines_shown: int = 0  #: of a solution, by the workbench
+
+    @property
+    def help(self) -> str:
+        """What the workbench showed of a solution, as a sentence; "" if nothing."""
+        lines = quantity(self.lines_shown, "line")
+        return f"The workbench showed {lines} of a solution." if self.lines_shown else ""
 
 
 class Submission(NamedTuple):
@@ -203,6 +211,8 @@ def grade_rows(records: CourseRecords) -> Iterator[dict]:
                 row[exercise.name] = int(answer.verdict.right)
                 points = records.explanation_points(exercise, answer)
                 row[f"{exercise.name}, explanation"] = points
+                if answer.help:
+                    row[f"{exercise.name}, help"] = answer.help
             row[f"{submission.lesson.name}, of 100"] = records.grade(submission)[0]
         yield row
 
@@ -225,7 +235,7 @@ def explanation_rows(records: CourseRecords) -> list[dict]:
         row = {
             "exercise": exercise.name,
             "question": exercise.why,
-            "good explanation": exercise.good,
+            **dict(zip(SAMPLES, (exercise.good, *exercise.samples))),
             "explanation": text,
             "count": len(group),
             "students": ", ".join(student.name for _, student, _ in group),
@@ -308,7 +318,7 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
             points += f" A good explanation: {escape(exercise.good)}"
     return EXERCISE.format(
         name=escape(exercise.name),
-        verdict=html(answer.verdict),
+        verdict=html(answer.verdict) + f"<p>{answer.help}</p>" * bool(answer.help),
         why=escape(exercise.why),
         explanation=f"<q>{escape(answer.explanation)}</q>" if answer.explanation else UNWRITTEN,
         points=points,
@@ -395,8 +405,10 @@ def combine_answers(
         kernels = course.find_saved_kernels(cells)
         explanations = course.read_explanations(cells, lesson).texts
         for exercise, verdict in zip(lesson.exercises, verdicts):
-            cell = kernels.get(exercise.step) or bindings.find_last_setting(code, exercise.answer)
-            new = GradedAnswer(verdict, cell, explanations.get(exercise.number, ""))
+            saved = kernels.get(exercise.step)
+            cell = saved.text if saved else bindings.find_last_setting(code, exercise.answer)
+            explanation = explanations.get(exercise.number, "")
+            new = GradedAnswer(verdict, cell, explanation, saved.lines_shown if saved else 0)
             old = answers.get(exercise)
             if old:
                 best = max(old, new, key=lambda answer: (answer.verdict.right, bool(answer.code)))

@@ -21,7 +21,7 @@ from cypresskit.grading import course
 from cypresskit.grading.course import Cell, Exercise, Lesson
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.answer import CallLimits
-from cypresskit.isolated.process import ForkServer, Sandbox, find_sandbox
+from cypresskit.isolated.process import ForkServer, find_sandbox
 from cypresskit.teach import check
 from cypresskit.teach.answer_source import AnswerSource
 from cypresskit.teach.check import Verdict, use_seed
@@ -99,12 +99,12 @@ def make_attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attem
     code = course.find_answers(cells, lesson)
     saved = course.find_saved_kernels(cells).get(exercise.step)
     if saved is not None:
-        code.append(f"{exercise.answer} = {saved!r}")
+        code.append(f"{exercise.answer} = {saved.text!r}")
     turned = course.find_turned_cells(cells, lesson).get(exercise.answer, "")
     return Attempt(code, exercise.check, turned)
 
 
-def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
+def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[list]:
     """Judge a student's answers in this process, which ``judge_student`` starts.
 
     Parameters
@@ -114,14 +114,14 @@ def judge_all(work: list[list], seed: str, sandbox: list | None) -> list[list]:
     seed
         Seeds the checks' random numbers.
     sandbox
-        The fields of a ``Sandbox``, or None.
+        The sandbox's command, or None.
 
     Returns
     -------
     list of [right, message, hint]
         One per attempt.
     """
-    server = ForkServer(Sandbox(*sandbox) if sandbox else None)
+    server = ForkServer(sandbox)
     begun = time.monotonic()
     verdicts = []
     try:
@@ -147,7 +147,7 @@ def check_failed(verdict: Verdict) -> Verdict:
 
 
 def judge_student(
-    work: Sequence[Attempt], server: ForkServer, sandbox: Sandbox | None = None
+    work: Sequence[Attempt], server: ForkServer, sandbox: list[str] | None = None
 ) -> list[Verdict]:
     """Return the verdicts on a student's answers, judged in a separate process.
 
@@ -159,7 +159,7 @@ def judge_student(
     seed = hashlib.sha256(repr(work).encode("utf-8", "replace")).hexdigest()
     where = "cypresskit.grading.judging", "judge_all"
     try:
-        results = call(*where, work, seed, sandbox and [*sandbox], limits=STUDENT, server=server)
+        results = call(*where, work, seed, sandbox, limits=STUDENT, server=server)
     except (NoResult, Raised, OSError) as error:
         return [check_failed(check.report_broken_check(error))] * len(work)
     return [Verdict(*result) for result in results]

@@ -8,15 +8,17 @@ other value is an object whose only key is its kind: ``{"tuple": [...]}``, ``{"a
 
 import base64
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from itertools import islice
 from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from cypresskit.devices import Device
 
 MAX_BITS = 13_000  # of an integer: about 3,900 digits; Python's JSON reads at most 4,300
 MAX_ITEMS = 2_000_000  # of a list
@@ -44,20 +46,10 @@ class Described:
     fields: dict[str, Any]
 
 
-Describe = Callable[[Any], Described | None]
+def encode(value: Any, depth: int = 0) -> Any:
+    """Return a value, nested in ``depth`` lists, tuples and dicts, as data for JSON.
 
-
-def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> Any:
-    """Return a value as data for JSON.
-
-    Parameters
-    ----------
-    value
-        The value.
-    describe
-        Returns the fields of an object that is to be sent as ``Described``; otherwise None.
-    depth
-        In how many lists, tuples and dicts the value is nested.
+    A board is sent as its fields, and any number that isn't whole as a float.
     """
     if depth > MAX_DEPTH:
         return {"other": ["list", "a list that is nested too deeply"]}
@@ -74,32 +66,26 @@ def encode(value: Any, describe: Describe = lambda _: None, depth: int = 0) -> A
         if number.bit_length() > MAX_BITS:
             return {"other": ["int", "an integer of thousands of digits"]}
         return number
-    if isinstance(value, Decimal):
-        value = Fraction(value) if value.is_finite() else float(value)
-    if isinstance(value, Real) and not isinstance(value, Fraction):
-        return float(value)
-    if isinstance(value, Fraction):
-        return {"fraction": [value.numerator, value.denominator]}
+    if isinstance(value, Real | Decimal):
+        with suppress(OverflowError, ValueError):  # of a fraction that is too large
+            return float(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in ARRAY_KINDS:
         plain = np.ascontiguousarray(value)
         data = base64.b64encode(plain.tobytes()).decode("ascii")
         return {"array": [plain.dtype.str, list(value.shape), data]}
     if isinstance(value, Other):
         return {"other": [value.type, value.text]}
-    if described := describe(value):
-        fields = {
-            name: encode(item, describe, depth + 1) for name, item in described.fields.items()
-        }
-        return {"described": [described.kind, fields]}
+    if isinstance(value, Device):
+        value = Described("Device", vars(value))
+    if isinstance(value, Described):
+        fields = {name: encode(item, depth + 1) for name, item in value.fields.items()}
+        return {"described": [value.kind, fields]}
     if isinstance(value, dict):
-        pairs = [
-            [encode(k, describe, depth), encode(v, describe, depth + 1)] for k, v in value.items()
-        ]
-        return {"dict": pairs}
+        return {"dict": [[encode(k, depth), encode(v, depth + 1)] for k, v in value.items()]}
     if isinstance(value, Iterable) and not isinstance(value, bytes | bytearray | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
         name = type(value).__name__
-        items = [encode(item, describe, depth + 1) for item in islice(value, MAX_ITEMS)]
+        items = [encode(item, depth + 1) for item in islice(value, MAX_ITEMS)]
         return {kind: items} if kind == name else {"items": [name, items]}
     return {"other": [type(value).__name__, _text(value)]}
 
@@ -141,10 +127,6 @@ def decode(data: Any, depth: int = 0) -> Any:
     if len(content) != 2:
         raise ValueError(f"a message has an invalid {replace_surrogates(str(kind))[:20]}")
     first, second = content
-    if kind == "fraction":
-        if type(first) is not int or type(second) is not int or not second:
-            raise ValueError("a message has an invalid fraction")
-        return Fraction(first, second)
     if kind == "items" and isinstance(first, str) and isinstance(second, list):
         items = Items(decode(item, depth + 1) for item in second)
         items.type = replace_surrogates(first)[:MAX_TEXT]

@@ -1,12 +1,11 @@
 """Start, watch and end bare processes.
 
-A warm process (``ForkServer``) is forked for each answer. With a ``Sandbox`` it runs under
+A warm process (``ForkServer``) is forked for each answer. In a sandbox it runs under
 bubblewrap: without network, home, lessons and reference solutions, in a file system that is
-read-only except for ``SCRATCH`` bytes of machine code in memory. Without a sandbox it has the
-user's rights, and an answer could read the reference solution on disk.
+read-only, with the machine code in the user's cache. Without a sandbox it has the user's rights,
+and an answer could read the reference solution on disk.
 """
 
-import hashlib
 import os
 import platform
 import shutil
@@ -14,9 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +21,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from queue import Queue
-from typing import Any, NamedTuple
+from typing import Any
 
-from cypresskit.files.disk_cache import home_cache
+from cypresskit.files.disk_cache import cache_folder
 from cypresskit.isolated import seccomp
 from cypresskit.isolated.serving import PACKAGE
 from cypresskit.subprocesses import kill_process, python_command, start_process
@@ -40,10 +37,7 @@ ENVIRONMENT = "PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "TZ"  # variables tha
 #: Further variables outside a sandbox: the folders of the user's files, caches and temporary files.
 OUTSIDE = "HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "TMPDIR"
 START_SECONDS = 120  # for a new process to start
-SCRATCH = 100_000_000  # bytes that a sandbox may write, all in memory
-#: Folders in a sandbox: for new machine code, and with machine code made before.
-MACHINE_CODE, WARM = "/tmp/machine-code", "/tmp/warm"
-STALE_SECONDS = 30 * 86_400  # after this time, another version's machine code is removed
+CACHE = "/tmp/cache"  # the folder of caches in a sandbox
 #: bubblewrap forbids user namespaces, in which an answer could mount memory: from 0.8 on, where it
 #: isn't setuid. Without that, ``seccomp`` alone forbids them.
 NO_NAMESPACES = ["--unshare-user", "--disable-userns"]
@@ -56,25 +50,20 @@ FORK, LIMIT = b"f", b"l"
 OUT_OF_TIME, TOO_MANY_THREADS = 0xFFFF, 0xFFFE
 
 
-class Sandbox(NamedTuple):
-    """A sandbox."""
-
-    command: list[str]  #: of bubblewrap
-    warm: str  #: a folder with machine code to start with, or ""
-
-
 class ForkServer:
     """A warm process, and the copy of it that serves an answer.
 
     Parameters
     ----------
     sandbox
-        The sandbox in which it runs; None for none.
+        The command of the sandbox in which it runs; None for none.
     modules
         Modules that it imports before it is copied; none in a sandbox.
     """
 
-    def __init__(self, sandbox: Sandbox | None = None, *, modules: Sequence[str] = ()) -> None:
+    def __init__(
+        self, sandbox: Sequence[str] | None = None, *, modules: Sequence[str] = ()
+    ) -> None:
         self.sandbox = sandbox
         self.modules = modules
         self.lock = threading.Lock()
@@ -92,18 +81,14 @@ class ForkServer:
         weakref.finalize(self, kill_process, self.process)
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
+        folders = [str(PACKAGE.parent), *library_folders()]
         # Stored results may have been forged by an earlier answer.
-        environment = bare_environment(OUTSIDE if self.sandbox is None else ())
-        environment["CYPRESSKIT_KEEP"] = "0"
+        keep = {"CYPRESSKIT_KEEP": "0"}
         if self.sandbox is None:
-            folders = [str(PACKAGE.parent), *library_folders()]
-            return python_command(folders, MAIN, modules=self.modules), environment
-        command, warm = self.sandbox
-        environment["NUMBA_CACHE_DIR"] = MACHINE_CODE
-        inside = python_command(
-            [str(PACKAGE.parent), *library_folders()], MAIN, warm=WARM if warm else ""
-        )
-        return [*command, *scratch_arguments(warm=warm), *inside], environment
+            python = python_command(folders, MAIN, modules=self.modules)
+            return python, bare_environment(OUTSIDE) | keep
+        environment = bare_environment(()) | keep | {"XDG_CACHE_HOME": CACHE}
+        return [*self.sandbox, *python_command(folders, MAIN)], environment
 
     def channel(self) -> socket.socket:
         """Return a stream to a new copy of the warm process."""
@@ -206,38 +191,13 @@ def library_folders() -> list[str]:
     return folders
 
 
-def _hidden() -> list[str]:
-    """Return the folders of the package that are hidden in a sandbox."""
-    return [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
-
-
-def scratch_arguments(machine_code: str = "", warm: str = "") -> list[str]:
-    """Return the last part of bubblewrap's command: the writable folder; all others are read-only.
-
-    Parameters
-    ----------
-    machine_code
-        A folder on disk for machine code; by default it is kept in memory.
-    warm
-        A folder with machine code, which is shown as ``WARM``.
-    """
-    place = ["--size", str(SCRATCH), "--tmpfs", MACHINE_CODE]
-    if machine_code:
-        place = ["--bind", machine_code, MACHINE_CODE]
-    if warm:
-        place += ["--ro-bind", warm, WARM]
-    for folder in (*_hidden(), "/tmp", "/dev", "/"):
-        place += ["--remount-ro", folder]
-    return [*place, "--chdir", "/tmp"]
-
-
 @cache
-def sandbox_command() -> list[str] | None:
+def find_sandbox() -> list[str] | None:
     """Return bubblewrap's command, or None if it isn't installed or doesn't work.
 
-    In a sandbox the system's libraries, Python, installed packages and this one without its lessons
-    are readable. There is no network, no home, and no other process. Only ``SCRATCH`` bytes of
-    machine code can be written, in memory.
+    In a sandbox the system's libraries, Python, installed packages, this one without its lessons,
+    and its machine code are readable. There is no network, no home, and no other process, and
+    nothing can be written.
     """
     program = shutil.which("bwrap")
     if program is None:
@@ -254,8 +214,14 @@ def sandbox_command() -> list[str] | None:
     for place in sorted({os.path.abspath(place) for place in places}):
         if os.path.exists(place) and not f"{place}/".startswith("/usr/"):
             rest += ["--ro-bind", place, place]
-    for folder in _hidden():
+    if compiled := cache_folder():
+        rest += ["--ro-bind-try", str(compiled), f"{CACHE}/{compiled.name}"]
+    hidden = [str(PACKAGE / name) for name in HIDDEN if (PACKAGE / name).is_dir()]
+    for folder in hidden:
         rest += ["--tmpfs", folder]
+    for folder in (*hidden, "/tmp", "/dev", "/"):
+        rest += ["--remount-ro", folder]
+    rest += ["--chdir", "/tmp"]
     commands = [[*begin, *NO_NAMESPACES, *rest]]
     if platform.machine() in seccomp.CALLS:  # else only bubblewrap can forbid namespaces
         commands.append([*begin, *rest])
@@ -264,7 +230,7 @@ def sandbox_command() -> list[str] | None:
 
 def _works(command: list[str]) -> bool:
     """Return whether Python and numpy run in a sandbox."""
-    trial = [*command, *scratch_arguments(), sys.executable, "-I", "-c", TRIAL]
+    trial = [*command, sys.executable, "-I", "-c", TRIAL]
     trial.append(repr([str(PACKAGE.parent), *library_folders()]))
     try:
         done = subprocess.run(
@@ -273,46 +239,3 @@ def _works(command: list[str]) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
-
-
-@cache
-def warm_folder() -> Path | None:
-    """Return a folder with the simulator's machine code for sandboxes, made once per version.
-
-    None if it can't be stored.
-    """
-    newest = max(file.stat().st_mtime_ns for file in PACKAGE.rglob("*.py"))
-    name = hashlib.sha256(f"{PACKAGE} {newest} {sys.version}".encode()).hexdigest()[:16]
-    folder = Path(home_cache(), "cypresskit", "isolated", name)
-    if folder.exists():
-        return folder
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as whole:
-            part = os.path.join(whole, "new")
-            os.mkdir(part)
-            code = "import cypresskit as ck; ck.simulate('sgemm_tn', 256, progress=False)"
-            folders = [str(PACKAGE.parent), *library_folders()]
-            boot = f"import sys; sys.path[:0] = {folders!r}; {code}"
-            python = [sys.executable, "-I", "-c", boot]
-            subprocess.run(
-                [*(sandbox_command() or []), *scratch_arguments(part), *python],
-                env=bare_environment(()) | {"NUMBA_CACHE_DIR": MACHINE_CODE},
-                check=True,
-                capture_output=True,
-                timeout=600,
-            )
-            with suppress(OSError):  # another process has made it meanwhile
-                os.rename(part, folder)
-        for other in folder.parent.iterdir():
-            if other != folder and time.time() - other.stat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(other, ignore_errors=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return folder if folder.exists() else None
-
-
-def find_sandbox() -> Sandbox | None:
-    """Return a sandbox, or None if there is none on this system."""
-    command = sandbox_command()
-    return Sandbox(command, str(warm_folder() or "")) if command else None

@@ -36,7 +36,6 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.devices import Device
 from cypresskit.isolated import card, plain, teach_stub
 from cypresskit.isolated.plain import decode, encode
 
@@ -204,12 +203,10 @@ class Server:
                     value = work()
                 if made:
                     self.answer = value
-                    what = (
-                        "function" if callable(value) else {"value": encode(value, describe_board)}
-                    )
+                    what = "function" if callable(value) else {"value": encode(value)}
                     reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
-                    reply = {"result": encode(value, describe_board)}
+                    reply = {"result": encode(value)}
                     kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]
                     reply["arguments"] = encode(kept)
             left = [thread for thread in threading.enumerate() if thread not in before]
@@ -274,13 +271,6 @@ def print_values(*values: Any, **_: Any) -> None:
     """Print values, in place of a notebook's ``display``."""
     for value in values:
         print(repr(value))
-
-
-def describe_board(value: Any) -> plain.Described | None:
-    """Return a board's fields, to rebuild it outside; None if the value isn't a board."""
-    if isinstance(value, Device):
-        return plain.Described("Device", dict(vars(value)))
-    return None
 
 
 def refuse(*_: Any) -> str:

@@ -32,7 +32,7 @@ from cypresskit.isolated import Answer, NoResult, Other, Raised, Refused
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.card import CardMemoryError
 from cypresskit.isolated.plain import Described, Items, decode, encode
-from cypresskit.isolated.serving import PACKAGE, describe_board, error_text
+from cypresskit.isolated.serving import PACKAGE, error_text
 from cypresskit.teach.answer_source import AnswerSource, find_all_names, find_source
 from cypresskit.timing import DataDependentError
 
@@ -234,7 +234,7 @@ def plain_value(value: Any) -> Any:
     """Return a value as plain data. A board becomes a ``Device`` of the package; values that aren't
     plain become ``Other``.
     """
-    return rebuild_device(decode(encode(value, describe_board)))
+    return rebuild_device(decode(encode(value)))
 
 
 def rebuild_device(value: Any) -> Any:
