@@ -321,22 +321,6 @@ def test_a_gpu_that_runs_cuda_is_refused_with_what_to_use_instead(function, need
         ck.timing.run_request(result)
 
 
-def test_a_gpu_that_runs_cuda_is_no_board_for_a_kernel_that_is_given():
-    for call, second, kernel in [
-        (ck.gemm, SQUARE, "sgemm_tn"),
-        (ck.gemv, SQUARE[0], "sgemv_t"),
-        (ck.gemm_out_of_core, SQUARE, "sgemm_tn"),
-    ]:
-        with pytest.raises(TypeError, match=r"runs IL, .*ck\.today\.simulate"):
-            call(SQUARE, second, kernel=kernel, device=ck.today.H200)
-
-
-def test_a_kernel_of_one_s_own_is_a_short_line():
-    mine = ck.load_kernel(ck.kernels["sgemm_tn"].text, name="mine")
-    assert repr(mine).startswith("Kernel('mine', block=(8, 8), k_step=2, trans_a=True")
-    assert repr(mine).endswith(" lines of IL)") and len(repr(mine)) < 200
-
-
 ENDLESS = ck.kernels["sgemm_naive"].text.replace("add r0.z, r0.z, l0.x", "")
 
 

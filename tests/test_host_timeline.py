@@ -26,16 +26,6 @@ def at_other_moments(timeline: Timeline, seed: int) -> Timeline:
     return replace(timeline, spans=tuple(spans))
 
 
-def test_equal_tasks_share_equally():
-    assert fair_shares([((0, 1.0),)] * 3) == pytest.approx([1 / 3] * 3)
-
-
-def test_a_task_on_two_resources_is_held_by_the_fuller_one():
-    # 0 and 1 share resource 0; 2 has what 1 leaves of resource 1, of which 1 takes half as much
-    shares = fair_shares([((0, 1.0),), ((0, 1.0), (1, 0.5)), ((1, 1.0),)])
-    assert shares == pytest.approx([0.5, 0.5, 0.75])
-
-
 demands = st.lists(
     st.builds(
         lambda parts: tuple((r, p / max(parts.values())) for r, p in parts.items()),
@@ -150,10 +140,6 @@ def test_check_reports_reads_of_nothing_and_overwriting_in_use(starts, message):
         _shifted(**starts).check()
 
 
-def test_check_is_silent_at_the_very_moment():
-    _shifted(read=1.0, rewrite=3.0).check()
-
-
 # -- the critical path, and the same plan on other resources
 
 RUNS = {
@@ -232,18 +218,6 @@ def test_a_bus_twice_as_fast_is_that_of_a_machine_built_so():
     timeline = RUNS["five stages"]()
     bus = [name for name in timeline.resources if name.startswith(("PCIe", "DMA"))]
     assert timeline.faster(dict.fromkeys(bus, 2.0)).seconds == pytest.approx(built.seconds)
-
-
-def test_the_critical_path_of_two_tasks_by_hand():
-    tasks = [
-        Task("send", "load2", "DMA 0", {"DMA 0": 2.0}, {}, {"a": "a"}),
-        Task("other", "load2", "DMA 1", {"DMA 1": 1.0}, {}, {"b": "b"}),
-        Task("mult", "mult", "chip 0", {"chip 0": 3.0}, {"a": "a", "b": "b"}),
-    ]
-    resources = {n: Resource(n, 1.0, "seconds") for n in ("DMA 0", "DMA 1", "chip 0")}
-    timeline = run_tasks(tasks, resources, 1e9)
-    assert [timeline.spans[n].task.name for n in timeline.critical_path()] == ["send", "mult"]
-    assert timeline.faster({"DMA 0": 4.0}).seconds == 4.0, "then it is the other that is waited for"
 
 
 def test_only_resources_that_are_there_can_be_faster():

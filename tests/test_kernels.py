@@ -1,6 +1,5 @@
 """Every kernel of the catalogue passes one suite: sizes, flags, padding, engines, accuracy."""
 
-import re
 from fractions import Fraction
 from importlib.resources import files
 from itertools import product
@@ -219,39 +218,3 @@ def test_all_four_transposes_are_there(prefix, suffix):
     for trans_a, trans_b in FLAGS:
         kernel = ck.kernels[f"{prefix}_{'nt'[trans_a]}{'nt'[trans_b]}{suffix}"]
         assert (kernel.trans_a, kernel.trans_b) == (trans_a, trans_b)
-
-
-@pytest.mark.parametrize("rounding", ["fma", "nofma"])
-@pytest.mark.parametrize("pair", ["nn", "nt", "tt"])
-def test_a_double_double_kernel_differs_from_its_sibling_in_fetches(pair, rounding):
-    name = f"ddgemm_{pair}_{rounding}"
-    sibling = ck.kernels["ddgemm_tn_" + name.rsplit("_", 1)[1]]
-    macros = [
-        re.findall(r"^mdef.*?^mend", text, re.M | re.S)
-        for text in (ck.kernels[name].text, sibling.text)
-    ]
-    assert len(macros[0]) == 2 and macros[0] == macros[1]
-    fetches = re.findall(r"sample_resource\((\d)\).*r0\.(\w\w)00", ck.kernels[name].text)
-    kernel = ck.kernels[name]
-    a, b = ("xz" if kernel.trans_a else "zx"), ("zy" if kernel.trans_b else "yz")
-    assert fetches == [("0", a)] * 2 + [("1", b)] * 2
-
-
-DOUBLE_DOUBLES = [name for name in ck.kernels if name.startswith("ddgemm")]
-
-
-@pytest.mark.parametrize("name", DOUBLE_DOUBLES)
-def test_a_comment_counts_the_operations_of_the_macro_below_it(name):
-    """Each macro of two results side by side has twice the operations that its comment names."""
-    text = ck.kernels[name].text
-    counts = 0
-    for macro in re.finditer(
-        r"((?:^;.*\n)+)mdef\(\d+\)_out\((\d)\).*\n((?:.*\n)*?)mend", text, re.M
-    ):
-        comment, results, body = macro.groups()
-        operations = len(re.findall(r"(?m)^\s*(?:dadd|dmul|dmad)\b", body))
-        said = re.search(r"(\d+) (?:operations|instructions are left)", comment)
-        if said:
-            assert int(said[1]) * int(results) == operations, comment
-            counts += 1
-    assert counts == 2

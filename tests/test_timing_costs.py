@@ -304,15 +304,6 @@ def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
     assert column[rows].lesson == "08"
 
 
-def test_costs_are_a_table(nn):
-    first, names, *rows = str(nn).splitlines()
-    assert first.startswith("sgemm_nn 1024 x 1024 x 1024 on HD 5870: line 47 costs the most")
-    assert names.split() == ["lines", "work", "each", "cost", "each"]
-    assert rows[-1].endswith("iterations of the longest loop; costs don't add up")
-    assert any("sample_resource(0)" in row for row in rows)
-    assert "<table>" in nn._repr_html_()
-
-
 def test_the_highest_cost_stands_in_the_table():
     """Also where lines of a kind, in one row, have different costs."""
     first, _, *rows = str(
