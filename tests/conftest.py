@@ -109,14 +109,6 @@ def compute(*lines: str) -> ck.Program:
 
 #: What fails most often: files that disagree, notebooks that aren't those of their sources.
 FIRST = ("test_project", "test_book", "test_draw", "test_teach")
-#: What to do about a failure in these files.
-REMEDIES = {
-    "test_book": "`make book` makes the notebooks anew from notebooks/source",
-    "test_notebooks": "`make book` makes the notebooks anew; look at what `git diff` then shows",
-    "test_choice": "its message has the command that writes the figures anew",
-}
-
-
 #: Cases of a server marked ``few`` that `make test` runs; all of them are in `make whole`.
 FEW = 6
 
@@ -292,22 +284,6 @@ def pytest_unconfigure(config):
         reasons = [report.longrepr[2] for report in skipped if isinstance(report.longrepr, tuple)]
         parts = [describe_skipped(reasons) or "no test was skipped", order_line(config)]
         reporter.write_line("; ".join(parts))
-
-
-def pytest_terminal_summary(terminalreporter):
-    """What to do about failures, in a line for each file."""
-    failed = [
-        report.nodeid
-        for kind in ("failed", "error")
-        for report in terminalreporter.stats.get(kind, [])
-    ]
-    for file in sorted({name.partition("::")[0] for name in failed}):
-        told = [
-            what for begin, what in REMEDIES.items() if any(begin in n for n in failed if file in n)
-        ]
-        terminalreporter.write_line(
-            "; ".join([f'once more: make test ARGS="{file} --last-failed"', *told])
-        )
 
 
 def without_a_loop(test):

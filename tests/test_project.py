@@ -359,18 +359,15 @@ def test_import_loads_only_what_every_user_needs():
     assert not fast, "the compiled engine is loaded with the first launch"
 
 
-@pytest.mark.parametrize("before", ["gc.enable()", "gc.disable()"])
-def test_load_alone_changes_the_search_for_garbage(before):
+def test_load_alone_changes_the_search_for_garbage():
     state = "print(gc.isenabled(), bool(gc.get_freeze_count()))"
     shown = run(
         sys.executable,
         "-c",
-        f"import gc; {before}; import cypresskit as ck; ck.simulate; ck.teach; {state};"
-        f"ck.draw.load(); {state}",
+        f"import gc, cypresskit as ck; ck.simulate; ck.teach; {state}; ck.draw.load(); {state}",
     )
-    enabled = before == "gc.enable()"
     states = [line for line in shown.stdout.splitlines() if line.startswith(("True", "False"))]
-    assert states == [f"{enabled} False", f"{enabled} True"], shown.stderr
+    assert states == ["True False", "True True"], shown.stderr
 
 
 NOTHING_DRAWS = """
@@ -546,46 +543,6 @@ def test_workflows_call_what_there_is():
     assert offered == set(quick["strategy"]["matrix"]["python"])
 
 
-def brought(file: Path, seen: set[Path]) -> set[str]:
-    """The packages of others that a module of tests or tools imports at once, or one of ours that
-    it imports does.
-    """
-    seen.add(file)
-    packages = set()
-    for node in ast.parse(file.read_text()).body:
-        names = []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        for name in names:
-            places = [folder / name.replace(".", "/") for folder in (ROOT, ROOT / "tests")]
-            ours = [f for p in places for f in (p.with_suffix(".py"), p / "__init__.py")]
-            for other in ours:
-                if other.exists() and other not in seen and "cypresskit" not in name:
-                    packages |= brought(other, seen)
-            if not any(map(Path.exists, ours)) and name == names[0]:
-                packages.add(name.partition(".")[0])
-    return packages - {"cypresskit", "tools", "tests"}
-
-
-def test_the_nightly_job_installs_what_its_tests_import():
-    """It takes the newest of few packages, and leaves out test files that need more."""
-    steps = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())["jobs"]["newest"]
-    commands = [step.get("run", "") for step in steps["steps"]]
-    (install,) = [line for line in commands if "pip install" in line]
-    (tests,) = [line for line in commands if "printf" in line]
-    left_out = re.search(r"test_%s.py\" ([\w ]+)\)", tests)[1].split()
-    installed = names([*EXTRAS["lab"], *PROJECT["dependencies"], *GROUPS["docs"]])
-    installed |= {*re.sub(r"#.*", "", install).split(), "pyyaml", "pillow", "myst-parser"}
-    distributions = packages_distributions()
-    for file in sorted((ROOT / "tests").glob("test_*.py")):
-        if file.stem.removeprefix("test_") not in left_out:
-            modules = brought(file, set()) - sys.stdlib_module_names
-            lacks = {m for m in modules if not installed & names(distributions.get(m, [m]))}
-            assert not lacks, f"{file.name} imports {lacks}"
-
-
 TEXTS = [
     ROOT / "README.md",
     *(ROOT / "docs").glob("*.md"),
@@ -613,35 +570,6 @@ def test_every_name_that_a_lesson_or_guide_mentions_exists(file):
 
 
 # -- random numbers
-
-
-#: What draws other numbers in each run, unless ``conftest.draw_the_same`` replaces it.
-FRESH = {"SystemRandom", "RandomState", "urandom", "uuid1", "uuid4", "randbits", "token_bytes"}
-#: A name of a file for a moment: no result depends on it.
-NAMES_A_FILE = ("cypresskit/files/atomic.py", "uuid4")
-
-
-def fresh_sources(tree: ast.AST) -> set[str]:
-    """The functions by which a module draws numbers that no seed decides."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module in ("random", "secrets"):
-            found |= {name.name for name in node.names} - {"Random"}
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in FRESH or (name in ("Random", "default_rng") and not node.args):
-                found.add(name)
-    return found
-
-
-@pytest.mark.parametrize("folder", PYTHON)
-def test_no_source_of_random_numbers_is_fresh_in_each_run(folder):
-    found = {
-        (file.relative_to(ROOT).as_posix(), name)
-        for file in (ROOT / folder).rglob("*.py")
-        for name in fresh_sources(ast.parse(file.read_text(encoding="utf-8")))
-    }
-    assert not found - {NAMES_A_FILE}
 
 
 def test_two_runs_of_a_test_draw_the_same_numbers(monkeypatch):
