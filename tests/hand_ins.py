@@ -1,7 +1,6 @@
-"""What a class hands in: honest, copied, late, cheating, endless and hostile work.
+"""What a class hands in: honest, copied, cheating, endless and hostile work.
 
-Each of ``CLASS`` writes into a student's folder what that student hands in of lessons 08 to 11, and
-is expected to earn the exercises of ``EARNS``.
+Each of ``CLASS`` writes into a student's folder what that student hands in of lessons 08 to 11.
 """
 
 import json
@@ -80,7 +79,7 @@ def mistaken(handed_out: Path, folder: Path) -> None:
 
 def copied(handed_out: Path, folder: Path) -> None:
     """All files of a fellow student's."""
-    shutil.copytree(folder.parent / "honest 1", folder)
+    shutil.copytree(folder.parent / "honest", folder)
 
 
 def canvas(handed_out: Path, folder: Path) -> None:
@@ -271,9 +270,9 @@ def lone_surrogates(handed_out: Path, folder: Path) -> None:
 
 def links(handed_out: Path, folder: Path) -> None:
     folder.mkdir()
-    (folder / "09_bus.ipynb").symlink_to("../honest 1/09_bus.ipynb")
+    (folder / "09_bus.ipynb").symlink_to("../honest/09_bus.ipynb")
     (folder / "10_larger_than_the_card.ipynb").symlink_to("/dev/zero")
-    (folder / "all").symlink_to("../honest 1")
+    (folder / "all").symlink_to("../honest")
 
 
 def fifo(handed_out: Path, folder: Path) -> None:
@@ -288,7 +287,7 @@ def sparse(handed_out: Path, folder: Path) -> None:
 
 
 def linked_folder(handed_out: Path, folder: Path) -> None:
-    folder.symlink_to("honest 1")
+    folder.symlink_to("honest")
 
 
 def archive(handed_out: Path, folder: Path) -> None:
@@ -297,12 +296,12 @@ def archive(handed_out: Path, folder: Path) -> None:
 
 Maker = Callable[[Path, Path], None]
 HONEST: dict[str, Maker] = {
-    "honest 1": honest,
+    "honest": honest,
+    "one lesson": one_lesson,
     "copied": copied,
     "canvas": canvas,
     "by its cells": by_its_cells,
 }
-LATE: dict[str, Maker] = {"late 1": honest, "late 2": one_lesson}
 CHEATS: dict[str, Maker] = {
     "halted": answers(HALTED),
     "verdict": answers(VERDICT),
@@ -354,4 +353,4 @@ SLOW: dict[str, Maker] = {
     "stays": cells("09", f"def seconds(*_):\n{STAYS}"),
 }
 #: Under these names they stand in the table, where it isn't their own.
-CLASS = HONEST | LATE | CHEATS | OTHERS | SLOW
+CLASS = HONEST | CHEATS | OTHERS | SLOW

@@ -175,7 +175,7 @@ class Connection:
         """Show what is printed. Return the answer to a request, or its error; else None."""
         if "print" in reply:
             with suppress(OSError):  # the output may be closed or full
-                self.show(plain.replace_surrogates(str(reply["print"]))[:4_000])
+                self.show(plain.text(reply["print"], 4_000))
         if "ask" not in reply:
             return None
         try:
@@ -194,41 +194,32 @@ class Connection:
 
     def checked(self, reply: dict) -> dict:
         """Return a reply whose parts have the right types."""
-        left_out = reply.get("left_out", 0)
-        self.left_out = left_out if type(left_out) is int else 0
+        self.left_out = _whole(reply.get("left_out"))
         if "broken" in reply:  # an answer could send this, too
-            raise NoResult(
-                "broken", plain.replace_surrogates(str(reply["broken"]))[-MAX_TRACEBACK:]
-            )
+            raise NoResult("broken", plain.text(reply["broken"])[-MAX_TRACEBACK:])
         if "halted" in reply:
-            raise NoResult(plain.replace_surrogates(str(reply["halted"]))[:20])
+            raise NoResult(plain.text(reply["halted"], 20))
         if "failed" in reply:
             failed = reply["failed"]
             if not isinstance(failed, dict):
                 raise NoResult("forged")
-            kind, text, source = (
-                plain.replace_surrogates(str(failed.get(part, "")))
-                for part in ("type", "text", "source")
+            kind, said, source = (
+                plain.text(failed.get(part, ""), most)
+                for part, most in (("type", 60), ("text", 2_000), ("source", 200))
             )
-            line = failed.get("line")
-            raise Raised(kind[:60], text[:2_000], line if type(line) is int else 0, source[:200])
+            raise Raised(kind, said, _whole(failed.get("line")), source)
         if "cell" in reply:
-            sets, text, line = self._three(reply["cell"])
-            raise Refused(
-                sets if isinstance(sets, str) else None,
-                plain.replace_surrogates(str(text))[:2_000],
-                line if type(line) is int else 0,
-            )
+            cell = reply["cell"]
+            if not isinstance(cell, list) or len(cell) != 3:
+                raise NoResult("forged")
+            sets, said, line = cell
+            sets = sets if isinstance(sets, str) else None
+            raise Refused(sets, plain.text(said, 2_000), _whole(line))
         made = reply.get("made")
         fine = made == "function" or (isinstance(made, dict) and "value" in made)
-        if not fine and not {"result", "arguments"} <= reply.keys():
+        if not fine and "result" not in reply:
             raise NoResult("forged")
         return reply
-
-    def _three(self, value: Any) -> list:
-        if not isinstance(value, list) or len(value) != 3:
-            raise NoResult("forged")
-        return value
 
     def decoded(self, data: Any) -> Any:
         """Return the value in a reply."""
@@ -248,6 +239,11 @@ class Connection:
         if status in ENDED_FOR:
             return NoResult(ENDED_FOR[status])
         return NoResult("ended", signal=status & 0x7F)
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number from a message; 0 for anything else."""
+    return value if type(value) is int else 0
 
 
 class Answer(Connection):
@@ -310,7 +306,7 @@ class Answer(Connection):
             how = self.how | megabytes | {"services": [*self.services]}
             reply = self.exchange({"make": how}, self.making)
             made = reply["made"]
-            self.type = plain.replace_surrogates(str(reply.get("type", "")))[:60]
+            self.type = plain.text(reply.get("type", ""), 60)
             if made != "function":
                 self.value = self.decoded(made["value"])
             self.function = made == "function"
@@ -337,7 +333,8 @@ class Answer(Connection):
         return answered
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.with_arguments(*arguments)[0]
+        call = {"values": [encode(argument) for argument in arguments]}
+        return self.decoded(self.exchange({"call": call}, self.limits)["result"])
 
     def through(self, module: str, name: str, *arguments: Any) -> Any:
         """Return the result of a function of the package that calls the answer.
@@ -346,15 +343,6 @@ class Answer(Connection):
         """
         call = {"values": [encode(argument) for argument in arguments], "through": [module, name]}
         return self.decoded(self.exchange({"call": call}, self.limits)["result"])
-
-    def with_arguments(self, *arguments: Any) -> tuple[Any, list]:
-        """Return the result of a call, and its arguments as they are afterwards."""
-        call = {"values": [encode(argument) for argument in arguments]}
-        reply = self.exchange({"call": call}, self.limits)
-        after = self.decoded(reply["arguments"])
-        if not isinstance(after, list) or len(after) != len(arguments):
-            raise NoResult("forged")
-        return self.decoded(reply["result"]), after
 
 
 def call(

@@ -110,7 +110,7 @@ def decode(data: Any, depth: int = 0) -> Any:
     if data is None or isinstance(data, bool | int | float):
         return data
     if isinstance(data, str):
-        return replace_surrogates(data)
+        return text(data)
     if not isinstance(data, dict) or len(data) != 1:
         raise ValueError("a message isn't plain data")
     ((kind, content),) = data.items()
@@ -125,19 +125,19 @@ def decode(data: Any, depth: int = 0) -> Any:
     if kind == "dict":
         return dict(_pair(pair, depth) for pair in content)
     if len(content) != 2:
-        raise ValueError(f"a message has an invalid {replace_surrogates(str(kind))[:20]}")
+        raise ValueError(f"a message has an invalid {text(kind, 20)}")
     first, second = content
     if kind == "items" and isinstance(first, str) and isinstance(second, list):
         items = Items(decode(item, depth + 1) for item in second)
-        items.type = replace_surrogates(first)[:MAX_TEXT]
+        items.type = text(first, MAX_TEXT)
         return items
     if kind == "other" and isinstance(first, str) and isinstance(second, str):
-        return Other(replace_surrogates(first)[:MAX_TEXT], replace_surrogates(second)[:MAX_TEXT])
+        return Other(text(first, MAX_TEXT), text(second, MAX_TEXT))
     if kind == "described" and isinstance(first, str) and isinstance(second, dict):
         return Described(
             first, {str(name): decode(item, depth + 1) for name, item in second.items()}
         )
-    raise ValueError(f"a message has an unknown part, {replace_surrogates(str(kind))[:20]!r}")
+    raise ValueError(f"a message has an unknown part, {text(kind, 20)!r}")
 
 
 def _pair(pair: Any, depth: int) -> tuple:
@@ -151,13 +151,13 @@ def _pair(pair: Any, depth: int) -> tuple:
 
 def _array(content: Any) -> np.ndarray:
     try:
-        name, shape, text = content
+        name, shape, encoded = content
         dtype = np.dtype(str(name))
         if dtype.kind not in ARRAY_KINDS or not all(
             type(side) is int and side >= 0 for side in shape
         ):
             raise ValueError("its items aren't numbers")
-        raw = base64.b64decode(text, validate=True)
+        raw = base64.b64decode(encoded, validate=True)
         if math.prod(shape) * dtype.itemsize != len(raw):
             raise ValueError("its shape doesn't match its size")
         return np.frombuffer(raw, dtype).reshape(shape).copy()
@@ -165,6 +165,8 @@ def _array(content: Any) -> np.ndarray:
         raise ValueError(f"not an array: {error}") from None
 
 
-def replace_surrogates(text: str) -> str:
-    """Return a text that can be encoded as UTF-8: lone surrogates become question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def text(value: Any, most: int | None = None) -> str:
+    """Return the text of a value from a message, at most so many characters, as UTF-8 can encode
+    it: lone surrogates become question marks.
+    """
+    return str(value).encode("utf-8", "replace").decode("utf-8")[:most]

@@ -6,8 +6,8 @@ the notebook's (``here``):
     -> {"make": ...}                     the cells, and the name of the answer that they set
     <- {"made": "function" or a value}   or {"failed": ...}; or {"cell": [sets, message, line]} of
                                          a cell that can't be run
-    -> {"call": {"values": [...]}}       arguments, which the answer may change; optional "through":
-                                         [module, name] of a function to pass the answer to
+    -> {"call": {"values": [...]}}       arguments; optional "through": [module, name] of a
+                                         function to pass the answer to
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
                                          and "limits"
     <- {"print": "text"}                 its output, up to one page
@@ -186,7 +186,7 @@ class Server:
         if "through" in how:
             module, name = how["through"]
             called = partial(getattr(importlib.import_module(module), name), self.answer)
-        self.guarded(lambda: called(*arguments), arguments)
+        self.guarded(lambda: called(*arguments))
 
     def run(self, how: dict) -> None:
         """Call a function of the package by its name."""
@@ -194,7 +194,7 @@ class Server:
         function = getattr(importlib.import_module(module), name)
         self.guarded(lambda: function(*map(decode, how["arguments"])))
 
-    def guarded(self, work: Callable, arguments: list | None = None, made: bool = False) -> None:
+    def guarded(self, work: Callable, made: bool = False) -> None:
         """Do some work within the limits, and send the outcome."""
         before = threading.enumerate()
         try:
@@ -207,8 +207,6 @@ class Server:
                     reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
                     reply = {"result": encode(value)}
-                    kept = [None if isinstance(a, card.CardOutside) else a for a in arguments or ()]
-                    reply["arguments"] = encode(kept)
             left = [thread for thread in threading.enumerate() if thread not in before]
             if not all(thread.name.startswith(OURS) for thread in left):
                 reply = {"halted": "thread"}
