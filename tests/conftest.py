@@ -41,7 +41,6 @@ import pytest
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
-from cypresskit.draw.display import Displayable
 from cypresskit.isolated import serving
 from cypresskit.isolated.process import find_sandbox
 from tools.fuzz.guards import FLUSH, guarded
@@ -315,7 +314,6 @@ def process_state() -> dict:
         "limits": [*map(resource.getrlimit, LIMITS)],
         "timers": [signal.getitimer(which)[0] > 0 for which in range(3)],
         "limit of recursion": sys.getrecursionlimit(),
-        "frames of outputs": Displayable.framed,
         "garbage collection": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count() > 0),
     }
 

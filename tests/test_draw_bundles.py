@@ -52,12 +52,3 @@ def test_forwarded_results_are_arrows_and_loops_are_scenes():
         assert np.isfinite(shown).sum() == min(
             5, len({(4 if k == "ps" else c, s) for k, c, s in pairs})
         )
-
-
-def test_bundles_are_drawn_of_a_program_and_of_a_kernel_too():
-    kernel = ck.kernels["sgemm_naive"]
-    assert (
-        repr(ck.draw.bundles(kernel))
-        == repr(ck.draw.bundles(kernel.program))
-        == repr(ck.draw.bundles(kernel.name))
-    )

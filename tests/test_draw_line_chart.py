@@ -45,12 +45,3 @@ def test_labels_of_x_stand_apart_and_none_is_missing(count):
     assert np.isclose(np.array(labels)[:, np.newaxis], points).any(1).all()
     assert (gaps[:-1] > 0.025 * np.ptp(points)).all()
     assert (gaps <= 0.031 * np.ptp(points) + 1.01 * spacing).all()
-
-
-@pytest.mark.parametrize("place", [-3.0, 0.0, 1.0, 1e9])
-@pytest.mark.parametrize("height", [-1.0, 0.0, 2.0])
-def test_a_single_point_is_a_curve(place, height):
-    player = draw.line_chart({"a": {place: height}}, "x", "y")
-    points = drawn(player, "points a")
-    assert np.isfinite(points["x"]).all() and np.isfinite(points["y"]).all()
-    assert x_ticks(player) == pytest.approx(points["x"])

@@ -44,13 +44,6 @@ def test_a_chart_draws_what_is_stored_and_printed(name):
     for series, (x, y) in chart.points.items():
         points = drawn(player, f"points {series}, published")
         assert (list(points["x"]), list(points["y"])) == ([x], [y])
-    (caption,) = player.captions
-    for series, (x, y) in chart.points.items():
-        there = {at: value for at, value, _ in STORED[series]}
-        if x in there:
-            assert f"published {y:g} at {x:g}; modeled {there[x]:.0f} there" in caption
-    for level in chart.levels:
-        assert f"{level.words}: published {level.y:g}" in caption
 
 
 def test_what_is_printed_is_what_the_papers_print():

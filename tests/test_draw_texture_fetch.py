@@ -65,22 +65,6 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
     assert finish(player, kernel) == clocks
 
 
-def test_a_small_l1_evicts_what_is_wanted_again():
-    small = replace(ck.HD5870, l1_bytes=256, l1_ways=4)
-    missed = [
-        (
-            frames(
-                texture_fetch("dgemm_nn", device=chip),
-                "ticks dgemm_nn",
-                "missed",
-            )[-1]
-            > 0
-        ).sum()
-        for chip in (ck.HD5870, small)
-    ]
-    assert missed[0] == 8 * 4 + 4 * 4 and missed[1] > 1.5 * missed[0]
-
-
 @pytest.mark.parametrize("l2_bytes", [0, ck.HD5870.l2_bytes])
 @pytest.mark.parametrize("l1_bytes", [0, 64, 512, ck.HD5870.l1_bytes])
 def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes, l2_bytes):

@@ -2,8 +2,6 @@
 played.
 """
 
-import random
-
 import numpy as np
 import pytest
 from said import Said, assert_true
@@ -12,8 +10,6 @@ import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.teach.l05_texture_cache.checks import iteration_clocks
 from cypresskit.teach.l07_lds.lds_pitch import PITCHES, lds_pitch
-from cypresskit.teach.l13_what_is_left.checks import load_clocks
-from cypresskit.today import clock_ghz, figures
 
 TOY = ".cypresskit-figure"
 
@@ -97,16 +93,3 @@ def test_every_number_is_the_lds_own(page, toy, pitch):
             toy.get_by_role("button", name="8", exact=True).click()
         page.locator("input").fill(str(pitch))
         assert_true([Said(text) for text in page.evaluate(WORDS)], things)
-
-
-def test_the_banks_of_today_stand_beside_them(page, toy):
-    """At any pitch what lesson 13's rule says, and the record's figure where there is one."""
-    measured = figures("L1, 32 words")
-    for pitch in (4, 9, 16, 33, random.randrange(34, 128)):
-        page.locator("input").fill(str(pitch))
-        told = toy.locator(".today").inner_text()
-        rule = load_clocks([pitch * thread for thread in range(32)])
-        assert f"take {rule} clocks" in told
-        ns = measured.get(str(pitch))
-        assert ("measured" in told) == (ns is not None)
-        assert ns is None or f"{ns * clock_ghz():.1f} measured" in told

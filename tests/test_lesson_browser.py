@@ -5,15 +5,12 @@ What is on the screen is read back from the page's Bokeh document and compared w
 run.
 """
 
-import sys
-
 import numpy as np
 import pytest
 from conftest import JS
-from pages import at, hold_clock, recorded, view, whole_numbers
+from pages import at, recorded, view, whole_numbers
 
 import cypresskit as ck
-from cypresskit.draw.display import Displayable
 from cypresskit.draw.player import cell_script
 
 LESSON = "01_register_block.ipynb"
@@ -77,29 +74,6 @@ def press(page, *keys: str) -> int:
     return at(page, None, "cells C")["frame"]
 
 
-def test_what_an_instruction_writes_is_marked(shown, recording):
-    step = next(
-        s
-        for s in range(len(recording))
-        if "mad r14" in recording.program.lines[recording.line(s) - 1]
-    )
-    assert {name[:-2] for name, *_, wrote in cells(at(shown, step), "cells C") if wrote} == {"r14"}
-
-
-@pytest.mark.clock
-def test_it_plays_twenty_frames_a_second_in_turn(page, show, player):
-    """By a clock that the test holds, so that it doesn't matter how long a frame takes here."""
-    show(player)
-    at(page, 0, "cells C")
-    hold_clock(page)
-    page.evaluate(JS.begin, "20")
-    seen = []
-    for _ in range(40):
-        page.clock.run_for(50)
-        seen.append(int(page.locator("[data-ready]").get_attribute("data-frame")))
-    assert seen == list(range(1, 41))
-
-
 @pytest.mark.proof
 def test_keys_step_jump_and_play(shown, player, recording):
     at(shown, 40)
@@ -152,23 +126,6 @@ def test_tab_goes_from_the_player_through_its_controls_in_order(shown):
     ]
 
 
-def test_the_sliders_own_keys_move_one_step(shown):
-    at(shown, 40)
-    handle = shown.locator("[data-part=slider]")
-    handle.focus()
-    assert press(shown, "ArrowRight") == 41
-    assert handle.get_attribute("aria-label") == "Step"
-    assert handle.get_attribute("aria-valuetext").startswith("step 42 of ")
-
-
-def test_reduced_motion_turns_play_into_step(page, show, player):
-    page.emulate_media(reduced_motion="reduce")
-    at(show(player), 12)
-    page.get_by_role("button", name="Step").click()
-    page.wait_for_timeout(400)
-    assert at(page)["frame"] == 13
-
-
 def test_a_screen_reader_hears_each_step_but_not_while_playing(shown):
     at(shown, 12)
     status = shown.locator("[role=status][aria-live=polite]")
@@ -218,36 +175,11 @@ def test_each_click_goes_a_level_deeper_and_escape_back(page, show):
     assert page.evaluate(JS.level)[0] == 0
 
 
-def test_the_picture_keeps_its_place_under_longer_captions(page, show):
-    page.set_viewport_size({"width": 960, "height": 700})
-    show(view("texture_fetch", in_lesson=True))
-    tops = []
-    for frame in (0, 21, 60):
-        at(page, frame)
-        page.evaluate(JS.settled)
-        place = (
-            "() => Bokeh.index.get_one([...Bokeh.documents[0].all_models].find(m => m.type ==="
-            " 'Plot')).el"
-        )
-        tops.append(page.evaluate(f"{place}.getBoundingClientRect().top"))
-    assert max(tops) - min(tops) < 1, tops
-
-
 def framed(page, output: str, sandbox: str, policy: str = ""):
     """A page that shows an output in a frame of its own."""
     page.set_content(f'<iframe sandbox="{sandbox}" width="1000" height="700"></iframe>')
     page.evaluate("html => { document.querySelector('iframe').srcdoc = html }", policy + output)
     return page.frame_locator("iframe")
-
-
-def test_on_a_phone_figures_stand_one_below_the_other(page, show):
-    """Of the texture fetches a kernel at a time is swiped."""
-    page.set_viewport_size({"width": 390, "height": 844})
-    figures = show(view("texture_fetch")).locator(".figure")
-    tops = [figures.nth(n).bounding_box()["y"] for n in range(figures.count())]
-    assert len(tops) == 2 and min(np.diff(tops)) > 300
-    assert page.evaluate(JS.faults) == [], "letters that are cut off or small"
-    assert page.locator(".picture").evaluate("box => box.scrollWidth") <= 530
 
 
 @pytest.mark.parametrize(("sandbox", "rule"), [("", ""), ("allow-scripts", "script-src 'none'")])
@@ -262,21 +194,6 @@ def test_without_bokehs_script_the_still_and_a_sentence_stand(page, player, sand
     assert inner.locator("img").get_attribute("alt") == repr(player)
     inner.get_by_text("This is a static image. To play it").wait_for()
     assert len(inner.locator("body").inner_text()) < 300, "no wall of text"
-
-
-def test_after_load_for_frames_an_output_plays_in_its_own(page, player, monkeypatch):
-    monkeypatch.setattr(Displayable, "framed", False)
-    ck.draw.load(frames=True)
-    inner = framed(page, player.bundle()["text/html"], "allow-scripts")
-    inner.locator("[data-ready]").focus()
-    page.keyboard.press("End")
-    inner.locator(f"[data-frame='{len(player) - 1}']").wait_for()
-    assert inner.locator(".bk-Plot").first.bounding_box()["height"] > 300
-    ck.draw.load()
-    assert not player.framed, "elsewhere all share one"
-    monkeypatch.setitem(sys.modules, "google.colab", sys)
-    ck.draw.load()
-    assert player.framed, "in Colab by itself"
 
 
 def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
@@ -471,14 +388,6 @@ def test_a_cell_that_runs_for_over_a_second_says_so(lab, page):
     assert page.evaluate(told)[2] == "", "the one behind it only waits"
     page.locator(".jp-Stdin-input").press("Enter")
     page.wait_for_function(f"() => ({told})().every(one => !one)")
-
-
-def test_a_widget_whose_kernel_is_gone_says_how_it_comes_back(page):
-    page.set_content(
-        '<div class="jp-OutputArea-output">Error displaying widget: model not found</div>'
-    )
-    page.add_script_tag(content=cell_script())
-    page.get_by_text("Enter your guesses again").wait_for()
 
 
 READS = """() => {

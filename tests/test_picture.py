@@ -3,24 +3,19 @@ stays when it can't play, which keys it takes, and that text is never an element
 """
 
 import base64
-import importlib
 import json
-import pkgutil
 import re
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from os.path import normpath
-from pathlib import Path
 from xml.etree import ElementTree
 
 import hostile
 import ipywidgets
 import numpy as np
 import pytest
-from conftest import ROOT, close_at_script_errors
+from conftest import ROOT
 from pages import view
 
-import cypresskit
 import cypresskit as ck
 from cypresskit.draw import display, pipelines, theme
 from cypresskit.draw.climb_picture import Climb
@@ -67,17 +62,6 @@ def packed_data(html: str) -> dict:
 
 def with_data(html: str, data: dict) -> str:
     return DATA.sub(lambda found: found[1] + display.pack_json(json.dumps(data)), html)
-
-
-def test_a_script_that_fails_ends_a_tests_wait(browser):
-    from playwright.sync_api import Error  # not at the top: the core's tests run without it
-
-    page = browser.new_page()
-    errors = close_at_script_errors(page)
-    page.set_content("<script type=module>\nmissing()\n</script>")
-    with pytest.raises(Error, match="closed"):
-        page.wait_for_selector("main")
-    assert errors == ["ReferenceError: missing is not defined"]
 
 
 def test_thirty_redraws_leave_what_three_leave(stage):
@@ -162,16 +146,6 @@ def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
     assert stage.locator("img").bounding_box()["height"] > 100
 
 
-def test_the_format_names_every_field_of_the_data():
-    """So that a field that is added, or gone, changes the format by itself."""
-    for name in ("register_block", "texture_fetch", "lds_transpose"):
-        (spec,) = view(name).figures[0].tags
-        fields = {*spec} | {f"track.{field}" for field in spec["tracks"][0]}
-        for pick in spec["picks"]:
-            fields |= {f"pick.{field}" for field in pick}
-        assert fields == set(display.FIELDS.split())
-
-
 #: What of hostile texts has become a part of the page, at any depth.
 BECAME = """() => {
     const all = (root) => [...root.querySelectorAll("*")].flatMap(
@@ -230,18 +204,6 @@ def test_a_picture_is_saved_as_what_its_ending_says_or_refused(kind, tmp_path):
         with pytest.raises(ValueError, match=r"are saved as \.html or \.svg"):
             picture.save(tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == begins.keys()
-
-
-def test_what_has_a_still_and_can_be_saved_is_saved_by_one_method():
-    own = [
-        f"{kind.__module__}.{kind.__name__}"
-        for module in pkgutil.walk_packages(cypresskit.__path__, "cypresskit.")
-        if module.name.split(".")[1] in ("draw", "editing", "teach")
-        for kind in vars(importlib.import_module(module.name)).values()
-        if isinstance(kind, type) and hasattr(kind, "still") and hasattr(kind, "save")
-        if kind.save is not display.Displayable.save
-    ]
-    assert not own
 
 
 def test_every_view_is_fed_hostile_texts_or_takes_none():
@@ -317,20 +279,6 @@ def test_a_picture_takes_only_the_keys_that_it_uses(stage, name):
 
     assert {key: hearer(key) for key in taken} == dict.fromkeys(taken, "picture")
     assert {key: hearer(key) for key in FREE} == dict.fromkeys(FREE, "notebook")
-
-
-def test_a_second_escape_gives_the_focus_back_to_the_cell(stage):
-    stage.put(f'<div class="jp-Cell" tabindex="0">{view("register_block").to_html()}</div>')
-    stage.wait_for_function(SHOWN)
-    player = stage.locator("[data-ready]")
-    player.focus()
-    stage.keyboard.press("ArrowDown")
-    assert player.get_attribute("data-pick")
-    stage.keyboard.press("Escape")
-    focused = "document.activeElement.className"
-    assert not player.get_attribute("data-pick") and stage.evaluate(focused) != "jp-Cell"
-    stage.keyboard.press("Escape")
-    assert stage.evaluate(focused) == "jp-Cell"
 
 
 @pytest.mark.parametrize(
@@ -438,21 +386,6 @@ def luminance(color: np.ndarray) -> float:
 
 
 # -- the scripts
-
-
-def test_joined_modules_have_no_name_twice():
-    """In one script a function that is defined twice is silently the last."""
-    names = re.findall(
-        r"(?m)^(?:async )?(?:const|let|class|function) (\w+)", join_modules(*display.MODULES)
-    )
-    assert len(names) == len(set(names)) > 40
-
-
-def test_modules_stand_after_those_that_they_import_from():
-    for n, name in enumerate(display.MODULES):
-        home = Path(name).parent
-        imported = re.findall(r'from "(\.[\w./]+\.js)"', read_packaged(name))
-        assert {normpath(home / path) for path in imported} <= set(display.MODULES[:n]), name
 
 
 def test_bokeh_is_used_by_its_public_names():

@@ -95,28 +95,21 @@ def wavefronts(*reports: Report, window: tuple[float, float] = (2000, 6000)) -> 
         things += [(event.wavefront, event.served, event.end) for event in fetches]
         marks = {*window, *(m for e in events for m in (e.start, e.served, e.end))}
         things += [sorted(marks), (report.registers, 256, report.active_wavefronts)]
-        of = {n: [e for e in events if e.wavefront == n] for n in {e.wavefront for e in events}}
-        gaps = {n: [(a.end, b.start) for a, b in pairwise(some)] for n, some in of.items()}
-        pauses = {n: [(a, min(a + switch, b), b) for a, b in some] for n, some in gaps.items()}
-        every = [pause for some in pauses.values() for pause in some]
-        kinds = {
-            kind: [(e.start, e.end) for e in events if e.kind == kind] for kind in "ALU TEX".split()
-        }
-        spans = {
-            **kinds,
-            "waits": [pause[1:] for pause in every],
-            "switches": [pause[:2] for pause in every],
-            "serves": [(e.start, e.served) for e in fetches],
-        }
-        states.append({name: np.array(some) for name, some in spans.items()})
-        for n, mine in of.items():
-            spent: Counter[str] = Counter()
-            parts = [(e.kind, e.start, e.end) for e in mine]
-            parts += [("between", a, b) for a, b, _ in pauses[n]]
-            parts += [("waits", a, b) for _, a, b in pauses[n]]
-            for kind, start, end in parts:
-                spent[kind] += max(0, min(end, window[1]) - max(start, window[0]))
-            things.append(frozenset((n, window[1] - window[0], *spent.values())))
+        parts = [(e.wavefront, e.kind, e.start, e.end) for e in events]
+        numbers = {event.wavefront for event in events}
+        for n in numbers:
+            for one, other in pairwise(e for e in events if e.wavefront == n):
+                ready = min(one.end + switch, other.start)
+                parts += [(n, "waits", ready, other.start), (n, "switches", one.end, ready)]
+        spent: Counter[tuple[int, str]] = Counter()
+        for n, kind, start, end in parts:
+            spent[n, kind] += max(0, min(end, window[1]) - max(start, window[0]))
+        length = window[1] - window[0]
+        for n in numbers:
+            things.append(frozenset((n, length, *(c for (m, _), c in spent.items() if m == n))))
+        kinds = "ALU", "TEX", "waits", "switches"
+        spans = {kind: np.array([part[2:] for part in parts if part[1] == kind]) for kind in kinds}
+        states.append(spans | {"serves": np.array([(e.start, e.served) for e in fetches])})
 
     def turns(report: Report, now: float) -> int:
         """Ends of the loop's longest clause, of which these kernels have one."""
@@ -657,5 +650,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_number_is_one_of_what_was_given(name):
+    """And every figure has a name for those who listen."""
     picture = PICTURES[name]()
     assert_held(*picture)
+    assert all(picture.player.figures[0].tags[0]["labels"])

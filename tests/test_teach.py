@@ -4,7 +4,6 @@ show beside them.
 
 import math
 import re
-from dataclasses import replace
 from fractions import Fraction
 from importlib import import_module
 from inspect import signature
@@ -16,18 +15,9 @@ from answers import planted
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import cypresskit as ck
-from cypresskit.compiler import compile
-from cypresskit.devices import HD5870
-from cypresskit.host import largest_block
-from cypresskit.machine.checks.findings import SHOWN, Finding, Findings
-from cypresskit.teach import check as shell
 from cypresskit.teach import formula
 from cypresskit.teach.answer_source import AnswerSource, find_source
-from cypresskit.teach.kernels import judge_findings
 from cypresskit.teach.l00_start_here import checks as start
-from cypresskit.teach.l01_register_block.checks import SIZES, words_per_flop
-from cypresskit.teach.l02_why_blocks.checks import counted, simulate_block
 from cypresskit.teach.l03_bundles import checks as bundles
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sum import two_sum_bits
@@ -109,28 +99,6 @@ def test_a_wrong_reduction_is_told_without_the_line_that_was_given():
     assert named > 3
 
 
-def test_a_verdict_on_findings_counts_the_others():
-    loop = Finding(
-        "endless", "mine.il", 4, 1, "endloop", "this loop has not ended", "what ends it?"
-    )
-    opcode = replace(loop, message="mad reads r1, which was never written")
-    assert (
-        judge_findings(Findings([loop])).message
-        == "This loop has not ended. Line 4 of the kernel: endloop"
-    )
-    assert judge_findings(Findings([loop] * 2)).message.endswith(
-        "(1 more finding follows from it, or comes next.)"
-    )
-    assert judge_findings(Findings([loop] * 3)).message.endswith(
-        "(2 more findings follow from it, or come next.)"
-    )
-    assert str(Findings([loop] * (SHOWN + 1))).endswith("... and 1 more finding")
-    assert judge_findings(Findings([opcode])).message.startswith("mad reads")
-    assert judge_findings(
-        Findings([replace(loop, message="work-item 3 reads it")])
-    ).message.startswith("Work-item 3 reads it.")
-
-
 def test_every_check_has_answers():
     lessons = {check.__module__ for check in CHECKS}
     assert len(lessons) == len(list(Path(__file__).parents[1].glob("notebooks/source/[0-9]*.md")))
@@ -176,15 +144,6 @@ def test_a_kernel_of_the_other_mode_gets_a_verdict(check, mode):
     assert not verdict.right and not verdict.is_broken, verdict
 
 
-def test_where_a_whole_number_is_right_its_neighbour_is_not():
-    def judged(answer):
-        return formula.formula_exercise([(100,), (200,)], {}, "HINT", name="f")(lambda x: x**3)(
-            answer
-        ).right
-
-    assert judged(lambda x: float(x**3)) and not judged(lambda x: x**3 + 1)
-
-
 BY_HEART = """
 calls = 0
 
@@ -221,14 +180,6 @@ def test_who_knows_the_shown_results_by_heart_is_found_out():
     assert len(formulas) > 15 and not missed
 
 
-def test_numbers_are_drawn_between_those_that_are_shown():
-    shown = [(128, 0.5, 4), (1024, 0.25, 8), (640, 4.0, 4)]
-    for seed in range(50):
-        shell.check_rng.seed(seed)
-        n, share, size = formula.draw_case(shown)
-        assert n % 128 == 0 and 128 <= n <= 1024 and size in (4, 8) and 0.25 <= share <= 4
-
-
 @pytest.mark.parametrize(
     ("check", "rounded"),
     [
@@ -240,19 +191,6 @@ def test_numbers_are_drawn_between_those_that_are_shown():
 )
 def test_rounded_results_are_reported_as_rounded(check, rounded):
     assert check(rounded).hint.startswith("right, but rounded")
-
-
-def rounded_number(x):
-    return round(x)
-
-
-def test_rounding_is_reported_for_drawn_numbers_too():
-    made = formula.formula_exercise([(2.0,), (3.0,)], {}, "HINT", draw=lambda: (2.1,), name="f")
-    assert made(lambda x: x)(rounded_number).hint.startswith("right, but rounded")
-
-
-def test_what_a_verdict_shows_alike_is_alike():
-    assert bus.check_balance(lambda b, f, s, moved: float(f"{moved * s * f / b / 2:.6g}")).right
 
 
 def test_what_is_nearly_a_number_gets_its_cure():
@@ -281,29 +219,6 @@ def test_an_error_in_an_answer_names_its_line():
 # -- what lessons show
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_any_block_multiplies_and_fetches_one_word_for_b_flops(size):
-    assert words_per_flop(size) == words_per_flop(size, 96) == 1 / size
-
-
-@pytest.mark.parametrize(
-    ("name", "words"), [("sgemm_tn", 1 / 8), ("dgemm_tn_stream_2x8", 5 / 16), ("ddgemm_naive", 1)]
-)
-def test_kernels_fetch_what_the_formula_says(name, words):
-    assert counted(name) == words
-
-
-def test_the_best_block_is_neither_the_smallest_nor_the_largest():
-    speeds = {size: simulate_block(size, n=768).gflops for size in (1, 4, 8, 16)}
-    assert max(speeds, key=speeds.get) == 8
-    assert simulate_block(1, n=192).bound in ("texture", "latency", "too few wavefronts")
-
-
-def test_a_chip_with_more_registers_likes_large_blocks_better():
-    larger = replace(HD5870, register_pool=1024)
-    assert simulate_block(16, device=larger).gflops > 1.5 * simulate_block(16).gflops
-
-
 def test_the_table_shows_each_slot_and_what_is_handed_on():
     lines = bundles.bundle_table("add r5.x, r1.x, r1.y \n add r0, r5.x, r1.z").splitlines()
     assert lines[0].split() == list("xyzwt")
@@ -312,22 +227,6 @@ def test_the_table_shows_each_slot_and_what_is_handed_on():
     assert "RECIP" in bundles.bundle_table("rcp r0, r1.x").splitlines()[1][49:], (
         "t is the last column"
     )
-
-
-def test_the_loop_is_the_cards_and_the_bound_the_compilers():
-    kernel = ck.kernels["sgemm_tn"]
-    code = compile(kernel.program)
-    loop = [bundle for control in code.main_loop for bundle in control.bundles]
-    assert len(loop) == code.stats(*kernel.convention.per_iteration).bundles_per_iteration
-    operations = [o for bundle in loop for o in bundle.operations]
-    assert all(o.row.slots == "any" for o in operations)
-    (least,), _ = CHECKS[bundles.check_least]
-    assert least(len(operations), 0, 0) == code.stats().bundles_bound
-
-
-def test_more_chains_take_fewer_bundles_down_to_a_bound():
-    counts = [bundles.chain_bundles(n) for n in (1, 2, 4, 8, 16)]
-    assert counts[:2] == [31, 16] and counts[2] <= 10 and min(counts) >= 7
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 12])
@@ -355,27 +254,3 @@ def test_the_lines_of_a_two_sum_are_its_bits(a, b):
         lost = Fraction(a) + Fraction(b) - Fraction(a + b)
         assert shown["a"] == abs(Fraction(a)) and shown["b"] == abs(Fraction(b))
         assert shown["s = a + b"] == abs(Fraction(a + b)) and shown["e"] == abs(lost)
-
-
-def test_a_quad_shares_lines_as_the_lesson_says():
-    lines = {
-        name: len({(r, t // 4) for r, t in small.first_quad(name)})
-        for name in ("sgemv_n", "sgemv_n_reduce4")
-    }
-    assert lines == {"sgemv_n": 4, "sgemv_n_reduce4": 1}
-
-
-def test_a_stack_is_faster_than_a_single_product():
-    alone, stack = (ck.simulate("sgemm_packed", 128, count=count) for count in (1, 8))
-    assert stack.gflops > 4 * alone.gflops and stack.flops == 8 * alone.flops == 16 * 128**3
-
-
-def test_the_exercise_finds_the_largest_block_of_the_host():
-    from answers.l10 import fits
-
-    assert fits(1 << 30, 16384) == largest_block(HD5870)
-
-
-def test_a_pipeline_by_hand():
-    timeline = pipelines.by_hand([2, 3, 1], 4)
-    assert timeline.seconds == pytest.approx(15) and timeline.bound == "mult"

@@ -150,12 +150,6 @@ assert state() == after, "once"
         assert done.returncode == 0, done.stderr
 
 
-def test_a_cell_with_another_name_is_not_the_faulty_one():
-    told = unread([BROKEN, "def peek(e):\n    return e", CHECK])
-    assert "The cell that you ran after it sets peek instead" in told.message
-    assert told.hint == "the name: the check looks at peak."
-
-
 def test_what_an_answer_displays_is_printed(ipython, capsys):
     run(ipython(), "def peak(e, p, u, g):\n    display(42)\n    return 2 * e * p * u * g", CHECK)
     assert capsys.readouterr().out.count("42\n") == 4 + formula.N_RANDOM_CASES
@@ -186,10 +180,3 @@ PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
 def test_an_answer_is_made_of_the_cells_that_it_needs(ipython, capsys, cells, said):
     run(ipython(), "import numpy as np", *cells)
     assert said in capsys.readouterr().out
-
-
-def test_a_shell_that_cannot_exit_is_no_hindrance(ipython, capsys):
-    shell = ipython(installed=False)
-    assert not hasattr(shell, "ask_exit")
-    run(shell, "def peak(*_):\n    return 0", CHECK)
-    assert "Not yet. peak(" in capsys.readouterr().out

@@ -40,8 +40,7 @@ FIELDS = (
 FORMAT = f"{zlib.crc32(FIELDS.encode()):08x}"
 ADVICE = (
     "This is a static image. To play it, trust the notebook and run its first cells in a current"
-    " browser. If the notebook shows each output in its own frame, run"
-    " <code>ck.draw.load(frames=True)</code>, then this cell."
+    " browser."
 )
 PAGE = Template(read_packaged("draw/page.html"))
 UNPACK = Template(read_packaged("draw/unpack.js"))
@@ -96,7 +95,6 @@ class Displayable:
 
     title: str
     plays = True  #: whether its HTML needs scripts
-    framed = False  #: whether each output is in an iframe; see ``load``
 
     def still(self) -> str:
         """Return the most telling frame as SVG."""
@@ -112,12 +110,7 @@ class Displayable:
 
     def bundle(self, *, still: bool = True) -> dict[str, str]:
         """Return the outputs for a notebook, by MIME type."""
-        own = (
-            f"<style>:root {{ --ck-high: 440px }}</style><script>{scripts()}</script>"
-            if self.framed
-            else ""
-        )
-        return {"text/plain": repr(self), "text/html": own + self.to_html(still=still)}
+        return {"text/plain": repr(self), "text/html": self.to_html(still=still)}
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
         return self.bundle()

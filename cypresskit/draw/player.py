@@ -11,7 +11,6 @@ computed on demand: ``interactive`` builds a new picture in Python instead.
 
 import gc
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
@@ -342,16 +341,10 @@ def cell_script() -> str:
     return f"(() => {{\n{join_modules('draw/il_colors.js', 'draw/cells.js')}}})()"
 
 
-def load(frames: bool | None = None) -> None:
+def load() -> None:
     """Load the players' scripts (0.5 MB) into a notebook, once, before the first picture.
 
     It also colors IL in cells and shows how long a cell has been running.
-
-    Parameters
-    ----------
-    frames
-        Whether each output of this notebook has its own frame; then every picture brings the
-        scripts along. By default, True on Colab only.
 
     Notes
     -----
@@ -360,12 +353,6 @@ def load(frames: bool | None = None) -> None:
     """
     from IPython.display import HTML, display
 
-    if not isinstance(frames, bool | None):
-        raise TypeError(
-            f"load takes frames=True, False or None, not a {type(frames).__name__}: to draw"
-            " something, call its picture, such as ck.draw.chip"
-        )
-    Displayable.framed = "google.colab" in sys.modules if frames is None else frames
     session.set_up()
     if not gc.get_freeze_count():
         gc.freeze()
