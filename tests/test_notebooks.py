@@ -230,7 +230,6 @@ def said_by(cell) -> str:
 
 
 @pytest.mark.notebook
-@pytest.mark.xfail(reason="lessons get their lines one by one", strict=False)
 @each_lesson
 def test_a_blocked_kernel_runs_and_a_line_shows_the_comparison(path, run):
     """In the body of the lesson, outside of exercises and workbenches, whose cells needn't be run:
