@@ -69,7 +69,7 @@ oldest: $(bin)/python  ## the core's tests, pictures, and a lesson in JupyterLab
 	PYTHONPATH=. $(bin)/python .ci/use_lab.py
 	$(bin)/python -m pytest -q tests/test_gemm.py tests/test_timing.py tests/test_dd.py
 
-bench: $(VENV)/installed-tests  ## how fast is it, beside a yardstick of the same run? ARGS="clock --check"
+bench: $(VENV)/installed-tests  ## how long do readers wait? ARGS="clock lesson" for some rows
 	@$(bin)/python -m tools.bench $(ARGS)
 
 book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their sources; ARGS=03 for one
