@@ -71,18 +71,20 @@ def build(site: Path, solutions: bool = False) -> None:
     """
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
         raise SystemExit(f"{site} contains files, and isn't an earlier site: use an empty folder")
-    shutil.rmtree(site, ignore_errors=True)
-    try:
-        bench_page.write_page(site / "bench")
-        workbook.write_workbook(site / "workbook")
-    except bench_page.NotAvailable as why:
-        print(f"The site has no Python, or no workbook: {why}.", file=sys.stderr)
-    options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs")]
-    if solutions:
-        options += ["-t", "solutions"]
-    with TemporaryDirectory() as trees:
-        if build_main([*options, "-d", trees, str(ROOT), str(site)]):
+    with TemporaryDirectory() as folder:  # in which Sphinx leaves more than the site
+        fresh = Path(folder, "site")
+        try:
+            bench_page.write_page(fresh / "bench")
+            workbook.write_workbook(fresh / "workbook")
+        except bench_page.NotAvailable as why:
+            print(f"The site has no Python, or no workbook: {why}.", file=sys.stderr)
+        options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs")]
+        if solutions:
+            options += ["-t", "solutions"]
+        if build_main([*options, "-d", str(Path(folder, "trees")), str(ROOT), str(fresh)]):
             raise SystemExit("the site has faults: see above")
+        shutil.rmtree(site, ignore_errors=True)
+        shutil.move(fresh, site)
 
 
 def main() -> int:
