@@ -2,7 +2,9 @@
 see pages.js.
 """
 
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,28 @@ from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
+from tools import bench_page
+
+
+def site_with_python(tmp_path_factory, once, **parts: Callable[[Path], None]) -> Path:
+    """The folder of a site with a first page, and with these folders, each written by a function.
+    Without Python for browsers the test is skipped.
+    """
+
+    def make():
+        folder = tmp_path_factory.mktemp("site")
+        (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
+        try:
+            for name, write in parts.items():
+                write(folder / name)
+        except bench_page.NotAvailable as why:
+            return folder, str(why)
+        return folder, ""
+
+    folder, problem = once("-".join(parts), make)
+    if problem:
+        pytest.skip(f"a page can't be made: {problem}")
+    return folder
 
 
 @cache

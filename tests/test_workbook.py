@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from pages import site_with_python
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
 
@@ -29,24 +30,18 @@ RUN = f"""async (code) => {{
     return [texts.join(""), reply.content.status]
 }}"""
 
+#: Calls a function; fails if it hasn't ended after some milliseconds.
+WITHIN = """([script, argument, most]) => Promise.race([
+    eval(`(${script})`)(argument),
+    new Promise((_, fail) => setTimeout(fail, most, new Error(`no end: ${script}`))),
+])"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory, once):
     """The address of a site with the workbook, on this computer."""
-
-    def make():
-        folder = tmp_path_factory.mktemp("site")
-        (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
-        try:
-            bench_page.write_page(folder / "bench")
-            workbook.write_workbook(folder / "workbook")
-        except bench_page.NotAvailable as why:
-            return folder, str(why)
-        return folder, ""
-
-    folder, problem = once("workbook", make)
-    if problem:
-        pytest.skip(f"the workbook can't be made: {problem}")
+    parts = {"bench": bench_page.write_page, "workbook": workbook.write_workbook}
+    folder = site_with_python(tmp_path_factory, once, **parts)
     with served(folder) as address:
         yield f"{address}/workbook"
 
@@ -54,11 +49,37 @@ def site(tmp_path_factory, once):
 @pytest.fixture
 def reader(browser):
     """A window of a browser that keeps nothing yet."""
-    context = browser.new_context(accept_downloads=True)
+    context = browser.new_context()
+    yield opened(context)
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def visited(browser):
+    """A browser that keeps what a Python that has begun has in its memory."""
+    context = browser.new_context()
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def again(visited):
+    """A window of that browser."""
+    yield opened(visited)
+    for page in visited.pages:
+        page.close()
+
+
+def opened(context) -> Page:
+    """A new window."""
     page = context.new_page()
     page.set_default_timeout(TIMEOUT_MS)
-    yield page
-    context.close()
+    return page
+
+
+def evaluate(page: Page, script: str, argument: object = None):
+    """The value of a JavaScript function, which has to end."""
+    return page.evaluate(WITHIN, [script, argument, TIMEOUT_MS])
 
 
 def open_lesson(page: Page, site: str, lesson: str) -> None:
@@ -70,12 +91,12 @@ def open_lesson(page: Page, site: str, lesson: str) -> None:
         arg=lesson,
     )
     page.wait_for_function("[...cypresskitKernels.values()].some((kernel) => kernel.begun)")
-    page.evaluate("[...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
+    evaluate(page, "() => [...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
 
 
 def run_all(page: Page) -> list[list[dict]]:
     """Run all cells. Return the outputs of each."""
-    page.evaluate(f"{APP}.commands.execute('notebook:run-all-cells')")
+    evaluate(page, f"() => {APP}.commands.execute('notebook:run-all-cells')")
     page.wait_for_timeout(500)
     page.wait_for_function(RESTING)
     return page.evaluate(f"{CELLS}.map((cell) => cell.model.outputs.toJSON())")
@@ -111,66 +132,61 @@ def test_a_lesson_gives_what_its_file_holds(path, site, reader):
 
 
 @pytest.mark.slow
-def test_what_a_cell_may_do_in_a_page(site, reader):
+def test_what_a_cell_may_do_in_a_page(site, again):
     """It asks, awaits, writes files, and ends when it is stopped, which says what is left."""
-    open_lesson(reader, site, "01")
+    open_lesson(again, site, "01")
 
     def run(code: str) -> list[str]:
-        return reader.evaluate(RUN, code)
+        return evaluate(again, RUN, code)
 
     assert run("print(input('name? '))") == ["typed\n", "ok"]
     assert run("import asyncio; await asyncio.sleep(0.01); print('slept')") == ["slept\n", "ok"]
     assert "no shell" in run("!ls")[0]
     assert run("x = 1; open('mine.txt', 'w').write('kept')")[1] == "ok"
-    reader.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
-    reader.wait_for_timeout(500)
-    reader.evaluate(f"{APP}.commands.execute('notebook:interrupt-kernel')")
-    text, status = reader.evaluate("window.endless")
+    again.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
+    again.wait_for_timeout(500)
+    evaluate(again, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
+    text, status = evaluate(again, "() => window.endless")
     assert status == "error" and "Your files are kept" in text and "gone" in text
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
 
 
 @pytest.mark.slow
-def test_a_file_that_is_changed_elsewhere_reaches_python(site, reader):
-    open_lesson(reader, site, "01")
+def test_a_file_that_is_changed_elsewhere_reaches_python(site, again):
+    open_lesson(again, site, "01")
     model = {"type": "file", "format": "text", "content": "from the editor"}
     save = f"(model) => {APP}.serviceManager.contents.save('other.txt', model)"
-    reader.evaluate(save, model)
-    reader.wait_for_timeout(500)
-    assert reader.evaluate(RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
+    evaluate(again, save, model)
+    again.wait_for_timeout(500)
+    assert evaluate(again, RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
 
 
 @pytest.mark.slow
-def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, reader):
-    open_lesson(reader, site, "01")
-    assert reader.evaluate(RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
-    second = reader.context.new_page()
+def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, again):
+    open_lesson(again, site, "01")
+    assert evaluate(again, RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
+    second = opened(again.context)
     second.goto(f"{site}/?lesson=01")
     second.wait_for_function(f"{APP}?.shell.currentWidget?.context?.isReady")
     second.wait_for_function(f"{APP}.shell.currentWidget.sessionContext.session?.kernel")
-    text, status = second.evaluate(RUN, "open('mine.txt', 'w').write('second')")
+    text, status = evaluate(second, RUN, "open('mine.txt', 'w').write('second')")
     assert status == "error" and "open in another tab" in text
-    assert reader.evaluate(RUN, "print(open('mine.txt').read())")[0] == "first\n"
+    assert evaluate(again, RUN, "print(open('mine.txt').read())")[0] == "first\n"
 
 
 @pytest.mark.slow
-def test_what_a_reader_writes_is_there_after_a_reload_and_is_graded(site, reader, tmp_path):
+def test_what_a_reader_writes_is_there_after_a_reload_and_is_graded(site, again, tmp_path):
     """Also by the command that grades a download."""
-    open_lesson(reader, site, "01")
-    reader.evaluate(f"{APP}.commands.execute('notebook:run-all-cells')")
-    reader.wait_for_timeout(500)
-    reader.wait_for_function(RESTING)
-    reader.evaluate(f"{CELLS}[0].model.sharedModel.setSource('mine = 1')")
-    reader.evaluate(f"{APP}.commands.execute('docmanager:save')")
-    reader.wait_for_timeout(1_000)
-    open_lesson(reader, site, "01")
-    assert reader.evaluate(f"{CELLS}[0].model.sharedModel.getSource()") == "mine = 1"
-    files = reader.evaluate(
-        f"async () => (await {APP}.serviceManager.contents.get('climb')).content.map((f) => f.name)"
-    )
-    assert "01a.il" in files
-    with reader.expect_download() as saved:
-        reader.evaluate(f"{APP}.commands.execute('docmanager:download')")
+    open_lesson(again, site, "01")
+    run_all(again)
+    evaluate(again, f"() => {{ {CELLS}[0].model.sharedModel.setSource('mine = 1') }}")
+    evaluate(again, f"() => {APP}.commands.execute('docmanager:save')")
+    open_lesson(again, site, "01")
+    assert evaluate(again, f"() => {CELLS}[0].model.sharedModel.getSource()") == "mine = 1"
+    names = f"{APP}.serviceManager.contents.get('climb').then((d) => d.content.map((f) => f.name))"
+    assert "01a.il" in evaluate(again, f"() => {names}")
+    with again.expect_download() as saved:
+        again.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
     saved.value.save_as(tmp_path / "mine.ipynb")
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
     assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01"

@@ -32,7 +32,7 @@ import numba
 from cypresskit.draw.scripts import read_packaged
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import FIRST, STEPS, Step
-from tools.bench_page.engine import engine_module
+from tools.bench_page.engine import engine_module, read_number
 from tools.bench_page.kernels import kernels_file
 
 HERE = Path(__file__).parent
@@ -129,19 +129,13 @@ def shim() -> dict[str, bytes]:
 
 def without_names(module: bytes) -> bytes:
     """Remove a WebAssembly module's custom sections, which name functions."""
-    parts, place = [module[:8]], 8
+    kept, place = module[:8], 8
     while place < len(module):
-        size, shift, at = 0, 0, place + 1
-        while True:
-            byte, at = module[at], at + 1
-            size |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
+        size, start = read_number(module, place + 1)
         if module[place]:
-            parts.append(module[place : at + size])
-        place = at + size
-    return b"".join(parts)
+            kept += module[place : start + size]
+        place = start + size
+    return kept
 
 
 def library(whole: zipfile.ZipFile) -> bytes:
@@ -183,7 +177,14 @@ def engine_file() -> bytes:
 
 def compiled_kernels() -> bytes:
     """Return the catalog's kernels in WebAssembly, made once."""
-    packages = ("il", "machine/compiled", "kernels", "editing/starts", "editing/steps.toml")
+    packages = (
+        "il",
+        "machine/compiled",
+        "kernels",
+        "editing/starts",
+        "editing/steps.toml",
+        "teach/l12_contest",
+    )
     tools = "kernels", "engine", "missing_math", "cypresskit_native"
     sources = [f"cypresskit/{name}" for name in packages]
     sources += [f"tools/bench_page/{name}.py" for name in tools]

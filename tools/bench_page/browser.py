@@ -1,10 +1,7 @@
-"""Open the workbench's page in Chromium, for tests, ``make bench`` and ``compare``."""
+"""Open the workbench's page in Chromium, for tests and ``make bench``."""
 
-import os
 import shutil
-import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +11,6 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 LISTENER = Path(__file__).with_name("listener.js")
-SLICE = 0.005  # seconds for which a slowed page runs without a stop
 TIMEOUT_MS = 300_000  # a busy computer may be slow
 
 
@@ -47,36 +43,6 @@ def chromium(*options: str) -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *options])
         yield browser
         browser.close()
-
-
-@contextmanager
-def slowed(browser: Browser, times: float) -> Iterator[None]:
-    """Slow all pages down by a factor ``times``: stop their processes for a part of the time.
-    (Chromium's own throttle leaves out workers.)
-    """
-    info = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    pages = [process["id"] for process in info if process["type"] == "renderer"]
-    ended = threading.Event()
-
-    def hold() -> None:
-        begun = time.perf_counter()
-        while not ended.wait(SLICE):
-            for page in pages:
-                os.kill(page, signal.SIGSTOP)
-            time.sleep((times - 1) * (time.perf_counter() - begun))
-            for page in pages:
-                os.kill(page, signal.SIGCONT)
-            begun = time.perf_counter()
-
-    thread = threading.Thread(target=hold)
-    if times > 1:
-        thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        if times > 1:
-            thread.join()
 
 
 def open_bench(page: Page, address: str, until: str = "verdict") -> None:

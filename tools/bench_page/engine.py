@@ -206,7 +206,7 @@ def _with_exports(file: bytes, exported: list[tuple[int, str]]) -> bytes:
     result, place = file[:8], 8
     while place < len(file):
         kind = file[place]
-        size, place = _read_number(file, place + 1)
+        size, place = read_number(file, place + 1)
         contents, place = file[place : place + size], place + size
         if kind == DATA or (kind == IMPORTS and not IMPORTED.fullmatch(contents)):
             raise ValueError(f"a module needs a linker: section {kind} is {contents!r}")
@@ -227,9 +227,9 @@ def _number(number: int) -> bytes:
     return bytes([low]) if low == number else bytes([low | 128]) + _number(number >> 7)
 
 
-def _read_number(file: bytes, place: int) -> tuple[int, int]:
+def read_number(file: bytes, place: int) -> tuple[int, int]:
     """Decode the number in LEB128 at a place. Return it and the place after it."""
     if file[place] < 128:
         return file[place], place + 1
-    high, after = _read_number(file, place + 1)
+    high, after = read_number(file, place + 1)
     return file[place] & 127 | high << 7, after

@@ -16,6 +16,7 @@ from numba.core.compiler_lock import global_compiler_lock
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import Program, assemble
+from cypresskit.kernels.generated import generate_kernel
 from cypresskit.machine.compiled.host import HostTarget
 from cypresskit.machine.compiled.processor import HostProcessor
 from tools.bench_page import missing_math
@@ -44,8 +45,11 @@ def kernels_file() -> bytes:
 
 
 def programs() -> Iterator[Program]:
-    """Yield the programs of the catalog, and those that the climb's steps begin and end with."""
-    for kernel in ck.kernels.values():
+    """Yield the programs of the catalog, of the entries that lesson 12 judges, and those that the
+    climb's steps begin and end with.
+    """
+    entries = ck.teach.contest.find_kernel("lazy"), generate_kernel(8, 8, 2)
+    for kernel in (*ck.kernels.values(), *entries):
         yield kernel.program
     for step in STEPS.values():
         yield assemble(step.starter)
