@@ -160,6 +160,36 @@ def test_any_access_of_the_lds_has_the_same_clocks(seed, both):
     assert both == []
 
 
+class Narrow:
+    """numpy, whose own integers have 32 bits, as in WebAssembly."""
+
+    def __getattr__(self, name: str):
+        function = getattr(np, name)
+        if name not in ("array", "arange", "full", "cumsum"):
+            return function
+
+        def call(first, *others, **options):
+            made = function(first, *others, **options)
+            is_own = made.dtype == np.int64 and not isinstance(first, np.ndarray | np.int64)
+            return made.astype(np.int32) if is_own and not (options or others) else made
+
+        return call
+
+
+@pytest.mark.parametrize("kernel", ["sgemm_tn_compute", "sgemm_64x64_lds"])
+def test_where_integers_have_32_bits_entries_get_those_of_64(kernel, both, monkeypatch):
+    """Also for a reader's own rules of banks."""
+    own = {"texture_bank": lambda x, y: (x + y) % 4, "lds_bank": lambda w: w * w % 31}
+    board = replace(ck.HD5870, **own)
+    expected = simulate(kernel, 64, device=board).clocks
+    forget_reports()
+    for name in [name for name in sys.modules if name.startswith("cypresskit.")]:
+        if vars(sys.modules[name]).get("np") is np and name.split(".")[1] in ("chip", "trace"):
+            monkeypatch.setattr(sys.modules[name], "np", Narrow())
+    assert simulate(kernel, 64, device=board).clocks == expected
+    assert both == []
+
+
 def test_what_else_this_process_compiled_changes_nothing():
     """A native function is compiled for any array that is handed to it."""
     before = [(name, types) for name, _, types in native_functions()]

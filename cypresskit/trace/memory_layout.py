@@ -46,7 +46,7 @@ class MemoryLayout:
     def __init__(self, shape: LaunchShape, geometry: AccessGeometry, layout: str):
         self.shape, self.geometry, self.layout = shape, geometry, layout
         self.line = geometry.line_bytes
-        self.texture_bank = np.array(geometry.texture_bank or [[0]])
+        self.texture_bank = np.array(geometry.texture_bank or [[0]], np.int64)
         self.bases: dict[int, int] = {}
         all_banks = geometry.channel_bytes * geometry.memory_channels * geometry.memory_banks
         start = 0

@@ -9,7 +9,7 @@
 //   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,
 //   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
 //   and `IKernelClient.interrupt`
-// - of the app: `restored`, `shell.collapseLeft`, `shell.currentWidget.sessionContext.session.kernel.id`,
+// - of the app: `restored`, `shell.restored`, `shell.collapseLeft`, `shell.currentWidget.sessionContext.session.kernel.id`,
 //   and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
 ;(() => {
   const NAME = "cypresskit-kernel"
@@ -322,7 +322,10 @@
         const {contents} = app.serviceManager
         const kernels = new Map()
         const inView = () => app.shell.currentWidget?.sessionContext?.session?.kernel?.id
-        app.restored.then(() => app.shell.collapseLeft()) // more room for pictures
+        // More room for pictures. At a first visit JupyterLab opens its file list when this is restored.
+        app.shell.restored.then(
+          ({fresh}) => fresh && setTimeout(() => app.shell.collapseLeft(), 300),
+        )
         contents.fileChanged.connect((_, {type, newValue}) => {
           if (type === "delete" || !newValue?.path) return
           for (const kernel of kernels.values()) kernel.changed(newValue.path)
