@@ -37,7 +37,7 @@ def access_clocks(
     on = np.ones((accesses, items), bool) if active is None else active
     clocks = np.zeros(accesses, np.int64)
     word = addresses.astype(np.int64) >> WORD_SHIFT
-    rule = np.array(device.lds_bank or range(device.lds_banks))
+    rule = np.array(device.lds_bank or range(device.lds_banks), np.int64)
     given = word, rule[word % len(rule)], np.broadcast_to(on[:, np.newaxis], addresses.shape)
     for first in range(0, words, 2):
         for at in range(0, items, device.lds_items_clock):
