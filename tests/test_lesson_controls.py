@@ -107,9 +107,8 @@ def numbers(setting: dict, timed: Sequence) -> list[frozenset[float]]:
             shares = [100 * part for part in of_units]
             sizes = *of.size, of.wavefronts, of.active_wavefronts, of.registers
             speed = of.gflops, of.percent, of.clocks, 1e3 * of.seconds
-            flops = 2 * of.size[0] * of.size[2] / of.seconds / 1e9  # of a vector's rows
             moved = [count / 1e6 for count in of.bytes.values()]
-            things.append(frozenset([*chosen, *sizes, *speed, flops, *shares, *moved]))
+            things.append(frozenset([*chosen, *sizes, *speed, *shares, *moved]))
         else:
             queues = {span.task.queue == "CPU" for span in of.spans}
             ends = [max(s.end for s in of.spans if (s.task.queue == "CPU") == q) for q in queues]
@@ -127,7 +126,7 @@ def numbers(setting: dict, timed: Sequence) -> list[frozenset[float]]:
     return things
 
 
-TEXTS = ("08", "09", "10", "11", "12")
+TEXTS = ("09", "10", "11", "12")
 
 
 @pytest.mark.slow
@@ -141,7 +140,7 @@ def test_every_number_that_a_control_shows_is_what_was_timed(lesson):
 
 
 def test_every_control_of_a_lesson_is_held():
-    """Those of lessons 00 and 04 show pictures: see test_pictures."""
+    """That of lesson 04 shows lines of waiting: see test_draw_wavefronts."""
     sources = sorted((ROOT / "notebooks/source").glob("*.md"))
     offer = {path.name[:2] for path in sources if "draw.interactive(" in path.read_text()}
-    assert offer == {"00", "04", *TEXTS}
+    assert offer == {"04", *TEXTS}
