@@ -207,32 +207,6 @@ def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     }
 
 
-@pytest.mark.parametrize(
-    ("tool", "said"),
-    [
-        ("exit 0\n", ""),  # no tool at all, see below
-        ("echo 'No devices were found'; exit 6\n", "could not name the GPU GPU-7: No devices"),
-        ("echo \"$*\" >&2; echo 'H9, 1.2, 3 MHz, 4 MHz'\n", "{'device': 'H9', 'driver': '1.2'"),
-    ],
-)
-def test_the_driver_is_asked_for_the_gpu_by_its_uuid(tool, said, tmp_path):
-    if said:
-        (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{tool}")
-        (tmp_path / "nvidia-smi").chmod(0o755)
-    code = f"""
-import os
-from types import SimpleNamespace as Space
-os.environ["PATH"] = {str(tmp_path)!r}
-experiments.config = Space(ENABLE_CUDASIM=False)
-experiments.cuda = Space(current_context=lambda: Space(device=Space(uuid="GPU-7")))
-try:
-    print(experiments.query_driver())
-except RuntimeError as error:
-    print(error)
-"""
-    assert (said or "nvidia-smi isn't installed here") in simulated(code)
-
-
 def test_importing_the_kernels_leaves_numpy_as_it_is():
     code = "import numpy; print({*dir(numpy)} - BEFORE, BEFORE - {*dir(numpy)})"
     assert simulated(code).strip() == "set() set()"

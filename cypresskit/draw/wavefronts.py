@@ -399,7 +399,7 @@ def draw_units(
     alu = heights.track
     texture = heights.track + 20
     units = [terms.alu, terms.fetches]
-    sheet.text(left - 8, [alu, texture], units, align="right", bold=True, size=12)
+    sheet.text(left - 8, [alu, texture], units, align="right", bold=True, size=11)
 
     percent = [f"{part} %" for part in range(101)]
     shares = []

@@ -7,19 +7,22 @@ stored code (``code.json``), and need none of them.
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
+from numba import typeof
+from numba.core.errors import NumbaError
 
-from cypresskit.today.grid_launch import is_array, strides_of
+from cypresskit.today.grid_launch import without_elements
 from cypresskit.today.sass import SassCode, read_listing
 
 INSTALL = "pip install 'cypresskit[cuda]' brings them, and needs no GPU"
 ARCHITECTURE = 9, 0
+OPTIONS = "fastmath", "opt", "max_registers"
 
 
 class NoTools(RuntimeError):
@@ -48,67 +51,46 @@ def code_of(function: Any, options: dict[str, Any], arguments: tuple) -> SassCod
     options
         Those of ``cuda.jit``.
     """
-    wanted = {name: options[name] for name in ("fastmath", "opt") if options.get(name) is not None}
-    return _compiled(
-        function, tuple(wanted.items()), options.get("max_registers"), types_of(arguments)
-    )
+    wanted = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+    return _compiled(function, tuple(wanted.items()), types_of(arguments))
 
 
-def types_of(arguments: tuple) -> tuple[Any, ...]:
-    """Return numba's types of the arguments."""
-    from numba.core import types
-    from numba.np.numpy_support import from_dtype
-
-    found: list[Any] = []
-    for one in arguments:
-        if is_array(one):
-            strides = strides_of(one)
-            item = np.dtype(one.dtype).itemsize
-            lengths = [item, *np.cumprod(one.shape[:0:-1]) * item]
-            layout = "C" if list(strides[::-1]) == lengths else "A"
-            found.append(types.Array(from_dtype(np.dtype(one.dtype)), len(one.shape), layout))
-        elif isinstance(one, np.generic):
-            found.append(from_dtype(one.dtype))
-        else:
-            found.append(types.int64 if isinstance(one, int) else types.float64)
-    return tuple(found)
+def types_of(arguments: Iterable) -> tuple[Any, ...]:
+    """Return numba's types of a kernel's arguments."""
+    return tuple(typeof(without_elements(one)) for one in arguments)
 
 
 @cache
-def _compiled(function: Any, options: tuple, most_registers: int | None, types: tuple) -> SassCode:
+def _compiled(function: Any, options: tuple, types: tuple) -> SassCode:
     with TemporaryDirectory() as folder:
-        made = Path(folder, "kernel.cubin")
-        return _assemble(function, options, most_registers, types, made)[1]
+        return assemble(function, dict(options), types, Path(folder, "kernel.cubin"))[1]
 
 
-def assemble(function: Any, arguments: tuple, made: Path) -> tuple[str, SassCode]:
-    """Write a kernel's machine code to a file. Return the name of its entry, and the code."""
-    return _assemble(function, (), None, types_of(arguments), made)
-
-
-def _assemble(
-    function: Any, options: tuple, most_registers: int | None, types: tuple, made: Path
+def assemble(
+    function: Any, options: dict[str, Any], types: tuple, made: Path
 ) -> tuple[str, SassCode]:
+    """Write a kernel's machine code to a file. Return the name of its entry, and the code."""
     for name in ("ptxas", "nvdisasm"):
         find_tool(name)
     try:
         from cypresskit.today.cuda_kernels import cuda
     except ImportError as error:
         raise NoTools(f"numba-cuda is missing: {INSTALL}") from error
-    ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **dict(options))
-    limit = [f"-maxrregcount={most_registers}"] if most_registers else []
+    limit = [f"-maxrregcount={most}" for most in [options.pop("max_registers", 0)] if most]
+    try:
+        ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **options)
+    except NumbaError as error:
+        why = next(line for line in str(error).splitlines()[::-1] if line.strip())
+        raise ValueError(f"numba can't compile {function.__name__}: {why.strip()}") from error
     source = made.with_suffix(".ptx")
     source.write_text(ptx, encoding="utf-8")
     about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
     listing = _run("nvdisasm", "-hex", "-g", "-c", made)
-    shared = re.search(r"(\d+) bytes smem", about)
-    registers = re.search(r"Used (\d+) registers", about)
-    code = SassCode(
-        function.__name__,
-        int(registers[1]) if registers else 0,
-        int(shared[1]) if shared else 0,
-        read_listing(listing),
+    registers, shared = (
+        int(found[1]) if (found := re.search(pattern, about)) else 0
+        for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")
     )
+    code = SassCode(function.__name__, registers, shared, read_listing(listing))
     return ptx.split(".entry ")[1].split("(")[0].strip(), code
 
 

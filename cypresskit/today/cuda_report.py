@@ -16,23 +16,18 @@ from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.today.clocked_launch import MIN_ITERATIONS, ClockedLaunch
-from cypresskit.today.cuda_access import WarpAccess, requests_of, warps_of
+from cypresskit.today.cuda_access import requests_of, warps_of
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
-from cypresskit.today.sass_trace import TraceStep, steps_of
-from cypresskit.today.warps import MULTIPLY_ADDS, OTHER, What, what_of
+from cypresskit.today.sass_trace import steps_of
+from cypresskit.today.warps import OTHER, What
 
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
-COST_SHARES = 4  # of a board, of which one is run
-LITTLE = 1e-9  # clocks
 COVERED = 0.999  # of C
+FEW_WARPS = 2048  # of which accesses are looked at
 #: What a chip may lack, and how the board changes.
 LIMITS: dict[str, dict[str, Any]] = {
-    "overhead of launch and blocks": {"launch_overhead_us": 0.0, "workgroup_clocks": LITTLE},
-    "time of stores in L1 and L2": {
-        "stored_sector_clocks": LITTLE,
-        "l2_stored_sector_clocks": LITTLE,
-    },
+    "overhead of the launch": {"launch_overhead_us": 0.0},
     "bandwidth of L2 and DRAM": {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6},
     "latency of L2 and DRAM": {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks},
 }
@@ -70,102 +65,85 @@ class CudaReport(ChipReport):
     @property
     def accuracy(self) -> str:
         """How far the times of such launches were off measured ones."""
-        items = self.launch.items
-        sums = {step.one.index for step, _ in steps_of(items) if step.is_result}
-        is_tiled = any(step.one.is_shared for step, _ in steps_of(items))
+        trace = self.launch.trace
+        sums = {step.one.index for step, _ in steps_of(trace) if step.is_result}
+        is_tiled = any(step.one.is_shared for step, _ in steps_of(trace))
         return ACCURACY["tiles" if is_tiled else "blocks" if len(sums) > 1 else "sums"]
 
     @cached_property
-    def sectors(self) -> dict[What, float]:
-        """Sectors of 32 bytes that a warp requests with a load, on average, by (line, "loads of"
-        an array).
+    def accesses(self) -> dict[What, tuple[float, float]]:
+        """For the loads of an array, or the accesses of shared memory, of a line: the sectors of 32
+        bytes that a warp requests; and the clocks that the load unit takes, over those that it
+        would take without bank conflicts.
         """
-        found: dict[What, list[float]] = defaultdict(list)
-        for step in self._accesses("memory"):
-            requested, warps = _requested(step, self.launch)
-            found[what_of(step, self.launch.launch)].append(len(requested.sectors) / warps)
-        return {what: sum(counts) / len(counts) for what, counts in found.items()}
-
-    @cached_property
-    def conflicts(self) -> dict[What, float]:
-        """How many clocks the load unit takes for a warp's access on average, over those that it
-        would take without bank conflicts, by (line, "loads of" an array).
-        """
-        found: dict[What, list[float]] = defaultdict(list)
-        for step in self._accesses("all"):
-            requested, warps = _requested(step, self.launch)
-            least = max(step.one.size // 4, 1)
-            found[what_of(step, self.launch.launch)].append(
-                float(requested.clocks.sum()) / warps / least
-            )
-        return {what: sum(counts) / len(counts) for what, counts in found.items()}
-
-    def _accesses(self, where: str) -> Iterator[TraceStep]:
-        """Yield the loads of memory, or all accesses but stores to memory."""
-        for step, _ in steps_of(self.launch.items):
+        launch = self.launch
+        found: dict[What, list[tuple[float, float]]] = defaultdict(list)
+        for step, _ in steps_of(launch.trace):
             one = step.one
-            is_wanted = (
-                one.is_load and not one.is_shared
-                if where == "memory"
-                else (one.is_load or one.is_shared)
+            if not (one.is_load or one.is_shared) or not step.on.any():
+                continue
+            address, on = (
+                warps_of(values, launch.group)[:FEW_WARPS] for values in (step.address, step.on)
             )
-            if one.is_access and is_wanted and step.on.any():
-                yield step
+            requested = requests_of(address, on, one.size, launch.board)
+            warps = max(int(np.count_nonzero(on.any(axis=1))), 1)
+            ways = float(requested.clocks.sum()) / max(one.size // 4, 1)
+            found[launch.what_of(step)].append((len(requested.sectors) / warps, ways / warps))
+        return {
+            what: (sum(sectors) / len(some), sum(ways) / len(some))
+            for what, some in found.items()
+            for sectors, ways in [zip(*some)]
+        }
 
     @cached_property
     def waits(self) -> dict[str, float]:
         """The shares of a warp's lifetime in which it waits: for the loads of a line (until the
-        load unit serves them, and for their data), for other warps of its block at a barrier, for
-        a scheduler, and for its stores.
+        load unit serves them, and for their data), for other warps of its block at a barrier, and
+        for a scheduler.
         """
         launch = self.launch
         found: dict[str, float] = defaultdict(float)
-        lifetime = launch.out.resident_clocks * launch.clocks / launch.loop_clocks
-        found["its stores"] = lifetime - launch.out.resident_clocks
+        paths = launch.paths(launch.rounds[0][1] * launch.block_warps)
         every = [
-            c for _, segments in launch.clauses(launch.traced) for some in segments for c in some
+            clause
+            for warps in paths
+            for segment in launch.trace
+            for clause in launch.clauses(segment, warps)
         ]
         for clause, waited in zip(every, launch.out.ledger.waited.tolist()):
             lines = sorted(set(clause.sources))
             loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
-            found[loads if lines else WAITS[clause.kind]] += waited
-        shares = {name: waited / lifetime for name, waited in found.items()}
-        return dict(sorted(shares.items(), key=lambda each: -each[1]))
+            found[loads if lines else WAITS[clause.kind]] += waited / launch.out.resident_clocks
+        return dict(sorted(found.items(), key=lambda each: -each[1]))
 
     @cached_property
     def line_costs(self) -> "CudaLineCosts":
         """What ``ck.line_costs`` returns."""
         launch = self.launch
-        few = launch.on_a_share(COST_SHARES)
-        blocks = few.rounds[0][1]
-        whole, _ = few.round(blocks, some=MIN_ITERATIONS)
-        steps = [step for step, _ in steps_of(launch.items) if not _is_stored(step)]
-        found = {}
-        for what in sorted({what_of(step, launch.launch) for step in steps}):
-            free, _ = few.round(blocks, what, MIN_ITERATIONS)
-            found[what] = launch.loop_clocks / launch.clocks * (1 - free / whole)
-        sectors = sum(launch.stored.values())
-        for what, count in launch.stored.items():
-            found[what] = (launch.clocks - launch.loop_clocks) * count / sectors / launch.clocks
-        return CudaLineCosts(self, found)
+        blocks = launch.rounds[0][1]
+        whole, _ = launch.round(blocks, some=MIN_ITERATIONS)
+        kinds = {launch.what_of(step) for step in launch.main.steps if step.one.name != "BAR"}
+        costs = {
+            what: 1 - launch.round(blocks, what, MIN_ITERATIONS)[0] / whole
+            for what in sorted(kinds)
+        }
+        return CudaLineCosts(self, costs)
 
     @cached_property
     def what_if(self) -> WhatIf:
         """What ``ck.what_if`` returns."""
-        few = self.launch.on_a_share(COST_SHARES)
-        scale = self.gflops / report_on(few).gflops
         steps = []
-        board = self.device
-        reached = self.gflops
+        board, reached = self.device, self.gflops
         for name, change in LIMITS.items():
-            alone = scale * report_on(replace(few, board=replace(self.device, **change))).gflops
+            alone = self._gflops_on(replace(self.device, **change))
             steps.append(Limit(name, "", alone, alone / self.gflops - 1, reached))
             board = replace(board, **change)
-            reached = alone
-            if steps[1:]:
-                reached = scale * report_on(replace(few, board=board)).gflops
+            reached = self._gflops_on(board)
         steps.append(Limit("all else", "", None, None, reached))
         return WhatIf(self, tuple(reversed(steps)))
+
+    def _gflops_on(self, board: CudaGpu) -> float:
+        return report_on(replace(self.launch, board=board)).gflops
 
     def _rows(self) -> list[str]:
         timed, board = self.launch, self.device
@@ -195,38 +173,21 @@ class CudaReport(ChipReport):
     def _remarks(self) -> Iterator[str]:
         """Yield what is unusual about the grid."""
         timed = self.launch
-        blocks = math.prod(timed.launch.grid)
         c = timed.launch.arguments[timed.product.result]
         name = timed.launch.names[timed.product.result]
-        covered = timed.totals.stored / math.prod(c.shape)
+        covered = timed.product.stored / math.prod(c.shape)
         if covered < COVERED:
             yield f"C    the launch stores {100 * covered:.3g} % of {name}: its grid is too small"
-        if timed.totals.blocks < COVERED * blocks:
-            yield f"idle {quantity(blocks - timed.totals.blocks, 'block')} beyond {name}"
 
     def _conflict_rows(self) -> Iterator[str]:
         """Yield a row on bank conflicts."""
         some = [
             f"line {line}, {what}: {ways:.3g}-way"
-            for (line, what), ways in sorted(self.conflicts.items())
+            for (line, what), (_, ways) in sorted(self.accesses.items())
             if ways > 1.5
         ]
         if some:
             yield f"bank conflicts {'; '.join(some)}"
-
-
-def _is_stored(step: TraceStep) -> bool:
-    """Whether a step stores to memory, or is a barrier."""
-    one = step.one
-    return one.name == "BAR" or (one.is_access and not one.is_load and not one.is_shared)
-
-
-def _requested(step: TraceStep, launch: ClockedLaunch) -> tuple[Any, int]:
-    """Return what the first warps request with a step, and how many of them do."""
-    some = slice(0, launch.group * min(launch.traced, 64))
-    on = warps_of(step.on[some], launch.group)
-    access = WarpAccess(step.one, warps_of(step.address[some], launch.group), on)
-    return requests_of(access, launch.board), max(int(np.count_nonzero(on.any(axis=1))), 1)
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,8 +199,8 @@ class CudaLineCosts:
     report
         The report on the launch.
     costs
-        The share of the launch that is saved if the loads of an array, the multiply-adds, the
-        stores or all other instructions of a line take no time, by (line, what). Below 0, the
+        The share of the launch that is saved if the loads of an array, the multiply-adds or all
+        other instructions of a line of the main loop take no time, by (line, what). Below 0, the
         launch takes longer: by up to a tenth, that is noise.
     """
 
@@ -249,51 +210,45 @@ class CudaLineCosts:
     def __repr__(self) -> str:
         report = self.report
         title = (
-            f"{report.kernel} on {report.device.name}: what each line costs, the time saved if its"
-            " multiply-adds, loads, stores or other instructions took no time"
+            f"{report.kernel} on {report.device.name}: what each line of the main loop costs, the"
+            " time saved if a part of it took no time"
         )
-        names = "line", "multiply-adds", "loads (sectors per warp)", "stores", "other", "source"
-        return "\n".join([title, *aligned("  >  >  <  <  >  <", [names, *self._rows()])])
+        names = "line", "what", "cost", "sectors per warp", "source"
+        return "\n".join([title, *aligned("  >  <  >  >  <", [names, *self._rows()])])
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield a row for each line, with the costs of what it does."""
-        cells: dict[What, list[str]] = defaultdict(list)
-        for (line, what), cost in self.costs.items():
-            does, _, array = what.partition(" of ")
-            sectors = self.report.sectors.get((line, what))
-            requested = f" ({sectors:.3g})" if sectors else ""
-            percent = round(100 * cost)
-            if percent or does != OTHER:
-                cells[line, does].append(f"{array} {percent} %{requested}".strip())
-        for line in sorted({line for line, _ in cells}):
-            kinds = (MULTIPLY_ADDS, "loads", "stores", OTHER)
-            columns = (", ".join(cells[line, does]) for does in kinds)
+        """Yield a row for each part of a line."""
+        for (line, what), cost in sorted(self.costs.items()):
+            sectors, _ = self.report.accesses.get((line, what), (0, 0))
+            shown = f"{sectors:.3g}" if what.startswith("loads") and sectors else ""
             source = getline(self.report.launch.launch.source, line).strip()
-            yield str(line), *columns, source
+            if round(100 * cost) or what != OTHER:
+                yield str(line), what, f"{100 * cost:.0f} %", shown, source
 
 
 def report_on(launch: ClockedLaunch) -> CudaReport:
     """Run a launch, and report on it."""
-    board, totals = launch.board, launch.totals
+    board = launch.board
     clocks = launch.clocks
     scale = board.simd_engines / launch.share.simd_engines
-    busy = {unit: min(done / clocks, 1.0) for unit, done in launch.busy.items()}
+    busy = {unit: min(share, 1.0) for unit, share in launch.busy.items()}
     slots = launch.together * launch.block_warps * launch.share.simd_engines
     occupied = launch.out.resident_clocks / (launch.out.end_clock * slots)
-    rounds = totals.blocks / (launch.together * board.simd_engines)
+    rounds = launch.blocks / (launch.together * board.simd_engines)
     events, use = launch.pictured
-    resident = launch.out.resident_clocks * launch.repeats / SCHEDULERS
+    repeats = clocks * SCHEDULERS / launch.out.end_clock
+    resident = launch.out.resident_clocks * repeats / SCHEDULERS
     return CudaReport(
         kernel=launch.launch.name,
         device=board,
         clocks=clocks,
-        flops=totals.flops,
+        flops=launch.product.flops,
         peak_gflops=board.peak_gflops(8 if launch.product.is_double else 4),
         bound=bound(busy, occupied, rounds, wavefront="warp"),
         registers=launch.code.registers,
         active_wavefronts=launch.together * launch.block_warps,
         wavefronts=math.prod(launch.launch.grid) * launch.block_warps,
-        simulated=min(1.0, 1 / max(launch.repeats, 1e-9)),
+        simulated=min(1.0, 1 / repeats),
         busy=read_only(busy),
         hits=read_only({}),
         bytes=read_only({}),

@@ -58,13 +58,6 @@ class CudaGpu(Board):
     memory_gb_s: float = _positive("GB/s, peak", "data sheet", 4800.0)
     memory_channels: int = _power("channels", "none", 32, "assumed: as many as slices")
     line_bytes: int = _power("bytes of a sector", "NVIDIA", 32)
-    missed_line_clocks: float = _positive(
-        "clocks of the load unit per line new to a warp", "none", 1.0, "everyday kernels, an H100"
-    )
-    stored_sector_clocks: float = _positive("of the load unit per sector stored", "H200", 2.6)
-    l2_stored_sector_clocks: float = _positive(
-        "clocks of the chip per sector stored", "none", 0.04, "three transposes, an H100"
-    )
     l1_bytes: int = _amount("bytes with shared memory", "data sheet", 256 << 10)
     l1_ways: int = _count("ways", "none", 32, "assumed")
     l2_bytes: int = _power("bytes near a multiprocessor", "none", 32 << 20, "of 50 MB; assumed")
@@ -78,9 +71,6 @@ class CudaGpu(Board):
     l2_clocks: int = _amount("clocks, L2 hit", "H200", 280)
     dram_clocks: int = _amount("clocks, memory", "H200", 693)
     dram_efficiency: float = _positive("share of the peak", "H200", 0.9)
-    workgroup_clocks: float = _positive(
-        "clocks of the chip per block started", "none", 1.23, "six everyday kernels, an H100"
-    )
     launch_overhead_us: float = _amount(
         "microseconds that a launch takes longer than its warps", "none", 0.8, "N = 128, the record"
     )

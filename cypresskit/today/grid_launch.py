@@ -1,17 +1,22 @@
 """A launch of a CUDA kernel: its grid, its blocks, and where its arguments are in memory."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
+
+from cypresskit.il.errors import shorten
 
 PARAMETERS = 0x210  # the first byte of the arguments in the constant bank
 ALIGNMENT = 512  # bytes to which arrays in memory are aligned
 FIRST_BYTE = 1 << 20  # of memory
 MAX_BYTES = 1 << 32  # of all arrays
+MAX_THREADS = 1024  # of a block
+MAX_DOWN = 65_535  # blocks of a grid in y and z
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +40,7 @@ class GridLaunch:
     source: str
     grid: tuple[int, int, int]
     threads: tuple[int, int, int]
-    arguments: Sequence[Any]
+    arguments: tuple[Any, ...]
     shared: int = 0
 
     @cached_property
@@ -44,9 +49,12 @@ class GridLaunch:
         found = []
         begin = FIRST_BYTE
         for argument in self.arguments:
-            end = begin + bytes_of(argument)
-            found.append((begin, end) if is_array(argument) else (0, 0))
-            begin = -(-end // ALIGNMENT) * ALIGNMENT
+            if not isinstance(argument, np.ndarray):
+                found.append((0, 0))
+                continue
+            first, last = np.lib.array_utils.byte_bounds(argument)
+            found.append((begin, begin + last - first))
+            begin += -(-(last - first) // ALIGNMENT) * ALIGNMENT
         if begin > MAX_BYTES:
             raise ValueError(f"the arrays of {self.name} have more than 4 GB")
         return found
@@ -64,52 +72,84 @@ class GridLaunch:
                 at += size
         return words
 
-    def array_at(self, line: int, addresses: np.ndarray, size: int) -> int:
-        """Return the number of the argument to which all bytes belong. Raises ``ValueError``."""
-        lowest = int(addresses.min())
-        highest = int(addresses.max()) + size
+    def array_at(self, line: int, first: int, last: int) -> int:
+        """Return the number of the argument that has these bytes. Raises ``ValueError``."""
         for number, (begin, end) in enumerate(self.bounds):
-            if begin <= lowest < end:
-                if highest <= end:
-                    return number
-                break
+            if begin <= first and last <= end:
+                return number
         raise ValueError(
             f"line {line} of {self.name}: a thread accesses an element outside its array: guard it"
             " with an `if`"
         )
 
 
-def is_array(argument: Any) -> bool:
-    return bool(getattr(argument, "shape", ()))
+def _parameters(argument: Any, begin: int) -> Iterator[tuple[int, int]]:
+    """Yield the words that numba passes for an argument, with their bytes."""
+    if not isinstance(argument, np.ndarray):
+        value = np.asarray(argument)
+        is_whole = value.dtype.kind in "biu"  # the value of a real number doesn't matter
+        yield int(argument) if is_whole else 0, value.itemsize
+        return
+    first, _ = np.lib.array_utils.byte_bounds(argument)
+    data = begin + argument.__array_interface__["data"][0] - first
+    about = 0, 0, argument.size, argument.itemsize, data, *argument.shape, *argument.strides
+    yield from ((int(word), 8) for word in about)
 
 
-def strides_of(array: Any) -> tuple[int, ...]:
-    """Return an array's strides in bytes, in C order unless it has some."""
-    item = np.dtype(array.dtype).itemsize
-    in_order = tuple(item * math.prod(array.shape[n + 1 :]) for n in range(len(array.shape)))
-    return tuple(getattr(array, "strides", None) or in_order)
+def launch_of(
+    kernel: Any, grid: Any, threads: Any, arguments: tuple, shared: int = 0
+) -> GridLaunch:
+    """Return a launch of a kernel. Raises ``ValueError`` for one that CUDA rejects."""
+    function = function_of(kernel)
+    if not isfunction(function):
+        raise TypeError(
+            f"{shorten(kernel)} is no kernel: pass the function below @cuda.jit, then its grid and"
+            " threads"
+        )
+    written = function.__code__
+    names = written.co_varnames[: written.co_argcount]
+    if len(names) != len(arguments):
+        raise TypeError(f"{function.__name__} takes {len(names)} arguments, not {len(arguments)}")
+    launch = GridLaunch(
+        name=function.__name__,
+        names=names,
+        source=written.co_filename,
+        grid=_sizes("grid", grid),
+        threads=_sizes("threads", threads),
+        arguments=tuple(map(without_elements, arguments)),
+        shared=shared,
+    )
+    count = math.prod(launch.threads)
+    if count > MAX_THREADS:
+        raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {count:,}")
+    if max(launch.grid[1:]) > MAX_DOWN:
+        raise ValueError(f"a grid has at most {MAX_DOWN:,} blocks in y and in z")
+    return launch
 
 
-def bytes_of(argument: Any) -> int:
-    """Return how many bytes an array spans; 0 for a number."""
-    if not is_array(argument):
-        return 0
-    spans = [stride * (n - 1) for stride, n in zip(strides_of(argument), argument.shape)]
-    return sum(map(abs, spans)) + np.dtype(argument.dtype).itemsize
+def function_of(kernel: Any) -> Any:
+    """Return the Python function of a kernel; anything else as it is."""
+    return getattr(kernel, "py_func", kernel)
 
 
-def _parameters(argument: Any, begin: int) -> list[tuple[int, int]]:
-    """Return the words that numba passes for an argument, with their bytes."""
-    if is_array(argument):
-        item = np.dtype(argument.dtype).itemsize
-        spans = [s * (n - 1) for s, n in zip(strides_of(argument), argument.shape)]
-        data = begin - sum(span for span in spans if span < 0)
-        count = math.prod(argument.shape)
-        return [
-            (int(n), 8) for n in (0, 0, count, item, data, *argument.shape, *strides_of(argument))
-        ]
-    if isinstance(argument, bool | np.bool_):
-        return [(int(argument), 1)]
-    if isinstance(argument, int | np.integer):
-        return [(int(argument), getattr(argument, "itemsize", 8))]
-    return [(0, getattr(argument, "itemsize", 8))]  # a real number: its value doesn't matter
+def without_elements(argument: Any) -> Any:
+    """Return an array of the same shape, dtype and strides, with no memory for its elements; or a
+    number as it is.
+    """
+    if isinstance(argument, np.ndarray) or not getattr(argument, "shape", ()):
+        return argument
+    one = np.empty(1, argument.dtype)
+    in_order = [one.itemsize * math.prod(argument.shape[n:]) for n in range(1, len(argument.shape))]
+    strides = getattr(argument, "strides", None) or (*in_order, one.itemsize)
+    return np.lib.stride_tricks.as_strided(one, argument.shape, strides)
+
+
+def _sizes(name: str, given: Any) -> tuple[int, int, int]:
+    """Return ``grid`` or ``threads`` as (x, y, z). Raises ``ValueError``."""
+    sizes = list(given) if isinstance(given, tuple | list) else [given]
+    are_sizes = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
+    if not are_sizes or not 1 <= len(sizes) <= 3:
+        found = shorten(given)
+        raise ValueError(f"{name} must be one to three whole numbers from 1 on, not {found}")
+    x, y, z = (*map(int, sizes), 1, 1)[:3]
+    return x, y, z

@@ -1,126 +1,119 @@
 """What is a matrix product: threads that compute elements of C = A B, each in a loop over k."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.today.grid_launch import GridLaunch
 from cypresskit.today.sass_threads import NotTimed
-from cypresskit.today.sass_trace import Iterations, TraceStep, steps_of
+from cypresskit.today.sass_trace import Segment, TraceStep, steps_of
 
-#: What a loop over k doesn't do to data, beside multiplying and adding.
-FOREIGN = "MUFU", "FMNMX", "FSETP", "DSETP", "FCHK", "DMNMX"
+NO_PRODUCT = (
+    "no loop over k multiplies elements of two arrays of real numbers, and adds the products up:"
+    " let each thread have sums in variables or a local array, as lesson 14's kernel has"
+)
 
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """A matrix product, as a block computes it.
+    """A matrix product.
 
     Attributes
     ----------
-    factors
-        The numbers of the arguments that are multiplied.
     result
         The number of the argument that is C.
-    multiply_adds
-        The kernel's multiply-adds of a block.
     is_double
-        Whether they are in double precision.
+        Whether it is in double precision.
+    stored
+        Elements of C that the launch stores.
+    length
+        The length of k.
     """
 
-    factors: tuple[int, int]
     result: int
-    multiply_adds: int
     is_double: bool
+    stored: float
+    length: float
+
+    @property
+    def flops(self) -> float:
+        return 2 * self.stored * self.length
 
 
-Shared = list[tuple[int, int, int]]
-
-
-def find_product(launch: GridLaunch, items: list, shared: Shared, block: slice) -> MatrixProduct:
-    """Return the product that a trace computes. Raises ``NotTimed`` for anything else.
-
-    Parameters
-    ----------
-    items
-        The trace of some blocks.
-    shared
-        Where the stores to shared memory put what they have loaded (``Tracer.shared``).
-    block
-        The threads of the first block.
+def corners(launch: GridLaunch) -> np.ndarray:
+    """Return the places of the first block and of the last one along each axis, which tell what all
+    blocks do.
     """
-    no_product = NotTimed(
-        f"this clock times matrix products; {launch.name} has no loop over k that multiplies"
-        " elements of two arrays of real numbers, and adds the products up"
-    )
-    every = list(steps_of(items))
-    loops = [step for item in items if isinstance(item, Iterations) for step, _ in steps_of([item])]
+    return np.vstack([np.zeros((1, 3), np.int64), np.diag(np.array(launch.grid) - 1)])
+
+
+def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
+    """Return the product that the ``corners`` of a launch compute. Raises ``NotTimed`` for anything
+    else.
+    """
+    group = math.prod(launch.threads)
+    loops = [step for segment in trace if segment.loop >= 0 for step in segment.steps]
     adding = [step for step in loops if step.factors]
-    if not adding:
-        raise no_product
-    pairs = {tuple(sorted(_array(load, shared) for load in step.factors)) for step in adding}
-    if len(pairs) != 1 or min(min(pairs)) < 0:
-        raise no_product
-    for step in loops:
-        if step.one.name in FOREIGN and step.is_data:
-            raise NotTimed(
-                f"this clock times matrix products; line {step.one.line} of {launch.name} does"
-                " something else to elements in the loop over k"
-            )
-    _check_places(launch, adding, block)
-    stores = [(step, times) for step, times in every if step.is_result]
-    if not stores:
-        raise no_product
-    if any(times > 1 or step in loops for step, times in stores):
+    pairs = {tuple(sorted(tuple(load.arrays) for load in step.factors)) for step in adding}
+    stores = [step for step, _ in steps_of(trace) if step.is_result]
+    if len(pairs) != 1 or any(len(arrays) != 1 for arrays in min(pairs)) or not stores:
+        raise NotTimed(NO_PRODUCT)
+    for step in [step for step in stores if step.one.is_shared or step in loops]:
         raise NotTimed(
-            f"line {stores[0][0].one.line} of {launch.name} stores C within a loop: keep each sum"
-            " in a variable, and store it after the loop"
+            f"line {step.one.line} stores a sum in shared memory, or within a loop: keep each"
+            " sum in a variable, and store it in C after the loop"
         )
-    _check_windows(launch, items)
-    count = sum(times * int(step.on[block].sum()) for step, times in every if step.factors)
-    is_double = adding[0].one.name[0] == "D"
-    ((first, second),) = pairs
-    return MatrixProduct((first, second), stores[0][0].array, count, is_double)
-
-
-def _array(load: TraceStep, shared: Shared) -> int:
-    """Return the number of the argument that a load's data come from; -1 if it isn't known."""
-    if not load.one.is_shared:
-        return load.array
-    some = load.address[load.on]
-    found = {array for first, last, array in shared if first <= some.max() and some.min() <= last}
-    return found.pop() if len(found) == 1 else -1
-
-
-def _check_places(launch: GridLaunch, adding: list[TraceStep], block: slice) -> None:
-    """Raise ``NotTimed`` if threads share neither rows nor columns, as in a product of elements."""
     for step in adding:
-        on = step.on[block]
-        first, second = (load.address[block][on] for load in step.factors)
-        pairs = len(np.unique(first << 32 | second))
-        each = len(np.unique(first)), len(np.unique(second))
-        if pairs == max(each) and min(each) > 1:
+        _check_places(step, group)
+    _check_windows(trace)
+    result = min(stores[0].arrays)
+    c = launch.arguments[result]
+    counts = sum(step.on.reshape(-1, group).sum(axis=1) * step.one.size for step in stores)
+    first, *lasts = counts / c.itemsize
+    elements = float(first)
+    for axis, last, blocks in zip("xyz", lasts, launch.grid):
+        elements *= blocks - 1 + last / first
+        if not last:
             raise NotTimed(
-                f"this clock times matrix products; line {step.one.line} of {launch.name}"
-                " multiplies elements of two arrays, each of which one thread alone needs"
+                f"the last block along {axis} stores nothing: pass a smaller grid, the size of C"
+                " over what a block computes, rounded up"
             )
+    adds = sum(times * step.on[:group].sum() for step, times in steps_of(trace) if step.factors)
+    ((a, b),) = ((min(one), min(other)) for one, other in pairs)
+    sizes = [math.prod(launch.arguments[number].shape) for number in (a, b)]
+    length = math.sqrt(sizes[0] * sizes[1] / math.prod(c.shape))
+    followed = float(adds / first)  # of k; tiles may go a little beyond its end
+    if not 0.9 * followed < length <= followed:
+        length = followed
+    return MatrixProduct(result, adding[0].one.name[0] == "D", elements, length)
 
 
-def _check_windows(launch: GridLaunch, items: list) -> None:
+def _check_places(step: TraceStep, group: int) -> None:
+    """Raise ``NotTimed`` if threads share neither rows nor columns, as in a product of elements."""
+    on = step.on[:group]
+    first, second = (load.address[:group][on] for load in step.factors)
+    pairs = len(np.unique(first << 32 | second))
+    each = len(np.unique(first)), len(np.unique(second))
+    if pairs == max(each) and min(each) > 1:
+        raise NotTimed(
+            f"line {step.one.line} multiplies elements of two arrays, each of which one thread"
+            " alone needs: in a product, threads of a row share elements of A"
+        )
+
+
+def _check_windows(trace: list[Segment]) -> None:
     """Raise ``NotTimed`` if what threads load in a loop are windows of an array that overlap, as in
     a convolution.
     """
-    for item in items:
-        if not isinstance(item, Iterations) or not item.later:
-            continue
-        for (step, _), (later, _) in zip(steps_of(item.items), steps_of(item.later)):
-            if not step.one.is_load or step.one.is_shared or not step.on.any():
+    for segment in trace:
+        for step, move in segment.moves():
+            if not step.one.is_load or step.one.is_shared or not move:
                 continue
             bases = np.unique(step.address[step.on])
-            move = int((later.address - step.address)[step.on][0])
             apart = (bases - bases[0])[1:]
-            if move and np.any((apart % move == 0) & (apart // abs(move) < item.count)):
+            if np.any((apart % move == 0) & (apart // abs(move) < segment.count)):
                 raise NotTimed(
-                    f"this clock times matrix products; line {step.one.line} of {launch.name} loads"
-                    " windows of an array that overlap, as a convolution does"
+                    f"line {step.one.line} loads windows of an array that overlap, as a convolution"
+                    " does: copy them to the rows of a matrix first"
                 )

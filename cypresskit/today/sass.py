@@ -145,6 +145,15 @@ class SassCode:
         targets = ((int(one.operands[-1].value), one.index) for one in branches)
         return {to: at for to, at in targets if to < at}
 
+    @cached_property
+    def loops(self) -> dict[int, int]:
+        """Those of loops that are in no other loop."""
+        found: dict[int, int] = {}
+        for header, last in sorted(self.headers.items()):
+            if header > max(found.values(), default=-1):
+                found[header] = last
+        return found
+
 
 def _instruction(index: int, line: str) -> SassInstruction:
     number, control, text = line.split(" ", 2)

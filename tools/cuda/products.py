@@ -1,7 +1,7 @@
-"""Matrix products that are drawn at random, measured on a GPU, and compared with the clock.
+"""Matrix products that were drawn at random, measured on a GPU, and compared with the clock.
 
     python -m tools.cuda.products FOLDER      compiles them (with the extra `cuda`)
-    python products.py FOLDER > measured.json measures on the GPU's machine, which needs CuPy alone
+    python products.py FOLDER > products.json measures on the GPU's machine, which needs CuPy alone
     python -m tools.cuda.products             prints how far the clock is off (``products.json``)
 
 A product is C = A B of any transposes. Each thread has some rows and columns of C, and loads either
@@ -9,7 +9,6 @@ from memory or from tiles in shared memory.
 """
 
 import json
-import random
 import statistics
 import sys
 from collections import defaultdict
@@ -19,10 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 WRITTEN = Path(__file__).with_name("products.json")
-SEEDS = {"seen": 75, "unseen": 7577}  # whether anybody looked at them while rules were made
-DRAWN = 24  # of each
 RUNS = 7
-LINES = "abc"
 
 
 @dataclass(frozen=True)
@@ -74,47 +70,6 @@ class Drawn:
         a = (self.k, self.m) if self.turned_a else (self.m, self.k)
         b = (self.n, self.k) if self.turned_b else (self.k, self.n)
         return [a, b, (self.parts, self.m, self.n)]
-
-    @property
-    def name(self) -> str:
-        layout = "NT"[self.turned_a] + "NT"[self.turned_b]
-        tile = f", tiles of {self.depth} + {self.pad}" if self.depth else ""
-        across, down = self.threads
-        return (
-            f"{'double' if self.double else 'single'} {layout} {self.m} x {self.n} x {self.k},"
-            f" {self.rows} x {self.columns} of {across} x {down}{tile}, {self.parts} parts"
-        )
-
-
-def draw(group: str) -> list[Drawn]:
-    """Draw the launches of a group."""
-    rng = random.Random(SEEDS[group])
-    found: list[Drawn] = []
-    while len(found) < DRAWN:
-        across, down = rng.choice([(8, 8), (16, 16), (32, 8), (8, 4), (32, 1), (12, 10), (16, 4)])
-        rows, columns = rng.choice([1, 1, 2, 3, 4, 5, 6, 8]), rng.choice([1, 1, 2, 3, 4, 6, 8])
-        depth = rng.choice([0, 0, 8, 16, 4, 20])
-        is_double = rng.random() < 0.25
-        sizes = [rng.randrange(300, 2400) for _ in range(3)]
-        one = Drawn(
-            sizes[0],
-            sizes[1],
-            sizes[2],
-            rows,
-            columns,
-            (across, down),
-            depth,
-            rng.choice([0, 1]) if depth else 0,
-            rng.random() < 0.5,
-            rng.random() < 0.4,
-            rng.choice([1, 1, 1, 2, 5]),
-            is_double,
-            group,
-        )
-        shared = depth * (rows * down + columns * across + 2) * (8 if is_double else 4)
-        if shared < 40_000 and rows * columns * (1 + is_double) <= 64:
-            found.append(one)
-    return found
 
 
 def kernel_of(one: Drawn) -> Any:
@@ -225,17 +180,21 @@ def matrices(one: Drawn) -> list[Any]:
     return [SimpleNamespace(shape=shape, dtype=dtype) for shape in one.shapes]
 
 
+def launches() -> list[tuple[dict, Drawn]]:
+    """Return the rows of ``products.json``, and their launches."""
+    rows = json.loads(WRITTEN.read_text(encoding="utf-8"))["rows"]
+    return [(row, Drawn(**{name: row[name] for name in row.keys() - {"us"}})) for row in rows]
+
+
 def compile_all(folder: Path) -> None:
     """Write the machine code of all products, and what is to be launched, to ``folder``."""
-    from cypresskit.today.cuda_compile import assemble
+    from cypresskit.today.cuda_compile import assemble, types_of
 
     rows = []
-    for n, one in enumerate(one for group in SEEDS for one in draw(group)):
-        kernel = kernel_of(one)
-        entry, code = assemble(kernel.py_func, tuple(matrices(one)), folder / f"{n}.cubin")
-        registers = code.registers
-        if registers * one.threads[0] * one.threads[1] <= 65536:
-            rows.append(asdict(one) | {"entry": entry, "cubin": f"{n}.cubin"})
+    for n, (_, one) in enumerate(launches()):
+        function = kernel_of(one).py_func
+        entry, _ = assemble(function, {}, types_of(matrices(one)), folder / f"{n}.cubin")
+        rows.append(asdict(one) | {"entry": entry, "cubin": f"{n}.cubin"})
     (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
 
 
@@ -248,14 +207,14 @@ def measure_all(folder: Path) -> list[dict]:
     for row in json.loads((folder / "cases.json").read_text(encoding="utf-8")):
         module = cupy.RawModule(path=str(folder / row.pop("cubin")))
         kernel = module.get_function(row.pop("entry"))
-        one = Drawn(**row | {"threads": tuple(row["threads"])})
+        one = Drawn(**row)
         dtype = "float64" if one.double else "float32"
         a, b = (rng.standard_normal(shape, dtype=dtype) for shape in one.shapes[:2])
         c = cupy.full(one.shapes[2], cupy.nan, dtype)
         took = [_launch(cupy, kernel, (a, b, c), one.grid, one.threads) for _ in range(RUNS)]
         want = (a.T if one.turned_a else a) @ (b.T if one.turned_b else b)
         if not bool(cupy.allclose(c.sum(axis=0), want, rtol=1e-3, atol=0.05)):
-            raise SystemExit(f"{one.name}: C is wrong")
+            raise SystemExit(f"{one}: C is wrong")
         empty = [cupy.empty(shape, dtype) for shape in ((0, 0), (0, 0), (1, 0, 0))]
         lag = [_launch(cupy, kernel, empty, (1, 1, 1), (1, 1)) for _ in range(RUNS)]
         rows.append(row | {"us": round(statistics.median(took) - statistics.median(lag), 2)})
@@ -275,32 +234,18 @@ def _launch(cupy: Any, kernel: Any, arrays: Any, grid: tuple, threads: tuple) ->
     return 1e3 * float(cupy.cuda.get_elapsed_time(begin, end))
 
 
-def ratio(row: dict, board: Any) -> float:
-    """Return modeled time over measured."""
+def main() -> None:
+    """Print modeled time over measured of each launch, and their errors by group and kind."""
     from cypresskit.today.cuda_clock import simulate
 
-    measured = row["us"]
-    one = Drawn(
-        **{name: row[name] for name in row if name != "us"} | {"threads": (*row["threads"],)}
-    )
-    report = simulate(kernel_of(one), one.grid, one.threads, *matrices(one), board=board)
-    return float((1e6 * report.seconds - board.launch_overhead_us) / measured)
-
-
-def main() -> None:
-    from dataclasses import replace
-
-    from cypresskit.today.gpus import H200
-
-    found = json.loads(WRITTEN.read_text(encoding="utf-8"))
-    board = replace(H200, **found["board"])
     errors: dict[str, list[float]] = defaultdict(list)
-    for row in found["rows"]:
-        off = ratio(row, board)
-        errors[row["group"]].append(off)
-        kind = "tiles" if row["depth"] else "blocks" if row["rows"] * row["columns"] > 1 else "sums"
+    for row, one in launches():
+        report = simulate(kernel_of(one), one.grid, (*one.threads,), *matrices(one))
+        off = (1e6 * report.seconds - report.launch_overhead_us) / row["us"]
+        kind = "tiles" if one.depth else "blocks" if one.rows * one.columns > 1 else "sums"
+        errors[one.group].append(off)
         errors[kind].append(off)
-        print(f"{off:5.2f} {Drawn(**{k: v for k, v in row.items() if k != 'us'}).name}", flush=True)
+        print(f"{off:5.2f} {one}", flush=True)
     for group, some in errors.items():
         mean = statistics.mean(abs(one - 1) for one in some)
         close = sum(1 / 1.2 <= one <= 1.2 for one in some)
@@ -316,6 +261,5 @@ if __name__ == "__main__":
     elif __package__:
         compile_all(Path(sys.argv[1]))
     else:
-        made = measure_all(Path(sys.argv[1]))
-        rows = ",\n".join(map(json.dumps, made))
-        print(f'{{"board": {{}}, "rows": [\n{rows}\n]}}')
+        rows = ",\n".join(map(json.dumps, measure_all(Path(sys.argv[1]))))
+        print(f'{{"rows": [\n{rows}\n]}}')
