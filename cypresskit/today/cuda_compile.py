@@ -15,7 +15,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from numba import typeof
-from numba.core.errors import NumbaError
 
 from cypresskit.today.grid_launch import without_elements
 from cypresskit.today.sass import SassCode, read_listing
@@ -79,9 +78,10 @@ def assemble(
     limit = [f"-maxrregcount={most}" for most in [options.pop("max_registers", 0)] if most]
     try:
         ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **options)
-    except NumbaError as error:
-        why = next(line for line in str(error).splitlines()[::-1] if line.strip())
-        raise ValueError(f"numba can't compile {function.__name__}: {why.strip()}") from error
+    except Exception as error:  # numba-cuda has several kinds
+        lines = re.sub(r"\x1b\[\d+m", "", str(error)).splitlines()
+        why = next((line for line in lines if line.strip() and "Failed in" not in line), "")
+        raise ValueError(f"numba can't compile {function.__name__}: {why}") from error
     source = made.with_suffix(".ptx")
     source.write_text(ptx, encoding="utf-8")
     about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)

@@ -56,6 +56,7 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
     loops = [step for segment in trace if segment.loop >= 0 for step in segment.steps]
     adding = [step for step in loops if step.factors]
     pairs = {tuple(sorted(tuple(load.arrays) for load in step.factors)) for step in adding}
+    _check_stored(adding)
     stores = [step for step, _ in steps_of(trace) if step.is_result]
     if len(pairs) != 1 or any(len(arrays) != 1 for arrays in min(pairs)) or not stores:
         raise NotTimed(NO_PRODUCT)
@@ -68,25 +69,38 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
         _check_places(step, group)
     _check_windows(trace)
     result = min(stores[0].arrays)
-    c = launch.arguments[result]
-    counts = sum(step.on.reshape(-1, group).sum(axis=1) * step.one.size for step in stores)
-    first, *lasts = counts / c.itemsize
-    elements = float(first)
-    for axis, last, blocks in zip("xyz", lasts, launch.grid):
-        elements *= blocks - 1 + last / first
+    item = launch.arguments[result].itemsize
+    first, *lasts = sum(step.on.reshape(-1, group).sum(axis=1) * step.one.size for step in stores)
+    for axis, last in zip("xyz", lasts):
         if not last:
             raise NotTimed(
                 f"the last block along {axis} stores nothing: pass a smaller grid, the size of C"
                 " over what a block computes, rounded up"
             )
+    lines = [blocks - 1 + last / first for last, blocks in zip(lasts, launch.grid)]
     adds = sum(times * step.on[:group].sum() for step, times in steps_of(trace) if step.factors)
     ((a, b),) = ((min(one), min(other)) for one, other in pairs)
-    sizes = [math.prod(launch.arguments[number].shape) for number in (a, b)]
-    length = math.sqrt(sizes[0] * sizes[1] / math.prod(c.shape))
-    followed = float(adds / first)  # of k; tiles may go a little beyond its end
-    if not 0.9 * followed < length <= followed:
-        length = followed
+    length = _length(launch, (a, b, result), float(adds * item / first))
+    elements = float(first / item * math.prod(lines))
     return MatrixProduct(result, adding[0].one.name[0] == "D", elements, length)
+
+
+def _length(launch: GridLaunch, numbers: tuple[int, int, int], followed: float) -> float:
+    """Return the length of k: that of matrices of such sizes, if tiles go a little beyond it, or
+    else what the loop does.
+    """
+    a, b, c = (launch.arguments[number].size for number in numbers)
+    length = math.sqrt(a * b / c)
+    return length if 0.9 * followed < length <= followed else followed
+
+
+def _check_stored(adding: list[TraceStep]) -> None:
+    """Raise ``NotTimed`` if factors come from shared memory that nothing has stored."""
+    for load in [load for step in adding for load in step.factors if not load.arrays]:
+        raise NotTimed(
+            f"line {load.one.line} loads elements of shared memory that no thread has stored: is"
+            " the block as large as its tile?"
+        )
 
 
 def _check_places(step: TraceStep, group: int) -> None:

@@ -28,12 +28,19 @@ FIXED = dict.fromkeys(("RZ", "URZ", "SRZ", "PR"), 0) | {"PT": 1, "UPT": 1}
 CURES = {
     "LDL STL": "it keeps an array in local memory: index it by constants and by loops of constant"
     " length",
-    "CALL MUFU I2F F2I": "it divides, takes a root or converts numbers: pass what it needs as an"
-    " argument, and divide whole numbers by constants alone",
+    "CALL MUFU I2F F2I": "it divides by a number that is no constant (as a range with such a step"
+    " does), takes a root or converts numbers: pass the result as an argument",
     "SHFL VOTE REDUX": "its threads exchange registers: use shared memory",
     "ATOM ATOMG ATOMS RED REDG": "it adds to memory atomically: store each part, as C[part, i, j]",
     "HFMA2 HADD2 HMUL2 HMMA": "it computes in half precision: use single or double precision",
     "FMNMX FSETP DSETP FSEL": "it compares real numbers: do that in another kernel",
+}
+
+#: What may follow the names of instructions on whole numbers.
+MODIFIERS = {
+    *("32", "64", "U32", "S32", "U64", "S64", "SX32", "WIDE", "HI", "X", "EX", "L", "R", "LUT"),
+    *("AND", "OR", "XOR", "LT", "LE", "GT", "GE", "EQ", "NE", "MOV", "SHL", "IADD", "MMA"),
+    *("B1", "B2", "B3"),
 }
 
 Values = np.ndarray
@@ -144,16 +151,21 @@ def split(one: SassInstruction) -> tuple[list[Operand], list[Operand]]:
     return operands[:count], sources
 
 
-def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> list[Values]:
-    """Execute an instruction for the threads of a mask. Return what it reads, if that is known.
-
-    Raises ``NotTimed`` for an instruction that isn't known.
-    """
+def meaning_of(one: SassInstruction) -> str:
+    """Return an instruction's name in ``MEANING``. Raises ``NotTimed`` for one that isn't there."""
     name = one.name[1:] if one.name[0] == "U" and one.name[1:] in MEANING else one.name
-    if name not in MEANING or (name == "HFMA2" and one.operands[2].value != "RZ"):
+    is_strange = name not in REAL and {*one.modifiers} - MODIFIERS
+    if name not in MEANING or is_strange or (name == "HFMA2" and one.operands[2].value != "RZ"):
         cures = (cure for names, cure in CURES.items() if name in names.split())
         cure = next(cures, "write sums of products alone")
-        raise NotTimed(f"line {one.line} becomes `{one.name}`, which isn't followed: {cure}")
+        written = ".".join((one.name, *one.modifiers))
+        raise NotTimed(f"line {one.line} becomes `{written}`, which isn't followed: {cure}")
+    return name
+
+
+def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> list[Values]:
+    """Execute an instruction for the threads of a mask. Return what it reads, if that is known."""
+    name = meaning_of(one)
     results, sources = split(one)
     words = [registers.word(source.value) for source in sources]
     is_long = "64" in one.modifiers or (name == "CS2R" and "32" not in one.modifiers)
@@ -265,7 +277,7 @@ def _compare(
     truth = getattr(operator, modifiers[0].lower())(order, 0)
     if "EX" in modifiers:
         truth = np.where(order == 0, lower[0] > 0, truth)
-    combine = operator.or_ if "OR" in modifiers else operator.and_
+    combine = next(COMBINE[name] for name in modifiers if name in COMBINE)
     one, complement = (combine(each, other > 0) for each in (truth, ~truth))
     return 1 * one | 1 * complement << 32
 
@@ -281,6 +293,7 @@ def _pack(modifiers: Modifiers, base: Values, mask: Values, *truths: Values) -> 
     return base & ~(mask << byte) | bits << byte
 
 
+COMBINE = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
 PRODUCTS = "FFMA", "DFMA", "FMUL", "DMUL"
 REAL = *PRODUCTS, "FADD", "DADD", "F2F"
 MOVES = "MOV", "S2R", "S2UR", "R2UR", "CS2R", "LDC", "ULDC", "HFMA2"

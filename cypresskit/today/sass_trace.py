@@ -28,11 +28,12 @@ from cypresskit.today.sass_threads import (
     are_factors,
     compute,
     following,
+    meaning_of,
 )
 
 SHARED_BASE = 1024  # the first byte of a block's shared memory
 MAX_RUNS = 40  # of unlike iterations of a loop
-MAX_STEPS = 60_000  # instructions that are followed
+MAX_STEPS = 15_000  # instructions that are followed
 TRIED = 2048  # iterations that are tried at once
 TRIED_THREADS = 24
 AXES = "XYZ"
@@ -166,7 +167,10 @@ class Tracer:
             if at in self.code.loops:
                 self._begin_iteration(at, active)
             self._follow(self.code.instructions[at], active)
-        raise NotTimed("its iterations differ too much to be followed: let k grow by a constant")
+        raise NotTimed(
+            f"iterations of its loop over k don't repeat within {MAX_STEPS:,} instructions: let all"
+            " of them do the same, and more threads share the work"
+        )
 
     # -- single instructions
 
@@ -272,8 +276,8 @@ class Tracer:
         self.segments.append(Segment(self.loop, [steps]))
         if sum(segment.loop == self.loop for segment in self.segments) > MAX_RUNS:
             raise NotTimed(
-                f"line {steps[0].one.line}: iterations of its loop differ: let all threads of a"
-                " block do the same number of iterations"
+                f"line {steps[0].one.line} is in a loop whose iterations differ: let all of them do"
+                " the same"
             )
 
     def _skip(self) -> None:
@@ -317,8 +321,7 @@ def count_even(iterations: list[list[TraceStep]]) -> int:
         values = third[..., np.newaxis] + growth[..., np.newaxis] * later
         is_word = (third >= 0) & (third <= MASK)
         values = np.where(is_word[..., np.newaxis], values & MASK, values)
-        name = one.name if one.name in MEANING else one.name[1:]
-        found = MEANING[name](one.modifiers, *values)
+        found = MEANING[meaning_of(one)](one.modifiers, *values)
         even = found[:, :1] + (found[:, 1:2] - found[:, :1]) * (later + 1)
         others = np.flatnonzero((found != even).any(axis=0))
         count = min([count, *others[:1] - 2])
