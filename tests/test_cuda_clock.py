@@ -84,7 +84,7 @@ def test_comparisons_of_64_bits_are_pythons(a, b, c, d, order):
 
 
 def test_an_instruction_that_isnt_known_is_refused_by_its_name():
-    with pytest.raises(NotTimed, match="`SHFL.DOWN`, which isn't followed: its threads exchange"):
+    with pytest.raises(NotTimed, match=r"`SHFL\.DOWN`, which isn't followed: its threads exchange"):
         computed("SHFL.DOWN PT, R0, R1, 0x1, 0x1f", R1=OTHER)
 
 

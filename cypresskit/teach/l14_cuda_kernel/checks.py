@@ -264,10 +264,10 @@ def nvidia_code(product: Callable) -> str:
     """Return the loop of ``product``'s kernel as machine code of an H200, or which tool is missing.
     It is compiled by NVIDIA's compiler, which needs no GPU.
     """
-    from cypresskit.today import cuda_clock  # isort: skip
+    from cypresskit.today import grid_launch  # isort: skip
 
     own, _, _, _, *arguments = launched(product)
-    function = cuda_clock.function_of(own)
+    function = grid_launch.function_of(own)
     try:
         code = stored_code.find(own, tuple(arguments)) or cuda_compile.code_of(
             function, {}, tuple(arguments)
