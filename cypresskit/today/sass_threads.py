@@ -21,7 +21,9 @@ from cypresskit.today.sass import Operand, SassInstruction
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000
-PRODUCT, OTHER, LOADED = -(1 << 62), -1, -2
+PRODUCT = -(1 << 62)
+OTHER = -1
+LOADED = -2
 PREDICATES = "PT", *(f"P{n}" for n in range(8))
 FIXED = dict.fromkeys(("RZ", "URZ", "SRZ", "PR"), 0) | {"PT": 1, "UPT": 1}
 #: What to try in place of instructions that aren't followed.
@@ -217,7 +219,8 @@ def _add(modifiers: Modifiers, *values: Values) -> Values:
 def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Values:
     """Shift, and add. The upper word of 64 bits has a carry."""
     count = 2 if "HI" in modifiers and "SX32" not in modifiers else 1
-    upper, shift = rest[0], rest[count - 1]
+    upper = rest[0]
+    shift = rest[count - 1]
     carry = sum(rest[count:])
     if "HI" not in modifiers:
         return (value << shift & MASK) + base + carry

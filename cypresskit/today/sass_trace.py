@@ -220,7 +220,8 @@ class Tracer:
         some = step.address[step.on]
         if not len(some):
             return
-        first, last = int(some.min()), int(some.max()) + one.size
+        first = int(some.min())
+        last = int(some.max()) + one.size
         if one.is_shared:
             end = SHARED_BASE + self.code.shared_bytes + self.launch.shared
             if first < SHARED_BASE or last > end:
@@ -256,7 +257,8 @@ class Tracer:
         """Begin an iteration of a loop, or skip to a later one."""
         self._end()
         if self.loop != header:
-            self.loop, self.recent, self.states = header, [], []
+            self.loop = header
+            self.recent, self.states = [], []
         self.states = [*self.states[-2:], (dict(self.registers.values), active)]
         self._skip()
 

@@ -25,6 +25,7 @@ from cypresskit.teach.check import (
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
 from cypresskit.today import clock_errors, cuda_compile, figures, record, stored_code
+from cypresskit.today.grid_launch import function_of
 from cypresskit.today.sass_threads import NotTimed
 
 REPEAT_RUN = "cypresskit.isolated.repeat_run"
@@ -264,10 +265,8 @@ def nvidia_code(product: Callable) -> str:
     """Return the loop of ``product``'s kernel as machine code of an H200, or which tool is missing.
     It is compiled by NVIDIA's compiler, which needs no GPU.
     """
-    from cypresskit.today import grid_launch  # isort: skip
-
     own, _, _, _, *arguments = launched(product)
-    function = grid_launch.function_of(own)
+    function = function_of(own)
     try:
         code = stored_code.find(own, tuple(arguments)) or cuda_compile.code_of(
             function, {}, tuple(arguments)
