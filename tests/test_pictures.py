@@ -2,7 +2,7 @@
 as what the picture was given has it. See said.py.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from itertools import pairwise
@@ -236,7 +236,10 @@ def register_block(*places: tuple[int, int]) -> Picture:
         cells = [(number,) for number in registers.view(np.float32).ravel()]
         return [*cells, *((*head, *what, *whole) for what in does)]
 
-    return Picture(draw.register_block(*runs), things, now)
+    body = runs[0].program.body
+    kinds = {body[op].op.kind: step for step, op in reversed(list(enumerate(runs[0].at)))}
+    frames = sorted({0, *kinds.values(), len(runs[0]) // 2, len(runs[0]) - 1, starts[-1] - 1})
+    return Picture(draw.register_block(*runs), things, now, frames)
 
 
 def texture_fetch(*kernels: str) -> Picture:
@@ -459,24 +462,31 @@ def block_race(*blocks: int) -> Picture:
     }
 
     @cache
-    def at(frame: int) -> list[Thing]:
+    def at(frame: int) -> dict[str, list[Thing]]:
+        """By matrix and block; "": the others."""
         clock = int(clocks[frame])
         last = max(blocks), max(blocks), 1024 // max(blocks), 1024 // min(blocks)
         found: list[Thing] = [last if frame == len(player) - 1 else (clock,)]
+        cells = defaultdict[str, list[Thing]](list, {"": found})
         for b in blocks:
             words = min(clock, 1024 // b)
             times = Counter(fetched[b][:words])
             found += [(b, b), (words,), (1024 // b,)]
             for i, j in np.ndindex(8, 8):  # A is stored by columns
-                found += [(i, j, times[0, j, i]), (i, j, times[1, i, j])]
                 terms = sum(all((times[0, k, i], times[1, k, j])) for k in range(8))
-                found += [(i, j, n) for n in range(terms + 1)]
+                cells[f"A {b}"] += [(i, j, times[0, j, i])]
+                cells[f"B {b}"] += [(i, j, times[1, i, j])]
+                cells[f"C {b}"] += [(i, j, n) for n in range(terms + 1)]
             done = min(2 * b * b * (words // (2 * b)), 1024)
             for flops in range(max(0, done - 2 * b * b), done + 1, 2):
                 found += [(words, flops), (words / max(flops, 1),)]
-        return found
+        return cells
 
-    return Picture(player, (), lambda say: at(say.frame))
+    def now(say: Said) -> list[Thing]:
+        things = at(say.frame)
+        return things.get(f"{say.text[0]} {say.where.split()[-1]}" if say.where else "", things[""])
+
+    return Picture(player, (), now)
 
 
 def digits() -> Picture:
@@ -566,7 +576,7 @@ def line_chart(curves: dict[str, dict[float, float]], player: Player) -> Picture
     points = [(x, y) for curve in curves.values() for x, y in curve.items()]
     at = {x: [curve[x] for curve in curves.values() if x in curve] for x, _ in points}
     captions = [(x, *values) for x, values in sorted(at.items())]
-    things = [*points, *((y, x) for x, y in points), captions[-1]]
+    things = [*((y, x) for x, y in points), captions[-1]]  # 5 at 1, and 1: 5
     return Picture(player, things)
 
 
