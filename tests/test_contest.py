@@ -413,7 +413,7 @@ def test_an_empty_name_is_not_the_current_folder(capsys):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_class_of_copies_and_long_names_fits_on_a_projector(tmp_path, page, scheme, seed):
     """Rows stay low, whoever handed in what; each entrant is named once."""
     chance = random.Random(seed)
@@ -439,8 +439,7 @@ def test_a_class_of_copies_and_long_names_fits_on_a_projector(tmp_path, page, sc
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(8, 8, 3), (12, 8, 3), (8, 8, 1), (8, 12, 2)])
-@pytest.mark.parametrize("doubled", [False, True])
+@pytest.mark.parametrize("shape, doubled", [((12, 8, 3), False), ((8, 8, 1), True)])
 def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):
     step, text = STEPS["contest"], contest.generate_kernel(*shape).text
     if doubled:

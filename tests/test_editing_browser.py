@@ -15,11 +15,10 @@ import cypresskit as ck
 from cypresskit.draw.scripts import join_modules
 from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import Edit, Edits, history_path
+from cypresskit.editing.edit_history import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import starter_text, step_texts
-from cypresskit.il import OPCODES
 from cypresskit.kernels.generated import block_kernel
 
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -170,27 +169,6 @@ def test_a_journey_from_naive_to_a_block_of_8_x_8(begin, page):
     assert int(shown) == round(ck.simulate(bench_kernel(BLOCK_8), 1024).gflops)
 
 
-def test_a_text_that_was_changed_outside_before_its_verdict_is_shown_as_not_judged(begin, page):
-    bench = begin(NAIVE)
-    edit = bench.talk.edits.add(
-        Edit(
-            0,
-            NAIVE,
-            None,
-            0.0,
-            0,
-            "",
-            0,
-            0,
-            0,
-            note="replaced when another program changed the file",
-        )
-    )
-    bench.talk.say({"type": "history", "entries": [edit.shown()]})
-    dot = page.wait_for_selector(".ckw-edit:not(.ckw-wrong)", state="attached")
-    assert "not checked" in dot.text_content() and "incorrect" not in dot.text_content()
-
-
 def bench_kernel(text):
     return ck.load_kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
 
@@ -309,13 +287,6 @@ def test_it_is_busy_until_nothing_more_comes(begin, page):
         page.wait_for_selector("#bench:not([aria-busy])")
 
 
-def test_help_comes_from_the_table(begin, page):
-    begin(NAIVE)
-    page.evaluate(SELECT, ["mad r10.x", ""])
-    page.wait_for_function("() => document.querySelector('.ckw-help b')?.textContent === 'mad'")
-    assert OPCODES["mad"].meaning in page.text_content(".ckw-help")
-
-
 def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
     bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
     bench.dots(1)
@@ -333,17 +304,6 @@ def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
     line = page.get_attribute(".ckw-slot[tabindex='0']", "title").rsplit("line ", 1)[1]
     page.keyboard.press("Enter")
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
-
-
-def test_edits_are_brought_back(begin, page):
-    bench = begin(BLOCK_4, "sgemm_tn")
-    bench.dots(1)
-    bench.paste(BLOCK_8)
-    bench.dots(2)
-    page.focus(".ckw-edits [tabindex='0']")
-    page.keyboard.press("End")
-    page.keyboard.press("Enter")
-    page.wait_for_function(SHOWS, arg=BLOCK_4)
 
 
 def test_axe_finds_nothing(begin, page):
@@ -381,91 +341,6 @@ class Nobody:
 
     def stop(self):
         pass
-
-
-class Reader(Bench):
-    """A notebook with a workbench, a kernel of its own, and a cell beside it."""
-
-    def __init__(self, page, path):
-        self.page, self.path = page, path
-        self.queue, self.typed = SimpleQueue(), 0
-        settings = {"like": "sgemm_naive", "n": 64}
-        self.talk = Conversation(KernelFile(path), settings, Nobody)
-        self.talk.connect(self.queue.put)
-        page.expose_function("say", lambda message: self.hear(json.loads(message)))
-        page.expose_function("poll", self.poll)
-        page.set_content(PAGE % (page_files.style(), page_files.join_modules(*page_files.MODULES)))
-        page.evaluate("() => document.body.append(document.createElement('textarea'))")
-        page.wait_for_selector(AREA)
-        page.wait_for_function("() => document.querySelector('.ckw-area').value")
-
-    def hear(self, message):
-        self.typed += message["type"] == "text"
-        self.talk.hear(message)
-
-    @property
-    def shown(self):
-        return self.page.input_value(AREA)
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_file_holds_what_a_person_did_last_and_nothing_is_typed_elsewhere(
-    page, context, tmp_path, seed
-):
-    """The law: two notebooks, each with a kernel, and another editor; workbenches hidden and shown,
-    the caret in them or in a cell; texts from all sides, in any order. What only follows writes
-    nothing, and what was there before is in the history.
-    """
-    rng = random.Random(seed)
-    path = tmp_path / "my_kernel.il"
-    path.write_text(NAIVE)
-    other = context.new_page()
-    readers = [Reader(page, path), Reader(other, path)]
-    for reader in readers:
-        reader.page.wait_for_function(SHOWS, arg=NAIVE)
-    before, last, lasting = [reader.typed for reader in readers], NAIVE, [NAIVE]
-    for number in range(12):
-        reader = rng.choice(readers)
-        kind = rng.choice(["type", "outside", "outside", "hide", "cell", "cell"])
-        if kind == "type":
-            reader.page.evaluate(SHOW_BENCH)
-            reader.page.evaluate(SELECT, ["endmain", ""])
-            reader.page.keyboard.type(f" ; {number}")
-            last = reader.shown
-            before[readers.index(reader)] = None
-        elif kind == "outside":
-            last = rng.choice([NAIVE, BLOCK_4]) + f"; theirs {number}\n"
-            path.write_text(last)
-        elif kind == "hide":
-            reader.page.evaluate(rng.choice([HIDE_BENCH, HIDE_BENCH, SHOW_BENCH]))
-        else:
-            reader.page.evaluate("() => document.querySelector('main ~ textarea').focus()")
-        for each in readers:
-            each.page.wait_for_function(SHOWS, arg=last)
-        if kind in ("type", "outside"):
-            lasting.append(last)
-        reader.page.wait_for_timeout(rng.choice([0, 500]))
-        assert path.read_text() == last
-        for each, count in zip(readers, before, strict=True):
-            assert each.page.input_value("main ~ textarea") == ""
-            assert count is None or each.typed == count, "a page that only followed has written"
-        before = [reader.typed for reader in readers]
-    kept = {edit.text for edit in Edits(history_path(path))} | {last}
-    theirs = {text for text in lasting if "; theirs" in text and " ; " not in text}
-    assert theirs <= kept
-    for reader in readers:
-        reader.talk.close()
-    other.close()
-
-
-def test_the_page_says_when_nobody_answers(begin, page):
-    bench = begin(NAIVE)
-    bench.verdict("right")
-    bench.talk.pages.clear()
-    bench.type_in("; times alpha", "", " a")
-    page.wait_for_function(
-        "() => document.querySelector('.ckw-note')?.textContent.startsWith('No answer')"
-    )
 
 
 def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):

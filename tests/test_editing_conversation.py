@@ -16,9 +16,8 @@ import cypresskit as ck
 from cypresskit.editing import conversation, supervisor, workbench
 from cypresskit.editing.answer_process import AnswerArriving
 from cypresskit.editing.conversation import LEFT, Conversation
-from cypresskit.editing.edit_history import LINKED, UNWRITTEN, Edit, Edits, history_path
+from cypresskit.editing.edit_history import LINKED, Edit, Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.static_answers import word_meanings
 from cypresskit.editing.step_files import BROUGHT, saved_edit, submitted_edit
 from cypresskit.editing.steps import MIME, STEPS, saved_texts, starter_text, step_texts
 from cypresskit.editing.supervisor import OVER, SLOW
@@ -37,13 +36,6 @@ CARD = {
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-def test_the_words_of_a_product_say_what_its_constants_hold():
-    words = word_meanings("mad r1, cb0[0].w, cb0[99], vWinCoord0 ; mul")
-    assert {"mad", "cb0[0].w", "cb0[99]", "vWinCoord0"} == words.keys()
-    assert words["cb0[0].w"][0] == "cb0[0] of this launch" and "row stride" in words["cb0[0].w"][1]
-    assert words["cb0[99]"][0] == "cb0[3]"
 
 
 class Actor:
@@ -174,7 +166,7 @@ def talk(tmp_path):
 # -- it never gets stuck
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_whatever_happens_the_last_text_is_done_and_its_process_alive(seed, tmp_path, monkeypatch):
     """The law: texts, deaths, hangs, failed starts, late answers, pages that are gone, files that
     can't be written, in any order; then everybody works, and the last text is answered to its end.
@@ -303,31 +295,6 @@ def test_a_process_busy_with_an_older_text_is_ended_for_the_newer(talk):
     assert not talk.troubles()
 
 
-def test_a_process_that_was_begun_anew_keeps_a_newer_text_waiting_for_seconds_only(talk):
-    """The engine is compiled by then, so it needs no minutes."""
-    talk.type("a-1", NAIVE)
-    talk.settle("a-1")
-    talk.actors[0].die()
-    talk.type("a-2", NAIVE + "; 2\n")
-    talk.actors[1].speak()
-    talk.actors[1].hangs = True
-    talk.type("a-3", NAIVE + "; 3\n")
-    before = talk.now
-    talk.wait()
-    assert talk.actors[1].stopped and talk.now - before <= supervisor.HANDOVER
-    talk.settle("a-3")
-    assert not talk.troubles()
-
-
-def test_a_job_whose_process_was_ended_meanwhile_is_handed_over_again(talk):
-    """As when a cell made another workbench, which ended this one's process."""
-    talk.type("a-1", NAIVE)
-    talk.talk.supervisor.stop()
-    talk.talk.look()
-    talk.settle("a-1")
-    assert talk.talk.answers["clocks"]["of"] == NAIVE
-
-
 @pytest.mark.parametrize("failures", [1, 9])
 def test_a_process_that_cant_be_started_is_tried_again_and_then_given_up(talk, failures):
     given_up = [OVER] if failures > supervisor.MAX_TRIES else []
@@ -361,48 +328,6 @@ def test_an_idle_process_is_ended_by_a_cell_only_when_nothing_is_asked(tmp_path)
     old.close()
 
 
-def test_a_process_that_starts_is_not_taken_for_a_busy_one(talk):
-    """A slow machine takes longer to start it than a busy one may keep a newer text waiting."""
-    talk.type("a-1", NAIVE)
-    talk.settle("a-1")
-    talk.talk.supervisor.stop()  # as an older workbench's
-    talk.type("a-2", NAIVE + "; 2\n")
-    talk.now += supervisor.HANDOVER + 1
-    talk.talk.look()
-    assert not talk.actors[1].stopped
-    talk.actors[1].hangs = True
-    before = talk.now
-    talk.settle("a-2")
-    assert talk.actors[1].stopped and talk.now - before <= supervisor.STARTING
-
-
-def test_a_busy_process_may_still_compile_the_engine_until_it_has_timed_a_kernel(talk):
-    talk.type("a-1", NAIVE)
-    (first,) = talk.actors
-    for message in answers(first.jobs.pop()):
-        untimed = {"gflops", "size", "bound"} if message.get("part") == "clocks" else set()
-        first.hear({key: message[key] for key in message.keys() - untimed})
-    talk.type("a-2", NAIVE + "; 2\n")
-    talk.now += supervisor.HANDOVER + 1
-    talk.talk.look()
-    assert not first.stopped
-
-
-def test_a_process_that_was_replaced_is_not_heard(talk):
-    """What it wrote before its end must not answer for the new one."""
-    talk.type("a-1", NAIVE)
-    (first,) = talk.actors
-    late = [*answers(first.jobs[0])]
-    first.die()
-    talk.talk.look()
-    before = talk.talk.supervisor.deadline
-    for message in late:
-        first.hear(message)
-    assert talk.talk.supervisor.jobs and talk.talk.supervisor.deadline == before
-    assert not talk.is_done("a-1")
-    talk.settle("a-1")
-
-
 @pytest.mark.parametrize(
     "asked",
     [
@@ -419,16 +344,6 @@ def test_two_parts_of_a_kind_are_both_answered(talk, asked):
         talk.talk.hear({"type": "ask", "edit": "a-1"} | message)
     talk.settle("a-1")
     assert sum(message["type"] == "answer" for message in talk.said) == len(asked)
-
-
-def test_a_text_that_the_process_never_ends_is_given_up(talk):
-    talk.type("a-1", NAIVE)
-    talk.actors[0].speak()
-    talk.actors[0].hangs = True
-    talk.settle("a-1")
-    assert talk.troubles() == [SLOW]
-    talk.type("a-2", NAIVE + "; 2\n")
-    talk.settle("a-2")
 
 
 def die(actor):
@@ -451,17 +366,6 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
             talk.wait()
     assert sum(bool(actor.jobs) for actor in talk.actors) == supervisor.MAX_TRIES
     assert talk.troubles() == [trouble]
-
-
-def test_costs_that_take_too_long_are_given_up(talk):
-    talk.type("a-1", NAIVE)
-    (actor,) = talk.actors
-    while actor.hears != "costs":
-        actor.speak()
-    actor.hangs = True
-    talk.settle("a-1")
-    assert actor.stopped
-    assert talk.troubles() == [SLOW]
 
 
 def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_path):
@@ -493,7 +397,7 @@ def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_p
         talk.close()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_every_job_of_the_newest_text_ends_whatever_interrupts_it(seed, monkeypatch):
     """The law of the process itself: costs give way to other jobs, and all of them end."""
     rng = random.Random(seed)
@@ -557,7 +461,7 @@ def unwritable(talk, how, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("cypresskit.editing.kernel_file.replace_file", full)
+    monkeypatch.setattr("cypresskit.editing.kernel_file.save_file", full)
     return monkeypatch.undo
 
 
@@ -580,13 +484,6 @@ def test_a_file_that_cant_be_written_is_said_until_it_is(talk, how, words, monke
     talk.talk.look()
     assert talk.said[-1] == {"type": "heard", "edit": "a-2", "problem": ""}
     assert talk.path.read_text() == NAIVE + "; mine 2\n"
-
-
-def test_a_file_that_becomes_a_folder_isnt_called_saved(talk):
-    talk.path.unlink()
-    talk.path.mkdir()
-    talk.type("a-1", NAIVE)
-    assert next(m for m in talk.said if m["type"] == "heard")["problem"]
 
 
 def into_pipe(path):
@@ -624,16 +521,6 @@ def test_what_is_no_text_is_neither_written_nor_waited_for(talk, become):
     assert talk.path.read_text() == NAIVE + "; mine\n"
 
 
-def test_a_text_too_long_for_a_file_is_in_the_history_and_the_file_can_be_opened(talk):
-    """The limit counts bytes, as the one for reading a file does."""
-    long = "é" * (MAX_TEXT // 2 + 1)
-    talk.type("a-1", long)
-    heard = next(message for message in talk.said if message["type"] == "heard")
-    assert f"{MAX_TEXT:,} bytes" in heard["problem"]
-    assert KernelFile(talk.path).text == NAIVE
-    assert Edits(history_path(talk.path)).known(long)
-
-
 def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk):
     place = str(talk.path)
     mine, older, oldest = (NAIVE + f"; {name}\n" for name in ("mine", "older", "oldest"))
@@ -655,7 +542,7 @@ def test_a_text_from_a_page_whose_kernel_ended_counts_or_is_in_the_history(talk)
     assert {mine, older, oldest} <= {edit.text for edit in talk.talk.edits}
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     """Each adds, in any order; whoever reads it then finds all of it."""
     rng = random.Random(seed)
@@ -671,17 +558,6 @@ def test_two_processes_share_a_history_and_lose_nothing(tmp_path, seed):
     assert len({edit.number for edit in found}) == len(found)
     assert {n: found.fastest(n).text for n in fastest} == fastest
     assert found.fastest(64, 30.0) is None
-
-
-def test_a_text_that_never_reached_the_file_is_in_the_next_ones_history(talk, monkeypatch):
-    mend = unwritable(talk, "folder", monkeypatch)
-    talk.type("a-1", NAIVE + "; mine\n")
-    talk.talk.close()
-    mend()
-    again = Talk(talk.path)
-    (kept,) = again.talk.edits
-    assert (kept.text, kept.note) == (NAIVE + "; mine\n", UNWRITTEN)
-    again.talk.close()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -742,7 +618,7 @@ def test_each_step_has_a_file_that_its_own_workbenches_and_editors_change(
             assert kept.text == best
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
     seed, tmp_path, monkeypatch
 ):
@@ -804,7 +680,7 @@ def save_notebook(path, outputs):
     path.write_text(json.dumps({"cells": [{"source": ""}, *({"outputs": o} for o in outputs)]}))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(seed, tmp_path, monkeypatch):
     """The law: a notebook's cells are run in a folder whose history keeps some of the steps, in any
     order, and each is saved with what that history keeps, or else with what it was saved with. A
@@ -918,16 +794,6 @@ def test_a_notebook_that_holds_no_kept_text_brings_none(saved, tmp_path, monkeyp
     assert bench.text == STEPS["00"].starter and not saved_edit(bench.history, STEPS["00"])
 
 
-def test_the_climb_is_shown_on_the_workbench_without_a_process(talk):
-    history = Edits(history_path(talk.path.with_name(STEPS["00"].file)))
-    history.add(Edit(0, NAIVE, right=True, gflops=45.2, n=STEPS["00"].n))
-    talk.talk.hear({"type": "ask", "part": "view", "edit": talk.talk.edit, "view": "climb"})
-    answer = talk.said[-1]
-    assert (answer["part"], answer["edit"]) == ("view", talk.talk.edit)
-    assert "45 Gflop/s" in answer["picture"] and 'download="climb.svg"' in answer["picture"]
-    assert not talk.actors
-
-
 class SilentAnswerer:
     """In a process's place: hears what it is asked, and says nothing."""
 
@@ -938,17 +804,6 @@ class SilentAnswerer:
 
     def stop(self):
         pass
-
-
-def test_a_text_of_which_nothing_is_known_is_kept_as_not_judged(talk):
-    talk.path.write_text(NAIVE + "; theirs\n")
-    talk.talk.look()
-    (kept,) = talk.talk.edits
-    assert (kept.text, kept.right) == (NAIVE, None)
-    assert "not checked" in repr(talk.talk.edits)
-    assert "incorrect" not in repr(talk.talk.edits)
-    (again,) = Edits(history_path(talk.path))
-    assert again == kept
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -978,12 +833,13 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     assert [edit.text for edit in talk.talk.edits if edit.text] == [*begun, texts[-1], *others]
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", ["00", "01a", "own"])
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     """Neither the text that it begins with, nor one that came with a link."""
     monkeypatch.chdir(tmp_path)
     step, bench = STEPS[name], ck.workbench(step=name)
     talk = bench._conversation
+    talk.supervisor.start = lambda _: SilentAnswerer()
     talk.answer_here()
     assert bench.text == step.starter and bench.history and bench.kept is None
     linked = starter_text(step.reference) + "; theirs"
@@ -1006,28 +862,7 @@ def test_half_a_letter_doesnt_lose_the_text(talk):
     assert talk.talk.text == NAIVE + "; \ufffd\n"
 
 
-def test_a_folder_that_the_notebook_leaves_keeps_its_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    bench = ck.workbench("my.il", like="sgemm_naive")
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    bench._conversation.supervisor.start = Actor
-    bench._conversation.begin("a-1", NAIVE + "; mine\n")
-    assert (tmp_path / "my.il").read_text() == NAIVE + "; mine\n"
-    bench._conversation.close()
-
-
 # -- several pages, several workbenches
-
-
-def test_a_page_that_speaks_hears_though_newer_ones_came(talk):
-    pages = [[] for _ in range(conversation.MAX_PAGES + 1)]
-    for page in pages:
-        talk.talk.hear({"type": "hello"}, page.append)
-    assert [[m["type"] for m in page] for page in pages] == [["state"]] * len(pages)
-    talk.talk.hear({"type": "text", "edit": "b-1", "text": NAIVE + "; b\n"}, pages[0].append)
-    assert "heard" in [message["type"] for message in pages[0]]
-    talk.talk.closed.set()
 
 
 class Judge(Actor):
@@ -1099,13 +934,14 @@ class Page:
         self.talk.hear(message, self.hear)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(8))
 def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
     """The law: cells run, run again with other arguments and deleted, texts typed and changed
     outside, in any order. A workbench that no page shows is asked nothing; and what a page's
     history says was so where it was judged.
     """
     rng = random.Random(seed)
+    monkeypatch.setattr(conversation, "_start_watching", lambda: None)
     path = tmp_path / "my.il"
     path.write_text("il_ps_2_0\n; right with 2048;\nend\n")
     cells, actors, talks = {}, [], set()
@@ -1133,7 +969,6 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
             talks.add(talk)
             own = talk.supervisor
             own.start, own.clock = start_for(talk), lambda: 0.0
-            monkeypatch.setattr(talk, "_watch", lambda: None)
         cell = rng.choice("ab")
         if cell in cells:
             cells.pop(cell).close()
@@ -1187,49 +1022,5 @@ def test_whoever_is_shown_judges(seed, tmp_path, monkeypatch):
         look()
     settle()
     look()
-    for talk in talks:
-        talk.close()
-
-
-def test_workbenches_with_other_settings_on_one_file_go_on_side_by_side(tmp_path):
-    path = tmp_path / "my.il"
-    first = ck.workbench(path, like="sgemm_naive", n=128)
-    second = ck.workbench(path, like="sgemm_naive", n=256)
-    talks = [bench._conversation for bench in (first, second)]
-    said = [[], []]
-    for talk, page in zip(talks, said):
-        talk.supervisor.start = Actor
-        talk.pages.append(page.append)
-    assert first._conversation is not second._conversation
-    assert first.kept is None
-    talks[0].begin("a-1", NAIVE + "; from the first\n")
-    talks[1].begin("b-1", NAIVE + "; from the second\n")
-    assert first.text == second.text == path.read_text() == NAIVE + "; from the second\n"
-    assert [talk.supervisor.answerer.jobs[-1]["n"] for talk in talks] == [128, 256]
-    path.write_text(NAIVE + "; from outside\n")
-    for talk, page in zip(talks, said):
-        talk.look()
-        assert [m["text"] for m in page if m["type"] == "text"][-1] == path.read_text()
-        assert not any(m["problem"] for m in page if m["type"] == "heard")
-    assert [*first.history] == [*second.history]
-    kept = [NAIVE + f"; from the {name}\n" for name in ("first", "second")]
-    assert [edit.text for edit in first.history] == kept
-    for talk in talks:
-        talk.close()
-
-
-def test_a_workbench_that_others_followed_starts_again_once_it_is_typed_in(tmp_path, monkeypatch):
-    monkeypatch.setattr(conversation.Conversation, "_watch", lambda _: None)
-    path = tmp_path / "my.il"
-    talks, page = [], []
-    for n in (64, 128, 256, 512):
-        talks.append(ck.workbench(path, like="sgemm_naive", n=n)._conversation)
-        talks[-1].supervisor.start = Actor
-        talks[-1].connect(page.append)
-    ck.workbench(path, like="sgemm_naive", n=512)
-    assert talks[0].supervisor.answerer is None
-    talks[0].hear({"type": "text", "edit": "a-1", "text": NAIVE + "; late\n"}, page.append)
-    assert path.read_text() == NAIVE + "; late\n"
-    assert talks[0].supervisor.answerer.jobs
     for talk in talks:
         talk.close()

@@ -4,8 +4,6 @@ as it likes: late, out of turn, or never. Laws on random edits; long texts; keys
 
 import json
 import random
-from base64 import b64decode
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,16 +14,8 @@ import cypresskit as ck
 from cypresskit.draw.scripts import join_modules
 from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
-from cypresskit.editing.edit_history import Edit, Edits
-from cypresskit.editing.growing_block import growing_block
-from cypresskit.editing.legend import IL_MINUTE, LEGEND, STATISTICS
-from cypresskit.editing.own_climb import own_climb
-from cypresskit.editing.steps import STEPS, WITHIN, starter_text
+from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.views import VIEWS, view_page
-from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.compiled import kernel_stats as kernel_card
-from cypresskit.kernels.generated import block_kernel
-from tools import book
 
 FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
@@ -128,56 +118,6 @@ def test_all_statements_come_for_the_last_text(begin, page):
     assert "once C is correct" in page.text_content(".ckw-units")
 
 
-def test_a_long_text_is_edited_like_any_other(begin, page):
-    """Only lines in sight have elements; the last line is typed in and undone."""
-    line = "    mad r10, r2.x, r4, r10 ; a line of a long text\n"
-    letters = MAX_TEXT - 1000
-    begin()
-    page.evaluate(
-        """(text) => {
-            channel.silent = true
-            const area = host.querySelector(".ckw-area")
-            area.focus()
-            area.value = text
-            area.dispatchEvent(new Event("input"))
-        }""",
-        line * (letters // len(line)),
-    )
-    page.keyboard.press("Control+End")
-    page.keyboard.type("mov")
-    count = letters // len(line) + 1
-    assert page.text_content(".ckw-row.ckw-here .ckw-number") == str(count)
-    assert page.text_content(".ckw-paint > .ckw-here") == "mov"
-    assert page.evaluate("() => host.querySelectorAll('*').length") < 2000
-    inside = page.evaluate(
-        """() => {
-            const box = host.querySelector(".ckw-area").getBoundingClientRect()
-            const line = host.querySelector(".ckw-paint > .ckw-here").getBoundingClientRect()
-            return box.top <= line.top && line.bottom <= box.bottom + 4
-        }"""
-    )
-    assert inside
-
-
-def test_the_wheel_scrolls_the_text_also_over_the_numbers_of_its_lines(begin, page):
-    """And the page once the text is at its end."""
-    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(60)))
-    page.evaluate("() => { host.style.paddingBottom = '2000px' }")
-    first = "() => host.querySelector('.ckw-row').getBoundingClientRect().top"
-    letters = "() => host.querySelector('.ckw-paint > div').getBoundingClientRect().top"
-    numbers = page.locator(".ckw-gutter").bounding_box()
-    page.mouse.move(numbers["x"] + 10, numbers["y"] + 100)
-    page.mouse.wheel(0, 160)
-    page.wait_for_function("() => host.querySelector('.ckw-area').scrollTop === 160")
-    page.wait_for_function(f"() => ({first})() === ({letters})()")
-    assert page.evaluate("() => scrollY") == 0
-    page.mouse.wheel(0, 5000)
-    page.wait_for_function("() => host.querySelector('.ckw-area').scrollTop > 400")
-    assert page.evaluate("() => scrollY") == 0
-    page.mouse.wheel(0, 100)
-    page.wait_for_function("() => scrollY > 0")
-
-
 # -- keys, focus, and what is heard
 
 FOCUS = "() => document.activeElement.className"
@@ -236,28 +176,6 @@ def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page):
     for _ in range(letters):
         page.keyboard.press("Control+y")
     assert page.input_value(AREA) == last
-
-
-def test_a_new_line_is_indented_as_the_one_that_it_breaks(begin, page):
-    """A remark, an instruction or a blank line, of blanks or tabs, at its end or within it; and one
-    undo takes it back.
-    """
-    rng = random.Random(1)
-    for _ in range(6):
-        indent = rng.choice(["", "    ", "\t", "  \t", " " * rng.randint(1, 9)])
-        line = indent + rng.choice(["; a remark", "mad r1, r2, r3, r1 ; a remark", ""])
-        at = rng.randint(len(indent), len(line))
-        begin(f"mov r1, r2\n{line}\n    end")
-        page.focus(AREA)
-        place = len("mov r1, r2\n") + at
-        page.locator(AREA).evaluate("(area, at) => area.setSelectionRange(at, at)", place)
-        page.keyboard.press("Enter")
-        page.keyboard.type("x")
-        after = f"mov r1, r2\n{line[:at]}\n{indent}x{line[at:]}\n    end"
-        assert page.input_value(AREA) == after
-        page.keyboard.press("Control+z")
-        page.keyboard.press("Control+z")
-        assert page.input_value(AREA) == f"mov r1, r2\n{line}\n    end"
 
 
 def test_tab_indents_and_escape_then_tab_leaves(begin, page):
@@ -389,7 +307,7 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     page.set_viewport_size({"width": 1366, "height": 657})
     page.evaluate("() => { host.style.width = '934px' }")
     shown = {"name": step, "title": STEPS[step].title, "idea": STEPS[step].idea, "hint": "a"}
-    page.evaluate(OPENED, shown | {"growth": "<p></p>"})
+    page.evaluate(OPENED, shown)
     page.wait_for_selector(".ckw-help")
     help_line, bench = (page.locator(one).first.bounding_box() for one in (".ckw-help", ".ckw"))
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
@@ -476,21 +394,6 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
     assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
 
 
-def test_figures_are_compared_with_those_of_the_last_correct_kernel(begin, page):
-    begin()
-    page.wait_for_selector("#bench[data-stale='']")
-    stamp = "() => stampOf(host.querySelector('.ckw-area').value)"
-    before = page.evaluate(stamp)
-    page.focus(AREA)
-    for word in ("wrong", " and wrong"):
-        page.keyboard.press("Control+End")
-        page.keyboard.insert_text(word)
-        page.wait_for_selector("#bench[data-stale='']")
-        change = page.evaluate(stamp) - before
-        sign = "+" if change > 0 else "\N{MINUS SIGN}"
-        assert page.locator(".ckw-change").first.text_content() == f"{sign}{abs(change)}"
-
-
 CARET = """() => {
     const area = host.querySelector(".ckw-area")
     const box = host.querySelector(".ckw-area").getBoundingClientRect()
@@ -518,45 +421,6 @@ SEEN = f"""() => {{
 }}"""
 
 
-def test_the_caret_is_never_under_the_gutter(begin, page):
-    rng = random.Random(1)
-    lines = [f"mov r{n}" + ", r1" * rng.choice([0, 5, 30, 60]) for n in range(40)]
-    begin("\n".join(lines))
-    page.focus(AREA)
-    keys = ["End", "Home", "ArrowDown", "ArrowUp", "Control+End", "Control+Home", "PageDown"]
-    for _ in range(60):
-        page.keyboard.press(rng.choice(keys))
-        page.wait_for_function(SEEN)
-
-
-def test_the_first_click_into_a_list_of_bundles_chooses_what_it_is_on(begin, page):
-    """After each verdict the list is drawn anew; it is scrolled, and clicked once, anywhere."""
-    rng = random.Random(1)
-    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
-    for _ in range(4):
-        page.focus(AREA)
-        page.keyboard.press("Control+Home")
-        page.keyboard.type("x")
-        page.wait_for_selector("#bench[data-stale='']")
-        page.mouse.move(0, 0)
-        top = rng.randint(0, 700)
-        page.evaluate("top => { host.querySelector('.ckw-bundles').scrollTop = top }", top)
-        box = page.locator(".ckw-bundles").bounding_box()
-        place = box["x"] + 80, box["y"] + rng.randint(20, int(box["height"]) - 30)
-        find = "([x, y]) => document.elementFromPoint(x, y).closest('.ckw-bundle')"
-        find += ".querySelector('.ckw-slot:not(.ckw-empty)').getBoundingClientRect().toJSON()"
-        cell = page.evaluate(find, place)
-        place = cell["left"] + 10, cell["top"] + cell["height"] / 2
-        wanted = page.evaluate("([x, y]) => document.elementFromPoint(x, y).title", place)
-        page.mouse.move(*place)
-        page.mouse.down()
-        page.evaluate("() => channel.answer({edit: channel.heard.at(-1).edit, text: ''})")
-        page.mouse.up()
-        line = wanted.rsplit("line ", 1)[1]
-        assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
-        assert page.evaluate(FOCUS) == "ckw-area"
-
-
 @pytest.mark.parametrize("end", ["", "gone"])
 def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(begin, page, end):
     """Its kernel was started anew before its cell was drawn again, or is busy with another cell."""
@@ -580,32 +444,6 @@ def test_a_workbench_that_nobody_answers_says_so_and_opens_when_somebody_does(be
     )
     page.locator(f"#other {AREA}").wait_for()
     assert waiting.count() == 0
-
-
-def test_a_remark_that_the_frame_cuts_off_is_said(begin, page):
-    """Below the editor, when the caret is in its line; and one can scroll."""
-    rng = random.Random(1)
-    lines = [
-        f"mov r{n}, r1 ; " + " ".join(["sum"] * rng.choice([1, 40])) + f" {n}" for n in range(9)
-    ]
-    begin("\n".join(lines))
-    assert page.locator(".ckw-frame[data-more]").count()
-    page.focus(AREA)
-    page.keyboard.press("Control+Home")
-    for line in lines:
-        end = line.rpartition(" ")[2]
-        cut = len(line) > 150
-        page.wait_for_function(
-            "([end, cut]) => host.querySelector('.ckw-help').textContent.includes(end) === cut",
-            arg=[f"sum {end}", cut],
-        )
-        page.keyboard.press("ArrowDown")
-    page.wait_for_function(
-        """() => {
-            host.querySelector(".ckw-area").scrollLeft = 1e5 // again: the caret may bring it back
-            return !host.querySelector(".ckw-frame[data-more]")
-        }"""
-    )
 
 
 def test_that_the_kernel_is_gone_is_said(begin, page):
@@ -668,29 +506,6 @@ IN_WINDOW = """(place) => {
     const covered = top < head.bottom && bottom > head.top // it stays in sight on a narrow page
     return top > -1 && bottom < innerHeight + 1 && !covered
 }"""
-
-
-@pytest.mark.parametrize("width, height", [(1366, 768), (683, 384)])
-def test_what_one_goes_to_is_brought_into_the_window(begin, page, width, height):
-    """A bundle's line."""
-    page.set_viewport_size({"width": width, "height": height})
-    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(130)))
-    page.evaluate("() => { host.style.marginTop = '300px'; host.style.marginBottom = '300px' }")
-    for key in ("End", "Home", "End", "Home"):
-        page.focus(".ckw-bundles [tabindex='0']")
-        page.keyboard.press(key)
-        page.keyboard.press("Enter")
-        assert page.evaluate(FOCUS) == "ckw-area"
-        assert page.evaluate(IN_WINDOW, ".ckw-row.ckw-here")
-    page.evaluate(
-        """() => {
-            host.querySelector(".ckw-bundles [tabindex='0']").focus({preventScroll: true})
-            const {top} = host.querySelector(".ckw-row.ckw-here").getBoundingClientRect()
-            scrollBy(0, top - 2)
-        }"""
-    )
-    page.keyboard.press("Enter")
-    assert page.evaluate(IN_WINDOW, ".ckw-row.ckw-here")
 
 
 # JupyterLab's colours in both of its themes: the page, comments, keywords, numbers, definitions.
@@ -764,38 +579,6 @@ LETTERS_ARE_BRIGHT = """(bright) => {
 }"""
 
 
-def test_the_climb_s_picture_follows_the_page_s_theme(begin, page):
-    """What its link saves is for light pages, whatever the page is."""
-    page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    begin()
-    history = Edits()
-    history.add(Edit(0, starter_text("00"), right=True, gflops=45.0, n=STEPS["00"].n))
-    climb = own_climb({"00": history})
-    page.evaluate(
-        "([step, picture]) => new StepHead(host, host, step, {}).view({picture})",
-        [STEP, climb.to_html()],
-    )
-    for is_light, look in (("false", "dark"), ("true", "light")):
-        page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
-        page.wait_for_function(LETTERS_ARE_BRIGHT, arg=look == "dark")
-    saved = page.get_attribute("a[download]", "href")
-    assert b64decode(saved.partition(",")[2]).decode() == climb.still_on_paper()
-
-
-def test_what_steps_say_between_backticks_is_code(begin, page):
-    begin()
-    shown = page.evaluate(
-        """texts => texts.map((text) => {
-            const made = makeSentence(host, "p", {}, text)
-            return [made.textContent, [...made.querySelectorAll("code")].map((c) => c.textContent)]
-        })""",
-        texts := [words for step in STEPS.values() for words in (step.idea, step.hint)],
-    )
-    for text, (said, codes) in zip(texts, shown, strict=True):
-        assert said == text.replace("`", "")
-        assert codes == text.split("`")[1::2]
-
-
 def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
     """And of one that is nearly reached it says how nearly."""
     begin()
@@ -821,30 +604,6 @@ def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
             near = right and (1 - WITHIN) * target <= speed and round(speed) < round(target)
             ending = ", almost reached" if near else ""
             assert said.endswith(f" {target:,.0f}{ending}"), (speed, target)
-
-
-def test_a_drawing_of_a_growing_block_says_what_the_kernel_of_that_block_has(begin, page):
-    begin()
-    targets = {"minimum": 0, "reference": 1e9, "published": 0}
-    growth = growing_block(STEPS["02"].blocks)
-    step = {"name": "02", "hint": "grow", "growth": growth, "targets": targets}
-    page.evaluate(OPENED, step)
-    page.wait_for_selector(".ckw-hint:not([hidden]) summary")
-    page.click(".ckw-hint summary")
-    captions = page.locator(".ckw-growth figcaption").all_text_contents()
-    assert len(captions) == page.locator(".ckw-growth svg").count() == len(STEPS["02"].blocks)
-    for (rows, columns), said in zip(STEPS["02"].blocks, captions):
-        made = block_kernel(rows, columns, scaled=True)
-        body = made.program.body
-        sums = {
-            str(i.dest.register)
-            for i in body
-            if i.op.name == "mad" and i.dest.written == (0, 1, 2, 3)
-        }
-        stored = {rows} if made.block == (rows, columns) else set()
-        fetches = kernel_card(made).fetches
-        assert f"{fetches} fetches" in said and f"{rows * columns // 4} registers" in said
-        assert len(sums) >= rows * columns // 4 and f"{stored.pop()} rows to store" in said
 
 
 def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
@@ -906,46 +665,6 @@ def test_a_list_is_one_stop_of_tab_and_arrow_keys_move_in_it(begin, page):
     before = opened.get_attribute("aria-expanded")
     page.keyboard.press("Enter")
     assert opened.get_attribute("aria-expanded") != before
-
-
-def test_a_click_opens_the_card_that_lesson_00_has_as_a_table(begin, page):
-    begin()
-    tables = {"il_minute": IL_MINUTE, "legend": LEGEND, "statistics": STATISTICS}
-    page.evaluate("tables => { channel.tables = tables }", tables)
-    page.evaluate(OPENED, {"name": "00"})
-    page.wait_for_selector(AREA)
-    card = page.locator(".ckw-panel-il")
-    assert card.is_hidden()
-    page.locator(".ckw-open button", has_text="IL in a minute").click()
-    rows = [row.strip("| ").split(" | ") for row in book.il_minute().splitlines()[2:]]
-    shown = [card.locator(tag).all_text_contents() for tag in ("dt", "dd")]
-    assert [[name, meaning.strip()] for name, meaning in zip(*shown)] == [
-        [part.replace("`", "") for part in row] for row in rows
-    ]
-    words = " ".join(shown[0]).replace(",", "").split()
-    assert {"whileloop", "g[r1.x]", "cb0[0]", "l0", "o0", "alpha", "beta", "A"} <= {*words}
-
-
-def test_an_edit_says_what_it_changed_and_a_click_goes_back(begin, page):
-    begin()
-    edit = Edit(7, "", right=True, gflops=1070.4, bundles=3, registers=4, wavefronts=5, n=4352)
-    edit = replace(edit, bound="ALU", note="given", change="line 3 is now mov")
-    said = "1,070 Gflop/s at N = 4,352, limited by ALU; given, line 3 is now mov"
-    said += "; 3 bundles, 4 registers, 5 wavefronts"
-    page.evaluate("entry => channel.say({type: 'history', entries: [entry]})", edit.shown())
-    assert page.text_content(".ckw-edit") == said
-    page.click(".ckw-edit")
-    assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 7}
-
-
-def test_the_caret_on_a_constant_says_what_it_holds(begin, page):
-    begin("ge r1.x, r0.z, cb0[0].z\nmov r3, r4\nmov r5, r6")
-    page.focus(AREA)
-    page.keyboard.press("Control+Home")
-    assert "z: k" not in page.text_content(".ckw-help")
-    page.keyboard.press("End")
-    says = "() => host.querySelector('.ckw-help').textContent.includes('z: k')"
-    page.wait_for_function(says)
 
 
 def test_a_word_that_only_javascript_knows_has_no_meaning(begin, page):
@@ -1036,17 +755,6 @@ def test_a_changed_line_has_no_cost_of_another_text(begin, page):
     )
     page.keyboard.type("x")
     assert page.evaluate(costs)[2] == ""
-
-
-def test_what_binds_and_what_would_help_is_said_first(begin, page):
-    begin()
-    page.wait_for_selector("#bench[data-stale='']")
-    answer = {"part": "clocks", "size": [8, 8, 8], "gflops": 1}
-    answer |= {"bound": "DRAM channel 3", "help": "Fewer bytes would.", "busy": {}}
-    say = "answer => channel.say({type: 'answer', edit: channel.heard.at(-1).edit, ...answer})"
-    page.evaluate(say, answer)
-    assert page.text_content(".ckw-units").startswith("Limited by DRAM channel 3")
-    assert page.text_content(".ckw-suggestions").strip() == "Fewer bytes would."
 
 
 # -- screens

@@ -12,10 +12,10 @@ from typing import Any
 from cypresskit.compiler import forget_code
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import LineFault, find_changed_fault
+from cypresskit.editing.changed_lines import LineFault, changed_numbers, find_changed_fault
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
-from cypresskit.editing.static_answers import Answer, Signature, last_line
+from cypresskit.editing.static_answers import Answer, last_line
 from cypresskit.editing.steps import STEPS
 from cypresskit.editing.views import view_page
 from cypresskit.il import ILError
@@ -59,12 +59,14 @@ class Case:
         return seen
 
     @cached_property
+    def known(self) -> str:
+        """The last correct text, or the one that the step starts from."""
+        return self.before.text if self.before else self.job.get("known", "")
+
+    @cached_property
     def fault(self) -> LineFault | None:
-        """The fault among the lines that were changed since the last correct text, or since the one
-        that the step starts from.
-        """
-        known = self.before.text if self.before else self.job.get("known", "")
-        return find_changed_fault(self.seen, known)
+        """The fault among the lines that were changed since then."""
+        return find_changed_fault(self.seen, self.known)
 
     @cached_property
     def leads(self) -> str:
@@ -84,9 +86,8 @@ class Case:
             program = assembled(self.job["text"], self.job["name"])
         except ILError:
             return None
-        answer, signatures = static_answers.code_answer(program, self.answerer.signatures)
+        answer = static_answers.code_answer(program)
         self.ended = "refusal" in answer
-        self.answerer.signatures = signatures or self.answerer.signatures
         return answer
 
     def verdict(self) -> Answer:
@@ -97,9 +98,7 @@ class Case:
             return unknown_launch(error)
         if self.seen.findings and self.fault and not self.fault.is_named_by(answer["message"]):
             named = {"kind": "changed", "line": self.fault.line, "message": self.fault.message}
-            answer["findings"].append(named)
-            if not self.seen.findings.ended_early:  # as in an endless loop, which says so itself
-                answer |= {"message": self.fault.message, "findings": answer["findings"][::-1]}
+            answer |= {"message": self.fault.message, "findings": [named, *answer["findings"]]}
         if self.leads:
             answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}
@@ -117,7 +116,8 @@ class Case:
 
     def replay(self) -> Answer:
         """The terms of this element; first of its notes, the fault among the changed lines."""
-        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
+        changed = changed_numbers(self.known, self.job["text"])
+        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place(), changed)
         notes = answer.get("notes", ())
         if self.leads:
             answer["notes"] = [self.leads, *notes]
@@ -167,7 +167,6 @@ class AnswerHere:
 
     def __init__(self, hear: Callable[[Message], None]) -> None:
         self.hear = hear
-        self.signatures: list[Signature] = []  # of the last code
         self.right: Kernel | None = None  # the last correct kernel
         self.left: Message | None = None  # a job that was interrupted
         self.done = 0  # how many jobs were finished

@@ -64,7 +64,6 @@ export class BundleTable {
     let number = 0
     const cells = shown.slice(0, MOST_ROWS).map((row, n) => {
       const line = make(table, "div", {role: "row", class: `ckw-bundle ckw-${row.kind}`})
-      line.classList.toggle("ckw-new", row.new)
       line.classList.toggle("ckw-first", row.clause !== shown[n - 1]?.clause)
       const label = {alu: number + 1, flow: ""}[row.kind] ?? row.kind
       make(line, "span", {role: "rowheader", class: "ckw-label"}, label)

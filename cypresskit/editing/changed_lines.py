@@ -1,25 +1,28 @@
 """Find the fault of an incorrect kernel among the lines that its reader has changed.
 
-The last correct text is known, or the given one that a step starts from. Each variant of the text
-is one repair of one mistake: a change undone, two factors or components exchanged, another
-register. A variant counts as the repair if it makes more of C correct, and no correct element
-incorrect. So a sentence never blames a line without a run that shows it.
+The last correct text is known, or the given one that a step starts from. The trace of an incorrect
+element tells which changed lines are part of its sum. Each variant of the text is one repair of one
+mistake there: a change undone, another opcode, component or register. A variant counts as the
+repair if each element of C that it changes becomes correct. So a sentence never blames a line
+without a run that shows it.
 
 Limitations
 -----------
-One mistake is found, or several that affect different elements of C; not two in one sum.
+One mistake is found, or several that affect different elements of C; not two in one sum. For those,
+a sentence names the changed line that is part of the sum.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
-from itertools import combinations, zip_longest
+from difflib import SequenceMatcher, get_close_matches
+from itertools import zip_longest
 from time import process_time
 from typing import NamedTuple
 
 import numpy as np
 
+from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import ILError
 from cypresskit.il.cursor import strip_comment
@@ -33,8 +36,13 @@ MAX_CHANGES = 40  # a text with more changed lines is another kernel
 SEEDS = 12, 13, 14, 15  # of products, two of which must be incorrect
 LARGEST = 9  # number in them
 LETTERS = 48  # of a line that is quoted
+SIMILAR = 0.8  # from this ratio on, a new line counts as a change of an old one
 ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
+#: Tests of a loop, and their opposites.
+TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
+TESTS |= {opposite: op for op, opposite in TESTS.items()}
 OFFSET = re.compile(r"_aoffimmi\((-?\d+),(-?\d+),(-?\d+)\)")
+OFFSETS = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 RESOURCE = re.compile(r"_resource\((\d)\)_sampler\((\d)\)")
 
 
@@ -46,7 +54,7 @@ class LineFault(NamedTuple):
 
     def is_named_by(self, sentence: str) -> bool:
         """Return whether a sentence on the terms of a sum names the line, too: it says more."""
-        return re.search(rf"\b[Ll]ine {self.line}\b", sentence) is not None
+        return self.line in _numbers(sentence)
 
 
 class LineChange(NamedTuple):
@@ -74,47 +82,76 @@ class TriedProduct:
     wrong: np.ndarray
 
     def repairs(self, before: "TriedProduct") -> int:
-        """Return how many elements became correct; 0 if another became incorrect."""
-        if (self.wrong & ~before.wrong).any():
-            return 0
-        return int(before.wrong.sum() - self.wrong.sum())
+        """Return how many elements became correct; 0 if another one changed."""
+        changed = (self.result != before.result) & ~(self.wrong & np.isnan(before.result))
+        return 0 if (self.wrong & changed).any() else int((before.wrong & ~self.wrong).sum())
+
+
+def changed_numbers(known: str, text: str) -> set[int]:
+    """Return the numbers of the lines of a text that aren't those of a ``known`` text."""
+    changes = _changes(known.splitlines(), text.splitlines()) if known else ()
+    return {change.at + 1 for change in changes if change.new}
 
 
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
-    or None if no repair of one line is found.
+    or None if there is none, or if the trace of an incorrect element names such a line itself.
     """
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
-    if seen.right or seen.size is None or not known or not 0 < len(changes) <= MAX_CHANGES:
+    endless = any(finding.kind == "endless loop" for finding in seen.findings)
+    if seen.right or seen.size is None or endless or not 0 < len(changes) <= MAX_CHANGES:
         return None
-    return _Search(seen, lines).search(changes)
+    trace, wrong = None, seen.wrong
+    if known and wrong is not None:
+        own = {change.at + 1 for change in changes if change.new}
+        place = {"size": seen.size, "alpha": seen.alpha, "beta": seen.beta}
+        trace = trace_element(seen.kernel, wrong.row, wrong.column, changed=own, **place)
+    return _Search(seen, lines, changes, trace).fault() if known else None
+
+
+def _bare(line: str) -> str:
+    """Return a line without its comment and needless spaces."""
+    return " ".join(strip_comment(line).split())
+
+
+def _numbers(sentence: str) -> set[int]:
+    """Return the numbers of lines that a sentence names."""
+    found = re.findall(r"\b[Ll]ines? (\d+)(?: and (\d+))?", sentence)
+    return {int(number) for pair in found for number in pair if number}
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
-    """Return the changed lines of a text. Comments and spaces don't count."""
-    bare_old, bare_new = ([" ".join(strip_comment(line).split()) for line in t] for t in (old, new))
+    """Return the changed lines of a text. Comments, spaces and empty lines don't count."""
+    before = [line for line in map(_bare, old) if line]
+    places = [at for at, line in enumerate(new) if _bare(line)]
+    after = [_bare(new[at]) for at in places]
     changes: list[LineChange] = []
-    matcher = SequenceMatcher(None, bare_old, bare_new, autojunk=False)
-    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
-        if kind == "equal":
-            continue
-        gone = [old[i] for i in range(i1, i2) if bare_old[i]]
-        come = [j for j in range(j1, j2) if bare_new[j]]
-        if not come and gone:
-            changes.append(LineChange(j1, tuple(gone), 0))
-        elif len(gone) == len(come):
-            changes += [LineChange(at, (line,), 1) for at, line in zip(come, gone)]
-        else:
-            changes += [LineChange(at, (), 1) for at in come]
+    for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
+        gone = before[i1:i2] if kind != "equal" else []
+        if kind == "delete":
+            changes.append(LineChange(places[j1] if j1 < len(places) else len(new), (*gone,), 0))
+        for at in places[j1:j2] if kind != "equal" else ():
+            like = get_close_matches(_bare(new[at]), gone, 1, SIMILAR)
+            gone = [line for line in gone if line not in like]
+            changes.append(LineChange(at, (*like,), 1))
     return changes
 
 
 class _Search:
     """The search for a variant of ``lines`` that repairs the product."""
 
-    def __init__(self, seen: Verification, lines: list[str]) -> None:
-        self.lines = lines
+    def __init__(
+        self,
+        seen: Verification,
+        lines: list[str],
+        changes: Sequence[LineChange],
+        trace: ElementTrace | None,
+    ) -> None:
+        self.lines, self.changes = lines, changes
+        self.note = trace.notes[0] if trace and trace.notes else ""
+        self.own = [change.at for change in changes if change.new]
+        self.suspects = self._part_of_the_sum(trace) or self.own
         assert seen.size is not None
         self.end = process_time() + SECONDS
         self.products: list[Product] = []
@@ -122,49 +159,59 @@ class _Search:
         self.runs: dict[tuple, TriedProduct] = {}
         for seed in SEEDS:
             given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, seed, LARGEST)
-            ends = not seen.findings.ended_early  # an endless loop takes long
-            outcome = _outcome(given, seen.kernel.text) if ends else _nothing(given)
+            outcome = _outcome(given, seen.kernel.text)
             if outcome.wrong.any() and len(self.products) < 2:
                 self.products.append(given)
                 self.before.append(outcome)
 
-    def search(self, changes: Sequence[LineChange]) -> LineFault | None:
-        if len(self.products) < 2:
+    def _part_of_the_sum(self, trace: ElementTrace | None) -> list[int]:
+        """Return the changed lines that are part of the sum of an incorrect element."""
+        if trace is None:
+            return []
+        lines = {line for term in trace.terms if not term.right for line in term.lines}
+        lines |= {line for note in trace.notes for line in _numbers(note)}
+        return [at for at in self.own if at + 1 in lines or _parts(self.lines[at])[0] in TESTS]
+
+    def fault(self) -> LineFault | None:
+        """Return the fault that a variant repairs; or else, if the trace names none of the changed
+        lines, one that is part of the sum.
+        """
+        found = self._repair() if len(self.products) == 2 else None
+        if found is not None:
+            return found.fault
+        named = _numbers(self.note)
+        if not named or named & {at + 1 for at in self.own} or self.suspects is self.own:
             return None
-        undone = self._best([self._undo(change) for change in reversed(changes)], whole=True)
+        line = self.suspects[-1] + 1
+        return LineFault(line, f"{self.note} Of your lines, line {line} is part of that sum.")
+
+    def _repair(self) -> Variant | None:
+        changes = [c for c in reversed(self.changes) if not c.new or c.old or c.at in self.suspects]
+        undone = self._best(map(self._undo, changes), whole=True)
+        suspects = self.suspects
         if undone is not None:
             (at,) = undone.lines
-            changes = [
-                change for change in changes if change.at == at and change.new and change.old
-            ]
-        changed = [change.at for change in changes if change.new]
-        suspects = [at for at in changed if self._harms(at)] or changed
-        likely = [_likely_repairs(self.lines, at) for at in suspects]
-        pairs = [_exchanges(self.lines, *pair) for pair in combinations(suspects, 2)]
-        others = [_other_repairs(self.lines, at) for at in suspects]
-        repairs = [variant for kind in (likely, pairs, others) for variant in _in_turn(kind)]
-        found = self._best(repairs) or undone
-        return found.fault if found else None
+            suspects = [c.at for c in changes if c.at == at and c.new and c.old]
+        repairs = [_repairs(self.lines, at) for at in suspects]
+        in_turn = (v for turn in zip_longest(*repairs) for v in turn if v)
+        return self._best(in_turn) or undone
 
     def _undo(self, change: LineChange) -> Variant:
         """Return the text without a change."""
         at = change.at
-        if not change.new:
-            quoted = elided(strip_comment(change.old[0]).strip(), LETTERS)
-            following = self.lines[at] if at < len(self.lines) else ""
-            message = f"A line is missing before line {at + 1}: {quoted}"
-            return Variant({at: "\n".join((*change.old, following))}, LineFault(at + 1, message))
-        what = "the change in this line" if change.old else "this line"
-        message = f"Line {at + 1}: C is correct without {what}."
-        return Variant({at: "\n".join(change.old)}, LineFault(at + 1, message))
+        if change.new:
+            what = "the change in this line" if change.old else "this line"
+            message = f"Line {at + 1}: C is correct without {what}."
+            return Variant({at: "\n".join(change.old)}, LineFault(at + 1, message))
+        quoted = elided(change.old[0], LETTERS)
+        message = f"A line is missing before line {at + 1}: {quoted}"
+        moved = [n + 1 for n in self.own if _bare(self.lines[n]) == change.old[0]]
+        if moved:
+            message = f"Line {moved[0]} has to come before line {at + 1}: {quoted}"
+        following = self.lines[at] if at < len(self.lines) else ""
+        return Variant({at: "\n".join((*change.old, following))}, LineFault(at + 1, message))
 
-    def _harms(self, at: int) -> bool:
-        """Return whether incorrect elements of C depend on a line."""
-        without = self._run({at: ""})
-        depends = without.result != self.before[0].result
-        return bool((depends & self.before[0].wrong).any())
-
-    def _best(self, variants: Sequence[Variant], whole: bool = False) -> Variant | None:
+    def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
         """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of it;
         on two products, since one of a few numbers may become correct by chance.
         """
@@ -182,17 +229,11 @@ class _Search:
         return best
 
     def _run(self, lines: dict[int, str], product: int = 0) -> TriedProduct:
-        key = (product, *lines.items())
+        key = (product, *sorted(lines.items()))
         if key not in self.runs:
             new = [lines.get(at, line) for at, line in enumerate([*self.lines, ""])]
             self.runs[key] = _outcome(self.products[product], "\n".join(new))
         return self.runs[key]
-
-
-def _in_turn(kinds: Sequence[Iterator[Variant]]) -> Iterator[Variant]:
-    """Yield the first variant of each line, then the second ones, and so on."""
-    for turn in zip_longest(*kinds):
-        yield from filter(None, turn)
 
 
 def _outcome(given: Product, text: str) -> TriedProduct:
@@ -201,14 +242,9 @@ def _outcome(given: Product, text: str) -> TriedProduct:
     try:
         result = replace(given, kernel=made).run(engine="interpreter")
     except (ILError, KernelError, ValueError, TypeError):
-        return _nothing(given)
+        result = np.full(given.expected.shape, np.nan)
+        return TriedProduct(result, np.ones(result.shape, bool))
     return TriedProduct(result, given.wrong(result))
-
-
-def _nothing(given: Product) -> TriedProduct:
-    """Return the outcome of a text that can't be run."""
-    result = np.full(given.expected.shape, np.nan)
-    return TriedProduct(result, np.ones(result.shape, bool))
 
 
 # -- mistakes: each yields the line without it
@@ -216,127 +252,92 @@ def _nothing(given: Product) -> TriedProduct:
 
 def _parts(line: str) -> list[str]:
     """Return the opcode and the operands of a line."""
-    op, _, operands = strip_comment(line).strip().partition(" ")
+    op, _, operands = _bare(line).partition(" ")
     return [op, *(operand.strip() for operand in operands.split(","))]
 
 
-def _likely_repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
-    """Yield a line without each of the commonest mistakes that it may have."""
+def _repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
+    """Yield a line without each of the mistakes that it may have, the commonest first."""
     op, *operands = _parts(lines[at])
-    line = f"Line {at + 1}"
-
-    def variant(op: str, operands: Sequence[str], message: str) -> Variant:
-        return Variant({at: f"{op} {', '.join(operands)}"}, LineFault(at + 1, f"{line}{message}"))
-
+    found = _test_repairs(op, operands)
     if op.startswith("sample"):
-        for its_op, message in _fetches(op):
-            yield variant(its_op, operands, f" {message}")
-    if op in ARITHMETIC and len(operands) >= 3:
-        yield from _sum_repairs(variant, op, operands)
-    for place, operand in enumerate(operands[1:], 1):
-        name, _, components = operand.partition(".")
-        for letter in "xyzw":
-            if len(components) <= 1 and components != letter:
-                which = "another" if components else "one"
-                message = f" reads {operand}; {which} component belongs here."
-                yield variant(op, _with(operands, place, f"{name}.{letter}"), message)
-        if components:
-            message = f" reads {operand}; all components belong here."
-            yield variant(op, _with(operands, place, name), message)
+        found = ((its_op, operands, message) for its_op, message in _fetches(op))
+    elif op in ARITHMETIC and len(operands) >= 3:
+        found = _sum_repairs(op, operands, lines)
+    for its_op, its_operands, message in (*found, *_operand_repairs(op, operands, lines)):
+        fault = LineFault(at + 1, f"Line {at + 1}{message}")
+        yield Variant({at: f"{its_op} {', '.join(its_operands)}"}, fault)
 
 
-def _sum_repairs(variant: Callable, op: str, operands: Sequence[str]) -> Iterator[Variant]:
-    """Yield an arithmetic line without each of its commonest mistakes."""
+Repair = tuple[str, list[str], str]  # opcode, operands, what was wrong
+
+
+def _test_repairs(op: str, operands: list[str]) -> Iterator[Repair]:
+    """Yield the opposite of a loop's test."""
+    if op in TESTS:
+        message = ": the test is the wrong way round, so the loop ends at once."
+        yield TESTS[op], operands, message
+        yield op, [*operands[:1], *operands[:0:-1]], message
+
+
+def _sum_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
+    """Yield a line of arithmetic with another opcode, sum, or mask."""
     to, first, second, *rest = operands
-    target = to.partition(".")[0]
-    scalar, vector = second.partition(".")[0], first.partition(".")[0]
-    mad = op if rest else f"{op[: op.startswith('d')]}mad"
+    total, _, mask = to.partition(".")
+    double = "d" * op.startswith("d")
+    own = to if double else total
     if not rest:
         what = "adds its operands" if op.endswith("add") else "only multiplies"
-        message = f": `{op}` {what}. A product is added to a sum by `{mad}`."
-        yield variant(mad, [*operands, target], message)
-    elif rest[0].partition(".")[0] != target:
+        message = f": `{op}` {what}. A product is added to a sum by `{double}mad`."
+        yield f"{double}mad", [*operands, own], message
+    elif rest[0] not in (own, to):
         message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
-        yield variant(op, [to, first, second, target], message)
-        yield variant(op, [rest[0], first, second, rest[0]], message)
-    for letter in "xyzw":
-        exchanged = [to, f"{scalar}.{letter}", vector, *(rest or [target])]
-        yield variant(mad, exchanged, ": the factors of A and B are exchanged.")
-    if "." in second and "." not in first:
-        for letter in "xyzw":
-            other_way = [to, f"{first}.{letter}", scalar, *(rest or [target])]
-            message = f": one component of {first} belongs here, and all of {scalar}."
-            yield variant(mad, other_way, message)
+        yield op, [to, first, second, own], message
+    masks = {_parts(line)[1].partition(".")[2] for line in lines if _parts(line)[0] == op}
+    for other in sorted({"", *masks} - {mask}):
+        message = f" writes {to}; the mask leaves out, or has, a component too many."
+        yield op, [f"{total}.{other}".rstrip("."), *operands[1:]], message
 
 
-def _other_repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
-    """Yield a line without each of some other mistakes that it may have."""
-    op, *operands = _parts(lines[at])
+def _letters(op: str) -> Sequence[str]:
+    """Return the components that hold a number."""
+    return ("xy", "zw") if op.startswith("d") else "xyzw"
 
-    def variant(op: str, operands: Sequence[str], message: str) -> Variant:
-        return Variant(
-            {at: f"{op} {', '.join(operands)}"}, LineFault(at + 1, f"Line {at + 1} {message}")
-        )
 
-    targets = {_parts(each)[1] for each in lines if _parts(each)[0] in (*ARITHMETIC, "mov")}
-    sums = {target.partition(".")[0] for target in targets}
+def _operand_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
+    """Yield a line with other components, or another register, in one of its operands."""
+    fetched = {_parts(line)[1] for line in lines if line.strip().startswith("sample")}
     for place, operand in enumerate(operands[1:], 1):
-        name = operand.partition(".")[0]
-        for other in sorted(_fetched(lines) - {name} if name in _fetched(lines) else ()):
-            message = f"reads {operand}; another register belongs here."
-            yield variant(op, _with(operands, place, operand.replace(name, other)), message)
-    if op in ARITHMETIC and len(operands) == 4:
-        to, *factors, total = operands
-        name, dot, mask = to.partition(".")
-        for other in sorted(sums - {name}):
-            message = f"adds to {name}; its product belongs to another sum."
-            yield variant(op, [other + dot + mask, *factors, other], message)
-        for other in sorted({"", *(t.partition(".")[2] for t in targets)} - {mask}):
-            message = f"writes {to}; the mask leaves out, or has, a component too many."
-            yield variant(op, [f"{name}.{other}".rstrip("."), *factors, total], message)
-
-
-def _with(operands: Sequence[str], place: int, operand: str) -> list[str]:
-    """Return the operands with one replaced."""
-    return [*operands[:place], operand, *operands[place + 1 :]]
-
-
-def _fetched(lines: Sequence[str]) -> set[str]:
-    """Return the registers that the fetches of a text fill."""
-    return {_parts(line)[1] for line in lines if line.strip().startswith("sample")}
+        name, _, components = operand.partition(".")
+        others = []
+        if len(components) > 1:
+            turned = f"{name}.{components[1::-1]}{components[2:]}"
+            others.append((turned, "its components are exchanged"))
+        if len(components) <= len(_letters(op)[0]):
+            which = "another" if components else "one"
+            text = f"{which} component belongs here"
+            others += [(f"{name}.{letters}", text) for letters in _letters(op)]
+        if components and op in ARITHMETIC:
+            others.append((name, "all components belong here"))
+        if name in fetched or op in ARITHMETIC:
+            text = "another register belongs here"
+            others += [(operand.replace(name, other), text) for other in sorted(fetched - {name})]
+        for other, text in others:
+            if other != operand:
+                replaced = [*operands[:place], other, *operands[place + 1 :]]
+                yield op, replaced, f" reads {operand}; {text}."
 
 
 def _fetches(op: str) -> Iterator[tuple[str, str]]:
     """Yield the opcode of a fetch without each of its mistakes, and a message."""
-    found = OFFSET.search(op)
-    now = (int(found[1]), int(found[2])) if found else (0, 0)
-    bare = OFFSET.sub("", op)
-    for at in ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2)):
-        if at != now:
-            offset = f"_aoffimmi({at[0]},{at[1]},0)" if any(at) else ""
-            yield bare + offset, "fetches another texel than belongs here: look at its offset."
     if resource := RESOURCE.search(op):
         other = str(int(resource[1] == "0"))
         fixed = op.replace(resource[0], f"_resource({other})_sampler({other})")
-        yield fixed, f"fetches from texture {resource[1]}; texture 0 is A, texture 1 is B."
-
-
-def _exchanges(lines: Sequence[str], one: int, other: int) -> Iterator[Variant]:
-    """Yield two lines with one of their operands exchanged: targets, components, or registers."""
-    (op, *mine), (other_op, *others) = _parts(lines[one]), _parts(lines[other])
-    if op.partition("_")[0] != other_op.partition("_")[0] or len(mine) != len(others):
-        return
-    where = f"Lines {one + 1} and {other + 1}"
-    for places, what in (
-        ([0, len(mine) - 1], "right products, each added to the other's sum"),
-        ([0], "each writes what the other should write"),
-        ([1], "their first factors are exchanged"),
-        ([2], "their second factors are exchanged"),
-    ):
-        if max(places) >= len(mine) or all(mine[p] == others[p] for p in places):
-            continue
-        swapped = [list(mine), list(others)]
-        for place in places:
-            swapped[0][place], swapped[1][place] = others[place], mine[place]
-        texts = {one: f"{op} {', '.join(swapped[0])}", other: f"{other_op} {', '.join(swapped[1])}"}
-        yield Variant(texts, LineFault(one + 1, f"{where}: {what}."))
+        yield fixed, f" fetches from texture {resource[1]}; texture 0 is A, texture 1 is B."
+    found = OFFSET.search(op)
+    now = (int(found[1]), int(found[2])) if found else (0, 0)
+    for at in OFFSETS:
+        if at != now:
+            offset = f"_aoffimmi({at[0]},{at[1]},0)" if any(at) else ""
+            message = " fetches another texel than belongs here: look at its offset."
+            yield OFFSET.sub("", op) + offset, message

@@ -5,20 +5,19 @@ own answers it (``supervisor``), so the notebook's kernel stays free, whatever a
 ``protocol`` lists the messages.
 """
 
-import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import cache
 from itertools import count
-from time import monotonic
 from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
 from cypresskit.editing.edit_history import UNWRITTEN, Edit
-from cypresskit.editing.growing_block import growing_block
-from cypresskit.editing.kernel_file import KernelFile, Overwritten, whole_letters
+from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
@@ -44,7 +43,7 @@ CLIMB = "climb"  # the view that shows all steps
 LEFT = "was on the page when the kernel ended"
 REPLACED = "replaced when another program changed the file"
 THEIRS = "written by another program"
-LOOK_SECONDS = 0.4  # between two looks at the file, and at the process
+LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
 
@@ -68,7 +67,7 @@ class Conversation:
         file: KernelFile,
         settings: dict[str, Any],
         start: Start = AnswerProcess,
-        clock: Callable[[], float] = monotonic,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.file, self.edits, self.settings = file, file.edits, settings
         self.name = file.path.name
@@ -82,8 +81,6 @@ class Conversation:
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
         self.numbers = count(1)  # of texts that did not come from a page
-        self.watching: threading.Thread | None = None
-        self.closed = threading.Event()
 
     # -- pages
 
@@ -95,13 +92,12 @@ class Conversation:
             others = [page for page in self.pages if page != send]
             self.pages = [*others, send][-MAX_PAGES:]
             self.supervisor.prepare()
-            if self.watching is None:
-                self.watching = threading.Thread(target=self._watch, daemon=True)
-                self.watching.start()
+            _watched.add(self)
+            _start_watching()
 
     def close(self) -> None:
         """End the conversation, and its process."""
-        self.closed.set()
+        _watched.discard(self)
         with self.lock:
             self.pages.clear()
             self.supervisor.drop()
@@ -170,7 +166,6 @@ class Conversation:
             "kept": self._kept(),
             "stuck": is_stuck(self.edits, step),
             "views": [[view, VIEWS[view][0]] for view in step.views],
-            "growth": growing_block(step.blocks),
         }
         return vars(step) | more
 
@@ -199,41 +194,21 @@ class Conversation:
     def _hear_text(self, message: Message, _: Send | None) -> None:
         """Take a text that was typed."""
         edit, text = str(message["edit"]), whole_letters(str(message["text"]))
-        base, typed = message.get("base"), float(message.get("typed", math.inf)) / 1000
-        if self._has_later_text(base, typed):
-            self._keep(text, REPLACED)
-            self._acknowledge(edit)
-            self.say({"type": "text", "text": self.text, "edit": self.edit})
-        else:
-            self.begin(edit, text, base, typed)
+        self.begin(edit, text, message.get("base"))
 
-    def _has_later_text(self, base: str | None, typed: float) -> bool:
-        """Return whether another editor wrote the file after ``typed``, in seconds since 1970, and
-        the page didn't show that yet.
-        """
-        if self.file.written() <= typed:
-            return False
-        self.look()
-        return self.edit.startswith("file-") and base != self.edit
-
-    def begin(self, edit: str, text: str, base: str | None = None, typed: float = math.inf) -> None:
+    def begin(self, edit: str, text: str, base: str | None = None) -> None:
         """Make a text the newest one, and answer it.
 
         ``base`` is the edit that was changed. If it isn't the last one, the reader hasn't seen the
-        last text: it goes into the history. If another editor writes the file meanwhile, after
-        ``typed``, its text counts.
+        last text: it goes into the history, like one that another editor writes at the same time.
         """
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
                 self._keep(self.text, self.note or "replaced by a text typed at the same time")
-            overwritten = self._write(text)
+            self._write(text)
             self._take(edit, text)
-            if overwritten is not None and overwritten.written > typed:
-                self._acknowledge(edit)
-                self.put(overwritten.text, THEIRS)
-            else:
-                self._answer_text()
+            self._answer_text()
 
     def put(self, text: str, note: str) -> None:
         """Make a text the newest one that doesn't come from a page. ``note`` says where it comes
@@ -274,20 +249,19 @@ class Conversation:
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
 
-    def _write(self, text: str) -> Overwritten | None:
+    def _write(self, text: str) -> None:
         """Write a text into the file. One that can't be written goes into the history, and each
-        look tries again. Returns another editor's text that it overwrites.
+        look tries again; so does another editor's text that it overwrites.
         """
         overwritten = self.file.save(text)
         if self.file.problem:
             self._keep(text, UNWRITTEN)
         if overwritten is not None:
-            self._keep(overwritten.text, THEIRS)
+            self._keep(overwritten, THEIRS)
             message = (
                 "Another program changed the file at the same time. Its text is in the history."
             )
             self.say({"type": "trouble", "message": message})
-        return overwritten
 
     # -- answers
 
@@ -410,11 +384,6 @@ class Conversation:
 
     # -- the file
 
-    def _watch(self) -> None:
-        while not self.closed.wait(LOOK_SECONDS):
-            with suppress(Exception):  # the next look comes, whatever this one raised
-                self.look()
-
     def look(self) -> None:
         """Take what another editor has written into the file, write a text that couldn't be
         written before, and let the supervisor look at the process.
@@ -430,3 +399,21 @@ class Conversation:
             if text is not None and text != self.text:
                 self._keep(self.text, REPLACED)
                 self._take(f"file-{next(self.numbers)}", text, THEIRS)
+
+
+_watched: set[Conversation] = set()
+
+
+def _watch() -> None:
+    """Look at the file and the process of each conversation that has pages, again and again."""
+    while True:
+        time.sleep(LOOK_SECONDS)
+        for talk in tuple(_watched):
+            with suppress(Exception):  # the next look comes, whatever this one raised
+                talk.look()
+
+
+@cache
+def _start_watching() -> None:
+    """Start the one thread that watches."""
+    threading.Thread(target=_watch, name="cypresskit files", daemon=True).start()

@@ -5,9 +5,8 @@ why.
 """
 
 import math
-import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
@@ -23,7 +22,6 @@ from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import EXAMPLE, LaunchConventionError, find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
-from cypresskit.machine.checks.bounds import TOO_FAR
 from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import (
@@ -39,7 +37,6 @@ from cypresskit.timing.simulate import simulate
 UNIT_NAMES = {"texture": "texture unit", "stores": "store path"}  # where a cost says others
 FINDINGS = 8  # that are shown
 OVERWRITES = "overwrites"  # in a note on a term: such notes come first
-OUTSIDE = re.compile(r"fetches ([AB])\[(\d+), (\d+).*has (\d+) rows? and (\d+) columns?")
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
@@ -75,10 +72,10 @@ def verdict_answer(seen: Verification) -> Answer:
     words; and ``findings``, each with kind, message, and perhaps line, column and advice.
     Of the kind "answer" is the first incorrect element of C, if all of C was computed.
     """
-    findings = [_finding_row(finding, seen.kernel) for finding in seen.findings[:FINDINGS]]
+    findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
-        findings.append(_launch_row(seen))
-    message = _sentence(seen, findings)
+        findings.append({"kind": "launch", "message": seen.error})
+    message = _sentence(seen)
     if seen.wrong is not None:
         findings.append({"kind": "answer", "message": f"{seen.wrong}."})
     if seen.launch_hint:
@@ -88,20 +85,6 @@ def verdict_answer(seen: Verification) -> Answer:
         "message": message,
         "launched": launch_in_words(seen.kernel),
         "findings": findings,
-    }
-
-
-def _launch_row(seen: Verification) -> Answer:
-    """Return a finding on what a kernel needs and its launch doesn't pass."""
-    program = seen.kernel.program
-    place = re.match(rf"{re.escape(program.name)}:(\d+): .*\n +(.*): pass .*$", seen.error)
-    if place is None:
-        return {"kind": "launch", "message": seen.error}
-    return {
-        "kind": "launch",
-        "line": int(place[1]),
-        "message": f"it {place[2]}, which this launch doesn't pass.",
-        "advice": f"If it is launched in another way, say so in line 1, as in `{EXAMPLE}`.",
     }
 
 
@@ -117,7 +100,7 @@ def launch_in_words(mine: Kernel) -> str:
     return f"{words}."
 
 
-def _sentence(seen: Verification, findings: Sequence[Answer]) -> str:
+def _sentence(seen: Verification) -> str:
     """Return the verdict in one sentence."""
     result = "y" if seen.kernel.is_vector else "C"
     if seen.right:
@@ -129,51 +112,31 @@ def _sentence(seen: Verification, findings: Sequence[Answer]) -> str:
     if seen.findings:
         first = seen.findings[0]
         return f"Line {first.line}, {first.kind}: {first.message.partition('. ')[0].rstrip('.')}."
-    if findings and "line" in findings[0]:
-        return f"Line {findings[0]['line']}: {findings[0]['message']}"
     return seen.error or f"{result} is incorrect."
 
 
-def _finding_row(finding: Finding, mine: Kernel) -> Answer:
+def _finding_row(finding: Finding) -> Answer:
     """Return a finding as a row of the list."""
     return {
         "kind": finding.kind,
         "line": finding.line,
         "column": finding.column,
         "message": finding.message,
-        "advice": _growing_advice(finding, mine) or finding.advice,
+        "advice": finding.advice,
     }
 
 
-def _growing_advice(finding: Finding, mine: Kernel) -> str:
-    """Return advice on a fetch outside A or B, along k or across the block; else ""."""
-    place = OUTSIDE.search(finding.message) if finding.advice.endswith(TOO_FAR) else None
-    if place is None:
-        return ""
-    letter, row, column, rows, columns = place.groups()
-    beyond = [int(row) >= int(rows), int(column) >= int(columns)]
-    k_first = mine.trans_a if letter == "A" else not mine.trans_b  # the index that counts k
-    along_k, across = beyond if k_first else beyond[::-1]
-    advice = []
-    if across:
-        side = "rows" if letter == "A" else "columns"
-        down, over = mine.block
-        advice.append(
-            f"Are there {side} of the block that aren't stored yet? Each work-item stores"
-            f" {down} x {over} elements of C, and is launched for these."
-        )
-    if along_k:
-        advice.append(
-            "Is k counted by less than an iteration handles? Each iteration has to add to k the"
-            " number of values of k that it fetches, and line 1 has to state it, as `k 2`."
-        )
-    return " ".join(advice)
-
-
-def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
+def replay_answer(
+    seen: Verification,
+    small: SmallProduct | None,
+    row: int,
+    column: int,
+    changed: Collection[int] = (),
+) -> Answer:
     """Return the part "replay": the terms of an element of C.
 
-    It is an element of the ``small`` product, unless that doesn't show the fault.
+    It is an element of the ``small`` product, unless that doesn't show the fault. Of several lines
+    at which a fault can be mended, one that the reader has ``changed`` is named.
 
     The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong;
     ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go to, and
@@ -183,7 +146,8 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
         small = None
     of = small.given if small else seen
     try:
-        trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
+        place = {"size": of.size, "alpha": of.alpha, "beta": of.beta}
+        trace = trace_element(seen.kernel, row, column, changed=changed, **place)
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"

@@ -1,28 +1,15 @@
 """A kernel's file with its history. Other editors may change the file at any time."""
 
 import errno
-import os
 import stat
-import time
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
 
 from cypresskit.editing.edit_history import Edits, history_path
-from cypresskit.files.atomic import file_stamp, replace_file
+from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
 
-SETTLES = 0.3  # seconds that another editor may take to write a file after emptying it
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
-
-
-class Overwritten(NamedTuple):
-    """A text of another editor that was overwritten, and when it was written, in seconds since
-    1970.
-    """
-
-    text: str
-    written: float
 
 
 class KernelFile:
@@ -58,14 +45,7 @@ class KernelFile:
         self.text = text
         return text
 
-    def written(self) -> float:
-        """Return when the file was last written, in seconds since 1970; 0 if it is missing."""
-        try:
-            return self.path.stat().st_mtime
-        except OSError:
-            return 0.0
-
-    def save(self, text: str) -> Overwritten | None:
+    def save(self, text: str) -> str | None:
         """Replace the file's text in one operation. Returns the text of another editor that this
         overwrites, or None. If the file can't be written, ``problem`` says why; it then still holds
         the other editor's text.
@@ -80,24 +60,18 @@ class KernelFile:
             )
             return None
 
-    def _write(self, text: str) -> Overwritten | None:
+    def _write(self, text: str) -> str | None:
         if len(text.encode()) > MAX_TEXT:
             raise OSError(errno.EFBIG, f"a program has at most {MAX_TEXT:,} bytes")
         others = self.news()
         if text == self.text and (others is not None or self.path.is_file()):
             return None
-        overwritten = None if others is None else Overwritten(others, self.written())
         if obstacle := self._obstacle():
             raise OSError(errno.EACCES, obstacle)
-        replaced = replace_file(self.path, text)
-        if replaced is not None:
-            with replaced:
-                late = _settled(replaced, self.text)
-                if late.strip():
-                    overwritten = Overwritten(late, os.fstat(replaced.fileno()).st_mtime)
+        save_file(self.path, text)
         self.text = text
         self.stamp = file_stamp(self.path)
-        return overwritten
+        return others
 
     def _obstacle(self) -> str:
         """Why the file must not be replaced, or "": it is read-only, no plain file, or holds no
@@ -116,23 +90,6 @@ class KernelFile:
         except ValueError:
             return "what it holds now is no text, or too long, and would be lost. Move it away"
         return ""
-
-
-def _settled(replaced: BinaryIO, known: str) -> str:
-    """Return what a replaced file holds once writing to it has ended; "" if that is ``known``. An
-    empty file may still be written.
-    """
-    end = time.monotonic() + SETTLES
-    before = None
-    while True:
-        replaced.seek(0)
-        data = replaced.read(MAX_TEXT)
-        if data and data == known.encode():
-            return ""
-        if time.monotonic() > end or (data and data == before):
-            return data.decode(errors="replace")
-        before = data
-        time.sleep(SETTLES / 10)
 
 
 def whole_letters(text: str) -> str:

@@ -75,7 +75,6 @@ LEGEND = (
     ("colors", "a line and its operations in the bundles have the same color"),
     ("bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"),
     ("MAD, PRED", "multiply-add; the test of the loop. Point at a slot to see the whole operation"),
-    ("orange edge", "a bundle that is new in this text"),
     ("gray", "belongs to the previous text"),
     ("hollow mark", "a line that compiles to nothing"),
     (

@@ -5,8 +5,8 @@ The page (``workbench.js``) holds the editor and the pictures; it contains no co
 a notebook, the channel is a widget's comm (``conversation``); on the site, it is a worker.
 
 These are messages, not a widget's traits, since a text may lose against another editor's. So it
-says what it was made from, and when; and the reply says what became of it. The newest value of a
-trait would win, without a word.
+says what it was made from, and the reply says what became of it. The newest value of a trait would
+win, without a word.
 
 ``edit`` names a version of the text: each change by the reader gets a new name. Answers
 carry the name of their text, and those to older texts are dropped.
@@ -17,10 +17,9 @@ Messages of the page
     The page has opened; the reply is ``state``. ``unsent`` holds, for each file and
     page, ``{text, base}``: a text typed after the notebook's kernel ended, and the text that it was
     made of.
-``text``: edit, text, base, typed
-    The reader changed the text. ``typed``: when, in milliseconds since 1970. ``base``: the ``edit``
-    that was changed. If another editor changed the file too, the later text counts, and the other
-    goes into the history. Only the reader's typing causes this message.
+``text``: edit, text, base
+    The reader changed the text. ``base``: the ``edit`` that was changed. If another editor changed
+    the file too, its text goes into the history. Only the reader's typing causes this message.
 ``shown``: edit
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.

@@ -6,7 +6,6 @@ All results are plain data for JSON.
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
@@ -26,9 +25,6 @@ Answer = dict[str, Any]
 WORD = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
 REGISTER = re.compile(r"r\d+")
 PASSED = re.compile(r"cb0\[(\d+)\](?:\.\w+)?")
-#: What identifies a bundle, fetch or store in two compilations: its kind, and for each of its parts
-#: the slot, the operation and the text of its line.
-Signature = tuple[str, tuple[tuple[int, str, str], ...]]
 
 
 def word_meanings(text: str) -> dict[str, tuple[str, str]]:
@@ -101,52 +97,30 @@ def _registers(numbering: Numbering, bits: int) -> list[str]:
     return [f"r{n}" if live[n] == 15 else f"r{n}.{letters[n]}" for n in live if live[n]]
 
 
-def code_answer(
-    program: Program,
-    before: Sequence[Signature] = (),
-) -> tuple[Answer, list[Signature]]:
-    """Compile a program.
+def code_answer(program: Program) -> Answer:
+    """Return the part "code" of an assembled text.
 
-    Parameters
-    ----------
-    program
-        The assembled text.
-    before
-        The signatures of the code before: rows that it lacks are marked as new. Without signatures,
-        no row is marked.
+    It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``,
+    ``dropped`` (lines that compile to nothing), and ``card``, the statistics.
 
-    Returns
-    -------
-    tuple
-        The part "code", and the signatures of its rows. The part holds ``refusal``, the line and
-        message of a program that the chip can't run; or ``rows``, ``dropped`` (lines that compile
-        to nothing), and ``card``, the statistics.
-
-        A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store",
-        "flow"), ``clause``, whether it is in the main ``loop``, whether it is ``new``, and its
-        ``text`` (for a jump) or ``parts``: [slot, operation, line, operation in full]. Slots 0 to 4
-        are x y z w t.
+    A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
+    ``clause``, whether it is in the main ``loop``, and its ``text`` (for a jump) or ``parts``:
+    [slot, operation, line, operation in full]. Slots 0 to 4 are x y z w t.
     """
     try:
         code = compile(program)
     except CompileError as error:
         named = re.search(rf"{re.escape(program.name)}:(\d+):", str(error))
-        return {"refusal": {"line": int(named[1]) if named else 0, "message": last_line(error)}}, []
+        return {"refusal": {"line": int(named[1]) if named else 0, "message": last_line(error)}}
     inside = {id(control) for control in code.main_loop}
     rows = [
-        {"clause": clause, "loop": id(control) in inside, "new": False, **row}
+        {"clause": clause, "loop": id(control) in inside, **row}
         for clause, control in enumerate(code.controls)
         for row in _control_rows(control)
     ]
-    signatures = [_signature(row, program) for row in rows]
-    if before:
-        changes = SequenceMatcher(None, before, signatures, autojunk=False).get_opcodes()
-        for kind, _, _, start, end in changes:
-            for row in rows[start:end]:
-                row["new"] = kind != "equal"
     stats = code.stats()
     card = {field: getattr(stats, field) for _, field, _ in STATISTICS}
-    return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}, signatures
+    return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}
 
 
 def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
@@ -167,12 +141,3 @@ def _control_rows(control: Control) -> Iterator[Answer]:
         yield {"kind": "store", "parts": [[0, store.name, store.line, store_text(store)]]}
     elif not control.bundles and not control.fetches:
         yield {"kind": "flow", "text": control.name, "parts": []}
-
-
-def _signature(row: Answer, program: Program) -> Signature:
-    """Return what identifies a row: not its registers, and not its line number."""
-    parts = tuple(
-        (slot, name, strip_comment(program.text_of(line)).strip())
-        for slot, name, line, _ in row["parts"]
-    )
-    return str(row.get("text", row["kind"])), parts

@@ -16,7 +16,7 @@ export class StepHead {
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
-    const {title, idea, views, name, hint, growth = ""} = step
+    const {title, idea, views, name, hint} = step
     this.box = make(parent, "section", {class: "ckw-step"})
     const begin = make(this.box, "p", {class: "ckw-idea"})
     make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
@@ -25,7 +25,6 @@ export class StepHead {
     this.hint = make(this.box, "details", {class: "ckw-hint"})
     make(this.hint, "summary", {}, "Hint")
     makeSentence(this.hint, "p", {}, hint)
-    make(this.hint, "div", {class: "ckw-growth"}).innerHTML = growth
     this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
@@ -116,7 +115,7 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, within, kept, hint, begun, growth, stuck} = this.step
+    const {targets, within, kept, hint, begun, stuck} = this.step
     this.more.hidden = !stuck
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
@@ -130,8 +129,7 @@ export class StepHead {
     }
     if (kept) say(kept.words, "ckw-kept", "b")
     else if (begun) say(begun)
-    // A block that grows is incorrect until it is whole.
-    const helps = speed ? speed < targets.reference * (1 - within) : growth
+    const helps = speed && speed < targets.reference * (1 - within)
     this.hint.hidden = !hint || !helps
   }
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -63,7 +62,6 @@ class Step:
     hint: str = ""  # shown for a correct kernel that is slower than the reference kernel
     opens: tuple[str, ...] = ()  # panels that are open at first
     guess: bool = False  # the costs open once the reader has guessed the most expensive line
-    blocks: tuple[Sequence[int], ...] = ()  # rows and columns, drawn beside the hint
     previous: str = ""  # step whose kernel it continues with
     n: int = REFERENCE  # m = n = k at which its kernel is timed
     whole: bool = False  # whether the whole launch is simulated, if its blocks are large

@@ -177,7 +177,6 @@ export class Workbench {
 
   changed() {
     this.typed = true
-    this.typedAt = Date.now()
     this.step?.begin()
     keepUnsent(this.state.file, this.view, {base: this.known, text: this.editor.text})
     this.markStale()
@@ -212,7 +211,7 @@ export class Workbench {
     this.sent = text
     this.after("silence", ACK_TIMEOUT, () => this.note(UNHEARD))
     this.host.setAttribute("aria-busy", "true")
-    this.post({type: "text", edit: this.edit, text, base, typed: this.typedAt})
+    this.post({type: "text", edit: this.edit, text, base})
   }
 
   ask(message) {

@@ -6,9 +6,7 @@ old file is unchanged.
 
 import os
 import stat
-from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
 from uuid import uuid4
 
 from cypresskit.tables import one_line
@@ -22,8 +20,27 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     OSError
         If it can't be written. The error names the file.
     """
-    if replaced := replace_file(path, data):
-        replaced.close()
+    path = Path(path)
+    content = data.encode() if isinstance(data, str) else data
+    target = Path(os.path.realpath(path))
+    # A unique name, since another process may be writing the same file
+    beside = target.with_name(f".{uuid4().hex}")
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a device can't be replaced
+            path.write_bytes(content)
+            return
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        beside.replace(target)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def try_to_save(path: Path, data: str | bytes) -> list[str]:
@@ -33,39 +50,6 @@ def try_to_save(path: Path, data: str | bytes) -> list[str]:
     except OSError as error:
         return [f"can't write {one_line(str(path))}: {error.strerror or error}"]
     return []
-
-
-def replace_file(path: str | Path, data: str | bytes) -> BinaryIO | None:
-    """Write a file like ``save_file``, and return the file that it replaced, open for reading.
-
-    Another program may have that file open and go on writing to it unnoticed: the caller can still
-    read what it writes. None if there was no file.
-    """
-    path = Path(path)
-    content = data.encode() if isinstance(data, str) else data
-    target = Path(os.path.realpath(path))
-    # A unique name, since another process may be writing the same file
-    beside = target.with_name(f".{uuid4().hex}")
-    replaced = None
-    try:
-        if path.exists() and not path.is_file():  # a pipe or a device can't be replaced
-            path.write_bytes(content)
-            return None
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            beside.chmod(stat.S_IMODE(target.stat().st_mode))
-            with suppress(OSError):
-                replaced = target.open("rb")
-        beside.replace(target)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        beside.unlink(missing_ok=True)
-    return replaced
 
 
 Stamp = tuple[int, int, int]

@@ -19,8 +19,8 @@ from cypresskit.machine.observer import FetchEvent, MemoryEvent, StepEvent
 #: Advice for a fetch beyond a matrix whose coordinates are plausible.
 TOO_FAR = (
     "The loop's bound, the offset or the domain is larger than this matrix. In a product: are there"
-    " rows or columns of the block that aren't stored yet, or is k incremented by less than an"
-    " iteration handles?"
+    " rows or columns of the block that aren't stored yet? Or does an iteration handle more values"
+    " of k than it adds to k, or than line 1 states, as `k 2`?"
 )
 SUBNORMAL = np.uint32((1 << 24) - 1)  # subnormal words, shifted left and less 1, are below
 

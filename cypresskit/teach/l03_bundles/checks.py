@@ -141,7 +141,8 @@ def chain_bundles(count: int) -> int:
         "these are operations; a bundle holds up to five.": lambda p, s, d: p + s + d,
         "all slots together are only one limit: two scalar operations can't share a bundle, nor"
         " two doubles.": lambda p, s, d: -(-(p + s + 4 * d) // 5),
-        "a double multiply-add takes four slots, not one.": lambda p, s, d: -(-(p + s + d) // 5),
+        "all slots together are only one limit: two scalar operations can't share a bundle. And a"
+        " double multiply-add takes four slots, not one.": lambda p, s, d: -(-(p + s + d) // 5),
         "a bundle that isn't full is one too: round up, not down.": lambda p, s, d: max(
             (p + s + 4 * d) // 5, s, d
         ),
@@ -211,7 +212,7 @@ def check_sum(program: Program) -> Verdict:
             "the texels are added, but not their four numbers.": sums(4, slice(1)),
             "x and y are added, but not z and w.": sums(4, slice(2)),
             "the last texel is left out.": sums(3),
-            "r0.x is left as it was.": sums(0),
+            "r0.x is 0 as before: does a line write a sum into it?": sums(0),
         }
         otherwise = "which of the 16 numbers does r0.x hold at the end, and how often each?"
         got, wanted = output.flat[0], right.flat[0]
