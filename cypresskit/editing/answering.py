@@ -12,7 +12,7 @@ from typing import Any
 from cypresskit.compiler import forget_code
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import LineFault, changed_numbers, find_changed_fault
+from cypresskit.editing.changed_lines import LineFault, find_changed_fault
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, last_line
@@ -59,14 +59,12 @@ class Case:
         return seen
 
     @cached_property
-    def known(self) -> str:
-        """The last correct text, or the one that the step starts from."""
-        return self.before.text if self.before else self.job.get("known", "")
-
-    @cached_property
     def fault(self) -> LineFault | None:
-        """The fault among the lines that were changed since then."""
-        return find_changed_fault(self.seen, self.known)
+        """The fault among the lines that were changed since the last correct text, or since the one
+        that the step starts from.
+        """
+        known = self.before.text if self.before else self.job.get("known", "")
+        return find_changed_fault(self.seen, known)
 
     @cached_property
     def leads(self) -> str:
@@ -116,8 +114,7 @@ class Case:
 
     def replay(self) -> Answer:
         """The terms of this element; first of its notes, the fault among the changed lines."""
-        changed = changed_numbers(self.known, self.job["text"])
-        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place(), changed)
+        answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())
         if self.leads:
             answer["notes"] = [self.leads, *notes]

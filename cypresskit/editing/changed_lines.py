@@ -41,6 +41,7 @@ ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
 #: Tests of a loop, and their opposites.
 TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
 TESTS |= {opposite: op for op, opposite in TESTS.items()}
+STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
 OFFSET = re.compile(r"_aoffimmi\((-?\d+),(-?\d+),(-?\d+)\)")
 OFFSETS = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 RESOURCE = re.compile(r"_resource\((\d)\)_sampler\((\d)\)")
@@ -68,10 +69,11 @@ class LineChange(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """New contents of some lines, by index, and the fault that they would repair."""
+    """A new text of the line at an index, and a sentence on the fault that it would repair."""
 
-    lines: dict[int, str]
-    fault: LineFault
+    at: int
+    text: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,6 @@ class TriedProduct:
         return 0 if (self.wrong & changed).any() else int((before.wrong & ~self.wrong).sum())
 
 
-def changed_numbers(known: str, text: str) -> set[int]:
-    """Return the numbers of the lines of a text that aren't those of a ``known`` text."""
-    changes = _changes(known.splitlines(), text.splitlines()) if known else ()
-    return {change.at + 1 for change in changes if change.new}
-
-
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
     or None if there is none, or if the trace of an incorrect element names such a line itself.
@@ -100,14 +96,15 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
     endless = any(finding.kind == "endless loop" for finding in seen.findings)
-    if seen.right or seen.size is None or endless or not 0 < len(changes) <= MAX_CHANGES:
+    if seen.right or seen.size is None or endless:
+        return None
+    if not known or not 0 < len(changes) <= MAX_CHANGES:
         return None
     trace, wrong = None, seen.wrong
-    if known and wrong is not None:
-        own = {change.at + 1 for change in changes if change.new}
+    if wrong is not None:
         place = {"size": seen.size, "alpha": seen.alpha, "beta": seen.beta}
-        trace = trace_element(seen.kernel, wrong.row, wrong.column, changed=own, **place)
-    return _Search(seen, lines, changes, trace).fault() if known else None
+        trace = trace_element(seen.kernel, wrong.row, wrong.column, **place)
+    return _Search(seen, lines, changes, trace).fault()
 
 
 def _bare(line: str) -> str:
@@ -149,14 +146,13 @@ class _Search:
         trace: ElementTrace | None,
     ) -> None:
         self.lines, self.changes = lines, changes
-        self.note = trace.notes[0] if trace and trace.notes else ""
         self.own = [change.at for change in changes if change.new]
-        self.suspects = self._part_of_the_sum(trace) or self.own
+        self.trace = trace
+        self.suspects = [at for at in self.own if at in self._traced() or not self._adds(at)]
         assert seen.size is not None
         self.end = process_time() + SECONDS
         self.products: list[Product] = []
         self.before: list[TriedProduct] = []
-        self.runs: dict[tuple, TriedProduct] = {}
         for seed in SEEDS:
             given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, seed, LARGEST)
             outcome = _outcome(given, seen.kernel.text)
@@ -164,34 +160,44 @@ class _Search:
                 self.products.append(given)
                 self.before.append(outcome)
 
-    def _part_of_the_sum(self, trace: ElementTrace | None) -> list[int]:
+    def _traced(self) -> set[int]:
         """Return the changed lines that are part of the sum of an incorrect element."""
-        if trace is None:
-            return []
-        lines = {line for term in trace.terms if not term.right for line in term.lines}
-        lines |= {line for note in trace.notes for line in _numbers(note)}
-        return [at for at in self.own if at + 1 in lines or _parts(self.lines[at])[0] in TESTS]
+        if self.trace is None:
+            return {*self.own}
+        lines = {line for term in self.trace.terms if not term.right for line in term.lines}
+        lines |= {line for note in self.trace.notes for line in _numbers(note)}
+        return {at for at in self.own if at + 1 in lines}
+
+    def _adds(self, at: int) -> bool:
+        """Return whether a line adds a product to a sum, or fetches: the trace has those."""
+        op, *operands = _parts(self.lines[at])
+        names = [operand.partition(".")[0] for operand in operands]
+        return op.startswith("sample") or (op.endswith("mad") and names[0] == names[-1])
 
     def fault(self) -> LineFault | None:
         """Return the fault that a variant repairs; or else, if the trace names none of the changed
         lines, one that is part of the sum.
         """
         found = self._repair() if len(self.products) == 2 else None
-        if found is not None:
-            return found.fault
-        named = _numbers(self.note)
-        if not named or named & {at + 1 for at in self.own} or self.suspects is self.own:
+        if found is not None or self.trace is None:
+            return LineFault(found.at + 1, found.message) if found else None
+        note, traced = next(iter(self.trace.notes), ""), self._traced()
+        named = _numbers(note)
+        if not (named and traced) or named & {at + 1 for at in self.own}:
             return None
-        line = self.suspects[-1] + 1
-        return LineFault(line, f"{self.note} Of your lines, line {line} is part of that sum.")
+        line = max(traced) + 1
+        place = f"C[{self.trace.row}, {self.trace.column}]"
+        message = f"{note} Of your lines, line {line} is part of that sum."
+        if other := STORED.match(note):
+            message = f"Line {line} adds products of {other[1]} to the sum of {place}: check it."
+        return LineFault(line, message)
 
     def _repair(self) -> Variant | None:
         changes = [c for c in reversed(self.changes) if not c.new or c.old or c.at in self.suspects]
         undone = self._best(map(self._undo, changes), whole=True)
         suspects = self.suspects
         if undone is not None:
-            (at,) = undone.lines
-            suspects = [c.at for c in changes if c.at == at and c.new and c.old]
+            suspects = [c.at for c in changes if c.at == undone.at and c.new and c.old]
         repairs = [_repairs(self.lines, at) for at in suspects]
         in_turn = (v for turn in zip_longest(*repairs) for v in turn if v)
         return self._best(in_turn) or undone
@@ -202,14 +208,14 @@ class _Search:
         if change.new:
             what = "the change in this line" if change.old else "this line"
             message = f"Line {at + 1}: C is correct without {what}."
-            return Variant({at: "\n".join(change.old)}, LineFault(at + 1, message))
+            return Variant(at, "\n".join(change.old), message)
         quoted = elided(change.old[0], LETTERS)
         message = f"A line is missing before line {at + 1}: {quoted}"
         moved = [n + 1 for n in self.own if _bare(self.lines[n]) == change.old[0]]
         if moved:
             message = f"Line {moved[0]} has to come before line {at + 1}: {quoted}"
         following = self.lines[at] if at < len(self.lines) else ""
-        return Variant({at: "\n".join((*change.old, following))}, LineFault(at + 1, message))
+        return Variant(at, "\n".join((*change.old, following)), message)
 
     def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
         """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of it;
@@ -219,21 +225,19 @@ class _Search:
         for variant in variants:
             if process_time() > self.end:
                 break
-            outcome = self._run(variant.lines)
+            outcome = self._run(variant)
             repaired = outcome.repairs(self.before[0])
-            if repaired > most and self._run(variant.lines, 1).repairs(self.before[1]):
+            if repaired > most and self._run(variant, 1).repairs(self.before[1]):
                 if not outcome.wrong.any():
                     return variant
                 if not whole:
                     best, most = variant, repaired
         return best
 
-    def _run(self, lines: dict[int, str], product: int = 0) -> TriedProduct:
-        key = (product, *sorted(lines.items()))
-        if key not in self.runs:
-            new = [lines.get(at, line) for at, line in enumerate([*self.lines, ""])]
-            self.runs[key] = _outcome(self.products[product], "\n".join(new))
-        return self.runs[key]
+    def _run(self, variant: Variant, product: int = 0) -> TriedProduct:
+        new = [*self.lines, ""]
+        new[variant.at] = variant.text
+        return _outcome(self.products[product], "\n".join(new))
 
 
 def _outcome(given: Product, text: str) -> TriedProduct:
@@ -265,8 +269,8 @@ def _repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
     elif op in ARITHMETIC and len(operands) >= 3:
         found = _sum_repairs(op, operands, lines)
     for its_op, its_operands, message in (*found, *_operand_repairs(op, operands, lines)):
-        fault = LineFault(at + 1, f"Line {at + 1}{message}")
-        yield Variant({at: f"{its_op} {', '.join(its_operands)}"}, fault)
+        text = f"{its_op} {', '.join(its_operands)}"
+        yield Variant(at, text, f"Line {at + 1}{message}")
 
 
 Repair = tuple[str, list[str], str]  # opcode, operands, what was wrong
@@ -293,6 +297,10 @@ def _sum_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator
     elif rest[0] not in (own, to):
         message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
         yield op, [to, first, second, own], message
+    factors = first.partition(".")[0], second.partition(".")[0]
+    for letters in _letters(op):
+        message = ": the factors of A and B are exchanged."
+        yield op, [to, f"{factors[1]}.{letters}", factors[0], *rest], message
     masks = {_parts(line)[1].partition(".")[2] for line in lines if _parts(line)[0] == op}
     for other in sorted({"", *masks} - {mask}):
         message = f" writes {to}; the mask leaves out, or has, a component too many."

@@ -6,7 +6,7 @@ why.
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from cypresskit.compiler import CompileError
@@ -126,17 +126,10 @@ def _finding_row(finding: Finding) -> Answer:
     }
 
 
-def replay_answer(
-    seen: Verification,
-    small: SmallProduct | None,
-    row: int,
-    column: int,
-    changed: Collection[int] = (),
-) -> Answer:
+def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
     """Return the part "replay": the terms of an element of C.
 
-    It is an element of the ``small`` product, unless that doesn't show the fault. Of several lines
-    at which a fault can be mended, one that the reader has ``changed`` is named.
+    It is an element of the ``small`` product, unless that doesn't show the fault.
 
     The answer holds a ``message`` with the element's place and value; ``notes``, what is wrong;
     ``terms``, each with ``text``, whether it is ``right``, a ``note``, the ``line`` to go to, and
@@ -146,8 +139,7 @@ def replay_answer(
         small = None
     of = small.given if small else seen
     try:
-        place = {"size": of.size, "alpha": of.alpha, "beta": of.beta}
-        trace = trace_element(seen.kernel, row, column, changed=changed, **place)
+        trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
     writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.editing.changed_lines import changed_numbers, find_changed_fault
+from cypresskit.editing.changed_lines import find_changed_fault
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -98,9 +98,7 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     wrong, findings = seen.wrong, seen.findings
     if wrong and not findings:
         place = wrong.row, wrong.column
-        scalars = {"alpha": seen.alpha, "beta": seen.beta}
-        changed = changed_numbers(known, mine.text)
-        notes = trace_element(mine, *place, changed=changed, **scalars).notes
+        notes = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta).notes
         fault = find_changed_fault(seen, known)
         if fault and not (notes and fault.is_named_by(notes[0])):
             return Verdict(False, f"{wrong}.", fault.message)
