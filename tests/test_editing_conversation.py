@@ -643,14 +643,6 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             assert (
                 begun == f"Begun with your kernel from step {before[2]}, {before[0]:,.0f} Gflop/s."
             )
-        climbs = [
-            best[s] for s in best if STEPS[s].climbs and best[s][0] >= STEPS[s].targets.minimum
-        ]
-        alike = STEPS[step].published == "sgemm_tn"
-        if not STEPS[step].previous and climbs and alike:
-            assert begun.startswith(
-                f"Your fastest earlier kernel is in {max(climbs)[2]}.il: {max(climbs)[0]:,.0f}"
-            )
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7
         size = [STEPS[step].n] * 3

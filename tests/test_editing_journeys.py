@@ -89,13 +89,8 @@ LAUNCHES = {"check_sum": added_numbers}
 #: The checks of the climb, by step.
 CHECKS = {
     "01a": "check_two_by_two",
-    "01b": "check_four_by_four",
     "02": "check_larger_block",
-    "03": "check_products",
-    "04": "check_c_late",
-    "05": "check_numbering",
     "06": "check_in_double",
-    "07": "check_through_lds",
     "12": "check_two_steps",
 }
 
@@ -124,7 +119,7 @@ def test_wrong_answers_of_the_exercises_are_found_at_their_lines(tmp_path):
             counts["without a launch"] += len(texts)
             continue
         journey = Journey(tmp_path / f"{name.replace(' ', '_')}.il", right)
-        for wrong in texts[::5]:  # every fifth one of a kind
+        for wrong in texts[::10]:  # every tenth one of a kind
             found = journey.type(wrong)
             program, faults = assembled(wrong)
             if faults:

@@ -26,13 +26,12 @@ from cypresskit.editing.step_files import (
     BEGUN,
     BROUGHT,
     SHOWN,
-    fastest_step,
     histories,
     is_stuck,
     next_line,
     saved_edit,
 )
-from cypresskit.editing.steps import STEPS, WITHIN, Step
+from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
 
@@ -162,7 +161,7 @@ class Conversation:
             "targets": asdict(step.targets),
             "record": step.record,
             "within": WITHIN,
-            "begun": self._begun_with(step),
+            "begun": self._begun_with(),
             "kept": self._kept(),
             "stuck": is_stuck(self.edits, step),
             "views": [[view, VIEWS[view][0]] for view in step.views],
@@ -177,17 +176,12 @@ class Conversation:
         words = f"Saved as your step {self.step.name}: {kept.gflops:,.0f} Gflop/s{origin}"
         return {"gflops": kept.gflops, "words": words}
 
-    def _begun_with(self, step: Step) -> str:
-        """A sentence on the reader's kernel that the step began with; if it began with another
-        kernel, on where the reader's fastest one is; or "".
-        """
+    def _begun_with(self) -> str:
+        """A sentence on the reader's kernel that the step began with, or ""."""
         first = next(iter(self.edits), None)
-        if first is not None and first.note.startswith(BEGUN):
-            return f"Begun with {first.note}."
-        found = None if step.previous else fastest_step(self.file.path.parent)
-        if found is None or found[0] == step or found[0].published != step.published:
+        if first is None or not first.note.startswith(BEGUN):
             return ""
-        return f"Your fastest earlier kernel is in {found[0].file}: {found[1].gflops:,.0f} Gflop/s."
+        return f"Begun with {first.note}."
 
     # -- texts
 

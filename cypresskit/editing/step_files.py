@@ -4,7 +4,7 @@ A step saves the reader's fastest correct edit that reaches the minimum: this is
 history, and marked nowhere. The given text is no edit of the reader's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -57,19 +57,6 @@ def next_line(text: str, step: Step) -> str:
     return next((line for line in step.solution if line not in has), "")
 
 
-def fastest_step(folder: Path) -> tuple[Step, Edit] | None:
-    """Return the step of the climb with the fastest saved edit, and this edit, or None."""
-    made = histories(folder)
-    climb = (step for step in STEPS.values() if step.climbs)
-    return _fastest((step, saved_edit(made[step.name], step)) for step in climb)
-
-
-def _fastest(edits: Iterable[tuple[Step, Edit | None]]) -> tuple[Step, Edit] | None:
-    """Return the fastest of the edits of steps, with its step, or None."""
-    found = [(step, edit) for step, edit in edits if edit is not None]
-    return max(found, key=lambda each: each[1].gflops, default=None)
-
-
 def begin_step(path: Path, step: Step) -> None:
     """Make a step's file, if there is none.
 
@@ -84,7 +71,9 @@ def begin_step(path: Path, step: Step) -> None:
     made = histories(path.parent)
     before = [*_steps_before(step)]
     known = submitted_edit(edits, step)
-    fastest = _fastest((each, made[each.name].fastest(each.n)) for each in before)
+    own = [(each, made[each.name].fastest(each.n)) for each in before]
+    found = [(each, edit) for each, edit in own if edit is not None]
+    fastest = max(found, key=lambda each: each[1].gflops, default=None)
     if known is not None:
         save_file(path, known.text)
     elif fastest is not None:
