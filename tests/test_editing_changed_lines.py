@@ -60,27 +60,26 @@ def notes_on(step: str, text: str) -> tuple[str, ...]:
 ROWS = LACKS["01b"]
 EXCHANGED = [ROWS[0], "mad r12, r2.w, r3, r12", "mad r13, r2.z, r3, r13"]
 BLOCK = written("01b", ROWS)
-OUTPUTS = reference_kernel("four_outputs_tn").text
 #: Mistakes of each kind: the step, the text or new lines, and what is said of which line.
 PLANTED = {
     "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "factors of A and B are"),
     "add": ("01a", ["add r11.xy__, r2.y, r3"], 22, "`add` adds its operands"),
     "mul": ("01a", ["mul r11.xy__, r2.y, r3"], 22, "`mul` only multiplies"),
     "another sum read": ("01a", ["mad r11.xy__, r2.y, r3, r10"], 22, "in its own register"),
-    "another sum": ("01a", ["mad r10.xy__, r2.y, r3, r10"], 22, "belongs to another sum"),
+    "another sum": ("01a", ["mad r10.xy__, r2.y, r3, r10"], 22, "doesn't belong in this sum"),
     "mask": ("01a", ["mad r11.x___, r2.y, r3, r11"], 22, "mask"),
     "no component": ("01a", ["mad r11.xy__, r2, r3, r11"], 22, "one component belongs here"),
     "another register": ("01a", ["mad r11.xy__, r0.y, r3, r11"], 22, "another register belongs"),
     "never set": ("01b", [ROWS[0], "mad r12, r1.z, r3, r12", ROWS[2]], 23, "another register"),
-    "wrong rows": ("01b", EXCHANGED, 23, "adds products of C[3, 0] to the sum of C[2, 0]"),
+    "wrong rows": ("01b", EXCHANGED, 23, "another component belongs"),
     "added twice": ("01b", [*ROWS, ROWS[0]], 25, "C is correct without this line"),
-    "texel": ("02", [LACKS["02"][0].replace("1,0", "0,1"), *LACKS["02"][1:]], 32, "its offset"),
-    "texture": ("02", [LACKS["02"][0].replace("(0)", "(1)"), *LACKS["02"][1:]], 32, "texture 1;"),
+    "texel": ("02", [LACKS["02"][0].replace("1,0", "0,1"), *LACKS["02"][1:]], 38, "its offset"),
+    "texture": ("02", [LACKS["02"][0].replace("(0)", "(1)"), *LACKS["02"][1:]], 38, "texture 1;"),
     "swizzle": ("01b", BLOCK.replace("vWinCoord0.yx", "vWinCoord0.xy"), 8, "are exchanged"),
     "test": ("01b", BLOCK.replace("ge r1.x", "lt r1.x"), 16, "the wrong way round"),
     "store lost": ("01b", BLOCK.replace("mov g[r1.x], r12\n", ""), 52, "A line is missing before"),
     "address": ("01b", BLOCK.replace("r0.x, l0.w", "r0.x, l0.z"), 28, "another component"),
-    "break": ("own", OUTPUTS.replace("logicalnz", "logicalz"), 20, "the wrong way round"),
+    "break": ("01b", BLOCK.replace("break_logicalnz", "break_logicalz"), 17, "the wrong way"),
 }
 
 

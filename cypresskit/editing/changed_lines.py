@@ -148,7 +148,10 @@ class _Search:
         self.lines, self.changes = lines, changes
         self.own = [change.at for change in changes if change.new]
         self.trace = trace
-        self.suspects = [at for at in self.own if at in self._traced() or not self._adds(at)]
+        traced = self._traced()
+        self.suspects = sorted(self.own, key=lambda at: at not in traced and self._adds(at))
+        if trace and not any(term.kind == "missing" for term in trace.terms):
+            self.suspects = [at for at in self.own if at in traced or not self._adds(at)]
         assert seen.size is not None
         self.end = process_time() + SECONDS
         self.products: list[Product] = []
@@ -230,7 +233,8 @@ class _Search:
             if repaired > most and self._run(variant, 1).repairs(self.before[1]):
                 if not outcome.wrong.any():
                     return variant
-                if not whole:
+                without = self._run(Variant(variant.at, "", ""))
+                if not whole and (outcome.result != without.result).any():
                     best, most = variant, repaired
         return best
 
@@ -298,7 +302,7 @@ def _sum_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator
         message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
         yield op, [to, first, second, own], message
     factors = first.partition(".")[0], second.partition(".")[0]
-    for letters in _letters(op):
+    for letters in _letters(op) if rest else ():
         message = ": the factors of A and B are exchanged."
         yield op, [to, f"{factors[1]}.{letters}", factors[0], *rest], message
     masks = {_parts(line)[1].partition(".")[2] for line in lines if _parts(line)[0] == op}
