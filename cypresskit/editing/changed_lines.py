@@ -14,6 +14,7 @@ a sentence names the changed line that is part of the sum.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
 from itertools import zip_longest
@@ -100,10 +101,11 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
         return None
     if not known or not 0 < len(changes) <= MAX_CHANGES:
         return None
-    trace, wrong = None, seen.wrong
-    if wrong is not None:
-        place = {"size": seen.size, "alpha": seen.alpha, "beta": seen.beta}
-        trace = trace_element(seen.kernel, wrong.row, wrong.column, **place)
+    trace = None
+    if seen.wrong is not None:
+        at, alpha, beta = seen.wrong[:2], seen.alpha, seen.beta
+        with suppress(KernelError, ValueError):  # a store out of range, before the element's
+            trace = trace_element(seen.kernel, *at, size=seen.size, alpha=alpha, beta=beta)
     return _Search(seen, lines, changes, trace).fault()
 
 
