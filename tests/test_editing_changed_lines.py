@@ -106,14 +106,24 @@ def test_lines_written_in_place_of_given_ones_are_no_missing_lines():
 
 def test_a_note_on_a_given_line_names_the_readers_line_as_well():
     """Where each column's store is wrong, no single repair helps."""
-    text = STEPS["07"].starter
+    text, step = STEPS["07"].starter, STEPS["07"]
     for column in range(4):
         exchange = ["fence_threads_lds", "lds_store_id(0) r3.x, r4.x", "fence_threads_lds"]
         exchange += ["lds_load_vec_id(0) r20, r3.y, r3.y", "lds_load_vec_id(0) r21, r3.z, r3.z"]
         text = text.replace(f"    ; column {column} of A\n", "\n".join([*exchange, ""]))
-    fault = fault_of("07", text)
-    assert re.search(r"Of your lines, line \d+ is part", fault.message)
-    assert text.splitlines()[fault.line - 1].startswith("lds")
+    notes, line = replayed(step, text)
+    assert re.search(rf"Of your lines, line {line} is part", notes[0])
+    assert text.splitlines()[line - 1].startswith("lds")
+
+
+def replayed(step, text: str) -> tuple[list[str], int]:
+    """What the workbench says of the first incorrect element, and the line to go to."""
+    heard: list[dict] = []
+    job = {"edit": "e", "text": text, "name": step.file, "like": step.like, "n": step.n}
+    job |= {"step": step.name, "known": step.starter, "parts": ["verdict", "replay"]}
+    AnswerHere(heard.append).ask(job)
+    (replay,) = [message for message in heard if "terms" in message]
+    return replay["notes"], replay.get("line", 0)
 
 
 def mutants(line: str) -> list[str]:
@@ -178,12 +188,5 @@ def test_right_lines_are_never_blamed(step):
 
 
 def test_the_workbench_shows_the_fault_first():
-    chosen, heard = STEPS["01a"], []
-    text = written("01a", ["mad r11.xy__, r3.x, r2, r11"])
-    job = {"edit": "e", "text": text, "name": chosen.file, "like": chosen.like, "n": chosen.n}
-    job |= {"step": "01a", "known": chosen.starter, "parts": ["verdict", "replay"]}
-    AnswerHere(heard.append).ask(job)
-    (replay,) = [
-        message for message in heard if message.get("part") == "replay" and "terms" in message
-    ]
-    assert replay["line"] == 22 and replay["notes"][0].startswith("Line 22: the factors")
+    notes, line = replayed(STEPS["01a"], written("01a", ["add r11.xy__, r2.y, r3"]))
+    assert line == 22 and notes[0].startswith("Line 22: `add` adds its operands")

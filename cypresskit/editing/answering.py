@@ -12,7 +12,7 @@ from typing import Any
 from cypresskit.compiler import forget_code
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
-from cypresskit.editing.changed_lines import LineFault, find_changed_fault
+from cypresskit.editing.changed_lines import LineFault, find_changed_fault, name_own_line
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, last_line
@@ -59,12 +59,14 @@ class Case:
         return seen
 
     @cached_property
+    def known(self) -> str:
+        """The last correct text, or the one that the step starts from."""
+        return self.before.text if self.before else self.job.get("known", "")
+
+    @cached_property
     def fault(self) -> LineFault | None:
-        """The fault among the lines that were changed since the last correct text, or since the one
-        that the step starts from.
-        """
-        known = self.before.text if self.before else self.job.get("known", "")
-        return find_changed_fault(self.seen, known)
+        """The fault among the lines that were changed since then."""
+        return find_changed_fault(self.seen, self.known)
 
     @cached_property
     def leads(self) -> str:
@@ -118,9 +120,11 @@ class Case:
         notes = answer.get("notes", ())
         if self.leads:
             answer["notes"] = [self.leads, *notes]
-        elif self.fault and notes and not self.fault.is_named_by(notes[0]):
-            answer["notes"] = [self.fault.message, *answer["notes"]]
-            answer["line"] = self.fault.line
+        elif notes:
+            red = next((term["lines"] for term in answer["terms"] if not term["right"]), ())
+            fault = self.fault or name_own_line(notes[0], red, self.known, self.job["text"])
+            if fault and not fault.is_named_by(notes[0]):
+                answer |= {"notes": [fault.message, *notes], "line": fault.line}
         return answer
 
     def view(self) -> Answer:

@@ -13,7 +13,7 @@ a sentence names the changed line that is part of the sum.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher, get_close_matches
@@ -34,6 +34,7 @@ from cypresskit.tables import elided
 
 SECONDS = 1.5  # of processor time for all variants of a text
 MAX_CHANGES = 40  # a text with more changed lines is another kernel
+MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is new
 SEEDS = 12, 13, 14, 15  # of products, two of which must be incorrect
 LARGEST = 9  # number in them
 LETTERS = 48  # of a line that is quoted
@@ -92,7 +93,7 @@ class TriedProduct:
 
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
-    or None if there is none, or if the trace of an incorrect element names such a line itself.
+    or None if no repair of one line is found.
     """
     lines = seen.kernel.text.splitlines()
     changes = _changes(known.splitlines(), lines)
@@ -107,6 +108,21 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
         with suppress(KernelError, ValueError):  # a store out of range, before the element's
             trace = trace_element(seen.kernel, *at, size=seen.size, alpha=alpha, beta=beta)
     return _Search(seen, lines, changes, trace).fault()
+
+
+def name_own_line(note: str, lines: Collection[int], known: str, text: str) -> LineFault | None:
+    """Return a trace's note on a given line, with the last of its reader's lines among the
+    ``lines`` of the wrong sum; None if the note names one of these itself, or there is none.
+    """
+    changes = _changes(known.splitlines(), text.splitlines()) if known else ()
+    own, named = {change.at + 1 for change in changes if change.new}, _numbers(note)
+    if not named or named & own or not own & {*lines}:
+        return None
+    line = max(own & {*lines})
+    message = f"{note} Of your lines, line {line} is part of that sum."
+    if other := STORED.match(note):
+        message = f"Line {line} adds products of {other[1]} to this sum: check its factors."
+    return LineFault(line, message)
 
 
 def _bare(line: str) -> str:
@@ -180,25 +196,13 @@ class _Search:
         return op.startswith("sample") or (op.endswith("mad") and names[0] == names[-1])
 
     def fault(self) -> LineFault | None:
-        """Return the fault that a variant repairs; or else, if the trace names none of the changed
-        lines, one that is part of the sum.
-        """
+        """Return the fault that a variant repairs, or None."""
         found = self._repair() if len(self.products) == 2 else None
-        if found is not None or self.trace is None:
-            return LineFault(found.at + 1, found.message) if found else None
-        note, traced = next(iter(self.trace.notes), ""), self._traced()
-        named = _numbers(note)
-        if not (named and traced) or named & {at + 1 for at in self.own}:
-            return None
-        line = max(traced) + 1
-        place = f"C[{self.trace.row}, {self.trace.column}]"
-        message = f"{note} Of your lines, line {line} is part of that sum."
-        if other := STORED.match(note):
-            message = f"Line {line} adds products of {other[1]} to the sum of {place}: check it."
-        return LineFault(line, message)
+        return LineFault(found.at + 1, found.message) if found else None
 
     def _repair(self) -> Variant | None:
-        changes = [c for c in reversed(self.changes) if not c.new or c.old or c.at in self.suspects]
+        tried = self.suspects if len(self.suspects) <= MAX_UNDONE else ()
+        changes = [c for c in reversed(self.changes) if not c.new or c.old or c.at in tried]
         undone = self._best(map(self._undo, changes), whole=True)
         suspects = self.suspects
         if undone is not None:

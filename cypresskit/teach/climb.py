@@ -10,7 +10,7 @@ from typing import Any
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification
-from cypresskit.editing.changed_lines import find_changed_fault
+from cypresskit.editing.changed_lines import find_changed_fault, name_own_line
 from cypresskit.editing.dynamic_answers import judged_kernel
 from cypresskit.editing.step_files import saved_edit
 from cypresskit.editing.steps import STEPS, Step
@@ -98,8 +98,12 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
     wrong, findings = seen.wrong, seen.findings
     if wrong and not findings:
         place = wrong.row, wrong.column
-        notes = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta).notes
+        trace = trace_element(mine, *place, alpha=seen.alpha, beta=seen.beta)
+        notes = trace.notes
         fault = find_changed_fault(seen, known)
+        if notes and not fault:
+            red = next((term.lines for term in trace.terms if not term.right), ())
+            fault = name_own_line(notes[0], red, known, mine.text)
         if fault and not (notes and fault.is_named_by(notes[0])):
             return Verdict(False, f"{wrong}.", fault.message)
         if notes:
