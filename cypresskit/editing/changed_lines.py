@@ -278,7 +278,9 @@ def _repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
         found = ((its_op, operands, message) for its_op, message in _fetches(op))
     elif op in ARITHMETIC and len(operands) >= 3:
         found = _sum_repairs(op, operands, lines)
-    for its_op, its_operands, message in (*found, *_operand_repairs(op, operands, lines)):
+    repairs = [*found, *_operand_repairs(op, operands, lines)]
+    repairs.sort(key=lambda repair: "components are" not in repair[2])  # one run, and a likely one
+    for its_op, its_operands, message in repairs:
         text = f"{its_op} {', '.join(its_operands)}"
         yield Variant(at, text, f"Line {at + 1}{message}")
 

@@ -5,6 +5,7 @@ for its step counts or, before one is saved, its current text. ``editing/steps.p
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache, partial, wraps
 from typing import Any
 
@@ -109,9 +110,11 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
         if notes:
             return Verdict(False, f"{wrong}.", " ".join(notes[:2]))
     what = f"{wrong or seen.error}."
-    return judge_findings(findings) or Verdict(
-        False, what, "what goes into this element, term by term?"
-    )
+    verdict = judge_findings(findings)
+    if verdict and findings[0].kind.endswith("outside"):  # the address went wrong earlier
+        fault = find_changed_fault(seen, known)
+        return replace(verdict, hint=fault.message) if fault else verdict
+    return verdict or Verdict(False, what, "what goes into this element, term by term?")
 
 
 def describe_iteration(mine: Kernel) -> str:
