@@ -104,9 +104,10 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
         return None
     trace = None
     if seen.wrong is not None:
-        at, alpha, beta = seen.wrong[:2], seen.alpha, seen.beta
+        at = seen.wrong[:2]
+        scalars = {"alpha": seen.alpha, "beta": seen.beta}
         with suppress(KernelError, ValueError):  # a store out of range, before the element's
-            trace = trace_element(seen.kernel, *at, size=seen.size, alpha=alpha, beta=beta)
+            trace = trace_element(seen.kernel, *at, size=seen.size, **scalars)
     return _Search(seen, lines, changes, trace).fault()
 
 
@@ -115,7 +116,8 @@ def name_own_line(note: str, lines: Collection[int], known: str, text: str) -> L
     ``lines`` of the wrong sum; None if the note names one of these itself, or there is none.
     """
     changes = _changes(known.splitlines(), text.splitlines()) if known else ()
-    own, named = {change.at + 1 for change in changes if change.new}, _numbers(note)
+    own = {change.at + 1 for change in changes if change.new}
+    named = _numbers(note)
     if not named or named & own or not own & {*lines}:
         return None
     line = max(own & {*lines})
