@@ -104,10 +104,10 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
         return None
     trace = None
     if seen.wrong is not None:
-        at = seen.wrong[:2]
-        scalars = {"alpha": seen.alpha, "beta": seen.beta}
+        row, column = seen.wrong[:2]
+        alpha, beta = seen.alpha, seen.beta
         with suppress(KernelError, ValueError):  # a store out of range, before the element's
-            trace = trace_element(seen.kernel, *at, size=seen.size, **scalars)
+            trace = trace_element(seen.kernel, row, column, size=seen.size, alpha=alpha, beta=beta)
     return _Search(seen, lines, changes, trace).fault()
 
 

@@ -75,7 +75,7 @@ def find_source(answer: Any, name: str) -> AnswerSource:
     """
     shell = session.running_shell()
     file = getattr(sys.modules["__main__"], "__file__", None) or ""
-    cells = _split_file(file) if shell is None else [*shell.history_manager.input_hist_raw]
+    cells = _split_file(file) if shell is None else _run_cells(shell, answer)
     names = vars(sys.modules["__main__"]) if shell is None else shell.user_ns
     plain = [bindings.strip_magics(cell) for cell in cells]
 
@@ -96,6 +96,17 @@ def find_source(answer: Any, name: str) -> AnswerSource:
     if isinstance(code, CodeType) and code.co_freevars:
         raise ValueError(f"it uses {', '.join(code.co_freevars)} of the function around it")
     raise ValueError("no cell of this notebook defines it" if shell else "its file isn't there")
+
+
+def _run_cells(shell: Any, answer: Any) -> list[str]:
+    """Return the cells that ran, in their order. If the history keeps none, as in a run by nbval,
+    they are those that tracebacks would show, the one with the answer's function last.
+    """
+    if any(cells := [*shell.history_manager.input_hist_raw]):
+        return cells
+    own = getattr(getattr(answer, "__code__", None), "co_filename", "")
+    names = sorted(filter(shell.compile.format_code_name, linecache.cache), key=own.__eq__)
+    return ["".join(linecache.getlines(name)) for name in names]
 
 
 def _split_file(file: str) -> list[str]:
