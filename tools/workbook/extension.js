@@ -9,7 +9,8 @@
 //   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,
 //   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
 //   and `IKernelClient.interrupt`
-// - of the app: `restored`, `shell.restored`, `shell.collapseLeft`, `shell.currentWidget.sessionContext.session.kernel.id`,
+// - of the app: `shell.restored`, `shell.layoutModified`, `shell.leftCollapsed`, `shell.collapseLeft`,
+//   `shell.currentWidget.sessionContext.session.kernel.id`,
 //   and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
 ;(() => {
   const NAME = "cypresskit-kernel"
@@ -322,10 +323,14 @@
         const {contents} = app.serviceManager
         const kernels = new Map()
         const inView = () => app.shell.currentWidget?.sessionContext?.session?.kernel?.id
-        // More room for pictures. At a first visit JupyterLab opens its file list when this is restored.
-        app.shell.restored.then(
-          ({fresh}) => fresh && setTimeout(() => app.shell.collapseLeft(), 300),
-        )
+        // More room for pictures: JupyterLab opens its file list at a first visit, some time after it starts.
+        let isUntouched = true
+        const close = () => isUntouched && !app.shell.leftCollapsed && app.shell.collapseLeft()
+        for (const event of ["pointerdown", "keydown"]) {
+          addEventListener(event, () => (isUntouched = false), {capture: true, once: true})
+        }
+        app.shell.layoutModified.connect(close)
+        app.shell.restored.then(close)
         contents.fileChanged.connect((_, {type, newValue}) => {
           if (type === "delete" || !newValue?.path) return
           for (const kernel of kernels.values()) kernel.changed(newValue.path)
