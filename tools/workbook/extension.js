@@ -9,7 +9,7 @@
 //   `displayData`, `updateDisplayData`, `clearOutput`, `publishExecuteResult`, `publishExecuteError`,
 //   `handleComm`, `inputRequest`, the requests that it calls, and `_commInfo`), `IKernelSpecs.register`,
 //   and `IKernelClient.interrupt`
-// - of the app: `shell.restored`, `shell.layoutModified`, `shell.leftCollapsed`, `shell.collapseLeft`,
+// - of the app: `restored`, `shell.restored`, `shell.layoutModified`, `shell.leftCollapsed`, `shell.collapseLeft`,
 //   `shell.currentWidget.sessionContext.session.kernel.id`,
 //   and `serviceManager.contents` (`get`, `save`, `delete`, `fileChanged`)
 ;(() => {
