@@ -103,7 +103,7 @@ def _fitted(text: str, where: str, stated: dict[str, Any]) -> Convention:
         mode="compute" if compute else "pixel",
         trans_a=letters[0] == "t",
         trans_b=letters[1] == "t",
-        buffer=not re.search(r"^\s*(sample|load)_", code, re.MULTILINE),
+        buffer=not (streams or re.search(r"^\s*(sample|load|dcl_resource)_", code, re.MULTILINE)),
         **stated | {"packed": "packed" in stated},
     )
     if compute != bool(convention.group):
