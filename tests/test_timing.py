@@ -6,7 +6,6 @@ import time
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -34,7 +33,7 @@ from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
 from cypresskit.trace.memory_layout import MemoryLayout
 from cypresskit.trace.tracing import cache_result, trace_wavefronts
-from tools import score, sensitivity
+from tools import score
 from tools.fuzz import law as fuzz
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
@@ -525,22 +524,6 @@ def test_score_has_every_figure_of_the_kernels(monkeypatch):
         "simulated": 10.88,
         "ratio": 1.0,
     }
-
-
-@pytest.mark.slow
-def test_the_documents_sensitivities_are_the_models(monkeypatch):
-    monkeypatch.setattr(sensitivity, "HEADLINES", (("dgemm_tn", 1664),))
-    text = (Path(__file__).parents[1] / "docs" / "model.md").read_text()
-    table = (
-        text.split("<!-- sensitivity -->")[1]
-        .split("<!-- end of sensitivity -->")[0]
-        .strip()
-        .splitlines()
-    )
-    header, _, *rows = ([cell.strip() for cell in line.strip("| ").split(" | ")] for line in table)
-    kept = [float(row[header.index("dgemm_tn") - len(header)]) for row in rows]
-    made = [row["dgemm_tn"] for row in sensitivity.sensitivity()]
-    assert kept == pytest.approx(made, abs=0.2)
 
 
 def test_a_report_is_made_once_and_a_program_compiled_once():
