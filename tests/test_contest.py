@@ -110,7 +110,7 @@ def test_a_leaderboard_stands_whatever_is_among_the_entries(tmp_path, capsys, sh
     assert {who: place for who, place in places.items() if place} == {
         "bob.txt": 1,
         "gus.il": 1,
-        "ada.il": 1,
+        "ada.il": 3,
         "hal.il": 4,
     }
     speeds = [row.gflops for _, row in shown_rows]
@@ -316,10 +316,11 @@ def test_the_bar_is_what_write_reaches():
             for shape in shapes
         }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
-    assert contest.generate_kernel(*shapes[0]) == contest.TARGET_KERNEL
+    target = ck.simulate(contest.TARGET_KERNEL, contest.N, exact=True, progress=False).gflops
+    assert target <= reports[shapes[0]].gflops < 1.01 * target
     step = STEPS["contest"]
     assert reference_kernel(step.reference).text == contest.TARGET_KERNEL.text
-    assert shown_speed(step.share * reports[shapes[0]].gflops) == step.targets.minimum
+    assert shown_speed(step.share * target) == step.targets.minimum
 
 
 @pytest.mark.slow
