@@ -169,9 +169,10 @@ class _Search:
         self.own = [change.at for change in changes if change.new]
         self.trace = trace
         traced = self._traced()
-        self.suspects = sorted(self.own, key=lambda at: at not in traced and self._adds(at))
         if trace and not any(term.kind == "missing" for term in trace.terms):
             self.suspects = [at for at in self.own if at in traced or not self._adds(at)]
+        else:
+            self.suspects = sorted(self.own, key=lambda at: at not in traced and self._adds(at))
         assert seen.size is not None
         self.end = process_time() + SECONDS
         self.products: list[Product] = []
