@@ -54,7 +54,7 @@ def test_the_first_page_plays_and_is_light(site, page):
     pictures = page.locator(PICTURES)
     assert pictures.count() == 3
     if (site / "bench/index.html").exists():
-        assert page.locator("img.bench.only-light").bounding_box()["y"] < 450
+        assert page.locator(".only-light img.bench").bounding_box()["y"] < 450
     pictures.first.scroll_into_view_if_needed()
     playing = f"([n, least]) => [...document.querySelectorAll('{PICTURES}')[n]"
     playing += ".querySelectorAll('[data-frame]')].some(one => one.dataset.frame > least)"
