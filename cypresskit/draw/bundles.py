@@ -311,10 +311,10 @@ def _draw_table(sheet: Sheet, loops: Sequence[_Loop]) -> None:
     sheet.ring(source, "w", "h", "now", "ink")
     if len(loops) == 1:
         first = _table(loops[0])
-        places = slice(0, None, 5)  # left of slot x
-        left = first.x[0, places] - first.width[0, places] / 2 - 4
-        numbers = [str(n + 1) for n in range(len(loops[0].bundles))]
-        sheet.text(left, first.y[0, places], numbers, "soft", align="right", size=9)
+        shown = np.array([0, *range(4, len(loops[0].bundles), 5)])  # 1, 5, 10 and so on
+        slots = 5 * shown  # x, which the number stands left of
+        left = first.x[0, slots] - first.width[0, slots] / 2 - 4
+        sheet.text(left, first.y[0, slots], [str(n + 1) for n in shown], "soft", align="right")
 
 
 # Positions of the parts of the current bundle.

@@ -85,7 +85,8 @@
 
     /** Return [name, content] of all. */
     async all(folder = "", found = []) {
-      const {content} = await this.contents.get(`${this.folder}${folder}`, {content: true})
+      const path = `${this.folder}${folder}`.replace(/\/$/, "")
+      const {content} = await this.contents.get(path, {content: true})
       for (const {name, type, size} of content)
         if (type === "directory") await this.all(`${folder}${name}/`, found)
         else if (type === "file" && (size ?? 0) < LARGEST) {
