@@ -199,7 +199,7 @@ def test_what_a_reader_writes_is_there_after_a_reload_and_is_graded(site, again,
         again.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
     saved.value.save_as(tmp_path / "mine.ipynb")
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
-    assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01"
+    assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01_register_block"
     assert "01a" in course.find_saved_kernels(cells)
 
 
