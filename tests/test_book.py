@@ -178,7 +178,7 @@ def test_sentences_stand_in_the_solved_notebook_and_folded_in_both(path):
                 assert told in good.source and not place.metadata["deletable"]
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_sentence_is_read_as_it_was_written_whatever_was_done_to_its_cell(seed):
     chance = random.Random(seed)
     alphabet = ["a", "why ", "\n", '"', "'", "\\", "ck.teach", "(", ")", "é", "\u202e", "  "]
@@ -232,18 +232,6 @@ def test_every_lesson_has_the_form(path):
     assert re.search(r"\d\d minutes", text)
     too_long = [line for line in text.splitlines() if len(line) > 130 and not line.startswith("|")]
     assert not too_long, f"lines over 130: {too_long}"
-
-
-@each_lesson
-def test_a_lesson_has_eight_slides(path):
-    cells = [
-        (cell.metadata.slideshow.slide_type, cell.source)
-        for cell in book.student(book.read(path)).cells
-    ]
-    slides = [text for kind, text in cells if kind == "slide"]
-    assert len(slides) == 8 and slides[0].startswith("# ") and slides[-1].startswith("## Summary")
-    assert any("**Predict first" in text for text in slides)
-    assert any(book.PREDICT in text for kind, text in cells if kind == "-")
 
 
 @each_lesson
@@ -393,37 +381,6 @@ def test_marked_lines_are_kept_folded_or_left_out(lesson):
     assert "2 * x" not in student[1].source and "2 * x" in student[3].source
     assert "\n    answer = 2 * x\n    return answer" in solved[1].source
     assert [cell.id for cell in student][2:] == [cell.id for cell in solved][2:]
-
-
-def test_what_is_to_be_predicted_is_folded(lesson):
-    asked = (
-        "**Predict first:** how"
-        " many?\n\n```python\nck.draw.predict('?')\n```\n\n```python\nprint(4)\n```\n\n"
-    )
-    lesson.write_text(asked + SOURCE + '\n```python tags=["folded"]\nprint(5)\n```\n')
-    cells = book.student(book.read(lesson)).cells
-    folded = [cell.metadata.get("jupyter") for cell in cells]
-    assert folded == [
-        None,
-        None,
-        {"outputs_hidden": True},
-        None,
-        None,
-        None,
-        None,
-        {"outputs_hidden": True},
-    ]
-    assert [cell.metadata.get("editable") for cell in cells] == [
-        False,
-        None,
-        None,
-        False,
-        None,
-        None,
-        False,
-        None,
-    ]
-    assert [cell.metadata.get("deletable") for cell in cells] == [None] * 5 + [False, None, None]
 
 
 def _shown(cell) -> str:

@@ -132,13 +132,6 @@ def test_words_that_make_no_sense_are_refused(capsys):
     assert "kernels has no option --fast" in refused(capsys, ["kernels", "--fast"], 2)
 
 
-def test_module_is_the_same_command():
-    shown = subprocess.run(
-        [sys.executable, "-m", "cypresskit", "--version"], capture_output=True, text=True
-    )
-    assert re.fullmatch(r"cypresskit \d+\.\d+\.\d+\n", shown.stdout)
-
-
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly():
     reads, writes = os.pipe()
     os.close(reads)
@@ -243,11 +236,6 @@ def test_outside_a_clone_lessons_go_to_the_folder_where_one_is(here, monkeypatch
 # --------------------------------------------------------------------------------------------------
 
 
-def test_time_prints_a_report(capsys):
-    text = said(capsys, "time", "dgemm_tn", "--n", "256")
-    assert text.startswith("dgemm_tn 256 x 256 x 256 on HD 5870: ")
-
-
 def test_time_prints_what_each_line_costs(capsys):
     text = said(capsys, "time", "sgemm_nn", "--n", "256", "--costs")
     costs, what_if, report = text.split("\n\n")
@@ -261,34 +249,6 @@ def test_a_kernel_of_ones_own_is_timed(capsys, tmp_path):
     path.write_text(cypresskit.kernels["sgemm_naive"].text, encoding="utf-8")
     assert said(capsys, "time", str(path), "--n", "64").startswith("own 64 x 64 x 64 on HD 5870")
     assert "required: --n" in refused(capsys, ["time", str(path)], 2)
-
-
-WHOLE = {
-    "textures": dict.fromkeys(range(2), (32, 128)),
-    "constants": {0: [0.0] * 20},
-    "outputs": {},
-}
-HALF = {1: np.zeros((8, 8, 4), np.float16)}
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({}, r"reads cb0: pass constants=\{0: array\}"),
-        (WHOLE | {"textures": WHOLE["textures"] | HALF}, r"^textures\[1\] has dtype float16"),
-        (WHOLE | {"outputs": HALF}, r"^outputs\[1\] has dtype float16"),
-    ],
-)
-def test_a_launch_without_arrays_says_what_it_lacks(given, said):
-    program = cypresskit.kernels["sgemm_tn"].program
-    with pytest.raises((TypeError, ValueError), match=said):
-        cypresskit.LaunchShape(program, (16, 16), **given)
-    with pytest.raises(ValueError, match=r"pass launch=ck\.LaunchShape\(program, domain, textures"):
-        cypresskit.simulate(program)
-    arrays = {0: (32, 128), 1: np.zeros((128, 32, 4), np.float32)}
-    constants = {0: np.zeros((5, 4), np.float32)}
-    shape = cypresskit.LaunchShape(program, (16, 16), arrays, constants)
-    assert shape.textures[0] == shape.textures[1]
 
 
 def test_stats_prints_the_statistics_or_a_listing(capsys):

@@ -144,7 +144,7 @@ def mutants(line: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_of_new_lines_with_one_mistake_that_line_is_named(seed):
     """Whatever the step, the line and the mistake; the other new lines are right, or missing."""
     chance = random.Random(seed)
@@ -179,10 +179,11 @@ def test_of_a_correct_kernel_the_changed_line_is_named(seed):
     assert fault is None or abs(fault.line - at - 1) <= 1, (act, lines[at], fault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", LACKS)
 def test_right_lines_are_never_blamed(step):
     """A kernel that is only incomplete."""
-    for some in range(0, len(LACKS[step]), 1 + len(LACKS[step]) // 4):
+    for some in {0, len(LACKS[step]) // 2}:
         fault = fault_of(step, written(step, LACKS[step][:some]))
         assert fault is None, (some, fault)
 

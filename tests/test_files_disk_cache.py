@@ -42,24 +42,24 @@ def test_a_linked_folder_is_not_used(files, tmp_path):
     assert DiskCache(linked, "thing", 4).read("a") is None
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_data_with_another_checksum_are_refused(seed):
-    rng = random.Random(seed)
-    contents = rng.randbytes(rng.choice((0, 1, 40)))
-    data = bytearray(add_checksum("name", contents))
-    assert strip_checksum("name", bytes(data)) == contents
-    kind = rng.choice(("flip", "cut", "longer", "other"))
-    if kind == "flip":
-        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    elif kind == "cut":
-        del data[rng.randrange(len(data)) :]
-    elif kind == "longer":
-        data += rng.randbytes(1)
+DAMAGED = {
+    "a flipped bit": lambda data: bytes([data[0] ^ 1]) + data[1:],
+    "cut": lambda data: data[:-1],
+    "nothing left": lambda data: b"",
+    "longer": lambda data: data + b"x",
+    "another's": lambda data: add_checksum("other name", b"contents"),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGED)
+def test_data_with_another_checksum_are_refused(how):
+    data = bytes(add_checksum("name", b"contents"))
+    assert strip_checksum("name", data) == b"contents"
     with pytest.raises(ValueError, match="is damaged"):
-        strip_checksum("other name" if kind == "other" else "name", bytes(data))
+        strip_checksum("name", DAMAGED[how](data))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_least_recently_used_file_is_deleted(files, seed):
     chance = random.Random(seed)
     used: list[str] = []  # the least recently used first

@@ -13,7 +13,6 @@ import pytest
 from conftest import JS
 from pages import axe_finds, hold_clock
 
-from cypresskit.today import figures
 from tools.gallery import VIEWS, read_lesson
 from tools.site import faults
 
@@ -72,13 +71,6 @@ def test_the_first_page_plays_and_is_light(site, page):
     assert not axe_finds(page)
 
 
-def test_the_first_page_says_why_this_chip_with_the_records_figures(site, page):
-    page.goto(f"file://{site}/index.html")
-    gains = [int(cell.split()[0]) for cell in page.locator(".ideas b").all_inner_texts()]
-    assert len(gains) == 5 and min(gains) > 2
-    assert f"{figures('block')['8 x 8']:,g} Gflop/s" in page.locator(".ideas").inner_text()
-
-
 @pytest.mark.clock
 def test_the_minute_shows_one_picture_after_another_until_the_reader_goes_on(site, page):
     page.clock.install()
@@ -108,7 +100,7 @@ def test_the_first_page_fits_a_phone(site, page):
     assert not axe_finds(page)
 
 
-@pytest.mark.parametrize("name", ["register_block", "wavefronts", "roofline"])
+@pytest.mark.parametrize("name", ["register_block", "roofline"])
 def test_a_picture_wider_than_a_phone_says_so(site, page, name):
     """The page doesn't scroll sideways; a picture that does has a sign, until it is swiped. Letters
     keep their size.
@@ -121,17 +113,6 @@ def test_a_picture_wider_than_a_phone_says_so(site, page, name):
     assert page.evaluate(JS.faults) == []
     for wide, sign, swiped in page.evaluate(JS.signsOfWidth):
         assert (sign, swiped) == ("visible" if wide else "hidden", "hidden")
-
-
-def test_the_workbench_is_one_click_below(site, page):
-    """If Python for browsers could be had; where it can't, no link leads there."""
-    page.goto(f"file://{site}/index.html")
-    link = page.locator("a[href='bench/index.html']")
-    if (site / "bench/index.html").exists():
-        assert link.count() == 4  # a button, the list of pages, and a picture for each scheme
-    else:
-        assert link.count() == 0
-        pytest.skip("the site was built without the workbench")
 
 
 def test_a_lesson_leads_to_where_it_runs(site, page):

@@ -22,7 +22,7 @@ def test_a_whole_number_matches_only_itself():
     assert not _is_equal(2_000_001, 2_000_000)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_random_case_is_like_those_that_are_shown(seed):
     rng = random.Random(seed)
     step = rng.choice([1, 7, 64])
