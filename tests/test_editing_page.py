@@ -719,16 +719,6 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     assert page.evaluate(FOCUS) == "ckw-area"
 
 
-def test_a_step_goes_to_its_lines_and_lights_what_became_of_them(begin, page):
-    begin()
-    page.wait_for_selector(".ckw-suggestions button")
-    assert page.text_content(".ckw-suggestions button") == "lines 3, 6"
-    page.click(".ckw-suggestions button")
-    assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
-    assert page.locator(".ckw-slot.ckw-lit").count() == 2
-    assert page.evaluate(FOCUS) == "ckw-area"
-
-
 def test_the_first_click_on_a_slot_goes_to_its_line(begin, page):
     """Where the list was scrolled, and had no focus yet."""
     begin()

@@ -15,14 +15,12 @@ from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
 from cypresskit.editing.static_answers import Answer, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
-from cypresskit.editing.suggestions import bottleneck, suggest
 from cypresskit.il import assemble
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import load_kernel
 from cypresskit.kernels.statement import EXAMPLE, LaunchConventionError, find_statement
 from cypresskit.machine import KernelError
 from cypresskit.machine.checks import Finding
-from cypresskit.tables import quantity
 from cypresskit.timing import DataDependentError
 from cypresskit.timing.costs import (
     MIN_SHOWN,
@@ -40,6 +38,22 @@ OVERWRITES = "overwrites"  # in a note on a term: such notes come first
 TERMS = 40  # of an element of C, that are shown
 LARGE_BLOCK = 64  # elements of C per work-item: up to N = 2048 a launch is simulated in two seconds
 WORTH = 0.002  # share of the time: a smaller cost is not mentioned
+#: What would help, by how ``Report.bound`` begins. The first entry with which it begins counts:
+#: "DRAM rows" comes before "DRAM".
+HELP = {
+    "ALU": "Fewer bundles per iteration would help: fill them better, or do less besides"
+    " multiply-adds.",
+    "texture": "Fewer fetches per multiply-add would help, and fetches without bank conflicts.",
+    "LDS": "Fewer LDS accesses would help, or fewer bank conflicts.",
+    "L2": "Fewer L1 misses would help.",
+    "DRAM rows": "More accesses to rows of memory that are already open would help.",
+    "DRAM": "Reading fewer bytes from memory would help.",
+    "latency": "More wavefronts would help if they fill the last round; so would longer clauses,"
+    " with fewer waits between them.",
+    "too few wavefronts": "More wavefronts would fill the chip; so would more independent work in"
+    " each.",
+    "tail": "A larger N would help: the partly filled last round then matters less.",
+}
 UNTIMED = (CompileError, DataDependentError, KernelError, ValueError, RuntimeError, MemoryError)
 
 
@@ -68,9 +82,9 @@ def judged_kernel(
 def verdict_answer(seen: Verification) -> Answer:
     """Return the part "verdict".
 
-    It holds whether C is correct (``right``); a ``message``; how the kernel is ``launched``, in
-    words; and ``findings``, each with kind, message, and perhaps line, column and advice.
-    Of the kind "answer" is the first incorrect element of C, if all of C was computed.
+    It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
+    message, and perhaps line, column and advice. Of the kind "answer" is the first incorrect
+    element of C, if all of C was computed.
     """
     findings = [_finding_row(finding) for finding in seen.findings[:FINDINGS]]
     if seen.error:
@@ -83,21 +97,8 @@ def verdict_answer(seen: Verification) -> Answer:
     return {
         "right": seen.right,
         "message": message,
-        "launched": launch_in_words(seen.kernel),
         "findings": findings,
     }
-
-
-def launch_in_words(mine: Kernel) -> str:
-    """Describe how a kernel is launched: what a work-item computes, and how A and B are stored."""
-    rows, columns = mine.block
-    elements = f"{rows} elements of y" if mine.is_vector else f"a block of {rows} x {columns} of C"
-    words = f"Launched so that each work-item computes {elements}"
-    words += f"; each iteration handles {quantity(mine.k_step, 'value')} of k"
-    stored = [("A", mine.trans_a, "A[k, row]"), ("B", mine.trans_b, "B[column, k]")]
-    for name, transposed, place in stored:
-        words += f"; {name} is stored transposed, as {place}" if transposed else ""
-    return f"{words}."
 
 
 def _sentence(seen: Verification) -> str:
@@ -172,10 +173,9 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
 def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Answer:
     """Return the part "clocks".
 
-    It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by, and what would ``help``;
-    ``busy`` (shares of the time, by unit); ``notes`` on its time; ``steps``, suggestions with
-    ``text`` and ``lines``; or a ``problem``, why it can't be timed. It is empty for an incorrect
-    kernel, which may run for much longer than a correct one.
+    It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by; ``busy`` (shares of the time,
+    by unit); and ``notes`` on what would help and on its time; or a ``problem``, why it can't be
+    timed. It is empty for an incorrect kernel, which may run for much longer than a correct one.
     """
     if not seen.right:
         return {}
@@ -187,11 +187,14 @@ def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Answer:
         "size": report.size,
         "gflops": shown_speed(report.gflops),
         "bound": report.bound,
-        "help": bottleneck(report.bound)[0],
         "busy": dict(report.busy),
-        "notes": _notes_on_time(report),
-        "steps": [step._asdict() for step in suggest(report, seen.kernel)],
+        "notes": [what_helps(report.bound), *_notes_on_time(report)],
     }
+
+
+def what_helps(bound: str) -> str:
+    """Return what would make a kernel faster that ``Report.bound`` says is bound so."""
+    return next(advice for start, advice in HELP.items() if bound.startswith(start))
 
 
 def _notes_on_time(report: Report) -> list[str]:
@@ -219,8 +222,7 @@ def costs_answer(found: LineCosts) -> Answer:
     """Return the part "costs": what lines cost.
 
     It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
-    ``text``; ``costliest``, a line, 0 if none costs much; a ``message``; and ``why`` the lines of
-    the unit that limits the kernel cost little, or "".
+    ``text``; ``costliest``, a line, 0 if none costs much; and a ``message``.
     """
     written: dict[int, list[LineCost]] = defaultdict(list)
     for row in found.lines:
@@ -234,20 +236,7 @@ def costs_answer(found: LineCosts) -> Answer:
     message = f"Line {first} costs the most: {costs[first]} of the time."
     if alike > 1:
         message = f"{alike} lines cost the most, such as line {first}: {costs[first]} each."
-    return {"lines": rows, "costliest": first, "message": message, "why": _why_cheap(found)}
-
-
-def _why_cheap(found: LineCosts) -> str:
-    """Return why the lines of the unit that limits the kernel cost little, or "" if they don't."""
-    report = found.report
-    unit = next((unit for unit in report.busy if report.bound.startswith(unit)), "")
-    costs = [row.cost for row in found.lines if row.unit == unit]
-    if not costs or math.fsum(costs) > report.busy[unit] / 2:
-        return ""
-    return (
-        f"{unit} limits this kernel, but each of its lines costs little: a line's cost depends on"
-        " what is left to wait for, and without one of them the others still keep the unit busy."
-    )
+    return {"lines": rows, "costliest": first, "message": message}
 
 
 def _sum_of(parts: Sequence[LineCost]) -> CostEstimate:

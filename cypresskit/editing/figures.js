@@ -90,13 +90,12 @@ export class Figures {
   }
 
   /** Show the most expensive line, with a button to it. */
-  costs({message = "", costliest, why = ""}) {
+  costs({message = "", costliest}) {
     this.costliest.hidden = !message
     this.costliest.textContent = costliest ? "" : message
     if (!costliest) return
     const onclick = () => this.owner.goTo(costliest)
     make(this.costliest, "button", {title: WHY_COSTLIEST, onclick}, message)
-    if (why) make(this.costliest, "p", {class: "ckw-soft"}, why)
   }
 }
 

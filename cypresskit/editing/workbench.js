@@ -154,8 +154,6 @@ export class Workbench {
     const {statistics} = this.state.tables
     const owner = {statistics, goTo, light: (lines) => this.light(lines)}
     this.figures = new Figures(owner, {terms: below, limits, card, costs, working: row})
-    this.launched = make(card, "p", {class: "ckw-launched ckw-soft ckw-of-verdict"})
-    this.suggestions = make(limits, "div", {class: "ckw-suggestions ckw-of-clocks", hidden: ""})
     this.bundles = new BundleTable(make(bundles, "div", {class: "ckw-middle ckw-of-code"}), {
       goTo,
       picked: (line) => {
@@ -290,7 +288,6 @@ export class Workbench {
     this.editor.paintFaults(faults)
     if (faults.length) {
       const [{line, column, message}] = faults
-      this.suggestions.hidden = true
       const spoken = `Line ${line}, column ${column}: ${message}`
       this.headline("fault", `Line ${line}: ${message}`, faults, spoken)
     } else {
@@ -325,10 +322,8 @@ export class Workbench {
     this.editor.lines.toTop(first - 2)
   }
 
-  show_verdict({right, message, findings, launched = "", small}) {
-    this.launched.textContent = launched
+  show_verdict({right, message, findings, small}) {
     if (right) this.figures.correctCard = this.answers.code?.card
-    this.suggestions.hidden = true
     this.editor.paintFaults(findings.filter(({line}) => line))
     this.headline(right ? "right" : "wrong", message, findings)
     this.figures.terms.hidden = true
@@ -358,24 +353,7 @@ export class Workbench {
     if (inDigits(gflops - change) !== shown)
       make(this.speed, "span", {class: kind}, ` ${sign}${inDigits(Math.abs(change))}`)
     this.gflops = gflops
-    this.showSuggestions(answer)
     this.speak(`${message} ${shown} gigaflops at ${where}, limited by ${bound}.`)
-  }
-
-  /** Show what would help, with buttons to the lines. */
-  showSuggestions({help = "", steps = []}) {
-    this.suggestions.hidden = false
-    this.suggestions.replaceChildren()
-    if (help) makeSentence(this.suggestions, "p", {}, help)
-    for (const {text, lines} of steps) {
-      const item = make(this.suggestions, "p")
-      const onclick = () => {
-        this.editor.goTo(lines[0])
-        this.light(new Set(lines))
-      }
-      if (lines.length) make(item, "button", {onclick}, linesInWords(lines))
-      makeSentence(item, "span", {}, ` ${text}`)
-    }
   }
 
   show_costs(answer) {
