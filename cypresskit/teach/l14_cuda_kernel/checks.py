@@ -86,20 +86,21 @@ def _check_launches(launches: list) -> None:
         "C is correct, but no kernel was launched: the host computed it.",
         "complete the given kernel, and launch it in product.",
     )
-    right = [
-        most
-        for a, b, c, most in launches
-        if np.shape(c) == (a.shape[1], b.shape[1]) and np.array_equal(c, a.T @ b)
+    sizes = [
+        (np.count_nonzero(c), threads)
+        for a, b, c, threads in launches
+        if np.shape(c) == (a.shape[1], b.shape[1]) and np.array_equal(c, np.where(c, a.T @ b, 0))
     ]
     require(
-        bool(right),
+        any(size for size, _ in sizes),
         "C is correct, but the kernel didn't make it: a second run, on other numbers, doesn't"
         " give their product.",
         "the sums have to be made in the kernel, and its block put into c.",
     )
+    size, threads = min(size for size in sizes if size[0])
     require(
-        min(right) <= 64,
-        f"C is correct, but a thread writes {min(right)} numbers of it.",
+        size <= 64 * threads,
+        f"C is correct, but {threads} threads alone write {size} numbers of it.",
         "each thread writes only its own 8 x 8 block of C.",
     )
 
@@ -172,18 +173,6 @@ def _on_host(like: Any, dtype: Any = None, **_: Any) -> _OnHost:
     return array.view(_OnHost)
 
 
-class _Noted:
-    """A kernel whose launches are noted in ``into``, and don't happen."""
-
-    def __init__(self, kernel: Any, into: list) -> None:
-        self.kernel = kernel
-        self.into = into
-
-    def __getitem__(self, launched: tuple) -> Callable[..., None]:
-        grid, threads, _, shared = (*launched, 0, 0)[:4]
-        return lambda *given: self.into.append((self.kernel, grid, threads, shared, *given))
-
-
 def launched(product: Callable, n: int = 64) -> tuple:
     """Return the last launch by ``product(a, b)`` for n x n numbers, without running it: the kernel
     (compiled with ``@cuda.jit`` or ``@cuda.jit(...)``), grid, threads, bytes of shared memory, and
@@ -192,10 +181,15 @@ def launched(product: Callable, n: int = 64) -> tuple:
     from cypresskit.today.cuda_kernels import cuda  # patches numba for a new numpy
 
     launches: list[tuple] = []
+
+    def note(kernel: Any, configuration: tuple, *given: Any) -> None:
+        grid, threads, _, shared = (*configuration, 0, 0)[:4]
+        launches.append((kernel, grid, threads, shared, *given))
+
     stand_ins: dict[str, Any] = dict.fromkeys(ARRAYS_ON_THE_CARD, _on_host)
     stand_ins |= dict.fromkeys(("stream", "synchronize"), lambda: 0)
     patched = patch.multiple(cuda, **stand_ins)
-    with compiled(lambda made: _Noted(made, launches)), patched, small_launches_allowed():
+    with compiled(note), patched, small_launches_allowed():
         product(np.empty((n, n), np.float32), np.empty((n, n), np.float32))
     if not launches:
         raise ValueError(
