@@ -15,7 +15,7 @@ a sentence names the changed line that is part of the sum.
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
 from itertools import zip_longest
 from time import process_time
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cypresskit.diagnosis.element_trace import ElementTrace, trace_element
+from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import ILError
 from cypresskit.il.cursor import strip_comment
@@ -43,9 +43,10 @@ ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
 #: Tests of a loop, and their opposites.
 TESTS = {"ge": "lt", "lt": "ge", "break_logicalz": "break_logicalnz"}
 TESTS |= {opposite: op for op, opposite in TESTS.items()}
+TRACED = "sample", "mad", "dmad"  # lines that the trace of an element names
 STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
-OFFSET = re.compile(r"_aoffimmi\((-?\d+),(-?\d+),(-?\d+)\)")
-OFFSETS = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+OFFSET = re.compile(r"_aoffimmi\([-\d,]+\)")
+OFFSETS = "1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0"
 RESOURCE = re.compile(r"_resource\((\d)\)_sampler\((\d)\)")
 
 
@@ -78,19 +79,6 @@ class Variant(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True)
-class TriedProduct:
-    """The C of a text, and which of its elements are incorrect; all are if it can't be run."""
-
-    result: np.ndarray
-    wrong: np.ndarray
-
-    def repairs(self, before: "TriedProduct") -> int:
-        """Return how many elements became correct; 0 if another one changed."""
-        changed = (self.result != before.result) & ~(self.wrong & np.isnan(before.result))
-        return 0 if (self.wrong & changed).any() else int((before.wrong & ~self.wrong).sum())
-
-
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     """Return the fault of an incorrect kernel among the lines that differ from a ``known`` text,
     or None if no repair of one line is found.
@@ -102,13 +90,22 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
         return None
     if not known or not 0 < len(changes) <= MAX_CHANGES:
         return None
+    fault = _Search(seen, lines).fault(changes, _traced_lines(seen))
+    return fault and LineFault(fault.at + 1, fault.message)
+
+
+def _traced_lines(seen: Verification) -> set[int]:
+    """Return the lines that are part of the sum of an incorrect element, if that is known."""
     trace = None
     if seen.wrong is not None:
         row, column = seen.wrong[:2]
         alpha, beta = seen.alpha, seen.beta
         with suppress(KernelError, ValueError):  # a store out of range, before the element's
             trace = trace_element(seen.kernel, row, column, size=seen.size, alpha=alpha, beta=beta)
-    return _Search(seen, lines, changes, trace).fault()
+    if trace is None:
+        return set()
+    lines = {line for term in trace.terms if not term.right for line in term.lines}
+    return lines.union(*map(_numbers, trace.notes))
 
 
 def name_own_line(note: str, lines: Collection[int], known: str, text: str) -> LineFault | None:
@@ -158,63 +155,35 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
 class _Search:
     """The search for a variant of ``lines`` that repairs the product."""
 
-    def __init__(
-        self,
-        seen: Verification,
-        lines: list[str],
-        changes: Sequence[LineChange],
-        trace: ElementTrace | None,
-    ) -> None:
-        self.lines, self.changes = lines, changes
-        self.own = [change.at for change in changes if change.new]
-        self.trace = trace
-        traced = self._traced()
-        if trace and not any(term.kind == "missing" for term in trace.terms):
-            self.suspects = [at for at in self.own if at in traced or not self._adds(at)]
-        else:
-            self.suspects = sorted(self.own, key=lambda at: at not in traced and self._adds(at))
+    def __init__(self, seen: Verification, lines: list[str]) -> None:
         assert seen.size is not None
+        self.lines = lines
         self.end = process_time() + SECONDS
-        self.products: list[Product] = []
-        self.before: list[TriedProduct] = []
+        self.tried: list[tuple[Product, np.ndarray]] = []  # products, and what came out
         for seed in SEEDS:
             given = make_product(seen.kernel, seen.size, seen.alpha, seen.beta, seed, LARGEST)
-            outcome = _outcome(given, seen.kernel.text)
-            if outcome.wrong.any() and len(self.products) < 2:
-                self.products.append(given)
-                self.before.append(outcome)
+            result = _result(given, seen.kernel.text)
+            if len(self.tried) < 2 and given.wrong(result).any():
+                self.tried.append((given, result))
 
-    def _traced(self) -> set[int]:
-        """Return the changed lines that are part of the sum of an incorrect element."""
-        if self.trace is None:
-            return {*self.own}
-        lines = {line for term in self.trace.terms if not term.right for line in term.lines}
-        lines |= {line for note in self.trace.notes for line in _numbers(note)}
-        return {at for at in self.own if at + 1 in lines}
-
-    def _adds(self, at: int) -> bool:
-        """Return whether a line adds a product to a sum, or fetches: the trace has those."""
-        op, *operands = _parts(self.lines[at])
-        names = [operand.partition(".")[0] for operand in operands]
-        return op.startswith("sample") or (op.endswith("mad") and names[0] == names[-1])
-
-    def fault(self) -> LineFault | None:
-        """Return the fault that a variant repairs, or None."""
-        found = self._repair() if len(self.products) == 2 else None
-        return LineFault(found.at + 1, found.message) if found else None
-
-    def _repair(self) -> Variant | None:
-        tried = self.suspects if len(self.suspects) <= MAX_UNDONE else ()
-        changes = [c for c in reversed(self.changes) if not c.new or c.old or c.at in tried]
-        undone = self._best(map(self._undo, changes), whole=True)
-        suspects = self.suspects
+    def fault(self, changes: Sequence[LineChange], traced: set[int]) -> Variant | None:
+        """Return the variant that repairs the product, or None. First, each change is undone; then
+        the changed lines are repaired, those first that the trace of an incorrect element names.
+        """
+        if len(self.tried) < 2:
+            return None
+        own = [change.at for change in changes if change.new]
+        own.sort(key=lambda at: at + 1 not in traced and self.lines[at].strip().startswith(TRACED))
+        few = len(own) <= MAX_UNDONE
+        changes = [change for change in reversed(changes) if few or change.old]
+        undone = self._best((self._undo(change, own) for change in changes), whole=True)
         if undone is not None:
-            suspects = [c.at for c in changes if c.at == undone.at and c.new and c.old]
-        repairs = [_repairs(self.lines, at) for at in suspects]
-        in_turn = (v for turn in zip_longest(*repairs) for v in turn if v)
+            own = [change.at for change in changes if change.at == undone.at and change.old]
+        repairs = [_repairs(self.lines, at) for at in own]
+        in_turn = (variant for turn in zip_longest(*repairs) for variant in turn if variant)
         return self._best(in_turn) or undone
 
-    def _undo(self, change: LineChange) -> Variant:
+    def _undo(self, change: LineChange, own: Sequence[int]) -> Variant:
         """Return the text without a change."""
         at = change.at
         if change.new:
@@ -223,8 +192,7 @@ class _Search:
             return Variant(at, "\n".join(change.old), message)
         quoted = elided(change.old[0], LETTERS)
         message = f"A line is missing before line {at + 1}: {quoted}"
-        moved = [n + 1 for n in self.own if _bare(self.lines[n]) == change.old[0]]
-        if moved:
+        if moved := [n + 1 for n in own if _bare(self.lines[n]) == change.old[0]]:
             message = f"Line {moved[0]} has to come before line {at + 1}: {quoted}"
         following = self.lines[at] if at < len(self.lines) else ""
         return Variant(at, "\n".join((*change.old, following)), message)
@@ -237,34 +205,40 @@ class _Search:
         for variant in variants:
             if process_time() > self.end:
                 break
-            outcome = self._run(variant)
-            repaired = outcome.repairs(self.before[0])
-            if repaired > most and self._run(variant, 1).repairs(self.before[1]):
-                if not outcome.wrong.any():
+            new = [*self.lines, ""]
+            new[variant.at] = variant.text
+            repaired, left = self._repaired("\n".join(new), 0)
+            if repaired > most and self._repaired("\n".join(new), 1)[0]:
+                if not left:
                     return variant
-                without = self._run(Variant(variant.at, "", ""))
-                if not whole and (outcome.result != without.result).any():
+                if not whole:
                     best, most = variant, repaired
         return best
 
-    def _run(self, variant: Variant, product: int = 0) -> TriedProduct:
-        new = [*self.lines, ""]
-        new[variant.at] = variant.text
-        return _outcome(self.products[product], "\n".join(new))
+    def _repaired(self, text: str, number: int) -> tuple[int, int]:
+        """Return how many elements of a product a text makes correct, and how many it leaves
+        incorrect; (0, 0) if it changes another one.
+        """
+        given, before = self.tried[number]
+        result = _result(given, text)
+        wrong = given.wrong(result)
+        if (wrong & (result != before) & ~np.isnan(before)).any():
+            return 0, 0
+        return int((given.wrong(before) & ~wrong).sum()), int(wrong.sum())
 
 
-def _outcome(given: Product, text: str) -> TriedProduct:
-    """Run a product with another text."""
+def _result(given: Product, text: str) -> np.ndarray:
+    """Return the C of a text; NaN if it can't be run."""
     made: Kernel = replace(given.kernel, text=text, given=None)
     try:
-        result = replace(given, kernel=made).run(engine="interpreter")
+        return replace(given, kernel=made).run(engine="interpreter")
     except (ILError, KernelError, ValueError, TypeError):
-        result = np.full(given.expected.shape, np.nan)
-        return TriedProduct(result, np.ones(result.shape, bool))
-    return TriedProduct(result, given.wrong(result))
+        return np.full(given.expected.shape, np.nan)
 
 
-# -- mistakes: each yields the line without it
+# -- mistakes: each yields the opcode and operands without it, and what is wrong
+
+Repair = tuple[str, list[str], str]
 
 
 def _parts(line: str) -> list[str]:
@@ -276,50 +250,45 @@ def _parts(line: str) -> list[str]:
 def _repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
     """Yield a line without each of the mistakes that it may have, the commonest first."""
     op, *operands = _parts(lines[at])
-    found = _test_repairs(op, operands)
-    if op.startswith("sample"):
-        found = ((its_op, operands, message) for its_op, message in _fetches(op))
-    elif op in ARITHMETIC and len(operands) >= 3:
-        found = _sum_repairs(op, operands, lines)
-    repairs = [*found, *_operand_repairs(op, operands, lines)]
+    repairs = [*_opcode_repairs(op, operands, lines), *_operand_repairs(op, operands, lines)]
     repairs.sort(key=lambda repair: "components are" not in repair[2])  # one run, and a likely one
     for its_op, its_operands, message in repairs:
         text = f"{its_op} {', '.join(its_operands)}"
         yield Variant(at, text, f"Line {at + 1}{message}")
 
 
-Repair = tuple[str, list[str], str]  # opcode, operands, what was wrong
-
-
-def _test_repairs(op: str, operands: list[str]) -> Iterator[Repair]:
-    """Yield the opposite of a loop's test."""
+def _opcode_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
+    """Yield a line with another opcode, sum or mask, or with exchanged operands."""
     if op in TESTS:
         message = ": the test is the wrong way round, so the loop ends at once."
         yield TESTS[op], operands, message
         yield op, [*operands[:1], *operands[:0:-1]], message
-
-
-def _sum_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
-    """Yield a line of arithmetic with another opcode, sum, or mask."""
+    if resource := RESOURCE.search(op):
+        other = str(int(resource[1] == "0"))
+        fixed = op.replace(resource[0], f"_resource({other})_sampler({other})")
+        yield fixed, operands, f" fetches from texture {resource[1]}; texture 0 is A, 1 is B."
+    for offset in ("", *map("_aoffimmi({})".format, OFFSETS)) if resource else ():
+        message = " fetches another texel than belongs here: look at its offset."
+        yield OFFSET.sub("", op) + offset, operands, message
+    if op not in ARITHMETIC or len(operands) < 3:
+        return
     to, first, second, *rest = operands
-    total, _, mask = to.partition(".")
-    double = "d" * op.startswith("d")
-    own = to if double else total
+    mad = "d" * op.startswith("d") + "mad"
+    own = to if op.startswith("d") else to.partition(".")[0]
     if not rest:
         what = "adds its operands" if op.endswith("add") else "only multiplies"
-        message = f": `{op}` {what}. A product is added to a sum by `{double}mad`."
-        yield f"{double}mad", [*operands, own], message
-    elif rest[0] not in (own, to):
+        yield mad, [*operands, own], f": `{op}` {what}. A product is added to a sum by `{mad}`."
+        return
+    if rest[0] not in (own, to):
         message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
         yield op, [to, first, second, own], message
     factors = first.partition(".")[0], second.partition(".")[0]
-    for letters in _letters(op) if rest else ():
+    for letters in _letters(op):
         message = ": the factors of A and B are exchanged."
         yield op, [to, f"{factors[1]}.{letters}", factors[0], *rest], message
-    masks = {_parts(line)[1].partition(".")[2] for line in lines if _parts(line)[0] == op}
-    for other in sorted({"", *masks} - {mask}):
+    for mask in sorted({_parts(line)[1].partition(".")[2] for line in lines if op in line}):
         message = f" writes {to}; the mask leaves out, or has, a component too many."
-        yield op, [f"{total}.{other}".rstrip("."), *operands[1:]], message
+        yield op, [f"{to.partition('.')[0]}.{mask}".rstrip("."), *operands[1:]], message
 
 
 def _letters(op: str) -> Sequence[str]:
@@ -349,18 +318,3 @@ def _operand_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iter
             if other != operand:
                 replaced = [*operands[:place], other, *operands[place + 1 :]]
                 yield op, replaced, f" reads {operand}; {text}."
-
-
-def _fetches(op: str) -> Iterator[tuple[str, str]]:
-    """Yield the opcode of a fetch without each of its mistakes, and a message."""
-    if resource := RESOURCE.search(op):
-        other = str(int(resource[1] == "0"))
-        fixed = op.replace(resource[0], f"_resource({other})_sampler({other})")
-        yield fixed, f" fetches from texture {resource[1]}; texture 0 is A, texture 1 is B."
-    found = OFFSET.search(op)
-    now = (int(found[1]), int(found[2])) if found else (0, 0)
-    for at in OFFSETS:
-        if at != now:
-            offset = f"_aoffimmi({at[0]},{at[1]},0)" if any(at) else ""
-            message = " fetches another texel than belongs here: look at its offset."
-            yield OFFSET.sub("", op) + offset, message
