@@ -595,7 +595,6 @@ def test_a_class_gets_its_tables_and_pages(submitted, tmp_path, capsys):
     shutil.rmtree(submitted / "dan")
     put(submitted / f"{ADA}file", "Bus 09_bus (1).ipynb", lesson_09())
     assert cli.main(command) == 0
-    assert not (out / "feedback/dan.html").exists(), "of one who has left the class"
     assert "1.5 of 2 points" in (out / "feedback/eve.html").read_text(encoding="utf-8")
     kept = [row for row in rows(sheet) if row[gradebook.RUBRIC]]
     assert len(kept) == len(wrote), "points aren't lost with a sentence"
@@ -918,20 +917,17 @@ def test_an_empty_file_is_called_empty(data, tmp_path):
     assert "it is empty" in unread(tmp_path / "ada", "09_bus.ipynb", data)[0]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_large_outputs_are_skipped_and_all_else_stays(seed):
-    chance = random.Random(seed)
-    odd = ['"outputs": [', "]]}", '\\"', "[{", "é"]
-    cells = []
-    for size in chance.choices([10, course.MAX_OUTPUT_CHARACTERS], k=4):
-        text = "".join(chance.choices(odd, k=3)) + "x" * size
-        outputs = [{"output_type": "stream", "text": [text]}]
-        cells.append({"cell_type": "code", "source": text[:99], "outputs": outputs, "id": "a"})
-    read = course.parse_cells(json.dumps({"cells": cells, "metadata": {"outputs": [1]}}))
-    assert [cell["source"] for cell in read] == [cell["source"] for cell in cells]
-    for cell, given in zip(read, cells):
-        small = len(given["outputs"][0]["text"][0]) < 1_000
-        assert cell["outputs"] == (given["outputs"] if small else [])
+def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named(
+    tmp_path, monkeypatch
+):
+    outputs = [{"output_type": "stream", "text": ["x" * 40_000_000]}]
+    cell = {"cell_type": "code", "source": "peak = 1", "outputs": outputs, "id": "a"}
+    data = json.dumps({"cells": [cell]}).encode()
+    assert not unread(tmp_path / "ada", "09.ipynb", data)
+    (read,), _ = submissions.read_cells(tmp_path / "ada/09.ipynb")
+    assert read["source"] == "peak = 1"
+    monkeypatch.setattr(submissions, "MAX_NOTEBOOK_BYTES", 30_000_000)
+    assert "more than 30,000,000 bytes" in unread(tmp_path / "ada", "09.ipynb", data)[0]
 
 
 # -- no file of the reader's is written over
@@ -941,23 +937,24 @@ def write(folder: Path, *names: str) -> list[str]:
     return gradebook.write_all(CourseRecords({}, [(Student(n, n), {}) for n in names]), folder)
 
 
-@pytest.mark.parametrize("mine", ["grades.csv", "feedback/ada.html"])
-def test_grading_writes_over_nothing_that_it_did_not_make(mine, tmp_path, capsys):
-    """Whichever file was there before: it is refused by name and left; whatever else lies there
-    stays; and pages of students who have left go.
-    """
+@pytest.mark.parametrize("mine", ["grades.csv", "feedback/ada.html", "notes/exam.txt"])
+def test_grading_writes_into_no_folder_that_it_did_not_make(mine, tmp_path, capsys):
+    """Whichever file was there before; and into its own again, where other files stay."""
     submitted, out = tmp_path / "in", tmp_path / "out"
     put(submitted / "ada", "hello.ipynb", "{}")
-    for name in (mine, others := "feedback/notes.html"):
-        put((out / name).parent, Path(name).name, "mine")
+    put((out / mine).parent, Path(mine).name, "mine")
     command = ["grade", str(submitted), str(out), "--no-sandbox"]
-    assert cli.main(command) == 1 and mine in capsys.readouterr().err
-    assert [path.read_text() for path in out.rglob("*.*")] == ["mine"] * 2
+    assert cli.main(command) == 1 and "didn't write" in capsys.readouterr().err
+    assert [path.read_text() for path in out.rglob("*.*")] == ["mine"]
     (out / mine).unlink()
-    assert not write(out, "ada", "bob") and not write(out, "ada")
-    assert {page.name for page in (out / "feedback").iterdir()} == {"ada.html", "notes.html"}
-    assert (out / others).read_text() == "mine"
-    assert not gradebook.find_foreign_files(out, [Student("ada", "ada")])
+    assert not gradebook.is_foreign(out)
+    (out / "feedback").mkdir(exist_ok=True)
+    assert not write(out, "ada", "bob")
+    put(out / "feedback", "notes.html", "mine")
+    assert not gradebook.is_foreign(out) and not write(out, "ada")
+    pages = {page.name for page in (out / "feedback").iterdir()}
+    assert pages == {"ada.html", "bob.html", "notes.html"}
+    assert (out / "feedback/notes.html").read_text() == "mine"
 
 
 # -- lessons to hand out

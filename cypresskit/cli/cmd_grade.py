@@ -78,11 +78,10 @@ def grade(args: argparse.Namespace) -> None:
     sandbox = None if args.no_sandbox else find_sandbox()
     if not sandbox and not args.no_sandbox:
         raise CommandError(NO_SANDBOX)
-    if foreign := gradebook.find_foreign_files(args.grades, students):
-        shown = ", ".join(foreign[:5]) + ", ..." * (len(foreign) > 5)
+    if gradebook.is_foreign(args.grades):
         raise CommandError(
-            f"{args.grades} has files that this command would overwrite, but didn't write: {shown}."
-            " Move them, or choose another folder"
+            f"{args.grades} has files that this command didn't write: choose an empty folder, or"
+            " one that doesn't exist yet"
         )
     (args.grades / "feedback").mkdir(parents=True, exist_ok=True)
     sheet = args.grades / gradebook.EXPLANATIONS

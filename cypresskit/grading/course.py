@@ -23,9 +23,6 @@ METADATA_KEY = "cypresskit"  # the key of a cell's metadata
 NOT_FOR_STUDENTS = "solution", "good"  # parts that are left out of a handout
 MAX_SENTENCE = 1000  # characters of a sentence that are read
 MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
-MAX_OUTPUT_CHARACTERS = 1_000_000  # of a cell's outputs; larger ones are skipped
-TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.S)  # of JSON
-OUTPUTS = re.compile(r"\s*:\s*\[")  # after the key
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
@@ -180,7 +177,7 @@ def parse_cells(data: bytes | str) -> list[Cell]:
     """
     text = data if isinstance(data, str) else decode_text(data)[0]
     try:
-        content = json.loads(skip_large_outputs(text))
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
@@ -188,27 +185,6 @@ def parse_cells(data: bytes | str) -> list[Cell]:
     if len(content["cells"]) > MAX_CELLS:
         raise ValueError(f"it has more than {MAX_CELLS:,} cells")
     return [_cell(cell) for cell in content["cells"] if isinstance(cell, dict)]
-
-
-def skip_large_outputs(text: str) -> str:
-    """Return a notebook's text with ``[]`` in place of large outputs, which may fill the memory."""
-    if len(text) <= MAX_OUTPUT_CHARACTERS:
-        return text
-    kept = []
-    end = depth = begin = 0  # where the text kept so far ends; of the outputs that are being read
-    for token in TOKEN.finditer(text):
-        if not begin:
-            if token[0] == '"outputs"' and (opened := OUTPUTS.match(text, token.end())):
-                begin = opened.end()
-                depth = 0
-            continue
-        depth += (token[0] in "[{") - (token[0] in "]}")
-        if depth == 0 and token[0] == "]":
-            if token.end() - begin > MAX_OUTPUT_CHARACTERS:
-                kept += [text[end:begin], "]"]
-                end = token.end()
-            begin = 0
-    return "".join([*kept, text[end:]])
 
 
 def _cell(cell: dict) -> Cell:

@@ -2,8 +2,7 @@
 
 Tables are written before pages; a page that can't be written doesn't stop the others. The folder of
 grades is this command's, except for ``explanations.csv``, which the teacher may change at any time:
-it is read again right before it is written. A page that this command didn't make, which lacks
-``MADE_BY``, is neither overwritten nor deleted.
+it is read again right before it is written.
 
 The teacher grades explanations in ``explanations.csv``. Equal explanations share a row, whose
 points count for all students of the row. Columns that the teacher has added to it stay.
@@ -40,7 +39,6 @@ UNLISTED = "not on the roster"
 UNWRITTEN = "Nothing written."
 UNSAFE = "judged without a sandbox"
 GRADES, EXPLANATIONS = "grades.csv", "explanations.csv"
-MADE_BY = b'<meta name="generator" content="cypresskit grade">'
 PAGE, LESSON, EXERCISE = re.split(
     "<!-- .* -->\n", Path(__file__).with_name("feedback.html").read_text(encoding="utf-8")
 )
@@ -326,15 +324,12 @@ def _exercise(records: CourseRecords, exercise: Exercise, answer: GradedAnswer) 
     )
 
 
-def find_foreign_files(folder: Path, students: Iterable[Student]) -> list[str]:
-    """Return files that would be overwritten, but that this command didn't make."""
-    pages = [name for name in map(page_path, students) if _is_foreign(folder / name)]
-    has_table = (folder / GRADES).is_file() and not (folder / EXPLANATIONS).is_file()
-    return [GRADES] * has_table + pages
-
-
-def _is_foreign(page: Path) -> bool:
-    return page.is_file() and MADE_BY not in page.read_bytes()
+def is_foreign(folder: Path) -> bool:
+    """Return whether a folder has files, and this command didn't make them: explanations.csv, which
+    it writes first, is missing.
+    """
+    has_files = any(path.is_file() for path in folder.rglob("*"))
+    return has_files and not (folder / EXPLANATIONS).is_file()
 
 
 def page_path(student: Student) -> str:
@@ -350,7 +345,7 @@ def known_points(stored: Iterable[dict]) -> dict[str, float]:
 def write_all(
     records: CourseRecords, folder: Path, tables: Mapping[str, TableRows] | None = None
 ) -> list[str]:
-    """Write tables and pages, and delete the pages of students who have left the course.
+    """Write tables and pages. Pages of students who have left the course stay.
 
     Points, and additional columns, that the teacher has entered into ``explanations.csv`` by now
     count and stay. Rows with points whose explanations are no longer submitted stay at the end.
@@ -380,10 +375,6 @@ def write_all(
         if NOT_JUDGED not in student.notes:
             page = render_page(records, student)
             files[page_path(student)] = page.encode("utf-8", "replace")
-    kept = {student.page for student, _ in records.works}
-    for old in (folder / "feedback").glob("*.html"):
-        if old.name not in kept and old.is_file() and not _is_foreign(old):
-            old.unlink()
     for name, data in files.items():
         faults += try_to_save(folder / name, data)
     return faults

@@ -32,7 +32,7 @@ MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
-MAX_NOTEBOOK_BYTES = 400_000_000  # a lesson has less than one million, if it doesn't print much
+MAX_NOTEBOOK_BYTES = 100_000_000  # a lesson has less than one million, if it doesn't print much
 COLUMNS = "id", "name", "late", "extra"  # of a roster
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 
