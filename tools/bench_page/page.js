@@ -180,6 +180,11 @@ class Bench {
     if (content.part === "clocks") this.speed = content.gflops ?? 0
     if (content.edit === this.newer?.edit) this.newer = undefined
     this.showNext(content.step?.kept ?? content.kept)
+    this.tell(content)
+  }
+
+  /** Pass a message to the widget. */
+  tell(content) {
     for (const listener of this.listeners) listener(content)
   }
 
@@ -246,7 +251,7 @@ class Bench {
       this.sent = content.text
       this.speed = 0
       this.newer = {edit: content.edit, since: this.newer?.since ?? performance.now()}
-      setTimeout(() => this.hear({type: "heard", edit: content.edit})) // the draft has it
+      setTimeout(() => this.tell({type: "heard", edit: content.edit})) // the draft has it
     }
     this.post({type: "hear", content})
   }
