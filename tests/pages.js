@@ -239,32 +239,3 @@ const packAndUnpack = async texts => {
     const {pack, unpack} = await import(new URL("page.js", location.href).href)
     return Promise.all(texts.map(async text => unpack(await pack(text)).catch(() => "refused")))
 }
-
-// The styles of all letters and controls of the pictures on a page: sizes and families of what stands in its elements and
-// on its canvases, and height, padding, radius, edge and letters of its buttons and choices, each with an example.
-const styles = () => {
-    const letters = {}, controls = {}
-    const note = (kind, key, example) => { kind[key] ??= example.trim().slice(0, 40) }
-    const walk = root => [...root.querySelectorAll("*")].flatMap(one => one.shadowRoot ? [one, ...walk(one.shadowRoot)] : [one])
-    for (const one of [...document.querySelectorAll("cypresskit-picture")].flatMap(picture => walk(picture))) {
-        if (!one.getClientRects().length || one.matches("style, script")) continue
-        const {fontSize, fontFamily, padding, borderRadius, borderWidth} = getComputedStyle(one)
-        const words = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim())
-        const family = fontFamily.includes("monospace") ? "monospace" : fontFamily
-        if (words) note(letters, `${parseFloat(fontSize)} ${family}`, one.textContent)
-        const small = one.closest(".row, .choice") ? " grouped" : ""
-        if (one.matches("button, select, summary")) {
-            const {height} = one.getBoundingClientRect()
-            note(controls, [one.localName, `${Math.round(height)} px`, padding, borderRadius, borderWidth, fontSize, family].join(" | ") + small, one.textContent)
-        }
-    }
-    for (const {all_models} of Bokeh.documents ?? [])
-        for (const model of all_models) {
-            if (model.type === "Text" && model.text_font_size?.value)
-                note(letters, `${parseFloat(model.text_font_size.value)} ${model.text_font.value}`, "on a canvas")
-            for (const name of ["axis_label", "major_label", "label"])
-                if (model[`${name}_text_font_size`])
-                    note(letters, `${parseFloat(model[`${name}_text_font_size`])} ${model[`${name}_text_font`]}`, `${model.type}'s ${name}`)
-        }
-    return {letters, controls}
-}

@@ -22,9 +22,6 @@ def player():
     return ck.draw.register_block(record("sgemm_tn")[3])
 
 
-# -- recordings
-
-
 SAVED = {
     "page.html": lambda file: view("digits").save(file),
     "still.svg": lambda file: view("digits").save(file),
@@ -45,21 +42,6 @@ def test_a_full_disk_leaves_an_older_file_as_it_was(name, tmp_path, monkeypatch)
     assert file.read_text() == "; name: older" and list(tmp_path.iterdir()) == [file]
 
 
-# -- the block, found in the run
-
-
-# -- the frames
-
-
-# -- several work-items, and sums
-
-
-# -- the journey
-
-
-# -- the player
-
-
 def test_tracks_hold_every_frame_as_changes():
     frames = np.array([[0.0, 1.0], [0.0, 1.0], [-0.0, np.nan], [5.0, np.nan]], np.float32)
     source = ColumnDataSource({"x": [0, 1]})
@@ -72,13 +54,6 @@ def test_tracks_hold_every_frame_as_changes():
                 now[-1][cell] = value
     assert np.array_equal(np.array(now).view(np.uint32), frames.view(np.uint32))
     assert len(changes["frame"]) == 3, "NaN that stays is no change"
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 255), (0, 256), (-1, 0), (-1, 300)])
-def test_whole_numbers_of_a_track_are_none_other(low, high):
-    sheet = Sheet("x")
-    sheet.track(ColumnDataSource({"v": [0]}), "v", [[low], [high]])
-    assert sheet.tracks[0].frames.ravel().tolist() == [low, high]
 
 
 def test_a_frame_without_caption_is_refused(player):

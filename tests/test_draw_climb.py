@@ -3,7 +3,6 @@
 import re
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from conftest import ROOT
 from said import Said, assert_true, values_of
@@ -11,20 +10,15 @@ from said import Said, assert_true, values_of
 import cypresskit as ck
 from cypresskit import draw
 from cypresskit.draw.climb_picture import (
-    BAR_HEIGHT,
     FIGURES,
     GRID_GFLOPS,
     IDEAS,
-    LEFT,
     PAPER,
     PEAK,
     REFERENCE,
-    WIDTH,
-    Bar,
     Climb,
     Timed,
 )
-from cypresskit.draw.theme import LETTER
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, starter_text
@@ -105,57 +99,6 @@ def test_other_lessons_are_refused():
 
 
 # -- any
-
-
-def some_climb(seed: int) -> Climb:
-    """A climb of random bars, some faster and some slower than what they set out from."""
-    chance = np.random.default_rng(seed)
-    count, beside = chance.integers(1, 12, 2)
-    bars = [
-        Bar(f"step {n}", "said " * chance.integers(1, 40), *np.exp(chance.uniform(2.4, 7.9, 3)))
-        for n in range(count + beside)
-    ]
-    return Climb("A climb", bars[:count], bars[count:])
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_bars_are_as_long_as_their_figures_on_the_scale(seed):
-    """Equal lengths are equal factors, as the scale's lines have it."""
-    climb = some_climb(seed)
-    boxes = parts(climb.still(), "rect")
-    lines = sorted(float(b["x"]) for b in boxes if b["width"] == "1" and float(b["height"]) > 60)
-    marks = sorted((*GRID_GFLOPS, PAPER, PEAK))
-    assert len(lines) == len(marks)
-    slope = np.log(marks[-1] / marks[0]) / (lines[-1] - lines[0])
-    assert np.log(marks) - np.log(marks[0]) == pytest.approx(
-        slope * (np.array(lines) - lines[0]), abs=0.002
-    )
-    rows = [b for b in boxes if b["height"] == str(BAR_HEIGHT)]
-    bars = [*climb.bars[::-1], *climb.beside]
-    assert len(rows) == 2 * len(bars)
-    for bar, had, change in zip(bars, rows[::2], rows[1::2], strict=True):
-        ends = [float(b["x"]) + float(b["width"]) for b in (had, change)]
-        read = [marks[0] * np.exp(slope * (end - lines[0])) for end in ends]
-        assert read == pytest.approx(sorted([bar.gflops, bar.before]), rel=0.005)
-        assert float(had["x"]) == LEFT
-        assert ("wait" in change["fill"]) == (bar.gflops < bar.before)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_nothing_leaves_the_picture_and_no_words_meet(seed):
-    picture = some_climb(seed).still()
-    high = float(ElementTree.fromstring(picture).attrib["height"])
-    for box in parts(picture, "rect"):
-        assert float(box["x"]) + float(box["width"]) <= WIDTH
-        assert float(box["y"]) + float(box["height"]) <= high
-    words = parts(picture, "text")
-    assert 0 < high - max(float(w["y"]) for w in words) < 20, "nothing is empty below it"
-    for one in words:
-        for other in words:
-            if one["y"] == other["y"] and float(one["x"]) < float(other["x"]):
-                if "end" not in (other.get("class"), one.get("class")):
-                    wide = LETTER * len(one["text"])
-                    assert float(one["x"]) + wide < float(other["x"]), (one, other)
 
 
 # -- a reader's own

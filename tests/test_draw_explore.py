@@ -1,7 +1,5 @@
 """The journey from the chip to a register."""
 
-import sys
-
 import pytest
 
 import cypresskit as ck
@@ -37,15 +35,3 @@ def test_a_journey_leads_from_the_chip_to_a_register(journey):
         assert told.index(True) == link.frame, "where the line runs first"
     assert len(journey.bundle()["text/html"]) < 300_000
     assert journey.still() == chip.player.still() and repr(journey).count("\n") > 20
-
-
-def test_a_journey_is_drawn_from_one_simulation_and_one_run(monkeypatch):
-    module, calls = sys.modules["cypresskit.draw.explore"], []
-
-    def noted(name: str, real):
-        return lambda *given, **more: (calls.append(name), real(*given, **more))[1]
-
-    for name in ("simulate", "run"):
-        monkeypatch.setattr(module, name, noted(name, getattr(module, name)))
-    ck.draw.explore("sgemm_tn", 64)
-    assert calls == ["simulate", "run"]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from pages import drawn, frames, pipeline
 
-import cypresskit as ck
 from cypresskit import draw, host
 from cypresskit.host import Resource, Task, run_tasks
 
@@ -53,48 +52,6 @@ def test_bars_and_the_critical_path_stand_at_their_clocks_in_a_row_that_they_use
             full = np.ptp(to_x([0, used / run.resources[row].capacity])) * 27
             assert 0.6 < np.sum(taken["w"] * taken["h"]) / full < 1.1, "a share is as high"
             assert (abs(taken["y"] - room["y"][0]) < 15).all()
-
-
-def test_a_run_with_an_idle_chip_is_not_called_bound():
-    run = host.blocked_timeline(
-        3584, 3584, 3584, host.Machine(ck.HD5870), block=1792, overlap=False
-    )
-    assert run.bound == "chip 0" and run.busy["chip 0"] < 0.6
-    finish = frames_names(draw.timeline(run), "finish")[-1]
-    assert finish.endswith(
-        f"busiest: chip 0, {100 * run.busy[run.bound]:.0f} %"
-    ) and "bound" not in finish + repr(run)
-
-
-def frames_names(player, name: str):
-    return next(t.names for t in player.tracks if t.source.name.startswith(name))
-
-
-def test_a_tasks_bar_is_in_its_own_row_alone():
-    """A kernel that writes its result over the bus meanwhile: its bar is in the chip's row, not in
-    the bus'.
-    """
-    task = Task("mult", "mult", "chip 0", {"chip 0": 2.0, "bus": 2.0}, {}, {"c": "c"})
-    resources = {
-        "chip 0": Resource("chip 0", 1.0, "seconds"),
-        "bus": Resource("bus", 10.0, "bytes"),
-    }
-    player = draw.timeline(run_tasks([task], resources, 1e9), names=("one",))
-    assert len(drawn(player, "tasks one")["shade"]) == len(drawn(player, "bus one")["shade"]) == 1
-    assert frames(player, "worked one", "value")[-1].tolist() == [100, 10]
-
-
-def test_chosen_rows_are_those_of_the_whole_picture():
-    whole, part = (
-        draw.timeline(*RUNS.values(), names=tuple(RUNS), rows=rows)
-        for rows in ((), ["chip 0", "PCIe to host"])
-    )
-    for name in RUNS:
-        every, mine = (list(rows_of(player, name)) for player in (whole, part))
-        shown = frames(whole, f"worked {name}", "value")[:, [every.index(row) for row in mine]]
-        assert 0 < len(mine) < len(every)
-        assert np.array_equal(shown, frames(part, f"worked {name}", "value"))
-    assert part.about == whole.about and part.captions == whole.captions
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

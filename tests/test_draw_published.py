@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from pages import drawn
 
 from cypresskit import draw, published
 from cypresskit.draw.published_charts import CHARTS, stored
@@ -31,19 +30,6 @@ def test_stored_curves_are_the_models(name, monkeypatch):
     else:
         made = next(row for row in curves.curve(name, STORED) if row[0] == x)
     assert made[1:] == pytest.approx(rows[x], abs=2e-2)
-
-
-@pytest.mark.parametrize("name", list(CHARTS))
-def test_a_chart_draws_what_is_stored_and_printed(name):
-    chart = CHARTS[name]
-    player = draw.published(name)
-    for series in chart.series:
-        points = drawn(player, f"points {series}, modeled")
-        assert list(points["x"]) == [x for x, *_ in STORED[series]]
-        assert list(points["y"]) == [y for _, y, _ in STORED[series]]
-    for series, (x, y) in chart.points.items():
-        points = drawn(player, f"points {series}, published")
-        assert (list(points["x"]), list(points["y"])) == ([x], [y])
 
 
 def test_what_is_printed_is_what_the_papers_print():

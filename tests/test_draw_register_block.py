@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from pages import drawn, record, recorded, whole_numbers
 
-import cypresskit as ck
 from cypresskit import draw
-from cypresskit.draw.block import find_block
-from cypresskit.draw.block_steps import BlockSteps
-from cypresskit.kernels import samples
 
 
 @pytest.fixture(scope="module")
@@ -16,36 +12,10 @@ def run():
     return record("sgemm_tn")
 
 
-def test_a_run_that_is_cut_off_has_no_summary():
-    recorders = [ck.Recorder(0, steps) for steps in (1000, 100)]
-    samples.run(ck.kernels["sgemm_tn"], 16, 24, 8, *recorders)
-    last = [draw.register_block(each.recording).captions[-1] for each in recorders]
-    assert ["is complete" in caption for caption in last] == [True, False]
-
-
 @pytest.mark.parametrize("item", [(3, 0), (0, 2), (-1, 0), 6, -1])
 def test_a_work_item_outside_the_domain_is_refused(item):
     with pytest.raises(ValueError, match=r"no work-item .* in a domain of 3 x 2"):
         record("sgemm_tn", item=item)
-
-
-def test_every_frame_has_the_recorded_values_and_frames_what_is_fetched(run):
-    recording = run[3]
-    block = find_block(recording)
-    frames = BlockSteps(recording, block)
-    groups = (block.totals, block.b, block.a)
-    for step in range(0, len(recording), 7):
-        registers = recording.registers(step)
-        for shown, cells in zip(frames.groups, groups):
-            want = [
-                registers.get(r, np.zeros(4, np.uint32)).view(np.float32)[c]
-                for r, c in cells.values()
-            ]
-            assert np.array_equal(shown.values[step], np.array(want, np.float32))
-    for step, resource, x, y, _ in recording.fetches.tolist():
-        assert frames.marks[step, resource].tolist() == [y, x]
-    whole = frames.k[np.all(frames.k >= 0, axis=1)]
-    assert set(map(tuple, whole.tolist())) >= {(k, k + 1, k, k + 1) for k in (0, 2, 4)}
 
 
 def test_the_map_of_c_chooses_the_work_item_that_is_shown(run):

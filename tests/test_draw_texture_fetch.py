@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from pages import (
     finish,
-    frames,
-    view,
 )
 
 import cypresskit as ck
@@ -16,34 +14,6 @@ from cypresskit.chip.work import quad_clocks
 from cypresskit.draw.texture_fetch import texture_fetch
 from cypresskit.kernels import samples
 from cypresskit.timing import simulate
-
-
-def test_at_the_end_nothing_is_under_way():
-    player = view("texture_fetch", in_lesson=True)
-    assert "done; 32 of 256 requested lines missed L1" in player.captions[-1]
-    assert player.captions[-1].count("done;") == 2
-    for name in ("arrows dgemm_nn", "quad dgemm_nn"):
-        moving = next(
-            t.frames for t in player.tracks if t.source.name == name and t.column in ("x", "x0")
-        )
-        assert np.isnan(moving[-1]).all() and not np.isnan(moving[-2]).all()
-    for name in ("lds", "lds_rows"):
-        assert np.isnan(frames(view("lds_transpose"), f"requests {name}", "x")[-1]).all()
-
-
-def test_what_a_quad_asks_for_are_the_recorded_texels():
-    player = texture_fetch("dgemm_nn")
-    traffic = samples.record_traffic("dgemm_nn", n=32, k=16)
-    first = next(a for a in traffic.accesses if a.kind == "fetch")
-    x1, y1 = (frames(player, "arrows dgemm_nn", column) for column in ("x1", "y1"))
-    for quad in range(16):
-        texels = {
-            (x, y)
-            for x, y in zip(first.x[4 * quad : 4 * quad + 4], first.y[4 * quad : 4 * quad + 4])
-        }
-        assert len({(x, y) for x, y in zip(x1[1 + 2 * quad], y1[1 + 2 * quad])}) == len(texels)
-        waits = frames(player, "words A dgemm_nn", "wait")[1 + 2 * quad : 3 + 2 * quad] > 0
-        assert waits.sum(axis=1).tolist() == [1, 0], "the second word of its bank waits for a clock"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from pages import (
 )
 
 import cypresskit as ck
-from cypresskit import draw
-from cypresskit.timing import simulate
 
 
 @pytest.mark.parametrize("compute", [1, 2, 3, 4])
@@ -32,29 +30,6 @@ def test_the_lines_of_waiting_count_as_one_counts_by_hand(compute, wait):
         share = round(100 * (1 - by_hand.count(".") / end))
         assert line == f"{wavefronts:2}  {by_hand}  busy {share} %"
     assert "." not in lines[-1].split()[1], "the last keeps it busy"
-
-
-@pytest.mark.parametrize("kernel", ["sgemm_tn", "sgemm_tn_37", "dgemm_nn"])
-def test_the_strips_add_up_to_the_reports_busy_clocks(kernel):
-    """Over a whole launch: the busy clocks of SIMD engine 0, and the turns of the loops that its
-    wavefronts ran.
-    """
-    n, board = 256, ck.HD5870
-    report = simulate(kernel, n)
-    window = (0.0, float(report.use.clocks[-1]))
-    player = draw.wavefronts(report, window=window)
-    busy = {unit: report.use.shares[unit][:, 0].mean() for unit in ("ALU", "texture")}
-    setup = (
-        sum(e.kind == "ALU" for e in report.timeline) * board.clause_overhead_clocks / 2 / window[1]
-    )
-    shown = {
-        unit: frames(player, f"{unit} {kernel}", "value")[-1, 0] for unit in ("ALU", "TEX", "turns")
-    }
-    assert shown["ALU"] == pytest.approx(100 * (busy["ALU"] + setup), abs=0.51)
-    assert shown["TEX"] == pytest.approx(100 * busy["texture"], abs=0.51)
-    card = ck.kernel_stats(kernel)
-    mine = (report.use.wavefronts[:, 0] == 0).sum()
-    assert shown["turns"] == mine * n // card.k_per_iteration
 
 
 def test_each_clause_stands_in_its_slot_at_its_clocks():

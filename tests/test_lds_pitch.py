@@ -4,7 +4,6 @@ played.
 
 import numpy as np
 import pytest
-from said import Said, assert_true
 
 import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks
@@ -71,25 +70,3 @@ def test_the_first_pitch_is_that_of_rows(page, toy):
     assert "You said 8, but it is 6: 72 clocks per iteration, not 160." in toy.inner_text()
     assert (clocks(toy), toy.locator(".fewest").count(), toy.locator(".most").count()) == (72, 8, 1)
     assert toy.bounding_box()["height"] < 620
-
-
-#: What the page says, and what pointing at a part of a row tells.
-WORDS = """() => [...document.querySelectorAll("[role=status], .banks text, .lie title")].map(
-    (one) => one.textContent)"""
-
-
-@pytest.mark.parametrize("pitch", [4, 6, 17, 32])
-def test_every_number_is_the_lds_own(page, toy, pitch):
-    """Before the guess and after it, when every pitch has a bar."""
-    store, *loads = access_costs(pitch * np.arange(64))
-    banks = pitch * np.arange(16)[:, np.newaxis] + np.arange(4)
-    asked = [np.bincount(banks[rows, :2].ravel() % 32).max() for rows in (slice(16), [0, 8])]
-    things = [(pitch, store, sum(loads), store + sum(loads)), (16,), (8, 0, 8, 8), tuple(asked)]
-    things += [(row, word, bank) for (row, word), bank in np.ndenumerate(banks % 32)]
-    things += [(one,) for of in PITCHES for one in (of, turn_clocks(of * np.arange(64)))]
-    things += [(bank,) for bank in range(32)]
-    for made in (False, True):
-        if made:
-            toy.get_by_role("button", name="8", exact=True).click()
-        page.locator("input").fill(str(pitch))
-        assert_true([Said(text) for text in page.evaluate(WORDS)], things)

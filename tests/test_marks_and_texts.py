@@ -18,7 +18,7 @@ LETTER = 0.47  # the width of a letter, in sizes of letters: less than that of m
 BEFORE = {"start": 0, "middle": 0.5, "end": 1}  # the part of a text that stands before its point
 MARGIN = 2.0  # pixels by which edges and estimates may be off
 PATH = re.compile(r"M([-\d.]+) ([-\d.]+)h([-\d.]+)v([-\d.]+)")
-PLAYERS = {name: make for name, (_, make) in gallery.VIEWS.items()}
+PLAYERS = {name: make for name, (_, make) in gallery.VIEWS.items() if name not in VIEWS}
 PLAYERS |= VIEWS | {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
 PLAYERS = {name: make for name, make in PLAYERS.items() if name not in ("lds_pitch", "bundle_game")}
 

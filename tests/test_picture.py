@@ -2,34 +2,22 @@
 stays when it can't play, which keys it takes, and that text is never an element.
 """
 
-import base64
-import json
 import re
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from xml.etree import ElementTree
 
 import hostile
 import ipywidgets
-import numpy as np
 import pytest
-from conftest import ROOT
 from pages import view
 
 import cypresskit as ck
-from cypresskit.draw import display, pipelines, theme
+from cypresskit.draw import display
 from cypresskit.draw.climb_picture import Climb
 from cypresskit.draw.predict import BETWEEN
-from cypresskit.draw.scripts import join_modules, read_packaged
 from tools import gallery
 
 PICTURE = "cypresskit-picture"
-DATA = re.compile(r'(<script type="application/x-cypresskit">)([^<]*)')
-SIZES = """() => ({
-    documents: Bokeh.documents.length,
-    nodes: document.querySelectorAll("*").length,
-    listeners: [...Bokeh.index.roots].length,
-})"""
 #: Scripts that innerHTML makes never run.
 PUT = """html => document.body.replaceChildren(
     document.createRange().createContextualFragment(html))"""
@@ -56,26 +44,6 @@ def stage(page):
     return page
 
 
-def packed_data(html: str) -> dict:
-    return json.loads(zlib.decompress(base64.b64decode(DATA.search(html)[2])))
-
-
-def with_data(html: str, data: dict) -> str:
-    return DATA.sub(lambda found: found[1] + display.pack_json(json.dumps(data)), html)
-
-
-def test_thirty_redraws_leave_what_three_leave(stage):
-    """A cell that runs again, or a slider that is moved: no document, element or view stays."""
-    html = view("digits").to_html(still=False)
-    sizes = []
-    for _ in range(30):
-        stage.put(html)
-        stage.wait_for_function(SHOWN)
-        stage.wait_for_function("() => Bokeh.documents.length === 1")  # the one before is gone
-        sizes.append(stage.evaluate(SIZES))
-    assert sizes[2] == sizes[29], (sizes[2], sizes[29])
-
-
 def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     """As an output does that a notebook takes off the page while it is far from the screen."""
     stage.put(view("digits").to_html())
@@ -88,55 +56,6 @@ def test_a_picture_that_comes_back_goes_on_where_it_was(stage):
     stage.wait_for_function("() => Bokeh.documents.length === 0")
     stage.evaluate("() => document.body.append(away)")
     stage.wait_for_selector(f"[data-ready][data-frame='{frame}']")
-
-
-def broken(data: dict):
-    """The data with each field removed, and renamed, in turn."""
-    tag = next(model for model in data["document"]["roots"] if model["attributes"].get("tags"))
-    spec = tag["attributes"]["tags"][0]
-    pairs = spec["entries"] if isinstance(spec, dict) and spec.get("type") == "map" else None
-    assert pairs, "how Bokeh writes a mapping"
-    for place in ({"": data}, {"document.": data["document"]}):
-        ((where, fields),) = place.items()
-        for name in list(fields):
-            value = fields.pop(name)
-            yield f"{where}{name} removed", data
-            fields[f"{name}_"] = value
-            yield f"{where}{name} renamed", data
-            del fields[f"{name}_"]
-            fields[name] = value
-    for n, (name, value) in enumerate(list(pairs)):
-        del pairs[n]
-        yield f"{name} removed", data
-        pairs.insert(n, [f"{name}_", value])
-        yield f"{name} renamed", data
-        pairs[n] = [name, value]
-
-
-def test_a_still_stays_whatever_field_of_the_data_is_missing(stage):
-    """Of a picture that another version saved: either it plays, or its still can be read."""
-    stage.put("")
-    html = view("register_block").to_html()
-    for what, data in broken(packed_data(html)):
-        stage.put(with_data(html, data))
-        stage.wait_for_function(
-            """() => {
-            const picture = document.querySelector("cypresskit-picture")
-            return picture.querySelector("[data-ready]") ||
-                picture.querySelector("p").textContent.includes("can't play here")
-        }""",
-        )
-        seen = stage.evaluate(
-            """() => {
-            const still = document.querySelector(".cypresskit-still")
-            const ready = document.querySelector("[data-ready]")
-            const high = (one) => one ? one.getBoundingClientRect().height : 0
-            const figures = [...(ready?.shadowRoot.querySelectorAll(".figure > *") ?? [])]
-            return {still: high(still), figures: figures.map(high)}
-        }"""
-        )
-        assert seen["still"] > 100 or sum(seen["figures"]) > 100, (what, seen)
-    assert stage.evaluate("Bokeh.documents.length") <= 1
 
 
 def test_a_picture_of_another_format_says_so_and_keeps_its_still(stage):
@@ -155,8 +74,8 @@ BECAME = """() => {
 }"""
 
 
-@pytest.mark.parametrize("view", hostile.PICTURES)
-def test_a_hostile_text_stays_text_in_every_picture(stage, view):
+@pytest.mark.parametrize("view", ["a sheet", "line_chart", "bundle_game"])
+def test_a_hostile_text_stays_text_in_a_player_a_chart_and_a_toy(stage, view):
     """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
     with everything that can be pointed at or chosen.
     """
@@ -325,19 +244,13 @@ THEMES = {
     "vscode-high-contrast": (True, True),
     "vscode-high-contrast-light": (False, True),
 }
-INK = """selector => {
-    const host = document.querySelector(selector)
-    const [red] = getComputedStyle(host).color.match(/\\d+/g)
-    return Number(red)
-}"""
 
 
-@pytest.mark.parametrize("wish", ["light", "dark"])
 @pytest.mark.parametrize("kind", THEMES)
-def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
+def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind):
     """Whatever the computer's own setting is."""
     dark, contrast = THEMES[kind]
-    stage.emulate_media(color_scheme=wish)
+    stage.emulate_media(color_scheme="light" if dark else "dark")
     stage.put(view("digits").to_html() + ck.teach.lds.lds_pitch().to_html())
     stage.wait_for_function("() => document.querySelectorAll('[data-ready]').length === 2")
     stage.evaluate("kind => { document.body.dataset.vscodeThemeKind = kind }", kind)
@@ -348,54 +261,3 @@ def test_players_and_toys_stand_out_in_each_theme_of_vs_code(stage, kind, wish):
         assert ink > 200 if dark else ink < 60
         if contrast:
             assert ink in (0, 255)
-
-
-def test_every_color_has_a_light_and_a_dark_one():
-    names = set(re.findall(r"--ck-(\w+):.*light-dark", read_packaged("draw/look.css")))
-    sizes = {"control", "label", "result", "sans", "sentence", "text"}
-    assert names == set(theme.TOKENS) and len(names) > 15
-    used = re.findall(r"var\(--ck-(\w+)\)", display.look() + read_packaged("draw/player.css"))
-    assert set(used) <= names | sizes | {"high", "room"}
-
-
-def test_colors_are_the_themes():
-    """A color that a view writes itself is the same on a dark page and in high contrast."""
-    for path in sorted((ROOT / "cypresskit").rglob("*.py")):
-        if path.name != "theme.py":
-            text = path.read_text(encoding="utf-8")
-            assert not re.findall(r"""["']#(?:[0-9a-fA-F]{3}){1,2}\b""", text), path
-            rgb = re.findall(r"rgba?\((\d+),(\d+),(\d+)", text)
-            assert all(red == green == blue for red, green, blue in rgb), path
-
-
-def test_words_on_tints_can_be_read():
-    for tint in pipelines.TINTS:
-        name, alpha = tint.split()
-        for look in (0, 1):
-            hues = [theme.TOKENS[which][look][1:] for which in (name, "page", "ink")]
-            hue, page, ink = (np.array([*bytes.fromhex(color)]) / 255 for color in hues)
-            below = float(alpha) * hue + (1 - float(alpha)) * page
-            dark, bright = sorted(map(luminance, (below, ink)))
-            assert (bright + 0.05) / (dark + 0.05) >= 4.5, (tint, look)
-
-
-def luminance(color: np.ndarray) -> float:
-    """How bright a color is: WCAG's relative luminance."""
-    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
-
-
-# -- the scripts
-
-
-def test_bokeh_is_used_by_its_public_names():
-    package = ROOT / "cypresskit"
-    drawing = [*package.glob("draw/*.py"), *package.glob("teach/l*/*.py")]
-    own = {
-        "py": "\n".join(file.read_text() for file in drawing),
-        "js": join_modules(*display.MODULES),
-    }
-    assert not re.findall(r"(?<!self)(?<!cls)\.(_(?!_)\w+)", own["js"])
-    for name in ("renderer_views", "canvas_view", "glyph_view", "Bokeh.index"):
-        assert name not in own["js"]
-    assert not re.findall(r"bokeh\S* import .*\b_\w", own["py"]) and "._args" not in own["py"]

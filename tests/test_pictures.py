@@ -614,24 +614,17 @@ def published(name: str) -> Picture:
 TWO = ("sgemm_tn", "sgemm_tn_37")
 PICTURES: dict[str, Callable[[], Picture]] = {
     "chip": lambda: chip("sgemm_tn", 128, 1024, 2048),
-    "chip, double": lambda: chip("dgemm_tn", 256),
     "chip of a vector": lambda: chip("sgemv_n_reduce4", 256),
     "wavefronts": lambda: wavefronts(*(simulate(kernel, 256) for kernel in TWO)),
-    "wavefronts of a window": lambda: wavefronts(
-        *(simulate(kernel, m=3840, n=1024, k=128) for kernel in TWO), window=(3000, 6000)
-    ),
     "dial": the_dial,
     "bundles": lambda: bundles("ddgemm_tn_fma", "sgemm_tn"),
     "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),
     "register_block": lambda: register_block((2, 1), (0, 0)),
     "texture_fetch": lambda: texture_fetch("dgemm_tn", "dgemm_nn"),
-    "texture_fetch, modes": lambda: texture_fetch("sgemm_tn", "sgemm_tn_compute"),
     "lds_transpose": lambda: lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
     "lds_transpose, rows": lambda: lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
-    "reduction of two": lambda: reduction("sgemv_n_reduce2"),
-    "reduction of four": lambda: reduction("sgemv_n_reduce4"),
-    "split_k of two": lambda: split_k("sgemm_nn_reduce2"),
-    "split_k of four": lambda: split_k("sgemm_nn_reduce4"),
+    "reduction": lambda: reduction("sgemv_n_reduce4"),
+    "split_k": lambda: split_k("sgemm_nn_reduce4"),
     "first_updates": first_updates,
     "block_race": lambda: block_race(1, 2, 4, 8),
     "digits": digits,
