@@ -13,13 +13,11 @@ from numba.core.dispatcher import Dispatcher
 from test_il_fused import differences as fused_differences
 
 import cypresskit as ck
-from cypresskit.chip.units import lds_banks
 from cypresskit.il.fused import multiply_add
 from cypresskit.timing import simulate
 from cypresskit.timing.simulate import forget_reports
 from tools.bench_page import cypresskit_native as provider
 from tools.bench_page import engine_file, missing_math
-from tools.bench_page.engine import native_functions
 
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
 SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
@@ -146,20 +144,6 @@ def test_kernels_call_all_entries(both):
     assert the_engine().called >= set(the_engine().entries)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_any_access_of_the_lds_has_the_same_clocks(seed, both):
-    """Of any count of words, where work-items ask for them all over the memory or are left out."""
-    rng = np.random.default_rng(seed)
-    for words in range(1, 5):
-        accesses = int(rng.integers(2, 6))
-        addresses = 4 * rng.integers(0, 2048, (accesses, words, 64))
-        active = rng.random((accesses, 64)) < rng.choice([0.5, 1.0])
-        for chosen in (addresses, addresses.astype(np.int32), addresses[::2], addresses[..., ::-1]):
-            for board in (ck.HD5870, replace(ck.HD5870, lds_bank=lambda w: w * w % 31)):
-                lds_banks.access_clocks(chosen, board, active[: len(chosen)])
-    assert both == []
-
-
 class Narrow:
     """numpy, whose own integers have 32 bits, as in WebAssembly."""
 
@@ -188,35 +172,6 @@ def test_where_integers_have_32_bits_entries_get_those_of_64(kernel, both, monke
             monkeypatch.setattr(sys.modules[name], "np", Narrow())
     assert simulate(kernel, 64, device=board).clocks == expected
     assert both == []
-
-
-def test_what_else_this_process_compiled_changes_nothing():
-    """A native function is compiled for any array that is handed to it."""
-    before = [(name, types) for name, _, types in native_functions()]
-    clocks, words = np.zeros(2, np.int64), np.zeros((2, 32), np.int64)
-    active = np.ones((2, 16), bool)
-    for strange in (words[:, ::2], words[:, :16].astype(np.int32)):
-        lds_banks._add_clocks(clocks, strange, strange, active)
-    assert [(name, types) for name, _, types in native_functions()] == before
-
-
-def test_other_types_are_refused(monkeypatch):
-    """An entry knows its types by its name: an array of others would be read as what it isn't."""
-    asked = []
-    entry = next(name for name in the_engine().entries if "_drop_known" in name)
-    monkeypatch.setattr(provider, "ENTRIES", {entry})
-    monkeypatch.setattr(provider, "FUNCTIONS", {entry.partition("(")[0]})
-    monkeypatch.setattr(provider, "ask_host", asked.append)
-    from cypresskit.chip.work import _drop_known
-
-    call = provider.native(_drop_known.py_func)
-    keep, bounds, lines = np.ones(2, bool), np.array([0, 2]), np.array([4, 7])
-    call(keep, bounds, lines, bounds, lines)
-    assert len(asked) == 1 and asked[0].startswith(entry.encode())
-    with pytest.raises(ValueError, match="other types"):
-        call(keep, bounds.astype(np.int32), lines, bounds, lines)
-    with pytest.raises(ValueError, match="gaps"):
-        call(keep, bounds, np.zeros(4, np.int64)[::2], bounds, lines)
 
 
 @pytest.mark.parametrize("seed", range(3))

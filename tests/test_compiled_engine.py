@@ -24,16 +24,11 @@ from launches import HERE, programs
 from test_compiler import matrices, same_bits
 
 import cypresskit as ck
-from cypresskit.files.disk_cache import cache_folder
-from cypresskit.il.dataflow import defines
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.compiled import execute, jit
 from cypresskit.machine.compiled.host import HostTarget
 from cypresskit.machine.compiled.native_meaning import NATIVE
 from cypresskit.machine.compiled.processor import HostProcessor, this_host
-from cypresskit.machine.compiled.translate import number_types, register_slots
-from cypresskit.machine.compiled.translation import DONE
-from cypresskit.machine.launch import Surface
 from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.programs import random_program
 
@@ -45,9 +40,6 @@ def examples(count: int):
     return settings(
         max_examples=count, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
     )
-
-
-SMALL = {"domain": (2, 2), "outputs": {0: np.zeros((2, 2, 4), np.float32)}}
 
 
 def launched(program: ck.Program, arguments: dict, **how):
@@ -171,19 +163,6 @@ def test_every_iterations_store_is_carried_out(seed):
     assert_equal(program, {"domain": 64, "global_memory": np.zeros((320, 4), np.uint32)})
 
 
-@pytest.mark.parametrize("name", ["sgemm_nn", "dgemm_tn", "sgemm_64x64_lds"])
-@pytest.mark.parametrize("shape", [(40, 56, 12), (8, 40, 264)])
-def test_gemm_kernels_on_odd_domains(name, shape):
-    kernel, draw = ck.kernels[name], np.random.default_rng(1)
-    m, n, k = shape
-    a = draw.standard_normal((k, m) if kernel.trans_a else (m, k)).astype(kernel.dtype)
-    b, c = (draw.standard_normal(s).astype(kernel.dtype) for s in ((k, n), (m, n)))
-    a[0, 0] = np.nan
-    for host in ["", "haswell"] if platform.machine().lower() in ("x86_64", "amd64") else [""]:
-        with on_host(host):
-            assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, -0.25))
-
-
 @pytest.mark.parametrize("name", SIX)
 def test_every_kernel_gives_the_explaining_engines_bits(name):
     kernel = ck.kernels[name]
@@ -228,39 +207,12 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         assert_equal(program, arguments)
 
 
-@pytest.mark.parametrize(
-    "least", [2.0**-40, np.nextafter(np.float32(2.0**-40), np.float32(0)), 2.0**-70, 1e-44]
-)
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
-def test_products_of_small_numbers_without_a_flush_mode(name, least):
-    """Sums that cancel down to the last bits of the smallest products."""
-    kernel, draw = ck.kernels[name], np.random.default_rng(3)
-    sizes = np.float32(least) * np.array([0, 1, 1 + 2.0**-23, 2 - 2.0**-23, 3], np.float32)
-    a, b = (
-        draw.choice(sizes, (64, 64)) * draw.choice(np.float32([-1, 1]), (64, 64)) for _ in range(2)
-    )
-    a[0, 0], c = np.inf, np.zeros((64, 64), np.float32)
-    with on_host("portable"):
-        assert_equal(kernel.program, kernel.arguments(a, b, c, 1.5, 0.0))
-
-
 @pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
 def test_programs_match_on_both_engines_and_compiled(path):
     for text, arguments in programs(path):
         program = ck.assemble(text, path.name)
         assert_equal(program, arguments)
         assert same_bits(program, arguments), text
-
-
-def test_the_gemm_loop_makes_no_nan_canonical():
-    for name in ("sgemm_tn", "dgemm_tn", "sgemm_64x64_lds", "sgemm_nn_reduce4"):
-        program = ck.kernels[name].program
-        first = next(at for at, i in enumerate(program.body) if i.op.flow == "loop")
-        loop = program.body[first : program.matching[first]]
-        sums = {key for i in loop if i.op.flops == 2 for key in defines(i)}
-        slots = register_slots(program, vectors=True)
-        types = number_types(program, slots)
-        assert sums and all(slots[key][0] in types for key in sums)
 
 
 def test_work_items_that_part_between_loads_and_stores_need_a_small_domain():
@@ -346,49 +298,6 @@ def test_a_forked_child_has_threads_of_its_own():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_of_a_compiling_process_can_compile():
-    target = this_host()
-    text = HostTarget(ck.kernels["sgemm_tn"].program, target).translation().text
-    done = threading.Event()
-
-    def compiling():
-        while not done.is_set():
-            jit.object_code(text, target)
-
-    thread = threading.Thread(target=compiling)
-    thread.start()
-    try:
-        for number in range(8):
-            if not (child := os.fork()):
-                signal.alarm(30)
-                launched(pixel(f"dcl_literal l0, {number}, 0, 0, 0", "mov o0, l0"), SMALL)
-                os._exit(0)
-            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        done.set()
-        thread.join()
-
-
-def test_an_error_that_does_not_come_again_is_reported(monkeypatch):
-    """Work-items that race may fail in one run and not in the next."""
-    program = pixel("mov g[7], vWinCoord0")
-    failing, tries = execute._run_batches, []
-
-    def raced(launch, space, threads):
-        workers = failing(launch, space, threads)
-        tries.append(threads)
-        if threads > 1:
-            return [*workers, execute._Worker(space.kernel, space.values)]
-        workers[0].status = DONE
-        return workers
-
-    monkeypatch.setattr(execute, "_run_batches", raced)
-    with pytest.raises(ck.KernelError, match=r"to g\[7\], which has 7") as caught:
-        ck.launch(program, (8, 8), global_memory=np.zeros((7, 4), np.uint32), threads=2)
-    assert (caught.value.kind, tries) == ("store", [2, 1])
-
-
 def test_an_interrupt_stops_the_timing():
     ck.simulate("dgemm_nn", 64)  # compiled before
     timer = threading.Timer(0.5, _thread.interrupt_main)
@@ -440,38 +349,6 @@ def test_compiled_kernels_are_kept_as_they_are(tmp_path, monkeypatch):
     assert [file] == [*jit.FOLDER.glob("*")]
 
 
-def test_code_of_a_translator_that_was_edited_meanwhile_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(jit, "FOLDER", tmp_path)
-    tmp_path.chmod(0o700)
-    monkeypatch.setattr(jit.SOURCES, "files", list)
-    jit.compiled.cache_clear()
-    jit.compiled(pixel("mov r0, vWinCoord0"), this_host())
-    assert not list(tmp_path.iterdir())
-
-
-def test_where_a_user_has_no_home_nothing_is_kept_on_disk(monkeypatch, tmp_path):
-    """Not in a folder named ~ of wherever the process is."""
-    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    monkeypatch.chdir(tmp_path)
-    assert cache_folder() is None
-    monkeypatch.setattr(jit, "FOLDER", cache_folder())
-    launched(pixel("dcl_literal l0, 2.5, 0, 0, 0", "mov o0, l0"), SMALL)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_translation_grows_with_the_program_not_faster():
-    programs = [
-        pixel(*[f"mad r{k % 9}, r{k % 7}, r{k % 5}, r{k % 3}" for k in range(n)])
-        for n in (100, 800)
-    ]
-    short, long = (
-        HostTarget(program, this_host()).translation().text.count("\n") for program in programs
-    )
-    assert long < 9 * short
-
-
 def test_every_opcode_has_a_native_meaning_beside_numpys():
     assert NATIVE.keys() == MEANING.keys()
 
@@ -505,13 +382,3 @@ def test_labels_of_a_program_are_unique(length):
     labels = re.findall(r"^([\w.]+):", target.translation().text, re.MULTILINE)
     assert len(labels) > 300
     assert len(set(labels)) == len(labels)
-
-
-def test_a_narrow_texture_takes_no_more_than_its_texels():
-    """A row of a texture had a cache line after it: a column took five times its memory."""
-    for width in (1, 2, 3, 16, 127, 128, 130, 1000):
-        words = np.zeros((64, width, 4), np.uint32)
-        copied = execute._texels(Surface(width, 64, 16, words, True))
-        assert words.nbytes <= copied.nbytes <= 1.04 * words.nbytes
-    narrow = execute._texels(Surface(1, 64, 4, np.zeros((64, 1, 1), np.uint32), True))
-    assert narrow.nbytes <= 5 * 64 * 16

@@ -3,19 +3,16 @@ it refuses.
 """
 
 import copy
-import random
 import re
-from dataclasses import fields, replace
-from functools import cache, partial
-from types import SimpleNamespace
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
-from conftest import SIX, TEXTURE, pixel
+from conftest import TEXTURE, pixel
 
 import cypresskit as ck
 from cypresskit.compiler import Code, CompileError, compile
-from cypresskit.il.opcodes import OPCODES
 from cypresskit.machine.launch import prepare
 from tools.legality import check
 from tools.run_code import execute
@@ -111,55 +108,6 @@ def test_a_double_whose_words_come_from_one_bank_gets_copies():
 # What it sees through
 
 
-def with_copies(text: str) -> str:
-    """Every arithmetic result and fetch goes through a register of its own, and dead declarations
-    stand about.
-    """
-    lines = ["dcl_literal l90, 1, 2, 3, 4", "dcl_cb cb7[12]"]
-    head, *rest = text.split("\n")
-    for number, line in enumerate(rest):
-        found = re.match(r"(\s*)((?:mad|dmad|add|mul|dmul|sample)\S*) (r\d+)(\.\w+)?, (.*)$", line)
-        if found and "in0" not in line and not re.search(r"\br1[01]\d\b", line):
-            indent, op, register, mask, sources = found.groups()
-            copied = f"r{900 + number % 9}"
-            lines += [
-                f"{indent}{op} {copied}{mask or ''}, {sources}",
-                f"{indent}mov {register}{mask or ''}, {copied}",
-            ]
-        else:
-            lines.append(line)
-    return "\n".join([head, *lines])
-
-
-@pytest.mark.parametrize("name", ["sgemm_tn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
-def test_copies_and_dead_declarations_cost_nothing(name):
-    plain = compiled(name)
-    copied = compile(ck.assemble(with_copies(ck.kernels[name].text)))
-    assert copied.gprs == plain.gprs
-    assert copied.stats().bundles_per_iteration == plain.stats().bundles_per_iteration
-
-
-FLOAT = [
-    op
-    for op in OPCODES.values()
-    if op.kind == "alu" and op.slots != "-" and set(op.sources) == {"f"}
-]
-
-
-@pytest.mark.parametrize("modifiers", ["_neg(xyzw)", "_abs", "_abs_neg(xyzw)"])
-def test_modifiers_on_a_copy_cost_no_more_than_on_the_operand(modifiers):
-    def bundles(*lines: str) -> int:
-        sources = (f"mov r{n}, vWinCoord0.xyxy" for n in (1, 2, 3))
-        return sum(len(c.bundles) for c in compile(pixel(*sources, *lines, "mov o0, r4")).controls)
-
-    for op in FLOAT:
-        *others, last = (f"r{n + 1}" for n in range(len(op.sources)))
-        plain, copied = (
-            f"{op.name} r4, {', '.join([*others, end])}" for end in (last + modifiers, "r5")
-        )
-        assert bundles(f"mov r5, {last}{modifiers}", copied) <= bundles(plain), op.name
-
-
 LOOP = """il_ps_2_0
 dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__
 dcl_resource_id(0)_type(2d,unnorm)_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)
@@ -185,30 +133,11 @@ def looped(body: str, text: str = LOOP):
     return compile(ck.assemble(text.replace("{body}", body)))
 
 
-def test_equal_operations_are_shared_and_dead_ones_dropped():
-    loop = looped(
-        "mul r6, r5, cb0[0]\nmul r7, r5, cb0[0]\nmul r8, r5, r5\nadd r5, r6, r7"
-    ).main_loop
-    assert [o.name for c in loop for o in c.operations].count("MUL_IEEE") == 4
-
-
 @pytest.mark.parametrize("test", ["ge", "ige"])
 def test_a_loop_is_left_without_a_push(test):
     code = looped("add r5, r5, l0.y", LOOP.replace("ge r1.x", f"{test} r1.x"))
     names = [control.name for control in code.main_loop]
     assert names == ["LOOP_START_DX10", "ALU_BREAK", "ALU", "LOOP_END"]
-
-
-def test_the_main_loop_is_that_with_most_bundles_and_fetches_of_the_innermost():
-    sizes = [(9, 9, 1), (3, 0, 2), (2, 4, 2), (4, 1, 2)]
-    controls = []
-    for bundles, fetches, depth in sizes:
-        begin = SimpleNamespace(name="LOOP_START_DX10", depth=depth, bundles=(), fetches=())
-        body = {"bundles": range(bundles), "fetches": range(fetches)}
-        end = SimpleNamespace(name="LOOP_END", depth=depth, target=len(controls) + 1, **body)
-        controls += [begin, end]
-    code = replace(compiled("sgemm_naive"), controls=tuple(controls))
-    assert code.main_loop == tuple(controls[4:6])
 
 
 # What it refuses
@@ -306,14 +235,6 @@ def test_very_many_branches_and_loops_are_no_trouble(what):
     assert compile(ck.assemble("\n".join(lines))).gprs <= 2
 
 
-@pytest.mark.parametrize("other", ["il_ps_2_0\nend\n", "sgemm_tn", ck.kernels["sgemm_tn"]])
-def test_what_is_no_program_is_refused_with_what_to_write(other):
-    with pytest.raises(
-        TypeError, match=r"not (str|Kernel): write ck\.assemble.*ck\.kernels\['sgemm_tn'\]\.program"
-    ):
-        compile(other)
-
-
 # What it prints
 
 
@@ -328,89 +249,3 @@ def test_listing_shows_where_everything_comes_from():
         source[int(line) - 1].strip().startswith("mad ") for line in mads
     )
     assert len({line.index("; line") for line in text.split("\n") if "; line" in line}) == 1
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_listing_shows_where_each_store_goes(seed):
-    draw = random.Random(seed)
-    places = [(draw.choice(["", "r1.x+"]), draw.randrange(50)) for _ in range(8)]
-    stores = [f"mov g[{register}{at}], r2" for register, at in places]
-    text = compile(pixel("ftoi r1, vWinCoord0", "mov r2, vWinCoord0.xyxy", *stores)).listing()
-    shown = re.findall(r"MEM_WRITE: DWORD_PTR\[(\d+)(\+R\d+\.x)?\]", text)
-    assert [(int(at), bool(index)) for at, index in shown] == [
-        (4 * at, bool(register)) for register, at in places
-    ]
-
-
-def test_a_card_counts_the_boards_own_quads_a_clock():
-    alone, wide = (
-        ck.compile("sgemm_tn", replace(ck.HD5870, quads_per_clock=quads)).stats()
-        for quads in (1, 4)
-    )
-    assert wide.alu_fetch_ratio == pytest.approx(4 * alone.alu_fetch_ratio)
-
-
-def test_each_row_of_a_card_says_what_it_means():
-    card = compiled("sgemm_tn").stats()
-    assert re.search(r"^slots5 pct +54\.8 +% have all five$", str(card), re.M)
-    assert re.search(r"^gprs +25 +registers per work-item", str(card), re.M)
-    assert all(row.metadata["means"] for row in fields(card)[1:])
-
-
-@pytest.mark.parametrize("name", SIX)
-def test_nominal_rate_follows_precision_and_stays_below_peak(name):
-    kernel, code = ck.kernels[name], compiled(name)
-    known, counted = code.stats(*kernel.convention.per_iteration), code.stats()
-    peak = 2720 if kernel.precision == "single" else 544
-    assert max(known.nominal_gflops, counted.nominal_gflops) <= peak
-    assert known.k_per_iteration == kernel.k_step // kernel.convention.parts
-    assert counted.k_per_iteration is None
-    if kernel.precision != "double-double":  # where a product is many operations
-        assert known.flops <= counted.flops <= known.flops + 24 * known.k_per_iteration
-
-
-def nested_loops(seed: int) -> tuple[ck.Program, int]:
-    """Loops in one another and behind one another, one of which never ends, and its line."""
-    rng = random.Random(seed)
-    lines = ["il_ps_2_0", "dcl_output_generic o0", "dcl_literal l0, 0.0, 1.0, 3.0, 0.0"]
-    heads: list[tuple[int, int]] = []  # the line and the counter's instruction of each loop
-
-    def loop(depth: int) -> None:
-        number = len(heads)
-        heads.append((0, 0))
-        lines.append(f"mov r{number}, l0.xxxx")
-        lines.append("whileloop")
-        head = len(lines)
-        lines.extend([f"ge r20.x, r{number}.x, l0.z", "break_logicalnz r20.x"])
-        inner = partial(loops, depth + 1)
-        count = partial(lines.append, f"add r{number}.x, r{number}.x, l0.y")
-        for piece in rng.sample([inner, count], 2):
-            if piece is count:
-                heads[number] = head, len(lines)
-            piece()
-        lines.append("endloop")
-
-    def loops(depth: int) -> None:
-        for _ in range(rng.randint(depth == 0, 2) if depth < 3 else 0):
-            if rng.random() < 0.3:
-                lines.append(f"add r21.x, r21.x, l0.{rng.choice('xyz')}")
-            loop(depth)
-
-    loops(0)
-    line, step = rng.choice(heads)
-    lines[step] = lines[step].replace("l0.y", "l0.x")
-    return ck.assemble("\n".join([*lines, "mov o0, r21", "end"])), line
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_an_endless_loop_is_named_by_compiled_code_too(seed):
-    program, line = nested_loops(seed)
-    given = {"domain": (4, 2), "outputs": {0: np.zeros((2, 4, 4), np.float32)}}
-    for engine in ("interpreter", "compiled"):
-        with pytest.raises(ck.KernelError) as caught:
-            ck.launch(program, **given, engine=engine, max_instructions=3000)
-        assert (caught.value.line, caught.value.kind) == (line, "endless")
-    launch = prepare(program, **given, max_instructions=3000)
-    with pytest.raises(ck.KernelError) as caught, np.errstate(all="ignore"):
-        execute(compile(program), launch)
-    assert (caught.value.line, caught.value.kind) == (line, "endless")

@@ -2,7 +2,6 @@
 them alone.
 """
 
-import sys
 from dataclasses import replace
 
 import pytest
@@ -26,15 +25,6 @@ def clauses(of) -> list[str]:
         for c in of
         if c.bundles or c.fetches
     ]
-
-
-@pytest.mark.parametrize(
-    "name, gprs, bundles", [("dgemm_tn", 25, 67), ("dgemm_nn", 25, 67), ("sgemm_tn_37", 37, 0)]
-)
-def test_registers_and_bundles_follow_from_the_habits(name, gprs, bundles):
-    card = compiled(name).stats(*ck.kernels[name].convention.per_iteration)
-    assert card.gprs == gprs
-    assert not bundles or card.bundles_per_iteration == bundles
 
 
 def test_a_test_is_alone_in_the_bundle_after_its_compare():
@@ -88,18 +78,6 @@ def test_a_word_lies_in_its_component():
             assert operation.dest is not None and operation.dest[1] == operation.channel
 
 
-def test_fewer_fetches_are_gathered_where_registers_run_out():
-    many = [
-        f"sample_resource(0)_sampler(0)_aoffimmi({n % 8},0,0) r{n + 10}, r0.xy00"
-        for n in range(140)
-    ]
-    sums = [f"mad r{n + 10}, r{n + 10}, l0.y, r0\nadd r5, r5, r{n + 10}" for n in range(140)]
-    body = "mov r0, vWinCoord0.xyxy\nmov r5, l0.z\n" + "\n".join(
-        x for pair in zip(many, sums) for x in pair
-    )
-    assert code(body + "\nmov o0, r5").gprs <= 128
-
-
 def test_boards_that_share_their_limits_share_their_code():
     program = ck.kernels["sgemm_tn"].program
     faster = replace(
@@ -111,13 +89,6 @@ def test_boards_that_share_their_limits_share_their_code():
     assert other.controls is made.controls and other.device is faster
     narrow = replace(ck.HD5870, tex_clause_fetches=4)
     assert clauses(compile(program, narrow).main_loop)[1:3] == ["T4", "T4"]
-
-
-def test_a_text_under_two_names_is_scheduled_once():
-    text = ck.kernels["sgemm_tn"].text
-    made, other = (compile(ck.assemble(text, name)) for name in ("mine.il", "yours.il"))
-    assert other.controls is made.controls
-    assert (made.program.name, other.program.name) == ("mine.il", "yours.il")
 
 
 @pytest.mark.parametrize("distance", range(1, 12))
@@ -144,38 +115,3 @@ def test_words_read_together_come_from_two_banks(distance):
     fetches = [fetch for control in code.controls for fetch in control.fetches]
     first, second = (fetch.select.index("x") for fetch in fetches)
     assert (first != second) == (distance < 8)
-
-
-FIRST = [
-    f"sample_resource(0)_sampler(0)_aoffimmi({n},0,0) r{n}, vWinCoord0.xy00" for n in (1, 2, 3)
-]
-LONG = {
-    "each waits for the one before": ["mad r1, r1, r2, r1"],
-    "some fetch what others wait for": [
-        *["mad r1, r1, r2, r3"] * 30,
-        "sample_resource(0)_sampler(0) r3, r2.xy00",
-    ],
-}
-
-
-@pytest.mark.parametrize("kind", LONG)
-def test_work_grows_as_the_lines_do(kind):
-    """Four times as many lines take about four times as many calls of functions, not sixteen."""
-
-    def calls(lines: int) -> int:
-        body = (LONG[kind] * lines)[:lines]
-        program = pixel(HEAD[0], *FIRST, *body, "mov o0, r1")
-        count = 0
-
-        def note(_, event, __):
-            nonlocal count
-            count += event in ("call", "c_call")
-
-        sys.setprofile(note)
-        try:
-            compile(program)
-        finally:
-            sys.setprofile(None)
-        return count
-
-    assert calls(800) < 5 * calls(200)

@@ -37,10 +37,6 @@ def test_active_threads_are_equation_2(registers, threads):
     assert HD5870.active_wavefronts(registers) * 4 == threads
 
 
-def test_amds_own_pool_gives_one_wavefront_less():
-    assert replace(HD5870, register_pool=248).active_wavefronts(25) == 9
-
-
 def test_wavefronts_are_limited_by_chip_lds_and_whole_workgroups():
     assert HD5870.active_wavefronts(2) == 25  # 496 on 20 engines
     assert HD5870.active_wavefronts(8, lds_bytes=8192) == 4
@@ -107,40 +103,6 @@ def test_a_boards_name_is_a_string():
     for name in (5, None, b"HD", ["HD"]):
         with pytest.raises(ValueError, match=r"name = .* has to be a string"):
             replace(HD5870, name=name)
-
-
-def test_a_boards_bytes_of_registers_are_those_of_its_pool():
-    assert HD5870.register_bytes == 256 << 10  # Table 1
-    assert replace(HD5870, register_pool=300).register_bytes == 300 * 64 * 16
-
-
-EACH_KIND = (
-    "sgemm_tn",
-    "dgemm_nn",
-    "ddgemm_tn_fma",
-    "sgemm_64x64_lds",
-    "sgemm_nn_buffer",
-    "sgemm_packed",
-    "sgemv_t",
-    "dgemm_tn_stream",
-    "sgemm_naive",
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "board", [*DEVICES.values(), replace(HD5870, name="without doubles", double_fmas=0)]
-)
-def test_any_board_of_the_family_runs_what_its_chip_can(board):
-    for kernel in map(KERNELS.__getitem__, EACH_KIND):
-        if kernel.precision == "single" or board.double_fmas:
-            n = 1 if kernel.is_vector else 256
-            assert 0 < simulate(kernel, n, m=256, k=32, device=board).percent < 100, kernel.name
-        else:
-            with pytest.raises(
-                ValueError, match=f"works on doubles, and the {board.name} has none"
-            ):
-                simulate(kernel, 64, device=board)
 
 
 def test_every_number_has_unit_and_source_or_calibration():

@@ -9,7 +9,7 @@ import pytest
 from conftest import SIX
 
 import cypresskit as ck
-from cypresskit.blas.gemm import MAX_K, upper_bound_instructions
+from cypresskit.blas.gemm import upper_bound_instructions
 
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
@@ -107,22 +107,6 @@ def test_empty_matrices_as_blas_has_them(m, n, k):
     assert (got == 6).all()
 
 
-GOOD = np.ones((4, 4), np.float32)
-
-
-def test_numpys_own_truth_values_are_taken():
-    assert (ck.gemm(GOOD, GOOD, trans_a=np.True_, trans_b=np.False_) == GOOD.T @ GOOD).all()
-
-
-@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-def test_takes_numpys_old_matrices_and_rejects_masked_arrays():
-    a, x = np.arange(20, dtype=np.float32).reshape(5, 4), np.ones((4, 1), np.float32)
-    turned = ck.gemm(np.matrix(x).T, np.matrix(a), trans_b=True).T
-    for got in (ck.gemm(a, np.matrix(x)), ck.gemm(np.matrix(a), x), turned):
-        assert type(got) is np.ndarray and np.array_equal(got, a @ x)
-    assert np.array_equal(ck.gemm_out_of_core(np.matrix(a), np.matrix(x))[0], a @ x)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ck.DD])
 def test_rejects_scalars_beyond_the_precision(dtype):
     one = ck.DD(np.ones((1, 1))) if dtype is ck.DD else np.ones((1, 1), dtype)
@@ -216,11 +200,6 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
 def test_products_that_the_usual_limit_of_a_launch_would_end(name):
     """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""
     long_product(ck.kernels[name], 300_000)
-
-
-@pytest.mark.slow
-def test_products_at_the_promised_limit_of_k():
-    long_product(ck.kernels["sgemm_naive"], MAX_K)
 
 
 def test_vectors_and_packed_products_may_be_long():

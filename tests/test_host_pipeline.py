@@ -12,7 +12,7 @@ from test_host_timeline import at_other_moments
 
 from cypresskit.devices import HD5970, XEON
 from cypresskit.host import pipeline
-from cypresskit.host.machine import Machine, order_blocks, split
+from cypresskit.host.machine import Machine
 from cypresskit.host.pipeline import Matrices, five_stage, four_stage
 from cypresskit.host.tasks import Span, Task, Timeline
 
@@ -79,42 +79,6 @@ def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
             assert np.array_equal(data.result, expected(data))
 
 
-@pytest.mark.parametrize(
-    ("which", "dtype", "options"),
-    [
-        ("four", np.float64, {}),
-        ("five", np.float64, {}),
-        ("five", np.float32, {"kernel": "sgemm_tn"}),
-    ],
-)
-def test_real_kernels_compute_the_blocks(fixed_rate, which, dtype, options):
-    data = matrices(150, 130, 40, dtype, alpha=-1.0, beta=2.0)
-    timeline = PIPELINES[which](
-        150, 130, 40, Machine(), block=64, cpu_share=0.2, matrices=data, **options
-    )
-    timeline.execute()
-    assert np.array_equal(data.result, expected(data))  # small whole numbers: exact in both types
-
-
-def test_a_nan_in_c_goes_nowhere_if_beta_is_0(fixed_rate):
-    data = matrices(20, 20, 8, beta=0.0)
-    data.c[:] = np.nan
-    five_stage(20, 20, 8, Machine(), cpu_share=0.3, matrices=data).execute()
-    assert np.array_equal(data.result, data.a @ data.b)
-
-
-def test_corner_turn_changes_one_strip_at_a_time():
-    order = list(order_blocks("abc", "xyz"))
-    assert order == [(0, 0), (0, 1), (0, 2), (1, 2), (1, 1), (1, 0), (2, 0), (2, 1), (2, 2)]
-
-
-@given(st.integers(0, 500), st.integers(1, 100), st.integers(1, 16))
-def test_split_covers_everything_once(length, block, multiple):
-    parts = split(3, 3 + length, block, multiple)
-    assert [i for part in parts for i in part] == list(range(3, 3 + length))
-    assert all(0 < len(part) <= block for part in parts)
-
-
 def test_five_stages_in_step(fixed_rate):
     """One work unit by hand: strips of 2048 x 1024 doubles (16.8 MB), C in four pieces of 8.4
     MB.
@@ -154,26 +118,6 @@ def test_five_stages_in_step(fixed_rate):
         }
     )
     assert timeline.bound == "chip 0"
-
-
-def test_four_stages_hold_chip_and_bus_at_once(fixed_rate):
-    slow = replace(XEON, remote_store_gb_s=0.5)
-    timeline = four_stage(2048, 2048, 1024, Machine(HD5970, slow, use_chips=1))
-    assert list(timeline.stages()) == ["load1", "load2", "mult", "store"]
-    first = next(span for span in timeline.spans if span.task.stage == "mult")
-    assert first.end - first.start == pytest.approx(
-        2048 * 1024 * 8 / 0.5e9
-    )  # C's bytes, not the 10.7 ms of flops
-
-
-def test_strips_are_loaded_once_per_corner_turn(fixed_rate):
-    timeline = five_stage(8192, 8192, 256, Machine(use_chips=1))
-    loads = [span.task.name for span in timeline.spans if span.task.stage == "load2"]
-    # 16 blocks need 32 strips: one block starts with two, the others change one, and at each of the
-    # three turns a strip of B is back that is still on the card
-    assert len(loads) == 2 + 15 - 3
-    moved = sum(span.task.bytes for span in timeline.spans if span.task.stage == "load2")
-    assert moved == (2 + 15 - 3) * 2048 * 256 * 8
 
 
 def test_two_chips_contend_for_the_bus(fixed_rate):

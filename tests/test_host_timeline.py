@@ -202,15 +202,6 @@ def test_the_critical_path_is_the_runs_time(name, times):
         assert sum(span.end - span.start for span in spans) == pytest.approx(timed.seconds)
 
 
-@pytest.mark.parametrize("name", RUNS)
-def test_the_same_plan_on_the_same_resources_is_the_same_run(name):
-    timeline = RUNS[name]()
-    again = timeline.faster({})
-    assert [(s.task, s.start, s.end) for s in again.spans] == [
-        (s.task, s.start, s.end) for s in timeline.spans
-    ]
-
-
 def test_a_bus_twice_as_fast_is_that_of_a_machine_built_so():
     """Against another host, planned and run anew: its threads copy as fast as before."""
     fast = replace(host.Machine().host, dma_gb_s=12.0, pcie_gb_s=16.0)
@@ -218,19 +209,3 @@ def test_a_bus_twice_as_fast_is_that_of_a_machine_built_so():
     timeline = RUNS["five stages"]()
     bus = [name for name in timeline.resources if name.startswith(("PCIe", "DMA"))]
     assert timeline.faster(dict.fromkeys(bus, 2.0)).seconds == pytest.approx(built.seconds)
-
-
-def test_only_resources_that_are_there_can_be_faster():
-    with pytest.raises(ValueError, match="give one of"):
-        in_blocks(True).faster({"bus": 2.0})
-    with pytest.raises(ValueError, match="a number above 0"):
-        in_blocks(True).faster({"DMA 0": 0.0})
-
-
-@pytest.mark.parametrize("factor", [0.0, -1.0, float("nan")])
-def test_nothing_is_so_many_times_as_fast(factor):
-    timeline = run_tasks(
-        [Task("load", "load", "bus", {"bus": 1.0})], {"bus": Resource("bus", 1.0, "s")}
-    )
-    with pytest.raises(ValueError, match=r"'bus', .* times as fast"):
-        timeline.faster({"bus": factor})

@@ -5,17 +5,15 @@ a reason.
 import random
 import re
 import tomllib
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cypresskit as ck
-from cypresskit.il import OPCODES, Fault, Register, reference
+from cypresskit.il import OPCODES, Fault, reference
 from cypresskit.il.parser import RESULT_SCALE
 from cypresskit.il.registers import INPUT_NAMES, MODIFIERS
-from cypresskit.il.unsupported import UNSUPPORTED, explain_unknown, explain_unsupported
 from tools import il_page
 
 HERE = Path(__file__).parent
@@ -57,28 +55,6 @@ def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     assert "a line holds one instruction" in fault.message or "may follow" in fault.message
 
 
-def test_compute_mode_inputs_and_lds_are_read():
-    names = (
-        "vaTid vaTid0 vAbsTid vAbsTidFlat vTid vTidInGrp vTidInGrpFlat vThreadGrpId"
-        " vThreadGrpIdFlat".split()
-    )
-    head = "dcl_num_thread_per_group 16, 4", "dcl_lds_id(0) 1024", "dcl_lds_id(1) 8192"
-    inputs = (f"mov r{n}, {name}" for n, name in enumerate(names))
-    stores = "lds_store_id(0) r0.x, r1.x", "lds_store_vec_id(1) mem.xyz_, r0.x, r1.y, r2"
-    loads = (
-        "lds_load_id(0) r3.x, r0.x",
-        "lds_load_vec_id(1) r2.x_zw, r0.x, r1.y",
-        "lds_load_vec_id(0) r2, r0.x",
-    )
-    program = ck.assemble(
-        compute(*head, *inputs, *stores, "fence_threads_lds", "fence_lds", *loads)
-    )
-    assert program.group == (16, 4, 1)
-    assert program.lds == {0: 1024, 1: 8192}
-    assert program.body[0].sources[0].register == Register("vAbsTidFlat")
-    assert program.body[4].sources[0].register == Register("vTidInGrpFlat")
-
-
 @pytest.mark.parametrize("text", "x=xxxx zw=zwzw xyz=xyzz xy00=xy00 1=1111 bgra=zyxw".split())
 def test_short_swizzles_are_filled_by_repeating_them(text):
     short, swizzle = text.split("=")
@@ -110,21 +86,6 @@ def test_macro_expansion_renames_registers_and_literals():
     assert moved[:4] == ["mov r3, r0.zwzw", "mul r4, r3, l1", "mov r5, r4", "mov r1.xy__, r5"]
     assert moved[5] == "mul r7, r6, l2", "a second call has registers and literals of its own"
     assert program.literals[2] == (0x40000000,) * 4
-
-
-def test_control_flow_pairs():
-    program = ck.assemble(
-        pixel("whileloop", "if_logicalnz r0.x", "break", "else", "mov r0, r1", "endif", "endloop")
-    )
-    assert program.matching == {0: 6, 6: 0, 1: 3, 3: 5, 5: 3, 2: 0}
-
-
-def test_constants_beyond_the_declared_size_are_rejected():
-    assert ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[3]")).constants == {0: 4}
-    with pytest.raises(
-        ck.ILError, match=r"(?s)cb0\[4\].* elements 0 to 3. Declare `dcl_cb cb0\[5\]`"
-    ):
-        ck.assemble(pixel("dcl_cb cb0[4]", "mov r0, cb0[4]"))
 
 
 def fault(text: str) -> ck.ILError:
@@ -250,11 +211,6 @@ def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
     assert error.line == 3 and "have 32784 bytes together" in str(error)
 
 
-def test_the_caret_points_at_the_word_at_fault():
-    lines = {"    mad r0, r1, r2 r3": 20, "mov r0, r1.xyq": 12, "mov r0, l5": 9}
-    assert {line: fault(pixel(line)).column for line in lines} == lines
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("name", ck.kernels)
 def test_faulty_lines_are_reported_each_and_alone(name):
@@ -336,20 +292,6 @@ def test_faults_of_macros_have_the_names_of_the_text(lines, line, said):
     assert [(found.line, found.message) for found in fault(pixel(*lines)).faults] == [(line, said)]
 
 
-def test_all_faulty_macro_calls_are_reported_at_once():
-    body = (
-        "mdef(1)_out(1)_in(1)",
-        "mov out0, in0",
-        "mend",
-        "mcall(1) (r0), (r1, r2)",
-        "mcall(7) (r0), (r1)",
-    )
-    faults = fault(pixel(*body, "mcall(8) (r0), (r1)")).faults
-    assert [f.line for f in faults] == [5, 6, 7]
-    assert "takes 1 outputs and 1 inputs, found 1 and 2" in faults[0].message
-    assert faults[2].message.startswith("there is no macro 8")
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -384,99 +326,6 @@ def test_every_mnemonic_of_amds_il_is_known_or_rejected_by_name(name):
         "not in cypresskit's subset of AMD's IL (" in said or "an earlier chip" in said
     )
     assert "Did you mean" not in said and "no instruction of IL" not in said
-
-
-def test_nothing_of_the_subset_is_listed_as_left_out():
-    assert not [name for name in OPCODES if explain_unsupported(name, name)]
-    assert not set(OPCODES) & {name for _, _, names in UNSUPPORTED for name in names}
-
-
-GUESSES = {"dcl_litteral": "dcl_literal", "lds_lod_id": "lds_load", "addd": "add", "frobnicate": ""}
-
-
-@pytest.mark.parametrize(("word", "guess"), GUESSES.items())
-def test_suggests_only_near_names_of_the_same_kind(word, guess):
-    assert explain_unknown(word, OPCODES).endswith(
-        f"Did you mean `{guess}`?" if guess else "sources (`cypresskit explain`)."
-    )
-
-
-@pytest.mark.parametrize("name", [*OPCODES, "mad_", "dd", "uu", "ii", "ff"])
-def test_a_cure_has_the_type_and_the_operands_of_what_was_written(name):
-    """Of each name with a letter more, less or exchanged, with one to five operands."""
-    draw = random.Random(name)
-    letters = [*"abcdefimnorstux"]
-    at = draw.randrange(len(name))
-    words = (
-        name[:at] + name[at + 1 :],
-        name[:at] + draw.choice(letters) + name[at:],
-        name[:at] + draw.choice(letters) + name[at + 1 :],
-        draw.choice("diuf") + name,
-    )
-    for word in words:
-        if not re.fullmatch("[a-z]+", word) or word in OPCODES:
-            continue
-        for count in range(1, 6):
-            line = f"{word} {', '.join(f'r{n}' for n in range(count))}"
-            with pytest.raises(ck.ILError) as caught:
-                ck.assemble(f"il_cs_2_0\n{line}\nend\n")
-            cure = re.search("Did you mean `(\\w+)`", caught.value.faults[0].message)
-            op = OPCODES.get(cure[1]) if cure else None
-            if op is None or op.kind != "alu":
-                continue
-            assert len(op.types) == count, (line, cure[1])
-            assert (word[0] == "d") or not (op.double and cure[1][0] == "d"), (line, cure[1])
-            if word[0] in "iud":
-                assert cure[1][0] == word[0], (line, cure[1])
-
-
-@pytest.mark.parametrize("op", OPCODES.values(), ids=lambda op: op.name)
-@pytest.mark.parametrize("control", ["zeroop(zero)", "sat", "x2", "d4", "ieee"])
-def test_a_control_of_il_is_not_taken_for_another_chips_instruction(op, control):
-    line = f"{op.name}_{control} r0, r1, r2"
-    with suppress(ck.ILError):
-        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
-        return
-    with pytest.raises(ck.ILError) as caught:
-        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
-    assert "later chip" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "word, cure",
-    {
-        "dabs": "dmax",
-        "neg": "_neg",
-        "dneg": "_neg(xy)",
-        "fneg": "_neg",
-        "frac": "frc",
-        "f2i": "ftoi",
-        "f2u": "ftou",
-        "i2f": "itof",
-        "u2f": "utof",
-        "dtof": "d2f",
-        "ftod": "f2d",
-        "i2d": "itof",
-        "d2i": "ftoi",
-        "dldexp": "dmul",
-        "dsqrt": "rsq_vec",
-        "dfloor": "dfrac",
-        "iabs": "imax",
-    }.items(),
-)
-def test_what_il_does_in_another_way_has_a_cure_by_name(word, cure):
-    with pytest.raises(ck.ILError) as caught:
-        ck.assemble(f"il_cs_2_0\n{word} r0.xy, r1.xy\nend\n")
-    fault = caught.value.faults[0].message
-    assert f"`{cure}" in fault and "Did you mean" not in fault
-
-
-@pytest.mark.parametrize(
-    "line", ["/* a sum */", "add r0, r1, r2 /* sum */", "add r0, /* a */ r1, r2", "*/"]
-)
-def test_a_block_comment_is_named(line):
-    with pytest.raises(ck.ILError, match="a comment begins with `;`"):
-        ck.assemble(f"il_cs_2_0\n{line}\nend\n")
 
 
 def test_what_authors_of_that_time_wrote_is_read():
@@ -531,28 +380,6 @@ def test_a_return_from_the_middle_is_refused(lines):
 def test_faults_after_the_end_are_reported_where_they_are(lines, line, said):
     error = fault(pixel("endmain", *lines))
     assert [f.line for f in error.faults] == [line] and said in error.faults[0].message, str(error)
-
-
-#: Words of AMD's IL that begin a block here or there, and the word that ends it.
-BLOCKS_LEFT_OUT = {"ifnz": "endif", "loop": "endloop", "switch": "endswitch"}
-
-
-@pytest.mark.parametrize("last", [("ret_dyn",), ("endmain",), ()])
-@pytest.mark.parametrize("around", [False, True])
-def test_an_instruction_left_out_is_reported_alone(around, last):
-    """Of all that AMD's IL has, and of words that end as openers of blocks do."""
-    names = {*MNEMONICS} - {*OPCODES, "mdef", "mend", *BLOCKS_LEFT_OUT.values()}
-    names |= {f"{name}_logical{z}" for name in ("kill", "emit", "return") for z in ("z", "nz")}
-    for name in sorted(names):
-        lines = [f"{name} l0", "mov o0, l0"]
-        if name in BLOCKS_LEFT_OUT:
-            lines += [*["break"] * (name != "ifnz"), BLOCKS_LEFT_OUT[name]]
-        if around:
-            lines = ["if_logicalnz l0.x", *lines, "endif"]
-        error = fault(pixel("dcl_output_generic o0", "dcl_literal l0, 1, 1, 1, 1", *lines, *last))
-        at_fault = {name, BLOCKS_LEFT_OUT.get(name)} - {"endif", "endloop"}
-        found = {f.text.split()[0] for f in error.faults}
-        assert found <= at_fault and name in found, str(error)
 
 
 def test_rcp_rsq_and_sqrt_take_the_last_component():
@@ -614,23 +441,6 @@ def test_every_example_of_the_reference_assembles_and_runs(op):
     assert op.name in reference.describe(op.name)
 
 
-KNOWN = {
-    "r1": "r0: ", "g": "g[r1.x+1]: ", "cb0": "cb0[3]: ", "l7": "l0: ", "o2": "o0: ", "mem": "mem: ",
-    "vTid": "vTidInGrpFlat: ", "vaTid": "vAbsTidFlat: ", "vAbsTidFlat": "vAbsTidFlat: ",
-    "_neg": "_neg(xw): ", "_abs": "_abs: ", "abs": "abs\n",
-    "_d4": "_x2: ", "in1": "in0: ",
-    "mdef": "mdef: ", "mend": "mend: ", "relop": "_relop(lt): ", "le": "_relop(lt): ",
-    "aoffimmi": "_aoffimmi(1,0,0): ", "sampler": "_sampler(0): ", "swizzle": "swizzle: ",
-    "fence_threads_lds": "fence_threads_lds: ", "il_cs_2_0": "il_cs_2_0: ", ";": ";: ",
-    "mad_sat": "mad\n", "sample_resource(0)": "sample\n", "DMAD": "dmad\n",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_the_reference_knows_a_name_however_it_is_written(name):
-    assert reference.describe(name).startswith(KNOWN[name])
-
-
 @pytest.mark.parametrize("name", ["for", "if_lt", "1.0", "__syncthreads", "threadIdx.x"])
 def test_the_reference_has_cures_for_words_of_other_languages(name):
     with pytest.raises(ValueError, match=r"is no IL: .*`"):
@@ -645,19 +455,3 @@ def test_the_reference_has_every_register_and_modifier():
 
 def test_the_reference_page_is_current():
     assert (HERE.parent / "docs/il.md").read_text(encoding="utf-8") == il_page.page()
-
-
-def test_the_reference_matches_cost_and_meaning():
-    assert "cost      two slots, as a `mov` of two components" in reference.describe("dmov")
-    assert "next generation" not in il_page.page()
-
-
-@pytest.mark.parametrize("letter", "rol")
-@pytest.mark.parametrize("components", ["", ".x", ".yw"])
-def test_a_register_whose_number_comes_first_is_told_how_it_is_written(letter, components):
-    for index in (2, 10, 97):
-        for wrong in (f"{index}{letter}{components}", f"{index}{letter}{index}{components}"):
-            with pytest.raises(ck.ILError) as error:
-                ck.assemble(f"il_ps_2_0\nmov r1, {wrong}\nend\n")
-            assert f"`{letter}{index}{components}`" in str(error.value)
-            assert "dcl_literal" not in str(error.value)

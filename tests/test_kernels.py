@@ -50,15 +50,6 @@ def transposed(matrix, flag):
     return matrix.T if flag else matrix
 
 
-def as_stored(kernel, rng, m, n, k, spread=0):
-    """A, B and C as the kernel wants them, as arrays of numbers."""
-    a, b, c = (
-        random_matrix(rng, kernel.precision, *shape, spread) for shape in ((m, k), (k, n), (m, n))
-    )
-    arrays = [transposed(a, kernel.trans_a), transposed(b, kernel.trans_b), c]
-    return [np.array(getattr(x, "pairs", x)) for x in arrays]
-
-
 def products(a, b):
     """The exact product, and that of all sizes without signs."""
     a, b = exact(a), exact(b)
@@ -109,54 +100,6 @@ def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
                 engine="compiled",
             )
             check(got, ab, c, alpha, beta)
-
-
-def painted(kernel, arguments, m, n, k):
-    """``arguments`` with NaN in all padding but k's: in the rows and columns of A, B and C that no
-    result depends on, and around the textures.
-    """
-    padded = kernel.convention.padded(m, n, k)
-    stored = kernel.convention.stored(*kernel.convention.padded(m, n, k))
-    pair = (2,) if kernel.precision == "double-double" else ()
-    inputs, memory = dict(arguments["inputs"]), arguments.get("global_memory")
-    if kernel.convention.buffer:
-        ends = np.cumsum([padded[0] * padded[1], *(rows * columns for rows, columns in stored)])
-        whole_c, *matrices = np.split(memory, ends[:-1])
-    else:
-        matrices = [inputs[i] for i in range(2)]
-        whole_c = inputs[2] if kernel.convention.streams else memory
-    views = [x.reshape(*shape, *pair) for x, shape in zip(matrices, stored, strict=True)]
-    (views[0][:, m:] if kernel.trans_a else views[0][m:])[...] = np.nan
-    (views[1][n:] if kernel.trans_b else views[1][:, n:])[...] = np.nan
-    whole_c = whole_c.reshape(*padded[:2], *pair)
-    whole_c[m:], whole_c[:, n:] = np.nan, np.nan
-    for number, texture in inputs.items():
-        frame = np.full(
-            (texture.shape[0] + 9, texture.shape[1] + 9, texture.shape[2]), np.nan, texture.dtype
-        )
-        frame[: texture.shape[0], : texture.shape[1]] = texture
-        inputs[number] = frame
-    return arguments | {"inputs": inputs}
-
-
-@six
-def test_no_result_depends_on_padding(kernel):
-    m, n, k = size_of(kernel, 21, 18, 5)
-    arrays = as_stored(kernel, np.random.default_rng(11), m, n, k)
-    results = []
-    for paint in (False, True):
-        arguments = kernel.arguments(*arrays, 1.25, -0.5)
-        if paint:
-            arguments = painted(kernel, arguments, m, n, k)
-            assert (
-                any(np.isnan(x).any() for x in arguments["inputs"].values())
-                or kernel.convention.buffer
-            )
-        run = ck.launch(kernel.program, **arguments, engine="compiled")
-        assert run.out_of_range == 0
-        results.append(kernel.result(arguments, m, n))
-    assert np.isfinite(results[1]).all()
-    assert results[0].tobytes() == results[1].tobytes()
 
 
 @six

@@ -2,7 +2,6 @@
 catalogue does.
 """
 
-import random
 import re
 from dataclasses import replace
 from itertools import product
@@ -11,10 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SIX
-from faults import plant
 
 import cypresskit as ck
-from cypresskit.kernels import products
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.products import count_correct_share
@@ -124,21 +121,6 @@ def test_a_block_larger_than_stated_is_named(stated):
     assert not ck.verify("sgemm_tn").launch_hint
 
 
-@pytest.mark.parametrize(
-    "error", [TypeError, KeyError, AttributeError, IndexError, ZeroDivisionError]
-)
-@pytest.mark.parametrize(
-    "place", [(products, "launch"), (products.Product, "arguments"), (products.Product, "result")]
-)
-def test_a_fault_of_the_packages_own_is_no_wrong_product(error, place, monkeypatch):
-    def fails(*_, **__):
-        raise error("of the package's own")
-
-    monkeypatch.setattr(*place, fails)
-    with pytest.raises(error):
-        count_correct_share(ck.kernels["sgemm_tn"])
-
-
 @pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
 def test_a_block_multiplies_or_is_rejected_in_words(rows):
     for columns, steps in product((0, 1, 2, 3, 4, 6, 8, 32, 36), (0, 1, 8, 9)):
@@ -221,51 +203,6 @@ def test_functions_take_a_text_a_file_a_program_or_a_kernel(function, tmp_path):
     sources = (TEXT, path, str(path), ck.assemble(TEXT, "mine.il"), ck.load_kernel(TEXT))
     for source in sources:
         function(source, "sgemm_tn", np.random.default_rng(7))
-
-
-@pytest.mark.slow
-def test_edited_texts_are_kernels_or_are_rejected_in_a_screenful():
-    """Whatever is edited, no function answers with a KeyError, or with the text."""
-    rng = random.Random("edits")
-    for _ in range(12):
-        text = edited(ck.kernels[rng.choice(list(ck.kernels))].text, rng)
-        for function in (
-            ck.load_kernel,
-            ck.verify,
-            ck.kernel_stats,
-            ck.compile,
-            lambda x: ck.simulate(x, 64),
-        ):
-            try:
-                function(text)
-                messages = []
-            except (ValueError, TypeError, ck.KernelError, ck.CompileError) as error:
-                messages = [str(error)]
-            for message in messages:
-                assert len(message.splitlines()) <= 64 and text[:200] not in message
-                assert all(len(line) < SCREEN for line in message.splitlines())
-
-
-def edited(text: str, rng: random.Random) -> str:
-    """A text with some lines or letters gone, doubled, exchanged; or with a planted fault."""
-    for _ in range(rng.randrange(1, 4)):
-        kind, lines = rng.choice(["fault", "drop", "double", "letter", "swap"]), text.split("\n")
-        at, other = rng.randrange(len(lines)), rng.randrange(len(lines))
-        if kind == "fault":
-            fault = plant(text, rng)
-            text = fault.text if fault else text
-            continue
-        if kind == "drop":
-            del lines[at]
-        elif kind == "double":
-            lines.insert(at, lines[at])
-        elif kind == "swap":
-            lines[at], lines[other] = lines[other], lines[at]
-        else:
-            place = rng.randrange(len(lines[at]) + 1)
-            lines[at] = lines[at][:place] + rng.choice("xyzw019._, ") + lines[at][place + 1 :]
-        text = "\n".join(lines)
-    return text
 
 
 def test_like_takes_the_sizes_that_are_given():

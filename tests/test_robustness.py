@@ -2,14 +2,11 @@
 that help.
 """
 
-import gc
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
-from conftest import pixel
 
 import cypresskit as ck
 from cypresskit.files.atomic import save_file
@@ -112,15 +109,6 @@ def test_rejects_a_check_of_a_huge_domain_in_advance():
         check(store, 1 << 28, global_memory=np.zeros((64, 4), np.float32))
 
 
-def test_a_kernel_of_many_registers_is_checked():
-    registers = "".join(f"mov r{n}, r{n + 1}\n" for n in range(15_000))
-    out = {0: np.zeros((8, 8, 4), np.float32)}
-    (finding,) = check(
-        ck.assemble(f"{HEAD}dcl_output_generic o0\n{registers}mov o0, r0\nend"), (8, 8), outputs=out
-    )
-    assert finding.kind == "uninitialised"
-
-
 def test_threads_may_save_one_file_with_the_longest_name(tmp_path):
     path, texts = tmp_path / ("n" * 250), ["a" * 100_000, "b" * 200_000]
     with ThreadPoolExecutor(2) as pool:
@@ -135,60 +123,6 @@ def test_a_file_behind_a_link_keeps_its_permissions(tmp_path):
     link.symlink_to(real)
     save_file(link, "text")
     assert link.is_symlink() and real.read_text() == "text" and real.stat().st_mode & 0o777 == 0o640
-
-
-@pytest.mark.slow
-def test_thousands_of_registers_may_be_needed_at_once():
-    sets, adds = (
-        "".join(f"{line.format(n)}\n" for n in range(5_000))
-        for line in ("mov r{}, l0", "add r0, r0, r{}")
-    )
-    program = ck.assemble(
-        f"{HEAD}dcl_output_generic o0\ndcl_literal l0, 1, 1, 1, 1\n{sets}{adds}mov o0, r0\nend"
-    )
-    assert not check(program, (8, 8), outputs={0: np.zeros((8, 8, 4), np.float32)})
-
-
-def test_a_long_kernel_is_compiled_with_less_effort(monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        "cypresskit.machine.compiled.jit.FOLDER", tmp_path
-    )  # where nothing is kept yet
-    monkeypatch.setattr("cypresskit.machine.compiled.jit.LONG", 10)
-    kernel = pixel("dcl_output_generic o0", "dcl_literal l0, 3.0, 5.0, 7.0, 9.0", "mov o0, l0")
-    out = np.zeros((2, 2, 4), np.float32)
-    ck.launch(kernel, (2, 2), outputs={0: out})
-    assert (out == [3, 5, 7, 9]).all()
-
-
-def test_ifs_as_deep_as_may_be_run_alike_on_both_engines():
-    text = (
-        HEAD
-        + "mov r0, vWinCoord0.xyxy\n"
-        + "if_logicalnz r0.x\nadd r0.y, r0.y, r0.x\n" * 256
-        + "endif\n" * 256
-    )
-    program, results = ck.assemble(text + "mov o0, r0\nend"), []
-    for engine in ("compiled", "interpreter"):
-        out = np.zeros((4, 4, 4), np.float32)
-        ck.launch(program, (4, 4), outputs={0: out}, engine=engine)
-        results.append(out)
-    assert results[0].tobytes() == results[1].tobytes() and results[0][0, 0, 1] == 128.5
-
-
-@pytest.mark.slow
-def test_a_thousand_products_leave_nothing_behind():
-    """Neither an object of Python's for each, nor an array."""
-    matrices = [np.ones((n, n), kind) for n in (3, 16, 40) for kind in (np.float32, np.float64)]
-
-    def left_by(products: int) -> int:
-        before = sys.getallocatedblocks()
-        for count in range(products):
-            ck.gemm(matrices[count % len(matrices)], matrices[count % len(matrices)])
-        gc.collect()
-        return sys.getallocatedblocks() - before
-
-    left_by(200)  # what is kept once
-    assert left_by(1000) < 300
 
 
 def test_comments_may_hold_any_character():

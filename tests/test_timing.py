@@ -1,8 +1,5 @@
 """The timing model as a whole: published figures, sampling, what-if boards, reports, the score."""
 
-import importlib
-import pickle
-import time
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -15,29 +12,21 @@ from conftest import TEXTURE, pixel
 import cypresskit as ck
 from cypresskit import published
 from cypresskit.chip import steady_state
-from cypresskit.chip.engine import run
-from cypresskit.chip.units.state import SNAPSHOTS
-from cypresskit.chip.work import pack
 from cypresskit.compiler import compile
-from cypresskit.devices import HD5850, HD5870, HD5970
+from cypresskit.devices import HD5870, HD5970
 from cypresskit.host.rates import kernel_rate
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
 from cypresskit.kernels.own import load_kernel as own_kernel
 from cypresskit.machine.launch import prepare
 from cypresskit.machine.shape import Extent, LaunchShape
-from cypresskit.timing import DataDependentError, sampling, simulate
+from cypresskit.timing import sampling, simulate
 from cypresskit.timing.launch_time import bound
 from cypresskit.timing.report import LawError
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimedLaunch
-from cypresskit.trace.memory_layout import MemoryLayout
-from cypresskit.trace.tracing import cache_result, trace_wavefronts
-from tools import score
-from tools.fuzz import law as fuzz
 
 UNNORMALISED, FETCH = TEXTURE.format(0, "2d,unnorm"), "sample_resource(0)_sampler(0)"
-FIGURES = published.kernels()
 FEW = "too few wavefronts"
 timed = cache(simulate)  # a launch that several tests ask about is simulated once
 
@@ -145,30 +134,6 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 
 
-@pytest.mark.parametrize("turns", [1, 8, 30])
-def test_progress_is_noted_until_the_end(turns):
-    """The clocks at which shares of the clauses were over reach from start to end, also where
-    clauses are a few more than the log has rows.
-    """
-    board = replace(HD5870, simd_engines=2, memory_channels=2, l2_slices=2)
-    text = fuzz.GROUP.format(group=64, turns=turns, stride=1, step=64, body=fuzz.STEPS[0] + "\n")
-    code = compile(assemble(text), board)
-    for count in (40, 70, 200):
-        shape = LaunchShape(code.program, (64 * count, 1, 1), {0: Extent(64, 64, 16)})
-        work = pack(
-            trace_wavefronts(code, MemoryLayout(shape, board.geometry, "linear"), np.arange(count)),
-            1,
-        )
-        outcome = run(work, board, 8)
-        clauses = int(work.clauses_run[work.path].sum())
-        pace = -(-clauses // SNAPSHOTS)
-        assert clauses // pace < len(outcome.progress)
-        over = np.arange(len(outcome.progress)) * pace
-        clocks = np.interp(clauses * np.array([0.25, 0.5, 0.75]), over, outcome.progress)
-        shares = clocks / outcome.end_clock
-        assert (np.diff([0, *shares, 1]) > 0.1).all(), shares
-
-
 def test_one_wavefront_by_hand():
     """One TEX clause and ALU bundles of one wavefront: the sum of what each takes, on a board
     without surprises.
@@ -252,16 +217,6 @@ def test_more_of_anything_is_never_slower(kernel, changes):
     times = [seconds(kernel, replace(board, **change)) for change in changes]
     for less, more in pairwise(times):
         assert more <= 1.05 * less, times  # the order of events shifts a little with every change
-
-
-def test_a_report_as_text_and_row():
-    report = simulate("sgemm_tn", 256, device=HD5850)
-    assert "sgemm_tn 256 x 256 x 256 on HD 5850" in str(report)
-    assert report.row()["gflops"] == pytest.approx(report.gflops, abs=0.01)
-    assert report.wavefronts == 16 and report.active_wavefronts == 10
-    assert pickle.loads(pickle.dumps(report)).busy == report.busy, (
-        "it can come from another process"
-    )
 
 
 def test_bound_is_the_busiest_unit_or_why_none_is_busy():
@@ -349,14 +304,6 @@ def test_a_channel_sends_or_waits_for_a_row_and_never_both(name):
     assert shares["DRAM rows"].max() > 0.1
 
 
-def test_a_reports_numbers_are_pythons():
-    for report in (simulate("sgemm_tn", 128), simulate("dgemm_nn", 1024)):
-        numbers = [report.clocks, report.seconds, report.error, report.simulated, report.flops]
-        numbers += [*report.busy.values(), *report.hits.values(), *report.bytes.values()]
-        assert {type(number) for number in numbers} == {float}
-        assert {type(value) for value in report.row().values()} <= {float, int, str, bool}
-
-
 def test_a_catalogue_kernel_has_its_own_precision():
     with pytest.raises(ValueError, match="has its own precision"):
         simulate("sgemm_tn", 128, precision="double")
@@ -377,36 +324,6 @@ def test_a_report_prints_its_error_unless_it_is_0():
     assert f"{report.clocks:,.0f} ± 19 % clocks" in str(report)
     assert f" {report.gflops:,.0f} ± 19 % Gflop/s" in str(report)
     assert report.row()["error"] == 0.184 and not report.row()["is_converged"]
-
-
-def test_textures_are_as_large_as_the_boards_may_be():
-    kernel = KERNELS["sgemm_tn"]
-    launch = LaunchShape(
-        kernel.program, (8, 8), {0: (16, 200), 1: (16, 200)}, kernel.shape(64, 64, 200).constants
-    )
-    assert (
-        simulate(kernel.program, launch=launch, device=replace(HD5870, texture_side=200)).clocks > 0
-    )
-    small = replace(HD5870, name="small", texture_side=199)
-    with pytest.raises(
-        ValueError, match="has 200 rows of 16 texels: a texture of the small has at most 199 rows"
-    ):
-        simulate(kernel.program, launch=launch, device=small)
-    large = replace(HD5870, texture_side=20_000)
-    launch = LaunchShape(
-        kernel.program, (8, 8), {0: (16, 17_000), 1: (16, 17_000)}, launch.constants
-    )
-    assert simulate(kernel.program, launch=launch, device=large).clocks > 0
-
-
-def test_a_long_simulation_shows_how_far_it_is(monkeypatch, capsys):
-    sampling = importlib.import_module("cypresskit.timing.sampling")
-    monkeypatch.setattr(sampling, "PROGRESS_DELAY", 0.0)
-    monkeypatch.setattr(sampling, "is_progress_shown", lambda: True)
-    quiet = simulate("sgemm_tn", 512, progress=False)
-    assert capsys.readouterr().err == ""
-    assert simulate("sgemm_tn", 512, exact=True).clocks == quiet.clocks
-    assert "simulating:   0%" in capsys.readouterr().err
 
 
 #: What the figures that they are calibrated on allow, as docs/model.md says.
@@ -435,141 +352,12 @@ def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
             assert max(map(abs, errors(name, value))) < 0.05, (name, value)
 
 
-def test_code_whose_address_is_data_is_refused():
-    program = pixel(
-        UNNORMALISED, f"{FETCH} r0, vWinCoord0.xy00", "ftoi r1.x, r0.x", "mov g[r1.x], r0"
-    )
-    texels = np.zeros((8, 8, 4), np.float32)
-    launch = prepare(
-        program, (8, 8), inputs={0: texels}, global_memory=np.zeros((64, 4), np.float32)
-    )
-    with pytest.raises(DataDependentError, match=r"(?s)test\.il:3: .*test\.il:5: "):
-        simulate(compile(program), launch=launch.shape)
-    with pytest.raises(ValueError, match="needs its launch"):
-        simulate(compile(program))
-    given = {"inputs": {0: texels}, "global_memory": np.zeros((64, 4), np.float32)}
-    assert ck.launch(program, (8, 8), **given).work_items == 64
-    assert {finding.kind for finding in ck.check(program, (8, 8), **given)} == {"race"}
-
-
 @pytest.mark.parametrize("element", ["-5", "1000000000"])
 def test_an_element_that_the_card_s_memory_does_not_have_is_named(element):
     literals = ("dcl_literal l0, 1.0, 1.0, 1.0, 1.0", f"dcl_literal l1, {element}, 0, 0, 0")
     program = pixel(*literals, "mov r1.x, l1.x", "mov g[r1.x], l0")
     with pytest.raises(ValueError, match=rf"accesses g\[{element}\].* is g\[0\] to g\[67108863\]"):
         simulate(program, launch=LaunchShape(program, (8, 8), {}, {}))
-
-
-def test_fewer_channels_than_l2_slices_share_all_slices():
-    assert seconds("dgemm_tn", replace(HD5870, memory_channels=4)) < 1.05 * seconds(
-        "dgemm_tn", HD5870
-    )
-
-
-def test_shapes_of_a_launch_are_those_of_the_arrays():
-    kernel = KERNELS["dgemm_nn"]
-    a, b = np.zeros((64, 32)), np.zeros((32, 128))
-    given = kernel.arguments(a, b, None, 1.0, 0.0)
-    launch = prepare(kernel.program, **given)
-    shapes = kernel.shape(64, 128, 32, 1.0, 0.0, 1)
-    assert shapes.textures == {0: Extent(16, 64, 16), 1: Extent(64, 32, 16)}
-    assert (shapes.domain, shapes.wavefronts) == (launch.shape.domain, launch.shape.wavefronts)
-
-
-def test_rows_of_launches_come_in_their_order_and_an_interrupted_one_begins_nothing_more(
-    monkeypatch,
-):
-    points = [(name, n, HD5850) for name in ("sgemm_tn", "dgemm_tn") for n in (128, 64)]
-    rows = score.timed(points, progress=False)
-    assert [(row["kernel"], row["n"], row["device"]) for row in rows] == [
-        (name, n, board.name) for name, n, board in points
-    ]
-    begun = []
-
-    def interrupted(*_, **__):
-        begun.append(1)
-        time.sleep(0.02)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(score, "simulate", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        score.timed(100 * points, progress=False)
-    assert len(begun) < 100
-
-
-@pytest.mark.slow
-def test_score_has_every_figure_of_the_kernels(monkeypatch):
-    monkeypatch.setattr(score, "SIZES", (64,))
-    monkeypatch.setattr(score, "stored_speeds", lambda name: {64: 10.0, 2048: 20.0})
-    rows = [row | ({"n_at_max": 64} if "n_at_max" in row else {}) for row in FIGURES.values()]
-    rows = [row | ({"n": 64} if "n" in row else {}) for row in rows]
-    figures = {**published.figures(), "kernels": rows}
-    monkeypatch.setattr(published, "figures", lambda: figures)
-    rows = {(row["id"], row["quantity"]): row for row in score.score(progress=False)}
-    spoken = {
-        (name, "n_at_max: speed there over the grid's top" if key == "n_at_max" else key)
-        for name, row in FIGURES.items()
-        for key in row
-        if name != "caldgemm"  # whose kernel isn't in the catalog
-    }
-    silent = {"id", "precision", "b", "mode", "source", "n", "conditions", "range_from_n"}
-    assert {key for key in spoken if key[1] not in silent} <= set(rows)
-    assert rows["sgemm_64x64", "mads"]["simulated"] == 256
-    assert rows["sgemm_tn", score.TOP]["simulated"] == 20.0
-    assert rows["bandwidth_need_tb_s", "sgemm"] == {
-        "id": "bandwidth_need_tb_s",
-        "quantity": "sgemm",
-        "at": "",
-        "published": 10.88,
-        "simulated": 10.88,
-        "ratio": 1.0,
-    }
-
-
-def test_a_report_is_made_once_and_a_program_compiled_once():
-    report = simulate("sgemm_tn", 128)
-    assert simulate(KERNELS["sgemm_tn"], 128, m=128, progress=False) is report
-    other = (
-        simulate("sgemm_tn", 128, exact=True),
-        simulate("sgemm_tn", 128, beta=1.0),
-        simulate("sgemm_tn", 192),
-    )
-    assert all(one is not report for one in other)
-    assert simulate("sgemm_tn", 128, device=replace(HD5870, clock_ghz=0.8)) is not report
-    text = KERNELS["sgemm_tn"].text
-    codes = [compile(assemble(text, "mine.il")) for _ in range(2)]
-    assert codes[0].controls is codes[1].controls
-    assert compile(assemble(text, "yours.il")).program.name == "yours.il"
-
-
-def test_wavefronts_of_a_workgroup_are_moved_on_together():
-    """A barrier would forbid that one is turns ahead of another."""
-    turns, group = np.array([5, 7, 6, 9, 4, 8]), np.array([3, 3, 0, 0, 1, 3])
-    assert steady_state._together(turns, group).tolist() == [5, 5, 6, 6, 4, 5]
-
-
-def test_the_last_results_are_kept():
-    kept = {}
-    assert [cache_result(kept, key, 2 * key, 2) for key in (1, 2, 3)] == [2, 4, 6] and kept == {
-        2: 4,
-        3: 6,
-    }
-
-
-def test_a_program_under_another_name_is_not_simulated_again(monkeypatch, tmp_path):
-    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    text = KERNELS["sgemm_tn_stream"].text
-    first = simulate(own_kernel(text, like="sgemm_tn_stream", name="one"), 192)
-    module = importlib.import_module("cypresskit.timing.simulate")
-    monkeypatch.setattr(module, "time_launch", lambda *_, **__: pytest.fail("simulated again"))
-    second = simulate(own_kernel(text, like="sgemm_tn_stream", name="two"), 192)
-    assert (first.kernel, second.kernel) == ("one", "two")
-    assert first.row() == second.row() | {"kernel": "one"}
-    assert [line.waiting_clocks for line in first.lines] == [
-        line.waiting_clocks for line in second.lines
-    ]
 
 
 def test_other_lines_of_the_same_program_are_seen_anew():

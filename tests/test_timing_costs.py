@@ -1,7 +1,6 @@
 """What a line costs: the laws of its cost, on kernels of the catalogue."""
 
 import random
-import re
 from dataclasses import replace
 from statistics import mean
 
@@ -9,14 +8,11 @@ import pytest
 
 import cypresskit as ck
 from cypresskit.chip.engine import run
-from cypresskit.chip.work import WRITE, pack
+from cypresskit.chip.work import pack
 from cypresskit.compiler import compile
 from cypresskit.devices import CHIP_ALONE
-from cypresskit.editing.dynamic_answers import costs_answer
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.timing import costs as costs_module
 from cypresskit.timing.ablation import ALL, Ablation, ablate, ablation_targets
-from cypresskit.timing.costs import MAX_ABLATIONS, _target_sets
 from tools.fuzz import law
 
 NEVER = """il_ps_2_0
@@ -111,27 +107,6 @@ def test_a_line_costs_at_most_the_launch_and_nothing_if_it_never_runs(seed):
         assert line.runs or (line.cost, line.share) == (0, 0)
 
 
-@pytest.mark.parametrize("k", [4, 12, 16, 17, 40, 300, 2000])
-@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_naive"])
-def test_no_launch_is_simulated_twice_for_costs(name, k, monkeypatch):
-    """A loop that can't be cut is simulated once, and the costs say that they have no range."""
-    simulated = []
-
-    def counted(work, *others, **more):
-        simulated.append(work)
-        return run(work, *others, **more)
-
-    monkeypatch.setattr(costs_module, "run", counted)
-    costs = ck.line_costs(ck.simulate(name, 64, k=k, progress=False))
-    experiments = len(simulated) // len(costs.iterations)
-    assert len(simulated) == experiments * len(costs.iterations)
-    assert len(set(costs.iterations)) == len(costs.iterations)
-    assert costs.iterations[-1] <= 200
-    assert ("no range is known" in str(costs)) == (len(costs.iterations) == 1)
-    if len(costs.iterations) == 1:
-        assert all(line.low == line.cost == line.high for line in costs.lines)
-
-
 @pytest.mark.parametrize("name", ["sgemm_nn", "sgemm_64x64_lds", "sgemm_nn_buffer"])
 def test_with_all_free_only_what_is_between_clauses_is_left(name):
     launch = ck.simulate(name, 128, exact=True).launch
@@ -146,38 +121,6 @@ def test_with_all_free_only_what_is_between_clauses_is_left(name):
     board = replace(launch.device, clause_switch_clocks=0, clause_overhead_clocks=0)
     _, outcome = everything_free(replace(launch, device=board))
     assert outcome.end_clock == 0
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [generate_kernel(4, 4, 2), "sgemm_nn_buffer", "sgemm_naive"],
-    ids=["4 x 4", "buffer", "naive"],
-)
-def test_any_store_may_be_free_the_last_too(kernel):
-    """Stores that leave together: the others bring their own lines."""
-    launch = ck.simulate(kernel, 64, k=16, exact=True).launch
-    paths = launch.trace(launch.shape.wavefronts)
-    written = run(pack(paths), launch.device, launch.active_wavefronts).counts["written"]
-    stores = {
-        at
-        for p in paths
-        for body, _ in p.segments
-        for c in body
-        if c.kind == WRITE
-        for at in c.sources
-    }
-    for at in stores:
-        work = pack(ablate(paths, Ablation({}, frozenset({at}))))
-        left = run(work, launch.device, launch.active_wavefronts).counts["written"]
-        assert written * (len(stores) - 1) / len(stores) <= left <= written
-
-
-def test_ablations_are_few_and_no_target_is_forgotten():
-    launch = ck.simulate("sgemm_64x64_lds_worst", 256, exact=True).launch
-    targets = ablation_targets(launch.code, launch.trace(4), launch.device)
-    sets = _target_sets(targets)
-    assert len(sets) == MAX_ABLATIONS < len({target.kind for target in targets})
-    assert sorted(map(id, targets)) == sorted(id(t) for each, _ in sets for t in each)
 
 
 def test_a_fetch_that_is_free_leaves_its_lines_to_the_next():
@@ -233,10 +176,6 @@ def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
     what_if = ck.what_if(nn.report)
     one, more = what_if["one register fewer"], what_if["room for one more wavefront"]
     assert (one.gflops, one.gain) == (more.gflops, more.gain)
-
-
-def test_costs_are_kept_with_the_report(nn):
-    assert ck.line_costs(nn.report) is nn
 
 
 def texture_clocks_of_a_fetch(report):
@@ -302,56 +241,3 @@ def test_rows_of_memory_are_a_limit_where_lines_lie_apart():
     rows = "rows of memory that open"
     assert column[rows].gain > 0.2 > 0.05 > block[rows].gain
     assert column[rows].lesson == "08"
-
-
-def test_the_highest_cost_stands_in_the_table():
-    """Also where lines of a kind, in one row, have different costs."""
-    first, _, *rows = str(
-        ck.line_costs(ck.simulate("sgemm_tn", 1024, m=1280, k=128, progress=False))
-    ).splitlines()
-    percent = first.rpartition("costs the most, ")[2].split()[0]
-    assert any(re.search(rf"(to |\s){re.escape(percent)} %", row) for row in rows), rows
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_cost_is_one_number_wherever_it_is_shown(seed):
-    """In the table, its title, and in all that a workbench says: with one rounding, and with its
-    range if that is wide.
-    """
-    costs = random_line_costs(seed)
-    dearest = costs.most_expensive
-    shown = str(dearest)
-    assert shown.startswith(f"{100 * dearest.cost:.1f} %")
-    assert ("(" in shown) == dearest.is_uncertain
-    title, _, *rows = str(costs).splitlines()
-    assert title.endswith(f"line {dearest.line} costs the most, {shown} of the launch")
-
-    by_line = {line.line: line for line in costs.lines}
-    assert len(by_line) == len(costs.lines), "no macros"
-    for row in rows:
-        if (found := re.match(r"  *(\d+)  +[\d.]+ % \w+ +(.*? %( \(.*?\))?)  ", row)) is not None:
-            assert found[2] == str(by_line[int(found[1])])
-    answer = costs_answer(costs)
-    for row in answer["lines"]:
-        line = by_line[row["line"]]
-        assert row["text"].startswith(f"Cost {line}: ")
-        assert row["shown"] in ("", str(line).split()[0])
-        assert bool(row["shown"]) == (line.cost >= costs_module.MIN_SHOWN)
-    if answer["costliest"]:
-        assert f"{shown} " in answer["message"]
-        assert re.search(rf"\b[Ll]ine {dearest.line}\b", answer["message"])
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_lines_that_cost_as_much_are_equally_dear(seed):
-    """The sentence on the dearest one counts them, and nobody else."""
-    costs = random_line_costs(seed)
-    answer = costs_answer(costs)
-    assert answer["costliest"] in (0, costs.most_expensive.line)
-    alike = 0
-    for line in costs.lines:
-        unsure = max(0.003, *(one.high - one.low for one in (line, costs.most_expensive)))
-        alike += costs.most_expensive.cost - line.cost <= unsure
-    if answer["costliest"]:
-        said = re.match(r"(?:(\d+) lines cost the most, such as line|Line) ", answer["message"])
-        assert int(said[1] or 1) == alike

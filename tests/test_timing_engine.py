@@ -19,7 +19,6 @@ from cypresskit.chip.work import (
     WavefrontPath,
     combine_stores,
     cost_amounts,
-    merge_fetches,
     pack,
 )
 from cypresskit.devices import HD5870
@@ -161,15 +160,6 @@ def test_a_quad_takes_a_clock_for_each_of_its_lines(addresses, cost, lines):
     assert (int(made.cost[0]), len(made.line)) == (cost, lines)
 
 
-def test_the_sgemm_kernels_rule_tn_one_line_nn_two():
-    corner_y = LANES // 2 % 2  # a quad's rows
-    tn = (
-        2 * (2 * (LANES // 16) + corner_y)
-    ) * 16  # A transposed: neighbours' texels lie in one row
-    nn = (8 * (2 * (LANES // 16) + corner_y)) * 8192  # A by rows: every work-item row has its own
-    assert (int(fetch(tn).cost[0]), int(fetch(nn).cost[0])) == (16, 32)
-
-
 def test_work_items_that_are_not_there_take_no_clocks():
     assert int(fetch(64 * LANES, active=(LANES < 4)[np.newaxis]).cost[0]) == 4
 
@@ -230,42 +220,11 @@ def test_latencies_of_the_three_levels():
     )  # 16 + l2_clocks
 
 
-def test_without_caches_every_quad_line_goes_to_dram():
-    bare = replace(ONE, l1_bytes=0, l2_bytes=0)
-    result = outcome(
-        [Clause(TEX, streams=(fetch(0 * LANES, geometry=bare.geometry),))], device=bare
-    )
-    assert result.counts["l2_misses"] == 16
-
-
-def test_a_clause_lists_a_line_for_its_first_fetch_only():
-    streams = merge_fetches([fetch(16 * (LANES % 4)), fetch(16 * (LANES % 8))])
-    assert [s.line.tolist() for s in streams] == [[0], [1]]
-
-
 def test_a_loop_moves_its_lines_after_every_round_of_phases():
     rows = np.stack([0 * LANES, 16 + 0 * LANES]).astype(np.int64)  # phase 0 and 1: the same line
     moving = address_stream(rows, phases=2, step=1)
     result = outcome([Clause(TEX, streams=(moving,))], repeats=6)
     assert (result.counts["l1_requests"], result.counts["l1_misses"]) == (6 * 16, 3)
-
-
-@pytest.mark.parametrize("phases", [1, 2])
-def test_copied_lines_are_fetched_as_they_would_be_alone(phases):
-    random = np.random.default_rng(phases)
-    rows = 16 * random.integers(0, 200, 64) + np.array(
-        [[0], [64], [576], [16], [1040], [64]]
-    )  # lines, and parts
-    on = np.ones(rows.shape, bool)
-    on[2:, :7] = False
-    together = address_stream(rows, on, phases=phases)
-    for n in range(len(rows)):
-        alone, own = address_stream(rows[n : n + 1], on[n : n + 1]), slice(*together.ptr[n : n + 2])
-        for name, part in (("line", own), ("offset", own), ("amounts", [n])):
-            assert getattr(together, name)[part].tolist() == getattr(alone, name).tolist(), (
-                n,
-                name,
-            )
 
 
 # The store path (units.store_path)
@@ -308,50 +267,6 @@ def test_stores_leave_together_each_line_once_in_order():
     assert [c.kind for c in clauses] == [WRITE, ALU, WRITE]
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_bounds_count_lines_and_offsets_of_every_stream(seed):
-    """Also of streams whose lines were combined, or dropped for another fetch's."""
-    rng = np.random.default_rng(seed)
-    made = [fetch(64 * rng.integers(0, 9, 64), int(rng.integers(1, 3))) for _ in range(4)]
-    stores = [Clause(WRITE, streams=(stream,)) for stream in made]
-    streams = [s for clause in combine_stores(stores) for s in clause.streams]
-    streams += merge_fetches([fetch(64 * rng.integers(0, 9, 64), 2) for _ in range(4)])
-    assert any(stream.whole for stream in streams)
-    streams += [stream.whole for stream in streams if stream.whole]
-    for stream in streams:
-        assert stream.ptr[-1] == len(stream.line) == len(stream.offset)
-
-
 def test_paths_must_have_every_wavefront():
     with pytest.raises(ValueError, match="every wavefront once"):
         pack([WavefrontPath(np.array([1]), (((Clause(ALU, 1),), 1),))])
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_packed_entries_are_those_of_the_streams(seed):
-    rng = np.random.default_rng(seed)
-    streams = []
-    for _ in range(3):
-        phases = int(rng.integers(1, 4))
-        entries = phases * int(rng.integers(1, 9))
-        addresses = 64 * rng.integers(0, 2, (2, 64))[rng.integers(0, 2, entries)]
-        addresses += 64 * rng.integers(0, 1000, (entries, 1))
-        made = address_stream(
-            addresses, rng.random((entries, 64)) < rng.choice([0.1, 1]), phases=phases
-        )
-        made.amounts["cost"] += rng.integers(0, 2, entries)
-        streams.append(made)
-        streams[-1].offset[rng.random(len(made.offset)) < 0.05] += 1
-    wavefronts = max(len(s.cost) // s.phases for s in streams)
-    clauses = tuple(Clause(TEX, streams=(s,)) for s in streams)
-    packed = pack([WavefrontPath(np.arange(wavefronts), ((clauses, 1),))])
-    for made, (first, *_) in zip(streams, packed.streams):
-        for n, amounts in enumerate(made.amounts):
-            own = slice(made.ptr[n], made.ptr[n + 1])
-            packed_own = slice(packed.ptr[first + n], packed.ptr[first + n + 1])
-            assert packed.line[packed_own].tolist() == made.line[own].tolist()
-            assert packed.offset[packed_own].tolist() == made.offset[own].tolist()
-            assert packed.amounts[first + n] == amounts
-    # A view would keep the longer array, which has room for entries that share nothing.
-    kept = [part for made in streams for part in (made.amounts, made.ptr, made.line, made.offset)]
-    assert all(array.base is None for array in kept)

@@ -6,11 +6,8 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-import numpy as np
 import pytest
-from conftest import SIX
 
-import cypresskit as ck
 from cypresskit.compiler import compile
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels import KERNELS
@@ -88,16 +85,6 @@ def test_a_report_that_breaks_the_law_is_reported(change, said):
     assert any(said in fault for fault in faults("sgemm_64x64_lds", (64, 64, 16), wrong=change))
 
 
-def test_errors_that_cancel_are_reported(monkeypatch):
-    right = law.trace_wavefronts
-    monkeypatch.setattr(
-        law,
-        "trace_wavefronts",
-        lambda *of: [replace(p, wavefronts=p.wavefronts[::-1]) for p in right(*of)],
-    )
-    assert [fault.split(":")[0] for fault in faults("sgemm_naive", (50, 70, 9))] == ["wavefront 0"]
-
-
 @pytest.mark.parametrize("name", [name for name in KERNELS if "_lds" in name])
 def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
     short, long = (simulate(name, 256, k=k) for k in (64, 128))
@@ -106,18 +93,3 @@ def test_a_turns_clocks_are_those_that_lesson_07_counts(name):
             r.busy[unit] * r.clocks * r.device.simd_engines / r.wavefronts for r in (short, long)
         ]
         assert spent[1] - spent[0] == pytest.approx(clocks * (128 - 64) / KERNELS[name].k_step)
-
-
-@pytest.mark.parametrize("name", SIX)
-def test_the_bytes_delivered_are_those_that_a_run_fetches(name):
-    kernel = KERNELS[name]
-    m, n, k = 67, 1 if kernel.is_vector else 45, 13
-    pair = (2,) if kernel.precision == "double-double" else ()
-    count = (2,) if kernel.convention.packed else ()
-    shapes = [*kernel.convention.stored(m, n, k), (m, n)]
-    a, b, c = (np.zeros(count + shape + pair, kernel.dtype) for shape in shapes)
-    for beta in (0.0, 1.0):
-        run = ck.launch(kernel.program, **kernel.arguments(a, b, c, 1.0, beta))
-        options = {"m": m, "k": k, "beta": beta, "exact": True}
-        report = simulate(kernel, n, **options, count=2 if kernel.convention.packed else 1)
-        assert report.bytes["L1"] == run.fetch_bytes

@@ -6,16 +6,13 @@ import random
 from dataclasses import replace
 from unittest.mock import patch
 
-import numpy as np
 import pytest
 from conftest import SIX
 
 import cypresskit as ck
-from cypresskit.chip.work import TEX, Clause, Stream, WavefrontPath, cost_amounts
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling
-from cypresskit.timing.line_work import lines_of_work
 from cypresskit.timing.simulate import run_request
 from cypresskit.timing.timed_launch import TimingRequest
 from tools.fuzz import law
@@ -128,17 +125,3 @@ def test_lines_say_how_often_wavefronts_ran_them_and_what_for():
     ]
     assert old and not any(line.runs for line in old)  # C is read only if beta isn't 0
     assert pickle.loads(pickle.dumps(report)).lines == report.lines
-
-
-def test_a_stream_costs_what_its_phases_do_in_turn():
-    none = np.zeros(0, np.int64)
-    costs = Stream(
-        cost_amounts(np.array([1, 10, 2, 20])), np.zeros(5, np.int64), none, none, phases=2
-    )
-    program = KERNELS["sgemm_nn"].program
-    (fetch, *_) = [at for at, i in enumerate(program.body) if i.op.kind == "fetch"]
-    clause = Clause(TEX, 0, (costs,), sources=(fetch,))
-    path = WavefrontPath(np.arange(2), (((clause,), 3),))
-    (line,) = [line for line in lines_of_work(compile(program), [path], 4) if line.runs]
-    assert line.clocks["texture"] == (1 + 10 + 1) + (2 + 20 + 2)
-    assert line.runs == 6

@@ -26,18 +26,6 @@ def trace(cache, addresses) -> str:
     return "".join(map(cache.access, addresses))
 
 
-def test_a_set_keeps_the_lines_used_last():
-    # One set of two ways: line 0, 1, 0 again (so 1 is the older), 2 drives 1 out, 0 stays, 1 is
-    # gone.
-    assert trace(Cache(128, 2, 64), [0, 64, 32, 128, 0, 64]) == "mmhmhm"
-
-
-def test_lines_in_rotation_miss_if_they_outnumber_the_ways():
-    lines = [64 * n for n in (0, 1, 2)]
-    assert trace(Cache(128, 2, 64), lines * 3) == "m" * 9
-    assert trace(Cache(256, 4, 64), lines * 3) == "mmm" + "h" * 6
-
-
 def test_sets_are_the_line_number_folded():
     assert fold(0b1010_0110, 4) == 0b1010 ^ 0b0110
     assert fold(0x3_0005, 16) == 3 ^ 5 and fold(5, 32) == 5

@@ -3,11 +3,7 @@ fail.
 """
 
 import importlib.util
-import shutil
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import pytest
 
@@ -91,15 +87,6 @@ def test_an_edit_of_any_file_with_native_code_is_noticed(session, tmp_path, monk
     assert not sources.is_unchanged()
 
 
-def test_an_edit_of_what_samples_does_not_compile_the_engine_again(tmp_path):
-    folder = Path(shutil.copytree(Path(module.__file__).parent, tmp_path / "timing"))
-    sources = SourceFiles(lambda: module.native_sources(folder))
-    for name in ("steady_state", "__init__"):
-        path = folder / f"{name}.py"
-        path.write_text(path.read_text(encoding="utf-8") + "\n# edited", encoding="utf-8")
-        assert sources.is_unchanged(), name
-
-
 def test_where_nothing_can_be_written_one_warning_is_all(session, tmp_path):
     (tmp_path / "cypresskit").write_text("no folder")
     hits, (warning,) = session()
@@ -119,41 +106,6 @@ def test_a_damaged_file_is_replaced(session, tmp_path, contents):
         path.write_bytes(path.read_bytes()[:20] if contents is None else contents)
     assert session() == (0, [])
     assert session() == (2, [])
-
-
-FLIPS = """
-import random, sys, warnings
-from pathlib import Path
-
-warnings.simplefilter("ignore")
-folder, rng = Path(sys.argv[1]), random.Random(int(sys.argv[2]))
-sys.path.insert(0, str(folder))
-import tiny
-
-assert (tiny.twice(4), tiny.thrice(4)) == (8, 12)
-files = sorted(folder.rglob("*.bin"))
-whole = {file: file.read_bytes() for file in files}
-for _ in range(15):
-    file = rng.choice(files)
-    damaged = bytearray(whole[file])
-    damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
-    file.write_bytes(damaged)
-    del sys.modules["tiny"]
-    import tiny
-
-    assert (tiny.twice(4), tiny.thrice(4)) == (8, 12)
-    for each, contents in whole.items():
-        each.write_bytes(contents)
-"""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("seed", range(3))
-def test_no_flipped_bit_of_a_kept_file_ends_python(tmp_path, seed, monkeypatch):
-    (tmp_path / "tiny.py").write_text(TEXT)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    words = [sys.executable, "-c", FLIPS, str(tmp_path), str(seed)]
-    subprocess.run(words, check=True, timeout=120)
 
 
 def test_a_form_of_another_numba_is_not_loaded(session, tmp_path, monkeypatch):

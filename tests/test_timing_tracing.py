@@ -14,7 +14,7 @@ from cypresskit.compiler import compile
 from cypresskit.devices import HD5870
 from cypresskit.il import assemble
 from cypresskit.kernels import KERNELS
-from cypresskit.machine import KernelError, launch, shape
+from cypresskit.machine import KernelError, launch
 from cypresskit.machine.shape import Extent, LaunchShape
 from cypresskit.machine.vliw import Processor
 from cypresskit.timing import DataDependentError
@@ -92,82 +92,6 @@ def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
 
 
 # a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
-COUNTERS = {
-    "up": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ge r1.x, r0.x, l2.x"),
-    "down": ("mov r0.x, l2.x", "sub r0.x, r0.x, l0.x", "ge r1.x, l0.w, r0.x"),
-    "by two": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
-    "until equal": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "eq r1.x, r0.x, l2.x"),
-    "while equal": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ne r1.x, r0.x, l0.w"),
-    "halves": ("mov r0.x, l0.w", "add r0.x, r0.x, l2.y", "lt r1.x, l2.x, r0.x"),
-    "thirds": ("mov r0.x, l0.w", "add r0.x, r0.x, l2.z", "ge r1.x, r0.x, l2.x"),
-    "times two": ("mov r0.x, l0.x", "mul r0.x, r0.x, l0.y", "ge r1.x, r0.x, l2.x"),
-    "unsigned": ("mov r0.x, l0.w", "add r0.x, r0.x, l0.x", "ftou r1.x, r0.x\nult r1.x, l3.x, r1.x"),
-    "through the texture": ("mov r0.x, l4.x", "add r0.x, r0.x, l4.y", "ge r1.x, r0.x, l4.z"),
-    "to -infinity": (
-        "mov r0.x, l0.w",
-        "add r0.x, r0.x, l0.x",
-        "breakc_relop(ge) r0.x, l3.y\nge r1.x, r0.x, l2.x",
-    ),
-}
-
-
-@pytest.mark.parametrize("counter", COUNTERS)
-def test_every_kind_of_counter_takes_its_turns(counter, monkeypatch):
-    start, step, test = COUNTERS[counter]
-    of = shapes(
-        f"""
-        dcl_literal l2, 20.0, 0.5, 0.3, 0.0
-        dcl_literal l3, 20, 0xFF800000, 0, 0
-        dcl_literal l4, -20.0, 10.0, 100.0, 0.0
-        {start}
-        whileloop
-            {test}
-            break_logicalnz r1.x
-            sample_resource(0)_sampler(0) r2, r0.x0
-            add r3, r3, r2
-            {step}
-        endloop
-        mov g[0], r3
-    """.replace("r0.x0", "r0.xx00")
-    )
-    (counted,) = paths(of)
-    at_once = ("while equal", "to -infinity")
-    stepped_too = (
-        *at_once,
-        "halves",
-        "thirds",
-        "times two",
-        "through the texture",
-    )  # half texels, inexact, not affine
-    assert counter in stepped_too or max(times for _, times in counted.segments) > 4
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
-    (stepped,) = paths(of)
-    assert unrolled(counted) == unrolled(stepped)
-
-
-def test_what_a_loop_leaves_behind_is_an_address(monkeypatch):
-    """Values of the last turn and of the counter, one of them (a square) no affine function of the
-    turn.
-    """
-    of = shapes("""
-        mov r0.x, l0.w
-        whileloop
-            ge r1.x, r0.x, l0.z
-            break_logicalnz r1.x
-            sample_resource(0)_sampler(0) r2, r0.xx00
-            mul r5.x, r0.x, r0.x
-            add r4.x, r0.x, l0.y
-            add r0.x, r0.x, l0.x
-        endloop
-        mov r4.y, r5.x
-        sample_resource(0)_sampler(0) r3, r4.xy00
-        sample_resource(0)_sampler(0) r2, r0.xx00
-        add r3, r3, r2
-        mov g[0], r3
-    """)
-    (counted,) = paths(of)
-    monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
-    assert unrolled(counted) == unrolled(paths(of)[0])
 
 
 @pytest.mark.parametrize("end", ["3.0", "11.0", "17.0", "26.0", "37.0"])
@@ -201,24 +125,6 @@ def test_a_loop_whose_accesses_bend_is_run_turn_by_turn(bend, end, monkeypatch):
     (counted,) = paths(of)
     monkeypatch.setattr(tracing, "can_extrapolate", lambda code, start: False)
     assert unrolled(counted) == unrolled(paths(of)[0])
-
-
-def test_data_arithmetic_is_no_address():
-    body = """
-        mov r0.xy, vWinCoord0.xy
-        sample_resource(0)_sampler(0) r1, r0.xy00
-        mad r2, r1, r1, r1
-        add r0.x, r0.x, l0.y
-        sample_resource(0)_sampler(0) r3, r0.xy00
-        add r4, r2, r3
-        mov g[0], r4
-    """
-    assert len(streams(shapes(body))) == 2
-
-
-def test_a_register_reused_for_data_is_no_data_address():
-    body = f"mov r0.xy, vWinCoord0.xy\n{FETCH} r0, r0.xy00\nmul r0, r0, r0\nmov g[0], r0"
-    assert len(streams(shapes(body))) == 1
 
 
 def test_data_of_some_lanes_are_no_address_of_others():
@@ -263,56 +169,6 @@ def test_rejects_data_dependent_addresses_and_branches(body, lines):
     assert "can be run (`ck.launch`) and checked (`ck.check`), but not timed" in str(error.value)
     assert ("`cmov_logical`" in str(error.value)) == branches
     assert ("work-item's id" in str(error.value)) != branches
-
-
-def test_quads_of_a_pixel_wavefront_are_two_by_two():
-    of = shapes("mov g[0], l0", (12, 8))
-    first, second, active = shape.lanes(of, np.arange(2))
-    registers = shape.input_registers(of, first, second)
-    x, y = (np.floor(row.view(np.float32)).astype(int) for row in registers["vWinCoord0"][:2])
-    assert list(zip(x[:4], y[:4])) == [(0, 0), (1, 0), (0, 1), (1, 1)]
-    assert (x[16], y[16]) == (0, 2)
-    assert active.reshape(2, 64).sum(axis=1).tolist() == [64, 32]  # the second tile sticks out
-
-
-def test_wavefronts_that_take_different_ways_are_walked_apart():
-    of = shapes(
-        """
-        lt r0.x, vWinCoord0.x, l0.z
-        add r1.x, vWinCoord0.x, l0.z
-        flr r1.x, r1.x
-        itof r2.x, l1.w
-        whileloop
-            ge r3.x, r2.x, vWinCoord0.x
-            break_logicalnz r3.x
-            sample_resource(0)_sampler(0) r4, r2.xx00
-            add r2.x, r2.x, l0.x
-        endloop
-        mov g[0], r4
-        """,
-        (16, 8),
-    )
-    # Work-items of a wavefront leave one by one: the last one, at x = 7.5 or 15.5, sets the number
-    # of turns.
-    fetches = {
-        int(p.wavefronts[0]): [c for c in unrolled(p) if KINDS[c[0]] == "TEX"] for p in paths(of)
-    }
-    assert {w: len(turns) for w, turns in fetches.items()} == {0: 8, 1: 16}
-
-
-def test_both_sides_of_a_branch_are_taken_by_who_goes_there():
-    body = """
-        lt r0.x, vWinCoord0.x, l0.z
-        if_logicalnz r0.x
-            sample_resource(0)_sampler(0) r1, vWinCoord0.xy00
-        else
-            sample_resource(0)_sampler(0) r1, l0.ww00
-        endif
-        mov g[0], r1
-    """
-    assert [int(s.cost[0]) for s in streams(shapes(body))] == [16, 8]
-    everybody = shapes(body.replace("l0.z", "cb0[0].x"), constants=(8.0, 0, 0, 0))
-    assert [int(s.cost[0]) for s in streams(everybody)] == [32]
 
 
 def test_fetches_outside_a_texture_touch_no_line():
@@ -494,26 +350,6 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
     assert between > 4
 
 
-def test_a_barrier_in_the_first_bundle_cuts_nothing():
-    text = """il_cs_2_0
-    dcl_num_thread_per_group 128
-    dcl_lds_id(0) 2048
-    dcl_literal l0, 2, 4, 0, 0
-    fence_threads_lds
-    ishl r0.x, vTidInGrpFlat.x, l0.x
-    lds_store_id(0) r0.x, r0.x
-    fence_threads_lds
-    ixor r1.x, r0.x, l0.y
-    lds_load_id(0) r2.x, r1.x
-    mov g[0].x, r2.x
-    end"""
-    of = LaunchShape(assemble(text), (256, 1, 1))
-    check_barriers(of)
-    ((body, _),) = [segment for path in paths(of) for segment in path.segments]
-    kinds = [(KINDS[clause.kind], len(clause.streams)) for clause in body]
-    assert kinds == [("BARRIER", 0), ("ALU", 1), ("BARRIER", 0), ("ALU", 1), ("WRITE", 1)]
-
-
 @pytest.mark.parametrize("seed", range(14))
 def test_loops_counted_at_once_are_those_run_turn_by_turn(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
@@ -579,100 +415,6 @@ def test_reports_the_endless_loops_of_a_launch(seed, walked):
         assert of.program.body[error.at].opcode == "whileloop"
         assert of.program.body[error.at].line == error.line
         check_that_little_was_run(walked)
-
-
-LOOP_WITH_AN_IF = """
-    mov r3, l0.wwww
-    mov r0.x, l0.w
-    whileloop
-        ge r1.x, {tested}, l0.z
-        break_logicalnz r1.x
-        lt r2.x, vWinCoord0.x, l0.z
-        if_logicalnz r2.x
-            sample_resource(0)_sampler(0) r4, r0.xx00
-            add r3, r3, r4
-        endif
-        sub r0.x, r0.x, l0.x
-    endloop
-    mov g[0], r3
-"""
-
-
-@pytest.mark.parametrize("tested", ["r0.x", "l0.w"])
-def test_an_endless_loop_is_reported_with_its_line(tested, walked):
-    """Whether its break tests what drifts away or what never changes."""
-    with pytest.raises(
-        KernelError, match=r"test\.il:\d+: whileloop\n +this loop .*break condition"
-    ):
-        paths(shapes(LOOP_WITH_AN_IF.format(tested=tested), (64, 32)))
-    check_that_little_was_run(walked)
-
-
-LONG = """
-    mov r0.x, l0.w
-    whileloop
-        ge r1.x, r0.x, l2.x
-        break_logicalnz r1.x
-        lt r2.x, vWinCoord0.x, l0.z
-        if_logicalnz r2.x
-            add r3, r3, l0
-        endif
-        add r0.x, r0.x, l0.x
-    endloop"""
-ENDS_ON_DATA = f"""
-    {FETCH} r4, r0.yy00
-    break_logicalnz r4.x"""
-
-
-@pytest.mark.parametrize(
-    "loops",
-    [f"{LONG}\n whileloop {ENDS_ON_DATA}\n endloop", f"whileloop {LONG}{ENDS_ON_DATA}\n endloop"],
-)
-def test_a_branch_that_needs_data_is_no_endless_loop(loops):
-    """It stands behind a loop that is long enough for the walk to ask whether it ends."""
-    head = "dcl_literal l2, 100.0, 0.0, 0.0, 0.0\nmov r0.y, l0.w\nmov r3, l0.wwww"
-    with pytest.raises(DataDependentError):
-        paths(shapes(f"{head}\n{loops}\nmov g[0], r3"))
-
-
-def with_branches(seed, step, bound):
-    """A loop whose counter goes from 0 by ``step`` until it reaches ``bound``, and branches and
-    loops in it at random.
-    """
-    rng = random.Random(seed)
-    leave = ["ge r15.x, r10.x, l3.y", "break_logicalnz r15.x"]
-    block = [
-        "lt r2.x, r0.x, l0.z",
-        "if_logicalnz r2.x",
-        *Divergent(seed).block(rng.choice((1, 2))),
-        "endif",
-    ]
-    advance = ["add r10.x, r10.x, l3.x"]
-    pieces = [leave, block, advance]
-    rng.shuffle(pieces)
-    body = [line for piece in pieces for line in piece]
-    start = ["flr r0.xy, vWinCoord0.xy", "mov r0.zw, l0.ww", "mov r1, l0.wwww", "mov r9, l0.wwww"]
-    lines = [*start, "mov r10.x, l0.w", "whileloop", *body, "endloop", "mov g[0], r9"]
-    literals = (
-        f"dcl_literal l2, 7.0, 30.0, 0.0, 0.0\ndcl_literal l3, {step}, {bound:.1f}, 0.0, 0.0\n"
-    )
-    return literals + "\n".join(lines)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_loop_that_drifts_is_reported_after_few_of_its_turns(seed, walked):
-    step = random.Random(seed).choice((-1.0, -2.0, -0.5))
-    with pytest.raises(KernelError, match="this loop has not ended after 200,000 instructions"):
-        paths(shapes(with_branches(seed, step, 4.0), (16, 8)))
-    check_that_little_was_run(walked)
-
-
-@pytest.mark.parametrize("seed", [0, 1, 4])
-def test_a_long_loop_with_branches_is_walked_to_its_end(seed):
-    turns = random.Random(seed).randint(75, 120)
-    of = shapes(with_branches(seed, 1.0, turns), (8, 8))
-    for path in paths(of):
-        assert sum(len(body) * times for body, times in path.segments) >= turns
 
 
 @pytest.mark.parametrize("seed", range(6))
