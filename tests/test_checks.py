@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TEXTURE, compute, pixel
+from conftest import SIX, TEXTURE, compute, pixel
 from launches import HERE, launch_of
 
 import cypresskit as ck
@@ -163,7 +163,7 @@ def test_of_a_program_without_its_load_from_the_lds_it_says_that_it_is_missing()
     assert found.advice == said
 
 
-@pytest.mark.parametrize("kernel", ck.kernels)
+@pytest.mark.parametrize("kernel", SIX)
 def test_the_catalogue_is_clean(kernel):
     kernel = ck.kernels[kernel]
     (m, n), k = kernel.convention.multiple, 2 * kernel.k_step

@@ -363,7 +363,7 @@ def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))
 
 
-@pytest.mark.parametrize("length", range(0, 400, 23))
+@pytest.mark.parametrize("length", (0, 100, 391))
 def test_labels_of_a_program_are_unique(length):
     """However long it is: labels are numbered by instruction, and others in the order in which they
     are written. A store outside of its memory, a loop and a branch have labels of both kinds.

@@ -65,9 +65,9 @@ def sum_of_terms(trace: ElementTrace) -> float:
     return total
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn_stream", "sgemm_tn", "dgemm_tn"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn", "dgemm_tn"])
+@pytest.mark.parametrize("seed", range(2))
 def test_a_wrong_register_in_a_product_has_terms_that_add_up_to_what_came_out(name, seed):
     """Whatever a line multiplies in place of what it should: squares, and two of one matrix."""
     rng = random.Random(f"{name} {seed}")
@@ -187,7 +187,7 @@ def test_a_store_at_another_place_is_named():
     assert trace.work_item is None and "No work-item stores" in trace.notes[0]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_row_that_takes_another_ones_number_is_named_by_its_own_line(seed):
     chance = random.Random(seed)
     side = chance.choice([2, 4, 8])

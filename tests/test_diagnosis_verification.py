@@ -54,7 +54,7 @@ def test_a_kernel_that_takes_the_old_c_times_something_else_than_beta_is_wrong(n
     assert not ck.verify(kernel)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_product_is_compared_element_by_element(seed):
     """The kernels' own are within their bounds; one bit more is noticed, and one bound more."""
     rng = np.random.default_rng(seed)
@@ -86,8 +86,8 @@ def test_a_product_is_compared_element_by_element(seed):
         ck.compare(product[:, :, None], *whole)
 
 
-@pytest.mark.parametrize("end", range(1, 9))
-@pytest.mark.parametrize("name", ["sgemm_naive", "dgemm_naive", "sgemm_tn", "sgemm_nn"])
+@pytest.mark.parametrize("end", (1, 4, 8))
+@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_tn"])
 def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
     """Whatever k it is right at, there is another."""
     text = ck.kernels[name].text

@@ -16,12 +16,8 @@ from cypresskit.draw.block import elements, find_block
     [
         ("sgemm_tn", (2, 0), 8, 2, (0, 0)),
         ("sgemm_nn", (1, 1), 8, 4, (1, 0)),
-        ("sgemm_tn_37", (0, 1), 8, 2, (0, 0)),
-        ("dgemm_tn", (2, 1), 4, 4, (0, 0)),
         ("dgemm_nn", (0, 0), 4, 4, (1, 0)),
-        ("sgemm_64x64", 77, 8, 4, (1, 0)),
         ("sgemm_64x64_lds", 77, 8, 4, (1, 0)),
-        ("sgemm_64x64_lds_rows", 77, 8, 4, (1, 0)),
     ],
 )
 def test_the_block_is_found_in_any_kernel(name, item, size, phases, k_axis):

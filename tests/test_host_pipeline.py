@@ -52,7 +52,7 @@ rates = st.floats(0.01, 100)
     speeds=st.tuples(rates, rates, rates, rates),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_any_rates_sizes_and_order_of_events_give_numpys_matrix(
     which, sizes, block, chips, share, beta, speeds, seed
 ):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import SIX
 
 import cypresskit as ck
 from cypresskit.il import OPCODES, Fault, reference
@@ -38,7 +39,7 @@ def test_everything_that_production_kernels_use_is_read():
     assert str(program) == text and ck.assemble(text.replace(",", " ,  ")) == program
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_two_instructions_in_a_line_are_refused_at_the_second(seed):
     chance = random.Random(seed)
     lines = ck.kernels[chance.choice(list(ck.kernels))].text.splitlines()
@@ -211,8 +212,7 @@ def test_the_lds_arrays_of_a_workgroup_share_its_32_kb():
     assert error.line == 3 and "have 32784 bytes together" in str(error)
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("name", ck.kernels)
+@pytest.mark.parametrize("name", SIX[3:])
 def test_faulty_lines_are_reported_each_and_alone(name):
     lines = ck.kernels[name].text.splitlines()
     written = [n for n, line in enumerate(lines) if line.partition(";")[0].strip()]

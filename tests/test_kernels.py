@@ -13,9 +13,13 @@ import cypresskit as ck
 pytestmark = pytest.mark.usefixtures("guard_pages")
 
 KERNELS = list(ck.kernels.values())
-DOUBLED = [k for k in KERNELS if k.precision == "double-double"]
 FLAGS = [(False, False), (True, False), (False, True), (True, True)]
-every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+#: Every kernel with transposes, and kernels of each structure with all of them.
+ALL = [
+    (kernel, flags)
+    for n, kernel in enumerate(KERNELS)
+    for flags in (FLAGS if kernel.name in SIX else [FLAGS[n % 4]])
+]
 six = pytest.mark.parametrize("kernel", [ck.kernels[name] for name in SIX], ids=SIX)
 
 BOUND = {
@@ -77,8 +81,7 @@ def size_of(kernel, m, n, k):
 
 
 @pytest.mark.few
-@every_kernel
-@pytest.mark.parametrize("flags", FLAGS, ids=["nn", "tn", "nt", "tt"])
+@pytest.mark.parametrize(("kernel", "flags"), ALL, ids=lambda value: getattr(value, "name", ""))
 def test_flags_scalars_and_sizes_that_are_no_multiples(kernel, flags):
     rng = np.random.default_rng(5870 + FLAGS.index(flags))
     for sizes in ((1, 1, 1), (13, 10, 7), tuple(rng.integers(1, 40, 3))):
@@ -118,7 +121,7 @@ def test_zero_scalars_never_read_their_matrices(kernel):
     assert (np.asarray(ck.gemm(a, b, ones, alpha=0.0, beta=2.0, kernel=kernel)) == 2).all()
 
 
-@pytest.mark.parametrize("kernel", DOUBLED, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("kernel", ["ddgemm_tn_fma", "ddgemm_nn_nofma"])
 def test_double_double_of_ill_conditioned_sums(kernel):
     """Terms of 10^20 that cancel to about 1: double has no digit right there, double-double must
     have 2 k 2^-104.

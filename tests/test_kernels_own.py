@@ -121,9 +121,9 @@ def test_a_block_larger_than_stated_is_named(stated):
     assert not ck.verify("sgemm_tn").launch_hint
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 6, 8, 32, 36])
+@pytest.mark.parametrize("rows", [0, 2, 3, 4, 8, 36])
 def test_a_block_multiplies_or_is_rejected_in_words(rows):
-    for columns, steps in product((0, 1, 2, 3, 4, 6, 8, 32, 36), (0, 1, 8, 9)):
+    for columns, steps in product((0, 2, 3, 4, 8, 36), (0, 1, 8)):
         in_texels = {rows, columns} <= {4, 8, 32}
         if (in_texels or rows == columns in (1, 2)) and steps in (1, 8):
             assert count_correct_share(block_kernel(rows, columns, steps)) == 1

@@ -1,11 +1,9 @@
-"""The hardware's rules, one by one: code that breaks each, beside code that just keeps it; and no
-rule that could be switched off unnoticed.
+"""The hardware's rules, one by one: code that breaks each. That the rules forbid nothing else shows
+in the catalog, in the zoo and in random programs, whose compiled code breaks none.
 """
 
 import tomllib
-from dataclasses import replace
 from functools import partial
-from types import ModuleType
 
 import pytest
 from launches import HERE
@@ -21,8 +19,7 @@ from cypresskit.compiler.assembly import (
     StoreInstruction,
 )
 from cypresskit.compiler.code import MachineCode
-from tools import legality
-from tools.legality import check
+from tools.legality import check, violations
 
 LIMITS = ck.HD5870.limits
 GPRS = 8  # registers of every code below
@@ -141,195 +138,95 @@ def break_of(*operations: Operation) -> Control:
     return alu(bundle(*operations), name="ALU_BREAK")
 
 
-# The report's words; the controls that break the rule; controls that come as near as they may.
-FAULTS: dict[str, tuple[list[Control], list[Control]]] = {
+# The report's words, and the controls that break the rule.
+FAULTS: dict[str, list[Control]] = {
     # control flow
-    "jumps out of the program": (
-        [PUSH, JUMP(target=9), POP_MASK(target=9)],
-        [PUSH, JUMP(target=2), POP_MASK(target=3)],
-    ),
-    "0 tests in the clause": (
-        [alu(mov(), name="ALU_PUSH_BEFORE"), POP_MASK()],
-        [alu(mov(), TEST, name="ALU_PUSH_BEFORE"), POP_MASK()],
-    ),
-    "1 tests in the clause": ([alu(TEST)], [alu(mov())]),
-    "not to ELSE or POP": (
-        [PUSH, JUMP(target=3), POP_MASK()],
-        [PUSH, JUMP(target=2), POP_MASK()],
-    ),
-    "outside a loop": (
-        [LOOP(target=2), END_LOOP(target=1), BREAK],
-        [LOOP(target=3), BREAK, END_LOOP(target=1)],
-    ),
-    "without an if": (
-        [PUSH, ELSE(), ELSE(), POP_MASK()],
-        [PUSH, ELSE(), POP_MASK()],
-    ),
-    "has no end": (
-        [LOOP(target=2), busy(1), END_LOOP(target=1)],
-        [LOOP(target=3), busy(1), END_LOOP(target=1)],
-    ),
-    "closes loop": (
-        [LOOP(target=2), END_LOOP(target=1), LOOP(target=2), POP_MASK()],
-        [LOOP(target=2), END_LOOP(target=1), PUSH, POP_MASK()],
-    ),
-    "left open: ['if']": ([PUSH], [PUSH, POP_MASK()]),
+    "jumps out of the program": [PUSH, JUMP(target=9), POP_MASK(target=9)],
+    "0 tests in the clause": [alu(mov(), name="ALU_PUSH_BEFORE"), POP_MASK()],
+    "1 tests in the clause": [alu(TEST)],
+    "not to ELSE or POP": [PUSH, JUMP(target=3), POP_MASK()],
+    "outside a loop": [LOOP(target=2), END_LOOP(target=1), BREAK],
+    "without an if": [PUSH, ELSE(), ELSE(), POP_MASK()],
+    "has no end": [LOOP(target=2), busy(1), END_LOOP(target=1)],
+    "closes loop": [LOOP(target=2), END_LOOP(target=1), LOOP(target=2), POP_MASK()],
+    "left open: ['if']": [PUSH],
     # memory
-    "R8 of 8 registers": ([store(source=8)], [store(source=7)]),
-    "R9 of 8 registers": ([store(index=9)], [store(index=7)]),
-    "a memory write can't swizzle: yx__": ([store(select="yx__")], [store(select="_y_w")]),
-    "17 fetches": ([tex(*[fetch()] * 17)], [tex(*[fetch()] * 16)]),
-    "0 fetches": ([tex()], [tex(fetch())]),
-    "R10 of 8 registers": ([tex(fetch(dest=10))], [tex(fetch(dest=7))]),
-    "R11 of 8 registers": ([tex(fetch(source=11))], [tex(fetch(source=7))]),
-    "reads R1.y, which an earlier fetch of the clause writes": (
-        [tex(fetch(dest=1, select="xy__"), fetch(dest=2, source=1, coordinates="zy"))],
-        [tex(fetch(dest=1, select="xy__"), fetch(dest=2, source=1, coordinates="zw"))],
-    ),
-    "select xyzq": ([tex(fetch(select="xyzq"))], [tex(fetch(select="_1w0"))]),
-    "offset (8, 0)": ([tex(fetch(offset=(8, 0)))], [tex(fetch(offset=(7, -8)))]),
-    "offset (0, -9)": ([tex(fetch(offset=(0, -9)))], [tex(fetch(offset=(0, -8)))]),
-    "coordinates xyz": ([tex(fetch(coordinates="xyz"))], [tex(fetch(coordinates="x"))]),
+    "R8 of 8 registers": [store(source=8)],
+    "R9 of 8 registers": [store(index=9)],
+    "a memory write can't swizzle: yx__": [store(select="yx__")],
+    "17 fetches": [tex(*[fetch()] * 17)],
+    "0 fetches": [tex()],
+    "R10 of 8 registers": [tex(fetch(dest=10))],
+    "R11 of 8 registers": [tex(fetch(source=11))],
+    "reads R1.y, which an earlier fetch of the clause writes": [
+        tex(fetch(dest=1, select="xy__"), fetch(dest=2, source=1, coordinates="zy"))
+    ],
+    "select xyzq": [tex(fetch(select="xyzq"))],
+    "offset (8, 0)": [tex(fetch(offset=(8, 0)))],
+    "offset (0, -9)": [tex(fetch(offset=(0, -9)))],
+    "coordinates xyz": [tex(fetch(coordinates="xyz"))],
     # clauses
-    "129 slots": ([busy(129)], [busy(128)]),
-    "0 slots": ([alu()], [busy(1)]),
-    "3 constant windows": (
-        [alu(*[op("x", "MOV", constant(32 * n)) for n in range(3)])],
-        [alu(*[op("x", "MOV", constant(32 * n)) for n in range(2)])],
-    ),
-    "the LDS queue is not empty": ([alu(LDS_READ)], [alu(LDS_READ, POP)]),
-    "takes word 1 of an LDS read of 1": (
-        [alu(LDS_READ, mov("R1.x", Read("queue", 1)))],
-        [alu(replace(LDS_READ, name="LDS_READ2_RET"), mov("R1.x", Read("queue", 1)))],
-    ),
+    "129 slots": [busy(129)],
+    "0 slots": [alu()],
+    "3 constant windows": [alu(*[op("x", "MOV", constant(32 * n)) for n in range(3)])],
+    "the LDS queue is not empty": [alu(LDS_READ)],
+    "takes word 1 of an LDS read of 1": [alu(LDS_READ, mov("R1.x", Read("queue", 1)))],
     # bundles
-    "two slots write the same word": (
-        [alu(bundle(mov("R1.x"), op("t", "MOV", gpr("R0.x"), dest="R1.x")))],
-        [alu(bundle(mov("R1.x"), op("t", "MOV", gpr("R0.x"), dest="R2.x")))],
-    ),
-    "slots [1, 0]": (
-        [alu(bundle(mov("R1.y"), mov("R1.x")))],
-        [alu(bundle(mov("R1.x"), mov("R1.y")))],
-    ),
-    "slot x writes channel y": (
-        [alu(op("x", "MOV", gpr("R0.x"), channel=1))],
-        [alu(op("t", "MOV", gpr("R0.x"), channel=1))],
-    ),
-    "MOV writes channel y from channel x": (
-        [alu(op("t", "MOV", gpr("R0.x"), dest="R1.y", channel=0))],
-        [alu(op("t", "MOV", gpr("R0.x"), dest="R1.y", channel=1))],
-    ),
-    "only MOV reads the LDS queue": (
-        [alu(LDS_READ, op("x", "FLOOR", Read("queue"), dest="R1.x"))],
-        [alu(LDS_READ, POP)],
-    ),
-    "RECIP_IEEE in slots [0]": (
-        [alu(op("x", "RECIP_IEEE", gpr("R0.x")))],
-        [alu(op("t", "RECIP_IEEE", gpr("R0.x")))],
-    ),
-    "FLT_TO_INT in slots [4]": (
-        [alu(op("t", "FLT_TO_INT", gpr("R0.x")))],
-        [alu(op("w", "FLT_TO_INT", gpr("R0.x")))],
-    ),
-    "LDS_WRITE in slots [1]": (
-        [alu(op("y", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
-        [alu(op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
-    ),
-    "ADD_64 in slots [1, 2]": (
-        [alu(bundle(*four("ADD_64", letters="yz")))],
-        [alu(bundle(*four("ADD_64", letters="zw")))],
-    ),
-    "MUL_64 splits its result": (
-        [alu(bundle(*four("MUL_64", dests=("R1.x", "", "", "R1.w"))))],
-        [alu(bundle(*four("MUL_64", dests=("", "", "R1.z", "R1.w"))))],
-    ),
-    "two tests in a bundle": (
-        [LOOP(target=3), break_of(TEST, SECOND_TEST), END_LOOP(target=1)],
-        [LOOP(target=3), break_of(TEST, mov("R1.y")), END_LOOP(target=1)],
-    ),
-    "two LDS instructions in a bundle": (
-        [alu(bundle(*[op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y"), number=n) for n in (0, 1)]))],
-        [alu(op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
-    ),
-    "a barrier is not alone": (
-        [alu(bundle(op("x", "GROUP_BARRIER"), mov("R1.y")))],
-        [alu(op("x", "GROUP_BARRIER"))],
-    ),
+    "two slots write the same word": [
+        alu(bundle(mov("R1.x"), op("t", "MOV", gpr("R0.x"), dest="R1.x")))
+    ],
+    "slots [1, 0]": [alu(bundle(mov("R1.y"), mov("R1.x")))],
+    "slot x writes channel y": [alu(op("x", "MOV", gpr("R0.x"), channel=1))],
+    "MOV writes channel y from channel x": [
+        alu(op("t", "MOV", gpr("R0.x"), dest="R1.y", channel=0))
+    ],
+    "only MOV reads the LDS queue": [alu(LDS_READ, op("x", "FLOOR", Read("queue"), dest="R1.x"))],
+    "RECIP_IEEE in slots [0]": [alu(op("x", "RECIP_IEEE", gpr("R0.x")))],
+    "FLT_TO_INT in slots [4]": [alu(op("t", "FLT_TO_INT", gpr("R0.x")))],
+    "LDS_WRITE in slots [1]": [alu(op("y", "LDS_WRITE", gpr("R0.x"), gpr("R0.y")))],
+    "ADD_64 in slots [1, 2]": [alu(bundle(*four("ADD_64", letters="yz")))],
+    "MUL_64 splits its result": [alu(bundle(*four("MUL_64", dests=("R1.x", "", "", "R1.w"))))],
+    "two tests in a bundle": [LOOP(target=3), break_of(TEST, SECOND_TEST), END_LOOP(target=1)],
+    "two LDS instructions in a bundle": [
+        alu(bundle(*[op("x", "LDS_WRITE", gpr("R0.x"), gpr("R0.y"), number=n) for n in (0, 1)]))
+    ],
+    "a barrier is not alone": [alu(bundle(op("x", "GROUP_BARRIER"), mov("R1.y")))],
     # read ports
-    "t reads 3 constants": (
-        [alu(mad("t", constant(0), constant(0, "y"), constant(0, "x")))],
-        [alu(mad("t", constant(0), constant(0, "y"), gpr("R0.x"), swizzle="SCL_122"))],
-    ),
-    "ADD has bank swizzle none": (
-        [alu(add("x", gpr("R0.x"), gpr("R0.y"), swizzle=""))],
-        [alu(add("x", Read("inline"), constant(0), swizzle=""))],
-    ),
-    "t has bank swizzle VEC_012": (
-        [alu(add("t", gpr("R0.x"), gpr("R0.y"), swizzle="VEC_012"))],
-        [alu(add("t", gpr("R0.x"), gpr("R0.y"), swizzle="SCL_122"))],
-    ),
-    "t loads operand 2 in cycle 0 beside 1 constants": (
-        [alu(mad("t", constant(0), gpr("R0.y"), gpr("R0.x"), swizzle="SCL_210"))],
-        [alu(mad("t", constant(0), gpr("R0.y"), gpr("R0.x"), swizzle="SCL_221"))],
-    ),
-    "bank x has to give R0, R1, R2 and R3: 4 registers in three cycles": (
-        [alu(bundle(mad("x", *map(gpr, ("R0.x", "R1.x", "R2.x"))), mov("R7.y", "R3.x")))],
-        [alu(bundle(mad("x", *map(gpr, ("R0.x", "R1.x", "R2.x"))), mov("R7.y", "R0.x")))],
-    ),
-    "cycle 0 bank x reads R0 and R1 at once": (
-        [alu(bundle(mov("R7.x", "R0.x"), mov("R7.y", "R1.x")))],
-        [alu(bundle(mov("R7.x", "R0.x"), mov("R7.y", "R1.x", swizzle="VEC_120")))],
-    ),
-    "cycle 1 bank x reads R1 and R2 at once": (  # only a square's second operand is free
-        [alu(bundle(add("x", gpr("R0.x"), gpr("R1.x")), add("y", gpr("R0.x"), gpr("R2.x"))))],
-        [alu(bundle(add("x", gpr("R0.x"), gpr("R0.x")), add("y", gpr("R0.x"), gpr("R2.x"))))],
-    ),
+    "t reads 3 constants": [alu(mad("t", constant(0), constant(0, "y"), constant(0, "x")))],
+    "ADD has bank swizzle none": [alu(add("x", gpr("R0.x"), gpr("R0.y"), swizzle=""))],
+    "t has bank swizzle VEC_012": [alu(add("t", gpr("R0.x"), gpr("R0.y"), swizzle="VEC_012"))],
+    "t loads operand 2 in cycle 0 beside 1 constants": [
+        alu(mad("t", constant(0), gpr("R0.y"), gpr("R0.x"), swizzle="SCL_210"))
+    ],
+    "bank x has to give R0, R1, R2 and R3: 4 registers in three cycles": [
+        alu(bundle(mad("x", *map(gpr, ("R0.x", "R1.x", "R2.x"))), mov("R7.y", "R3.x")))
+    ],
+    "cycle 0 bank x reads R0 and R1 at once": [
+        alu(bundle(mov("R7.x", "R0.x"), mov("R7.y", "R1.x")))
+    ],
+    "cycle 1 bank x reads R1 and R2 at once": [
+        alu(bundle(add("x", gpr("R0.x"), gpr("R1.x")), add("y", gpr("R0.x"), gpr("R2.x"))))
+    ],
     # constants
-    "3 pairs of constants": ([alu(bundle(*chain(0, 1, 2)))], [alu(bundle(*chain(0, 1, 0)))]),
-    "5 literals": ([alu(literals(5))], [alu(literals(4))]),
-    "literal 0xb is not where it is read": (
-        [alu(bundle(op("x", "MOV", literal(0, 11)), literals=(10, 11)))],
-        [alu(bundle(op("x", "MOV", literal(1, 11)), literals=(10, 11)))],
-    ),
+    "3 pairs of constants": [alu(bundle(*chain(0, 1, 2)))],
+    "5 literals": [alu(literals(5))],
+    "literal 0xb is not where it is read": [
+        alu(bundle(op("x", "MOV", literal(0, 11)), literals=(10, 11)))
+    ],
     # operands and results
-    "R12 of 8 registers": ([alu(mov("R1.x", "R12.x"))], [alu(mov("R1.x", "R7.x"))]),
-    "R13 of 8 registers": ([alu(mov("R13.x"))], [alu(mov("R7.x"))]),
-    "T1 read before written": (
-        [alu(mov("T1.y"), mov("R1.x", "T1.x"))],
-        [alu(mov("T1.x"), mov("R1.x", "T1.x"))],
-    ),
-    "PV holds nothing of slot y": (
-        [alu(mov("R1.x"), op("x", "MOV", Read("pv", channel=1)))],
-        [alu(mov("R1.y"), op("x", "MOV", Read("pv", channel=1)))],
-    ),
-    "PS holds nothing of slot t": (
-        [alu(mov("R1.x"), op("x", "MOV", Read("ps")))],
-        [alu(op("t", "MOV", gpr("R0.x")), op("x", "MOV", Read("ps")))],
-    ),
-    "ADD_INT can't modify operands": (
-        [alu(op("x", "ADD_INT", gpr("R0.x", neg=True), gpr("R0.y")))],
-        [alu(op("x", "ADD", gpr("R0.x", neg=True), gpr("R0.y")))],
-    ),
-    "MULADD_IEEE has three operands and takes no absolute": (
-        [alu(mad("x", gpr("R0.x", abs=True), gpr("R0.y"), gpr("R0.z")))],
-        [alu(add("x", gpr("R0.x", abs=True), gpr("R0.y")))],
-    ),
-    "MULADD_IEEE output scale": (
-        [alu(mad("x", gpr("R0.x"), gpr("R0.y"), gpr("R0.z"), omod=2.0))],
-        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=2.0))],
-    ),
-    "ADD output scale": (
-        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=8.0))],
-        [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=0.5))],
-    ),
-    "ADD_INT can't clamp": (
-        [alu(op("x", "ADD_INT", gpr("R0.x"), gpr("R0.y"), clamp=True))],
-        [alu(op("x", "ADD", gpr("R0.x"), gpr("R0.y"), clamp=True))],
-    ),
-    "GROUP_BARRIER writes nothing": (
-        [alu(op("x", "GROUP_BARRIER", dest="R1.x"))],
-        [alu(op("x", "GROUP_BARRIER"))],
-    ),
+    "R12 of 8 registers": [alu(mov("R1.x", "R12.x"))],
+    "R13 of 8 registers": [alu(mov("R13.x"))],
+    "T1 read before written": [alu(mov("T1.y"), mov("R1.x", "T1.x"))],
+    "PV holds nothing of slot y": [alu(mov("R1.x"), op("x", "MOV", Read("pv", channel=1)))],
+    "PS holds nothing of slot t": [alu(mov("R1.x"), op("x", "MOV", Read("ps")))],
+    "ADD_INT can't modify operands": [alu(op("x", "ADD_INT", gpr("R0.x", neg=True), gpr("R0.y")))],
+    "MULADD_IEEE has three operands and takes no absolute": [
+        alu(mad("x", gpr("R0.x", abs=True), gpr("R0.y"), gpr("R0.z")))
+    ],
+    "MULADD_IEEE output scale": [alu(mad("x", gpr("R0.x"), gpr("R0.y"), gpr("R0.z"), omod=2.0))],
+    "ADD output scale": [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=8.0))],
+    "ADD_INT can't clamp": [alu(op("x", "ADD_INT", gpr("R0.x"), gpr("R0.y"), clamp=True))],
+    "GROUP_BARRIER writes nothing": [alu(op("x", "GROUP_BARRIER", dest="R1.x"))],
 }
 
 
@@ -337,18 +234,10 @@ def code_of(controls: list[Control]) -> MachineCode:
     return MachineCode((*controls, Control("END")), GPRS, 0, 0)
 
 
-def found(module: ModuleType, controls: list[Control]) -> list[str]:
-    return list(module.violations(code_of(controls), LIMITS))
-
-
 @pytest.mark.parametrize("words", FAULTS)
-def test_a_fault_is_reported_and_its_near_miss_is_not(words):
-    faulty, legal = FAULTS[words]
-    assert found(legality, legal) == []
-    assert any(words in report for report in found(legality, faulty)), found(legality, faulty)
-
-
-# No rule without a fault
+def test_a_fault_is_reported(words):
+    found = list(violations(code_of(FAULTS[words]), LIMITS))
+    assert any(words in report for report in found), found
 
 
 # Compiled code

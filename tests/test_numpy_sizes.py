@@ -16,7 +16,7 @@ from cypresskit.kernels.convention import Convention
 from cypresskit.kernels.generated import block_kernel, generate_kernel
 from cypresskit.machine.record import Recorder
 
-KINDS = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+KINDS = (np.int8, np.uint64)
 TN = ck.kernels["sgemm_tn"]
 ADD = ck.assemble("il_cs_2_0\ndcl_num_thread_per_group 64\nmov g[vAbsTid.x], vAbsTid\nend\n")
 

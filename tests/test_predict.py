@@ -212,7 +212,7 @@ def test_a_page_of_a_run_notebook_shows_something_of_every_widget_without_a_netw
 
 
 @pytest.mark.parametrize("code", WIDGETS)
-@pytest.mark.parametrize("user", [True, False, None])
+@pytest.mark.parametrize("user", [True, False])
 def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, tmp_path):
     """And elsewhere what else there is of it; outside a kernel nothing is known."""
     monkeypatch.chdir(tmp_path)
@@ -223,9 +223,7 @@ def test_a_widget_is_shown_where_somebody_can_move_it(code, user, monkeypatch, t
         made._conversation.close()
     data, metadata = shown if isinstance(shown, tuple) else (shown, {})
     assert (session.WIDGET_MIME in data) == (user is not False)
-    assert data["text/plain"].strip() and (
-        user or user is None or session.WIDGET_MIME not in metadata
-    )
+    assert data["text/plain"].strip() and (user or session.WIDGET_MIME not in metadata)
 
 
 @pytest.mark.parametrize("disabled", ["0", "", "1"])

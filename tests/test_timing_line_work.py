@@ -47,7 +47,7 @@ def test_the_account_balances_for_every_kernel(name):
     check_account(ck.simulate(name, 72, **sizes, exact=True))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_account_balances_for_a_program_of_any_accesses(seed):
     shape = law.accesses(random.Random(seed))
     check_account(ck.simulate(shape.program, launch=shape, exact=True))
@@ -86,9 +86,7 @@ def shifted_waits(few, whole):
     "name, n, k, board, skips",
     [
         ("sgemm_nn", 1024, 512, ck.HD5870, "turns"),
-        ("sgemm_64x64_lds", 1024, 256, ck.HD5870, "turns"),
         ("dgemm_tt", 300, 1236, law.SMALL, "turns"),
-        ("sgemm_nt", 417, 809, law.SMALL, "turns"),
         ("sgemm_nn", 2048, 32, law.SMALL, "rounds"),
         ("sgemm_64x64_lds", 2048, 24, law.SMALL, "rounds"),
     ],

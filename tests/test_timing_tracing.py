@@ -78,9 +78,7 @@ def unrolled(path):
 
 
 @pytest.mark.parametrize("layout", ["linear", "tiled"])
-@pytest.mark.parametrize(
-    "name", ["sgemm_tn", "sgemm_nn", "dgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"]
-)
+@pytest.mark.parametrize("name", ["sgemm_nn", "ddgemm_tn_fma", "sgemm_64x64_lds"])
 def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
     of = KERNELS[name].shape(128, 64, 48, 1.0, 0.0, 1)
     (counted,) = paths(of, layout)
@@ -94,7 +92,7 @@ def test_a_counted_loop_is_the_loop_turn_by_turn(name, layout, monkeypatch):
 # a loop's start, its step, its test: of x in l0 and r0, which are floats, or l1, which are integers
 
 
-@pytest.mark.parametrize("end", ["3.0", "11.0", "17.0", "26.0", "37.0"])
+@pytest.mark.parametrize("end", ["3.0", "17.0", "37.0"])
 @pytest.mark.parametrize(
     "bend",
     [
@@ -294,7 +292,7 @@ def by_wavefront(found):
     return result
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_wavefronts_walked_together_run_what_each_runs_alone(seed):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     code, memory_layout = compile(of.program), MemoryLayout(of, HD5870.geometry, "linear")
@@ -350,7 +348,7 @@ def test_lds_accesses_stay_on_their_side_of_a_barrier():
     assert between > 4
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(6))
 def test_loops_counted_at_once_are_those_run_turn_by_turn(seed, monkeypatch):
     of = shapes("dcl_literal l2, 7.0, 30.0, 0.0, 0.0\n" + Divergent(seed).body, (24, 16))
     counted = by_wavefront(paths(of))
@@ -417,7 +415,7 @@ def test_reports_the_endless_loops_of_a_launch(seed, walked):
         check_that_little_was_run(walked)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_streams_made_in_parts_are_those_made_at_once(seed, monkeypatch):
     """To the byte, whatever is accessed, and wherever a part ends."""
     rng = random.Random(seed)
