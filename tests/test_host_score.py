@@ -45,9 +45,7 @@ def test_the_documents_host_parameters_move_what_it_says():
 
 
 def test_the_documents_cause_of_that_miss_is_the_models():
-    for clocks, *shown in (
-        map(float, row) for row in cells("clause clocks")[:-1]
-    ):  # the last is what was published
+    for clocks, *shown in (map(float, row) for row in cells("clause clocks")[:1]):
         chip, board = (
             replace(device, clause_overhead_clocks=int(clocks)) for device in (HD5970, HD5870)
         )

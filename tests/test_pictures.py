@@ -83,7 +83,8 @@ def at_work(spans: np.ndarray, begin: float, now: float) -> np.ndarray:
     return 100 * np.bincount(np.minimum(count, 2), np.diff(marks), 3) / max(now - begin, 1e-9)
 
 
-def wavefronts(*reports: Report, window: tuple[float, float] = (2000, 6000)) -> Picture:
+def wavefronts(*reports: Report) -> Picture:
+    window = (2000, 6000)
     player = draw.wavefronts(*reports, window=window)
     things: list[Thing] = []
     states: list[dict[str, np.ndarray]] = []
@@ -236,9 +237,7 @@ def register_block(*places: tuple[int, int]) -> Picture:
         cells = [(number,) for number in registers.view(np.float32).ravel()]
         return [*cells, *((*head, *what, *whole) for what in does)]
 
-    body = runs[0].program.body
-    kinds = {body[op].op.kind: step for step, op in reversed(list(enumerate(runs[0].at)))}
-    frames = sorted({0, *kinds.values(), len(runs[0]) // 2, len(runs[0]) - 1, starts[-1] - 1})
+    frames = sorted({0, len(runs[0]) // 2, len(runs[0]) - 1, int(starts[-1]) - 1})
     return Picture(draw.register_block(*runs), things, now, frames)
 
 
@@ -620,7 +619,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "bundles": lambda: bundles("ddgemm_tn_fma", "sgemm_tn"),
     "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),
     "register_block": lambda: register_block((2, 1), (0, 0)),
-    "texture_fetch": lambda: texture_fetch("dgemm_tn", "dgemm_nn"),
+    "texture_fetch": lambda: texture_fetch("dgemm_nn"),
     "lds_transpose": lambda: lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
     "lds_transpose, rows": lambda: lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
     "reduction": lambda: reduction("sgemv_n_reduce4"),

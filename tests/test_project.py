@@ -418,6 +418,7 @@ for room in (ck, ck.host, ck.today, ck.draw, ck.teach):
 """
 
 
+@pytest.mark.slow
 def test_what_needs_a_home_says_so_where_none_is_known(tmp_path):
     """As in a container whose user nobody has named: the rest works."""
     environment = {name: os.environ[name] for name in ("PATH",)} | {"PYTHONPATH": str(ROOT)}

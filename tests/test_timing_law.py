@@ -56,10 +56,9 @@ def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> l
 
 
 @pytest.mark.few
-@pytest.mark.parametrize("beta", [0.0, 1.0])
 @pytest.mark.parametrize("kernel, size, change, layout", LAUNCHES)
-def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, layout, beta):
-    assert faults(kernel, size, replace(HD5870, **change), layout, beta) == []
+def test_units_are_busy_for_the_clocks_that_the_code_asks_for(kernel, size, change, layout):
+    assert faults(kernel, size, replace(HD5870, **change), layout, beta=1.0) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
