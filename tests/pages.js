@@ -89,17 +89,6 @@ const faults = () => {
     return faults
 }
 
-// When what is seen of the time stands still for three frames of the screen.
-const rested = async () => {
-    const player = document.querySelector("[data-ready]")
-    for (let same = 0, last = ""; same < 3;) {
-        await new Promise(done => requestAnimationFrame(done))
-        const now = player.dataset.seen ?? ""
-        same = now === last ? same + 1 : 0
-        last = now
-    }
-}
-
 // What of the figures lies outside of them: places of glyphs, by source.
 const outside = () => {
     const seen = m => m.type === "Plot" && Bokeh.index.get_one(m)?.el.getClientRects().length
@@ -159,13 +148,6 @@ const travel = () => {
         source.properties.data.change.connect(() => drawn.set(source, drawn.get(source) + 1))
     document.querySelector("[data-ready]").dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowRight"}))
     window.drawn = () => Math.max(...drawn.values())
-}
-
-// Where a point of the first figure is on the page.
-const spot = ([x, y]) => {
-    const figure = [...Bokeh.documents.at(-1).all_models].find(m => m.type === "Plot")
-    const {el, frame} = Bokeh.index.get_one(figure), box = el.getBoundingClientRect()
-    return [box.x + frame.x_scale.compute(x), box.y + frame.y_scale.compute(y)]
 }
 
 // By how much of 255 the figures differ from what they were when this was last asked. Then all of them is painted anew.
