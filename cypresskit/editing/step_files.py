@@ -61,30 +61,21 @@ def begin_step(path: Path, step: Step) -> None:
     """Make a step's file, if there is none.
 
     It holds the submitted text of its history; or the fastest correct text of the steps before it,
-    with a note in its history; or the text of the nearest step before it; or the starter.
-
-    Raises ``OSError`` if it can't be written.
+    with a note in its history; or the starter. Raises ``OSError`` if it can't be written.
     """
     if path.exists():
         return
     edits = Edits(history_path(path))
-    made = histories(path.parent)
-    before = [*_steps_before(step)]
     known = submitted_edit(edits, step)
-    own = [(each, made[each.name].fastest(each.n)) for each in before]
-    found = [(each, edit) for each, edit in own if edit is not None]
-    fastest = max(found, key=lambda each: each[1].gflops, default=None)
-    if known is not None:
-        save_file(path, known.text)
-    elif fastest is not None:
-        of, edit = fastest
-        save_file(path, edit.text)
+    made = histories(path.parent)
+    before = [(each, made[each.name].fastest(each.n)) for each in _steps_before(step)]
+    own = [(edit.gflops, each.name, edit.text) for each, edit in before if edit is not None]
+    gflops, name, text = max(own, default=(0.0, "", step.starter))
+    save_file(path, known.text if known else text)
+    if name and not known:
         with suppress(OSError):
-            note = f"{BEGUN}kernel from step {of.name}, {edit.gflops:,.0f} Gflop/s"
-            edits.add(Edit(0, edit.text, note=note))
-    else:
-        files = (path.with_name(each.file) for each in before)
-        save_file(path, next((read_text(file) for file in files if file.is_file()), step.starter))
+            note = f"{BEGUN}kernel from step {name}, {gflops:,.0f} Gflop/s"
+            edits.add(Edit(0, text, note=note))
 
 
 def _steps_before(step: Step) -> Iterator[Step]:
