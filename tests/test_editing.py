@@ -13,13 +13,13 @@ import cypresskit as ck
 from cypresskit import compiler
 from cypresskit.draw import theme
 from cypresskit.editing import dynamic_answers, page_files, static_answers
-from cypresskit.editing.answering import FORGET, AnswerHere
+from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import MOST, Edit, Edits, change_between, history_path
 from cypresskit.editing.kernel_file import KernelFile
+from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
 from cypresskit.il import dataflow
-from cypresskit.kernels import own
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.timing.launch_time import bound
 from tools.random_edits import random_edits
@@ -301,11 +301,13 @@ def test_why_an_element_has_no_terms_is_said_in_a_line(row, added, problem):
 # -- the order of answers
 
 
-def test_faults_are_answered_at_once_and_nothing_else_is_asked(talk):
-    talk.type("a-1", TEXT.replace("mad", "madd", 1))
-    assert talk.kinds() == ["text", "heard", "text", "done"]
-    assert talk.said[-2]["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
-    assert not talk.processes
+def test_faults_are_answered_first_and_nothing_else_follows():
+    said = []
+    job = {"edit": "a", "text": TEXT.replace("mad", "madd", 1), "name": "my.il", "parts": PARTS}
+    AnswerHere(said.append).ask(job | SETTINGS)
+    (answer,) = [message for message in said if message["type"] == "answer"]
+    assert answer["part"] == "text" and said[-1]["type"] == "done"
+    assert answer["faults"][0]["line"] == TEXT[: TEXT.index("mad")].count("\n") + 1
 
 
 def test_costs_give_way_to_any_other_job():
@@ -440,21 +442,6 @@ def test_random_edits_are_all_answered_and_none_raises():
         assert said[-1]["type"] == "done"
         assert not [message for message in said if message["type"] == "trouble"], text
         assert {message["edit"] for message in said} == {str(number)}
-
-
-def test_what_is_kept_of_older_texts_is_forgotten_from_time_to_time():
-    """Else a process grows by half a megabyte with each edit."""
-    answerer, kept = AnswerHere(lambda message: None), []
-    caches = compiler._compiled, own._with_convention, own.assembled
-    for cache in caches:
-        cache.cache_clear()  # what other tests have filled doesn't grow
-    for number in range(FORGET + 1):
-        text = NAIVE + f"; {number}\n"
-        job = {"edit": str(number), "text": text, "name": "my.il", "parts": ["code", "verdict"]}
-        answerer.ask(job | SETTINGS)
-        kept.append(sum(cache.cache_info().currsize for cache in caches))
-    assert kept[-3] > kept[0]
-    assert kept[FORGET - 1] == 0 < kept[-1]
 
 
 # -- the file

@@ -82,11 +82,6 @@ def compile(program: Program, device: Device = HD5870) -> Code:
     return Code(**vars(machine_code), program=program, device=device)
 
 
-def forget_code() -> None:
-    """Clear the cache of compiled code, for processes that compile many programs."""
-    _compiled.cache_clear()
-
-
 @lru_cache(maxsize=128)
 def _compiled(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
     """Compile for all boards with the same limits: the first attempt whose registers suffice.

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from cypresskit.compiler import forget_code
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import LineFault, find_changed_fault, name_own_line
@@ -21,12 +20,9 @@ from cypresskit.editing.views import view_page
 from cypresskit.il import ILError
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
-from cypresskit.kernels.own import forget_kernels
 from cypresskit.timing.costs import Interrupted, line_costs
-from cypresskit.timing.simulate import forget_reports
 
 Message = dict[str, Any]
-FORGET = 20  # jobs after which the package's caches are cleared
 PAUSE = 1.0  # seconds without another job before costs are computed
 
 
@@ -78,7 +74,6 @@ class Case:
         return small_product(self.seen.kernel)
 
     def text(self) -> Answer:
-        """The conversation makes this part itself, except for a long text."""
         return static_answers.text_answer(self.job["text"], self.job["name"])
 
     def code(self) -> Answer | None:
@@ -170,7 +165,6 @@ class AnswerHere:
         self.hear = hear
         self.right: Kernel | None = None  # the last correct kernel
         self.left: Message | None = None  # a job that was interrupted
-        self.done = 0  # how many jobs were finished
 
     def overtaken(self, edit: str) -> bool:
         """Return whether a job of another text than ``edit`` waits: here, none does."""
@@ -206,11 +200,6 @@ class AnswerHere:
         except Exception as error:  # a fault of the package
             self.hear({"type": "trouble", "edit": edit, "message": fault_in_words(error)})
         self.hear({"type": "done", "edit": edit, "parts": job["parts"]})
-        self.done += 1
-        if self.done % FORGET == 0:  # an edited text hardly ever comes back
-            forget_code()
-            forget_kernels()
-            forget_reports()
 
     def resume(self) -> None:
         """Continue the job that was interrupted, if there is one."""

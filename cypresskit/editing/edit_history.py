@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,26 +116,26 @@ class Edits(Sequence[Edit]):
 
     def add(self, edit: Edit) -> Edit:
         """Add an edit with the next number. It replaces the last edit if that has the same text and
-        isn't known to be correct. Raises ``OSError`` if the file can't be written; the edit is then
-        written with the next one.
+        isn't known to be correct, or was judged alike, too short a time ago to be read. Raises
+        ``OSError`` if the file can't be written; the edit is then written with the next one.
         """
         with self._change():
             last = self.rows[-1] if self.rows else Edit(0, "", right=True)
-            edit = replace(edit, number=last.number + 1, time=round(edit.time or time.time(), 1))
-            if not last.right and last.text == edit.text:
-                note = edit.note if last.note == UNWRITTEN else last.note or edit.note
-                self.rows[-1] = replace(edit, number=last.number, note=note, change=last.change)
-                return self.rows[-1]
+            now = round(edit.time or time.time(), 1)
+            is_same = last.text == edit.text
+            is_begun = last.right and last.number < 2  # the text that the reader began with
+            is_typed = edit.note in ("", UNWRITTEN)
             is_alike = (last.judgement, last.note) == (edit.judgement, edit.note)
-            is_first = last.right and last.number < 2
-            is_typed = edit.note in ("", UNWRITTEN) and not is_first
-            if is_alike and is_typed and edit.time - last.time < BURST:
+            is_unread = is_alike and is_typed and now - last.time < BURST
+            if (is_same and not last.right) or (is_unread and not is_begun):
+                origin = last.note if is_same and last.note != UNWRITTEN else ""
+                edit = replace(edit, note=origin or edit.note)
                 self.rows.pop()
-            if self.rows:
-                edit = replace(edit, change=change_between(self.rows[-1].text, edit.text))
-            self.rows.append(edit)
+            before = self.rows[-1].text if self.rows else edit.text
+            change = change_between(before, edit.text)
+            self.rows.append(replace(edit, number=last.number + 1, time=now, change=change))
             self._drop()
-            return edit
+            return self.rows[-1]
 
     def _drop(self) -> None:
         """Drop edits beyond ``MOST`` from the older half: unchecked or incorrect ones, then the
@@ -212,22 +212,11 @@ def _read(path: Path) -> list[Edit]:
         return []
     try:
         held = json.loads(read_plain(Path(os.path.realpath(path)), LARGEST).decode())
-        return [_edit(row) for row in held["edits"]]
+        edits = [Edit(**row) for row in held["edits"]]
+        for edit in edits:
+            assert math.isfinite(edit.number + edit.gflops + edit.time + len(edit.text))
+        return edits
     except Exception:  # whatever a damaged file raises
         with suppress(OSError):
             path.replace(path.with_name(path.name + ".unreadable"))
         return []
-
-
-def _edit(row: dict[str, Any]) -> Edit:
-    """Return the edit that a row of the file describes. Raises an error for values of other types,
-    and for numbers that aren't finite.
-    """
-    kinds: dict[str, Any] = {field.name: field.type for field in fields(Edit)}
-    values = {name: row[name] for name in kinds.keys() & row.keys()}
-    if not all(isinstance(value, kinds[name]) for name, value in values.items()):
-        raise TypeError
-    edit = Edit(**values)
-    if not math.isfinite(edit.gflops + edit.time):
-        raise ValueError
-    return edit

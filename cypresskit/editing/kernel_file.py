@@ -1,7 +1,6 @@
 """A kernel's file with its history. Other editors may change the file at any time."""
 
 import errno
-import stat
 from pathlib import Path
 
 from cypresskit.editing.edit_history import Edits, history_path
@@ -9,7 +8,7 @@ from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.il.parser import MAX_TEXT
 from cypresskit.kernels.own import read_text
 
-WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+WRITABLE = 0o222  # bits of a file's mode
 
 
 class KernelFile:
@@ -66,7 +65,7 @@ class KernelFile:
         others = self.news()
         if text == self.text and (others is not None or self.path.is_file()):
             return None
-        if obstacle := self._obstacle():
+        if self.path.exists() and (obstacle := self._obstacle()):
             raise OSError(errno.EACCES, obstacle)
         save_file(self.path, text)
         self.text = text
@@ -74,20 +73,10 @@ class KernelFile:
         return others
 
     def _obstacle(self) -> str:
-        """Why the file must not be replaced, or "": it is read-only, no plain file, or holds no
-        text, which would be lost.
-        """
-        try:
-            mode = self.path.stat().st_mode
-            if not stat.S_ISREG(mode):
-                return "it is a folder, a pipe or a device"
-            if not mode & WRITABLE:
-                return "it is read-only"
-            if file_stamp(self.path) != self.stamp:  # changed, but not to a text
-                read_text(self.path)
-        except FileNotFoundError:
-            pass
-        except ValueError:
+        """Why what is there must not be replaced, or ""."""
+        if not self.path.is_file() or not self.path.stat().st_mode & WRITABLE:
+            return "it is read-only, or no plain file"
+        if file_stamp(self.path) != self.stamp:  # changed, but not to a text
             return "what it holds now is no text, or too long, and would be lost. Move it away"
         return ""
 

@@ -8,9 +8,8 @@ from functools import partial
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
 
-STARTING = 60.0  # seconds until a process that doesn't start is replaced
 HANDOVER = 5.0  # seconds until a process that is busy with an older text is replaced
-LONGEST = 240.0  # seconds for one part of an answer; the first may have to compile the engine
+LONGEST = 240.0  # seconds to start, and for one part: the first may have to compile the engine
 MAX_TRIES = 2  # processes that are given the same jobs
 
 OVER = "The process that checks kernels ended at this one. Edit it to try again."
@@ -51,7 +50,6 @@ class Supervisor:
         self.answerer: Answerer | None = None
         self.number = 0  # of answerers that were started: only the last one is heard
         self.has_started = False  # this answerer has sent a message
-        self.has_timed = False  # an answerer has timed a kernel: the engine is compiled
         self.jobs: list[Message] = []
         self.tries = 0  # answerers that were given these jobs
         self.part = ""  # that the answerer works on; "" until it begins
@@ -109,10 +107,8 @@ class Supervisor:
         self.tries += 1
         self.part = ""
         self.prepare()
-        limit = STARTING
-        if self.has_started:  # it may be busy with an older text, or compile the engine for it
-            limit = HANDOVER if self.has_timed else LONGEST
-        self.deadline = self.clock() + limit
+        # One that has started may be busy with an older text.
+        self.deadline = self.clock() + (HANDOVER if self.has_started else LONGEST)
         for job in tuple(self.jobs):
             if self.answerer is not None:
                 self.answerer.ask(job)
@@ -136,6 +132,4 @@ class Supervisor:
             elif message["type"] == "working":
                 self.part = message["part"]
                 self.deadline = self.clock() + LONGEST
-            elif message.get("gflops"):
-                self.has_timed = True
             self.hear(message)

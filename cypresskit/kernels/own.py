@@ -14,7 +14,7 @@ from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.errors import MAX_QUOTED, did_you_mean, shorten
 from cypresskit.il.parser import MAX_TEXT
-from cypresskit.kernels.catalogue import KERNELS, Kernel, assembled
+from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.kernels.statement import (
     EXAMPLE,
@@ -263,12 +263,6 @@ def _stated(bare: Kernel) -> Convention:
             f" the kernel {does}{place}"
         )
     return convention
-
-
-def forget_kernels() -> None:
-    """Clear the caches of kernels, for processes that use many."""
-    _with_convention.cache_clear()
-    assembled.cache_clear()
 
 
 def _resize(convention: Convention, sizes: GivenSizes) -> Convention:
