@@ -116,6 +116,28 @@ def test_a_note_on_a_given_line_names_the_readers_line_as_well():
     assert text.splitlines()[line - 1].startswith("lds")
 
 
+def test_no_line_of_the_readers_is_blamed_for_a_fetch_that_is_missing():
+    for fetch in range(2):
+        lines = [line for n, line in enumerate(LACKS["02"]) if n != fetch]
+        notes, _ = replayed(STEPS["02"], written("02", lines))
+        assert not any("Of your lines" in note for note in notes), notes
+
+
+def test_a_line_that_counts_or_scales_is_no_product():
+    """Whatever else a kernel has wrong, `add r0.z, r0.z, l0.x` isn't told to be a multiply-add."""
+    counted = 0
+    for step in STEPS.values():
+        lines = step.starter.splitlines()
+        for at, line in enumerate(lines):
+            op, *operands = changed_lines._parts(line)
+            names = [operand.partition(".")[0] for operand in operands]
+            if op in ("add", "mul", "dadd", "dmul") and names[0] in names[1:]:
+                repairs = changed_lines._repairs(lines, at)
+                assert not any("A product is added" in repair.message for repair in repairs), line
+                counted += 1
+    assert counted > 20
+
+
 def replayed(step, text: str) -> tuple[list[str], int]:
     """What the workbench says of the first incorrect element, and the line to go to."""
     heard: list[dict] = []

@@ -110,12 +110,13 @@ def _traced_lines(seen: Verification) -> set[int]:
 
 def name_own_line(note: str, lines: Collection[int], known: str, text: str) -> LineFault | None:
     """Return a trace's note on a given line, with the last of its reader's lines among the
-    ``lines`` of the wrong sum; None if the note names one of these itself, or there is none.
+    ``lines`` of the wrong sum; None if the note names one of these itself, if there is none, or if
+    what is missing is a line that reads a number.
     """
     changes = _changes(known.splitlines(), text.splitlines()) if known else ()
     own = {change.at + 1 for change in changes if change.new}
     named = _numbers(note)
-    if not named or named & own or not own & {*lines}:
+    if not named or named & own or not own & {*lines} or "no line reads" in note:
         return None
     line = max(own & {*lines})
     message = f"{note} Of your lines, line {line} is part of that sum."
@@ -275,6 +276,9 @@ def _opcode_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Itera
     to, first, second, *rest = operands
     mad = "d" * op.startswith("d") + "mad"
     own = to if op.startswith("d") else to.partition(".")[0]
+    factors = first.partition(".")[0], second.partition(".")[0]
+    if not rest and to.partition(".")[0] in factors:
+        return  # it counts, or scales
     if not rest:
         what = "adds its operands" if op.endswith("add") else "only multiplies"
         yield mad, [*operands, own], f": `{op}` {what}. A product is added to a sum by `{mad}`."
@@ -282,7 +286,6 @@ def _opcode_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Itera
     if rest[0] not in (own, to):
         message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
         yield op, [to, first, second, own], message
-    factors = first.partition(".")[0], second.partition(".")[0]
     for letters in _letters(op):
         message = ": the factors of A and B are exchanged."
         yield op, [to, f"{factors[1]}.{letters}", factors[0], *rest], message
