@@ -75,12 +75,6 @@ def sheet(text: str) -> Displayable:
     return made.player([text, text], [text], below=below, step=text)
 
 
-def dials(text: str) -> Displayable:
-    made = draw.sheet.Sheet(text)
-    made.stage(text, 100, 100)
-    return made.player([text, text], dials=[(text, [text, text])])
-
-
 def line_chart(text: str) -> Displayable:
     guess = draw.Prediction(text, [text, "b"], (), 0.0, text)
     return draw.line_chart({text: {0: 1, 1: 2}}, text, text, title=text, guess=guess)
@@ -101,8 +95,7 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     ),
     "bundle_game": lambda text: ck.teach.bundles.bundle_game(commented(text)),
     "a sheet": sheet,
-    "dials": dials,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.
-NO_TEXT = "dial digits explore lds_pitch lds_transpose reduction".split()
+NO_TEXT = "digits explore lds_pitch lds_transpose reduction".split()
 NO_TEXT += ["climb", "roofline", "first_updates", "published", "split_k"]

@@ -21,7 +21,6 @@ from cypresskit.draw import published_charts
 from cypresskit.draw.player import Player
 from cypresskit.kernels import samples
 from cypresskit.machine.traffic import Traffic
-from cypresskit.teach.l04_registers.dial import REGISTERS, grid, settings
 from cypresskit.timing import Report, simulate
 from cypresskit.trace.memory_layout import MemoryLayout
 
@@ -139,27 +138,6 @@ def wavefronts(*reports: Report) -> Picture:
 
     rows = [(n,) for n in range(max(report.active_wavefronts for report in reports))]
     return Picture(player, [*things, *rows], lambda say: at(say.frame))
-
-
-def the_dial() -> Picture:
-    choices, points = list(settings()), grid()
-    known = dict(zip(choices, points))
-
-    def now(say: Said) -> list[Thing]:
-        switch, latency, registers = choices[say.frame]
-        point, usual = points[say.frame], known[switch, latency, 25].gflops
-        alone = at_work(point.alu[point.alu[:, 2] > 0, :2], 0, 1500)
-        twice = point.alu[point.alu[:, 2] > 1, :2]
-        two = 100 - at_work(twice, 0, 1500)[0] if len(twice) else 0
-        shares = alone[0], 100 - alone[0] - two, two, two + (100 - alone[0] - two) / 2
-        serves = at_work(point.texture[point.texture[:, 2] == 1, :2], 0, 1500)
-        times = max(usual / point.gflops, point.gflops / usual)
-        found: list[Thing] = [(registers, 256 // registers, point.gflops, times, 25)]
-        rows = [(n,) for n in range(256 // registers)]
-        return [*found, *rows, *((share,) for share in shares), (100 - serves[0],)]
-
-    things = [(1500,), *((count,) for count in REGISTERS)]
-    return Picture(ck.teach.registers.dial(), things, now)
 
 
 def bundles(*kernels: str) -> Picture:
@@ -615,7 +593,6 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "chip": lambda: chip("sgemm_tn", 128, 1024, 2048),
     "chip of a vector": lambda: chip("sgemv_n_reduce4", 256),
     "wavefronts": lambda: wavefronts(*(simulate(kernel, 256) for kernel in TWO)),
-    "dial": the_dial,
     "bundles": lambda: bundles("ddgemm_tn_fma", "sgemm_tn"),
     "bundles with the LDS": lambda: bundles("sgemm_64x64_lds"),
     "register_block": lambda: register_block((2, 1), (0, 0)),

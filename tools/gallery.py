@@ -54,7 +54,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
     "bundle_game": ("The bundle game: pack the loop yourself", teach.bundles.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
-    "dial": ("The dial: registers, latency, clauses, and the speed", teach.registers.dial),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),
     "roofline": ("The roofline, and three published kernels under it", teach.why_blocks.roofline),

@@ -4,89 +4,24 @@
 tools.stored_figures draw/published`` only some.
 """
 
-import base64
 import json
 import os
 import sys
-import zlib
 from collections.abc import Callable
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import cypresskit as ck
 from cypresskit import host
 from cypresskit.blas.performance_table import KernelPerformance
 from cypresskit.draw.climb_picture import IDEAS, Figure, Timed
-from cypresskit.draw.wavefronts import ACTIVITIES, count_overlaps, find_iteration_ends
 from cypresskit.editing.dynamic_answers import report_at
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.host.rates import kernel_rate
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.compiled import kernel_stats
-from cypresskit.teach.l04_registers.dial import BARS, GPRS, LONG, Point, settings
-from cypresskit.timing import Report
 from tools.curves import curves
-
-# The launch of the dial: 16 wavefronts per engine
-DIAL_M, DIAL_N, DIAL_K = 1280, 1024, 64
-FROM = 3000  # the first clock that is shown
-AVERAGED = 9000  # clocks over which the speed is averaged
-# Of an iteration on all engines, in 10^9
-FLOPS = 2 * 2 * 64 * ck.HD5870.wavefront * ck.HD5870.simd_engines * ck.HD5870.clock_ghz
-
-
-def dial_report(switch: int, latency: int, registers: int) -> Report:
-    """Return the report on a launch with these settings of lesson 04's dial."""
-    pool = GPRS * (ck.HD5870.register_pool // registers)
-    board = replace(
-        ck.HD5870,
-        register_pool=pool,
-        dram_clocks=latency,
-        clause_switch_clocks=switch,
-    )
-    return ck.simulate("sgemm_tn", DIAL_N, m=DIAL_M, k=DIAL_K, device=board)
-
-
-def dial_point(report: Report) -> Point:
-    """Return the dial's data for a report, in whole clocks from the start of the window."""
-    window = (FROM, FROM + LONG)
-    events = [e for e in report.timeline if e.end > FROM and e.start < FROM + LONG]
-    bars = []
-    for activity in ACTIVITIES[:BARS]:
-        rows = [
-            (
-                event.slot,
-                *np.clip((getattr(event, activity.begin), getattr(event, activity.end)), *window),
-            )
-            for event in events
-            if event.kind == activity.clause_kind
-        ]
-        spans = np.round(np.array(rows).reshape(-1, 3) - [0, FROM, FROM])
-        bars.append(spans[spans[:, 2] > spans[:, 1]])
-    alu = count_overlaps([(e.start, e.end) for e in events if e.kind == "ALU"], window, 2)
-    texture = count_overlaps([(e.start, e.served) for e in events if e.kind == "TEX"], window, 1)
-    alu, texture = (np.round(track - [FROM, FROM, 0]) for track in (alu, texture))
-    ended = find_iteration_ends(report)
-    done = ended[(ended > FROM) & (ended < FROM + AVERAGED)]
-    pace = (len(done) - 1) / (done[-1] - done[0])  # iterations per clock
-    return Point(bars, alu, texture, round(float(FLOPS * pace), 1))
-
-
-def dial() -> dict:
-    """Return the data of lesson 04's dial for all settings."""
-    points = [dial_point(dial_report(*setting)) for setting in settings()]
-    arrays = [part for entry in points for part in (*entry.bars, entry.alu, entry.texture)]
-    numbers = np.concatenate([part.ravel() for part in arrays]).astype(np.uint16)
-    parts = base64.b64encode(zlib.compress(numbers.tobytes(), 9)).decode()
-    return {
-        "gflops": [entry.gflops for entry in points],
-        "rows": [len(part) for part in arrays],
-        "parts": parts,
-    }
-
 
 CARD = host.Machine(ck.HD5870)
 PRODUCTS = {
@@ -167,7 +102,6 @@ if __name__ == "__main__":
         },
         "draw/climb": climb_rows,
         "draw/published": curves,
-        "teach/l04_registers/dial": dial,
     }
     for place in sys.argv[1:] or stored:
         text = json.dumps(stored[place]())

@@ -64,8 +64,8 @@ class Chart:
         The axes of x and y.
     label
         The figure's name for screen readers.
-    height, width
-        Pixels of the axes, and of the whole figure.
+    height
+        Pixels of the axes.
     legend
         The names of the lines, in the order in which they are drawn.
     """
@@ -78,18 +78,17 @@ class Chart:
         *,
         label: str,
         height: float,
-        width: float = WIDTH,
         legend: Sequence[str] = (),
     ) -> None:
         self.sheet, self.across, self.up = sheet, across, up
-        self.width = width - LEFT - RIGHT
+        self.width = WIDTH - LEFT - RIGHT
         self.height = height
         self._names = [_cut_text(theme.make_readable(name), self.width) for name in legend]
         columns = self._columns()
         below = BOTTOM + theme.ENTRY * -(-len(self._names) // columns)
         self.figure = sheet.framed(
             label,
-            (width, TOP + height + below),
+            (WIDTH, TOP + height + below),
             x_range=Range1d(across.low, across.high),
             y_range=Range1d(up.low, up.high),
             x_scale=LogScale() if across.log else LinearScale(),
@@ -200,13 +199,6 @@ class Chart:
         ends = across, np.asarray(low, float), across, np.asarray(high, float)
         bars = self.sheet.glyph(Segment, *ends, line_width=5, line_alpha=0.35)
         self.sheet.colors.apply(bars, line_color=theme.LINES[number % len(theme.LINES)])
-
-    def dots(self, name: str, x: ArrayLike, y: ArrayLike, *, color: str, fill: str = "", **look):
-        """Draw a round mark that glides along ``x`` and ``y``, each of shape (frames, 1)."""
-        columns = {"x": np.asarray(x, float), "y": np.asarray(y, float)}
-        source = self.sheet.source(name, ("x", "y"), **columns)
-        marks = self.sheet.glyph(Scatter, "x", "y", source=source, fill_color=None, **look)
-        self.sheet.colors.apply(marks, line_color=color, **({"fill_color": fill} if fill else {}))
 
     def _draw_line(self, x, y, number: int, **look) -> GlyphRenderer:
         dash = theme.DASHES[number % len(theme.DASHES)]

@@ -32,8 +32,8 @@ MODULES = (
 STYLES = ("draw/look.css", "draw/interactive_figure.css", "draw/journey.css")
 #: The fields of a player's data. The format number is their checksum.
 FIELDS = (
-    "about captions dials figures fitted colors label labels "
-    "listing picks sceneOfKey scenes step stillFrame tracks "
+    "about captions figures fitted colors label labels "
+    "listing picks sceneOfKey opens scenes step tracks "
     "track.changes track.column track.moves track.source track.text track.texts "
     "pick.figure pick.h pick.marks pick.on pick.source pick.w"
 )

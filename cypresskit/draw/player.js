@@ -62,6 +62,11 @@ class Player {
     this.ends = []
   }
 
+  /** The frame at which a scene opens: the first in which something happens. */
+  get opening() {
+    return this.first + Math.min(this.spec.opens, this.frames - 1)
+  }
+
   get last() {
     return this.first + this.frames - 1
   }
@@ -88,7 +93,7 @@ class Player {
     press(part.scene.children, 0)
     this.recolor()
     this.stop()
-    this.show(spec.dials.length ? spec.stillFrame : this.first, {quiet: true})
+    this.show(this.opening, {quiet: true})
     this.choose(null)
     this.visit()
   }
@@ -136,7 +141,6 @@ class Player {
       figure.setAttribute("aria-label", `${spec.labels[n]}. ${this.words}`)
     })
     if (!quiet) part.live.textContent = this.words
-    this.turnDials()
     this.el.dataset.frame = String(to)
   }
 
@@ -209,7 +213,6 @@ class Player {
   }
 
   toggle() {
-    if (this.spec.dials.length) return
     takeFocus(this.el)
     if (this.playing) {
       this.stop()
@@ -217,7 +220,7 @@ class Player {
     } else if (CALM.matches) {
       this.show(this.frame + 1)
     } else {
-      if (this.over) this.show(this.first, {quiet: true})
+      if (this.over) this.show(this.opening, {quiet: true})
       this.start()
     }
   }
@@ -258,32 +261,6 @@ class Player {
         this.change(n)
         if (detail) takeFocus(el)
       })
-    })
-    // The settings of all dials together select a frame.
-    this.dials = elements(el.shadowRoot, "label").map(
-      (label) => /** @type {any[]} */ ([...label.children]),
-    )
-    let stride = 1
-    this.strides = spec.dials.map(([, values]) => {
-      const own = stride
-      stride *= values.length
-      return own
-    })
-    for (const [, dial] of this.dials)
-      dial.addEventListener("input", () => {
-        const frame = this.dials.reduce((sum, [, d], n) => sum + d.value * this.strides[n], 0)
-        this.show(frame)
-      })
-  }
-
-  turnDials() {
-    this.spec.dials.forEach(([name, values], n) => {
-      const [words, dial] = this.dials[n]
-      const setting = Math.floor(this.frame / this.strides[n]) % values.length
-      dial.value = setting
-      dial.setAttribute("aria-valuetext", values[setting])
-      const bold = Object.assign(document.createElement("b"), {textContent: values[setting]})
-      words.replaceChildren(`${name}: `, bold)
     })
   }
 
@@ -385,16 +362,13 @@ class Player {
     const {el, spec} = this
     const keys = {
       Escape: () => (this.pick === null ? leave(el) : this.choose(null)),
+      Enter: () => this.enter(),
+      " ": () => this.toggle(),
+      ArrowRight: () => this.go(this.frame + 1),
+      ArrowLeft: () => this.go(this.frame - 1),
+      Home: () => this.go(this.first),
+      End: () => this.go(this.last),
     }
-    if (!spec.dials.length)
-      Object.assign(keys, {
-        Enter: () => this.enter(),
-        " ": () => this.toggle(),
-        ArrowRight: () => this.go(this.frame + 1),
-        ArrowLeft: () => this.go(this.frame - 1),
-        Home: () => this.go(this.first),
-        End: () => this.go(this.last),
-      })
     if (this.about.size)
       Object.assign(keys, {
         ArrowDown: () => this.chooseNext(1),
@@ -473,7 +447,7 @@ class Player {
     this.goToRequested()
     this.listen(place, "cypresskit-go", () => this.goToRequested())
     this.listen(place, "cypresskit-play", () => {
-      if (!this.playing && !this.over && !spec.dials.length && !CALM.matches) this.start()
+      if (!this.playing && !this.over && !CALM.matches) this.start()
     })
   }
 

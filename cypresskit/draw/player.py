@@ -129,8 +129,9 @@ class Settings:
     step: str = "Step"  #: what the slider counts
     #: Several recordings in one picture: name and number of frames of each, in order.
     scenes: Sequence[tuple[str, int]] = ()
-    #: Settings instead of time: each a name and its values. The first one varies fastest.
-    dials: Sequence[tuple[str, Sequence[str]]] = ()
+    #: The frame at which each scene opens: the first in which something happens. Earlier ones
+    #: prepare it.
+    opens: int = 0
     seconds: float = SECONDS  #: duration at normal speed
     still_frame: int | None = None  #: the frame of the static image; by default the last
 
@@ -184,7 +185,7 @@ class Player(Displayable):
         last = len(captions) - 1
         self.still_frame = last if settings.still_frame is None else settings.still_frame
         most = max(frames for _, frames in self.scenes)
-        is_moving = not settings.dials and (most > 1 or len(self.scenes) > 1)
+        is_moving = most > 1 or len(self.scenes) > 1
         keys = self._keyboard_help() if is_moving else ""
         hint = ""
         if keys:
@@ -212,7 +213,6 @@ class Player(Displayable):
         shown = {
             "moving": is_moving,
             "several": len(self.scenes) > 1,
-            "turned": settings.dials,
             "clicks": self.about,
             "keyed": hint,
         }
@@ -223,7 +223,6 @@ class Player(Displayable):
             scenes=_buttons(name for name, _ in self.scenes),
             speeds=_speeds(most / settings.seconds),
             step=theme.escape_html(settings.step),
-            dials="".join(map(_dial, settings.dials)),
             picture="".join(map(_placed, picture)),
             side=f'<div class="side">{"".join(beside)}</div>' if beside else "",
             below="".join(map(_placed, settings.below)),
@@ -239,7 +238,6 @@ class Player(Displayable):
             "fitted": [list(text) for text in self._colors.fitted],
             "colors": [list(color) for color in self._colors.pairs],
             "scenes": [[int(first), frames] for first, (_, frames) in zip(firsts, self.scenes)],
-            "stillFrame": self.still_frame,
             "tracks": [track.as_dict() for track in self.tracks],
         }
 
@@ -280,14 +278,11 @@ def _settings_fields(settings: Settings) -> dict:
     """Return the script's data on the settings."""
     lines, current = settings.listing
     return {
-        "dials": [
-            [theme.make_readable(name), [theme.make_readable(value) for value in values]]
-            for name, values in settings.dials
-        ],
         "listing": {
             "lines": [theme.escape_html(line.replace("    ", "  ")) for line in lines],
             "current": current,
         },
+        "opens": settings.opens,
         "step": theme.make_readable(settings.step),
     }
 
@@ -314,15 +309,6 @@ def _speeds(frames: float) -> str:
 
 def _buttons(labels: Iterable[str]) -> str:
     return "".join(f"<button>{theme.html(label)}</button>" for label in labels)
-
-
-def _dial(dial: tuple[str, Sequence[str]]) -> str:
-    name = theme.escape_html(dial[0])
-    most = len(dial[1]) - 1
-    return (
-        f'<label><span></span><input type="range" value="0" max="{most}"'
-        f' aria-label="{name}"></label>'
-    )
 
 
 def _placed(part: Plot | str) -> str:

@@ -337,16 +337,13 @@ def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
 
 
 def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterator[_Drawing]:
-    """Place figures side by side where they fit. A chart and the figure beside it share a row."""
-    sizes = [_natural_size(fig) for fig in figures]
-    room = WIDTH - GAP * (len(figures) - 1)
-    shared = min(1.0, room / sum(width for width, _ in sizes))
-    has_chart = any(map(_is_chart, figures))
+    """Place figures side by side where they fit."""
     left = 0.0
     top = float(HEAD)
     below = float(HEAD)
-    for fig, (width, height) in zip(figures, sizes):
-        unit = shared if has_chart else min(WIDTH / width, theme.HIGH / height)
+    for fig in figures:
+        width, height = _natural_size(fig)
+        unit = 1.0 if _is_chart(fig) else min(WIDTH / width, theme.HIGH / height)
         if left and left + unit * width > WIDTH + 0.5:
             left, top = 0.0, below
         drawing = _Drawing(fig, (left, top), unit, data, colors)

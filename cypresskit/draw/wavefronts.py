@@ -7,7 +7,7 @@ clocks in which a clause starts up count as computing.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from numbers import Real
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cypresskit.compiler import compile
-from cypresskit.devices import Board, Terms
+from cypresskit.devices import Board
 from cypresskit.draw.player import Player
 from cypresskit.draw.sheet import Bars, Sheet, TimeAxis, require_nonempty
 from cypresskit.il.errors import shorten
@@ -62,7 +62,6 @@ class AluPart(NamedTuple):
     from_right: int  #: pixels from the right end of the rows to its printed share
 
 
-DEFAULT_TERMS = Terms()
 ALU_STATES = "idle", "one computes", "two compute", "three compute", "four compute"
 SHARE_OFFSETS = 0, 104, 250, 390, 540
 
@@ -78,25 +77,6 @@ def make_alu_parts(most: int) -> list[AluPart]:
         AluPart(ALU_STATES[n], "alu" if n else "wait", 16 * n // most or 16, SHARE_OFFSETS[n])
         for n in range(most + 1)
     ]
-
-
-class UnitTrack(NamedTuple):
-    """A track that shows when ``n_working`` wavefronts use a unit."""
-
-    name: str  #: the first part of its data source's name
-    words: str  #: what the wavefronts do in it
-    unit: str  #: "alu" or "texture"
-    n_working: int
-    y: float
-    height: float
-    color: str
-
-
-class UnitPositions(NamedTuple):
-    """The y of the title, and of the ALU's track."""
-
-    title: float
-    track: float
 
 
 @dataclass(frozen=True)
@@ -313,7 +293,7 @@ def _draw_report(
 
     for activity in ACTIVITIES:
         _draw_activity(sheet, report, activity, (name, KEYS_PER_REPORT * number), layout.rows, axis)
-    _draw_totals(sheet, report, name, UnitPositions(layout.title, layout.track), axis)
+    _draw_totals(sheet, report, name, layout, axis)
     sheet.play_head(f"head {name}", axis.to_x(clocks), *layout.head)
 
     stories = _describe_wavefronts(report, (float(clocks[0]), float(clocks[-1])))
@@ -366,51 +346,42 @@ def _draw_activity(
     )
 
 
-def draw_units(
-    sheet: Sheet,
-    name: str,
-    heights: UnitPositions,
-    ends: tuple[float, float],
-    draw: Callable[[UnitTrack], np.ndarray],
-    most: int = 2,
-    terms: Terms = DEFAULT_TERMS,
+def _draw_totals(
+    sheet: Sheet, report: ChipReport, name: str, layout: _Layout, axis: TimeAxis
 ) -> None:
-    """Draw the tracks of both units, and how busy they have been so far.
-
-    Parameters
-    ----------
-    sheet
-        The picture.
-    name
-        The report's name, part of the names of sources.
-    heights
-        Where title and tracks are.
-    ends
-        Left and right end of the tracks.
-    draw
-        Draws a track. Returns, for each frame, in what percentage of the time so far the track's
-        number of wavefronts were working.
-    most
-        The number of wavefronts that can compute at once.
-    terms
-        The board's vocabulary.
+    """Draw the tracks of both units, how busy they have been so far, and the finished
+    iterations.
     """
-    left, right = ends
-    alu = heights.track
-    texture = heights.track + 20
+    clocks = axis.moments
+    window = float(clocks[0]), float(clocks[-1])
+    terms = report.device.terms
+    alu, texture = layout.track, layout.track + 20
     units = [terms.alu, terms.fetches]
-    sheet.text(left - 8, [alu, texture], units, align="right", bold=True, size=11)
+    sheet.text(LEFT - 8, [alu, texture], units, align="right", bold=True, size=11)
+
+    def draw_track(count: np.ndarray, words: str, n: int, bars: Bars, color: str) -> np.ndarray:
+        """Draw when ``n`` wavefronts use a unit. Return their share of the time so far, in
+        percent.
+        """
+        start, end, _ = count[count[:, 2] == n].T
+        told = [f"{words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
+        place = bars._replace(start=start, end=end)
+        sheet.progress_bars(f"{words} {name}", place, axis, future="faint", color=color, words=told)
+        so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
+        return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
 
     percent = [f"{part} %" for part in range(101)]
+    most = count_full_speed_wavefronts(report.device)
+    computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
+    count = count_overlaps(computes, window, most)
     shares = []
     for n, part in enumerate(make_alu_parts(most)):
-        y = alu + (16 - part.height) / 2
-        track = UnitTrack(f"computing {n}", part.state, "alu", n, y, part.height, part.color)
-        shares.append(draw(track))
+        bars = Bars(0, 0, alu + (16 - part.height) / 2, part.height)
+        shares.append(draw_track(count, part.state, n, bars, part.color))
         sheet.numbers(
             f"share {n} {name}",
-            right - part.from_right,
-            heights.title,
+            RIGHT - part.from_right,
+            layout.title,
             np.round(shares[n]).astype(int),
             names=[f"{part.state} {share}" for share in percent],
             bold=n == 0,
@@ -418,51 +389,24 @@ def draw_units(
             align="right",
             size=14,
         )
+    serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
+    count = count_overlaps(serves, window, 1)
     words = f"the {terms.fetch_unit} is busy"
-    serving = draw(UnitTrack("texture", words, "texture", 1, texture, 12, "texture"))
+    serving = draw_track(count, words, 1, Bars(0, 0, texture, 12), "texture")
 
     # n of the `most` wavefronts give n / most of the ALU's speed.
-    busy = {"ALU": sum(n / most * share for n, share in enumerate(shares)), "TEX": serving}
-    for unit, y, color in (("ALU", alu, "alu"), ("TEX", texture, "soft")):
-        share = np.round(busy[unit]).astype(int)
-        sheet.numbers(
-            f"{unit} {name}", right + 8, y, share, names=percent, color=color, bold=True, size=14
-        )
-
-
-def _draw_totals(
-    sheet: Sheet, report: ChipReport, name: str, heights: UnitPositions, axis: TimeAxis
-) -> None:
-    """Draw how busy both units have been so far, and the finished iterations."""
-    clocks = axis.moments
-    window = float(clocks[0]), float(clocks[-1])
-    computes = [(e.start, e.end) for e in report.timeline if e.kind == "ALU"]
-    serves = [(e.start, e.served) for e in report.timeline if e.kind == "TEX"]
-    most = count_full_speed_wavefronts(report.device)
-    counts = {
-        "alu": count_overlaps(computes, window, most),
-        "texture": count_overlaps(serves, window, 1),
-    }
-
-    def draw_track(track: UnitTrack) -> np.ndarray:
-        count = counts[track.unit]
-        start, end, _ = count[count[:, 2] == track.n_working].T
-        words = [f"{track.words}: clocks {a:.0f} to {b:.0f}" for a, b in zip(start, end)]
-        bars = Bars(start, end, track.y, track.height)
-        sheet.progress_bars(
-            f"{track.name} {name}", bars, axis, future="faint", color=track.color, words=words
-        )
-        so_far = np.clip(clocks[:, np.newaxis] - start, 0, end - start).sum(axis=1)
-        return 100 * so_far / np.maximum(clocks - window[0], 1e-9)
-
-    draw_units(sheet, name, heights, (LEFT, RIGHT), draw_track, most, report.device.terms)
+    computing = sum(n / most * share for n, share in enumerate(shares))
+    for busy, y, color in ((computing, alu, "alu"), (serving, texture, "soft")):
+        share = np.round(busy).astype(int)
+        look: dict = {"names": percent, "color": color, "bold": True, "size": 14}
+        sheet.numbers(f"{color} {name}", RIGHT + 8, y, share, **look)
     ended = find_iteration_ends(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)
         x = RIGHT + 8
-        lines = heights.title + np.array([0, 16])
+        lines = layout.title + np.array([0, 16])
         sheet.text(x, lines, ["iterations", "of the loop"], "soft", size=12)
-        counter = heights.title + 42
+        counter = layout.title + 42
         sheet.numbers(f"turns {name}", x, counter, is_over.sum(axis=0), bold=True, size=24)
 
 

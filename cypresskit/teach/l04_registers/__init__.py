@@ -1,5 +1,5 @@
-"""Lesson 04, registers and wavefronts: its checks and helpers, and pictures of its own."""
+"""Lesson 04, registers and wavefronts: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"dial": "dial", "waiting": "waiting"}, others="checks")
+import_later(__name__, {"waiting": "waiting"}, others="checks")
