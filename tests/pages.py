@@ -82,7 +82,6 @@ VIEWS = {
     "wavefronts": lambda: draw.wavefronts(*reports()[1:]),
     "chip": lambda: draw.chip(reports()[1]),
     "roofline": ck.teach.why_blocks.roofline,
-    "reduction": ck.teach.small.reduction,
     "chip_sizes": lambda: draw.chip(reports()),
     "timeline": lambda: draw.timeline(pipeline(), pipeline(), names=("one", "two")),
     "line_chart": lambda: draw.line_chart({"a": {0: 3, 1: 5, 2: 9}}, "x", "y"),

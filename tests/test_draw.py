@@ -14,7 +14,6 @@ from pages import record, view
 import cypresskit as ck
 from cypresskit.draw.player import Track, format_short
 from cypresskit.draw.sheet import Sheet
-from cypresskit.teach.l12_contest import checks as contest
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,6 @@ def player():
 SAVED = {
     "page.html": lambda file: view("digits").save(file),
     "still.svg": lambda file: view("digits").save(file),
-    "entry.il": lambda file: contest.save(contest.TARGET_KERNEL, file, "me"),
 }
 
 

@@ -1,7 +1,6 @@
 """Controls that draw again."""
 
 import asyncio
-import signal
 from threading import Thread
 
 import numpy as np
@@ -58,16 +57,11 @@ def test_controls_draw_only_the_last_choice():
 
 
 def test_controls_draw_from_a_thread_of_jupyters():
-    """There no signal can be set, though it is ignored between two messages."""
     box = draw.interactive(lambda n: f"n is {n}", n=[1, 2])
     (slider,), status, place = box.children[0].children, *box.children[1:]
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        thread = Thread(target=setattr, args=(slider, "value", 2))
-        thread.start()
-        thread.join()
-    finally:
-        signal.signal(signal.SIGINT, before)
+    thread = Thread(target=setattr, args=(slider, "value", 2))
+    thread.start()
+    thread.join()
     assert place.outputs[0]["data"]["text/plain"] == "n is 2" and "n = 2" in status.value
 
 

@@ -2,6 +2,7 @@
 as what the picture was given has it. See said.py.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
@@ -340,43 +341,6 @@ def lds_transpose(*kernels: str) -> Picture:
     return Picture(player, things, now, (0, 1, len(player) // 2, len(player) - 1))
 
 
-def reduction(kernel: str) -> Picture:
-    spec = ck.kernels[kernel]
-    parts, rows, k = (
-        spec.convention.parts,
-        64 // spec.convention.parts * spec.block[0],
-        4 * spec.k_step,
-    )
-    captions: list[list[Thing]] = []
-    requested: list[np.ndarray] = []
-    for name in ("sgemv_n", kernel):
-        traffic = Traffic()
-        samples.run(ck.kernels[name], rows, 1, k, traffic)
-        lines, frames = [0], list[Thing]()
-        working = np.arange(64) < rows // 4 * ck.kernels[name].convention.parts
-        for access in [a for a in traffic.accesses if a.kind != "fetch" or a.resource == 0]:
-            on = np.flatnonzero(access.active & working)
-            is_fetch = access.kind == "fetch"
-            asked = {(n // 4, access.y[n], access.x[n] // 4) for n in on} if is_fetch else set()
-            lines.append(len(asked))
-            frames.append((len(on), len(asked)))
-        captions.append([*frames, (len(frames),)])
-        requested.append(np.cumsum(lines))
-    (plain, helped), (most, fewest) = captions, requested
-    gain = (len(plain) - 1) / (len(helped) - 1), most[-1] / fewest[-1]
-    things: list[Thing] = [(rows, parts), (64,), (rows // 4, 64)]
-    things += [(n, n // parts) for n in range(64)] + [(y, x) for y, x in np.ndindex(rows, k // 4)]
-
-    def now(say: Said) -> list[Thing]:
-        # After its last access a side is done, one step later than that was told
-        told = [of[min(say.frame - (say.frame < len(of) - 1), len(of) - 1)] for of in captions]
-        counts = [(min(say.frame, len(of) - 1),) for of in captions]
-        counts += [(of[min(say.frame, len(of) - 1)],) for of in requested]
-        return [(*told[0], *told[1], *gain), *counts]
-
-    return Picture(ck.teach.small.reduction(kernel), things, now)
-
-
 def split_k(kernel: str) -> Picture:
     spec = ck.kernels[kernel]
     rows, columns = spec.convention.multiple[:2]
@@ -385,15 +349,17 @@ def split_k(kernel: str) -> Picture:
     kinds = Counter((a.kind, a.resource if a.kind == "fetch" else None) for a in traffic.accesses)
     parts = spec.convention.parts
     leaders = 64 // parts
+    size = (rows,) if spec.is_vector else (rows, columns)
     captions = [
-        (rows, columns, leaders, parts),
+        (*size, leaders, parts),
         (kinds["fetch", 0], kinds["fetch", 1]),
         (64 - leaders, kinds["store", None]),
         (leaders, kinds["load", None]),
     ]
     things: list[Thing] = [(rows,), (columns,), (leaders,)]
     of_b = [a for a in traffic.accesses if a.kind == "fetch" and a.resource == 1]
-    things += [(n, min(int(a.y[n]) // 4 for a in of_b) + 1) for n in range(64)]
+    k = [a.x if spec.is_vector else a.y // 4 for a in of_b]  # texels of x, or rows of B
+    things += [(n, min(int(of[n]) for of in k) + 1) for n in range(64)]
     for access in traffic.accesses:
         if access.kind == "fetch":
             things += [(int(y), 4 * x, 4 * x + 3) for x, y in zip(access.x, access.y)]
@@ -599,8 +565,8 @@ PICTURES: dict[str, Callable[[], Picture]] = {
     "texture_fetch": lambda: texture_fetch("dgemm_nn"),
     "lds_transpose": lambda: lds_transpose("sgemm_64x64_lds_padded", "sgemm_64x64_lds_worst"),
     "lds_transpose, rows": lambda: lds_transpose("sgemm_64x64_lds", "sgemm_64x64_lds_rows"),
-    "reduction": lambda: reduction("sgemv_n_reduce4"),
     "split_k": lambda: split_k("sgemm_nn_reduce4"),
+    "split_k by a vector": lambda: split_k("sgemv_n_reduce4"),
     "first_updates": first_updates,
     "block_race": lambda: block_race(1, 2, 4, 8),
     "digits": digits,
@@ -627,9 +593,20 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 } | {f"published, {name}": lambda name=name: published(name) for name in published_charts.CHARTS}
 
 
+#: What captions say before anything has happened.
+IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words| 0 wavefronts are")
+
+
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_number_is_one_of_what_was_given(name):
-    """And every figure has a name for those who listen."""
+    """And every figure has a name for those who listen, and opens at its first event."""
     picture = PICTURES[name]()
     assert_held(*picture)
-    assert all(picture.player.figures[0].tags[0]["labels"])
+    spec = picture.player.figures[0].tags[0]
+    assert all(spec["labels"])
+    before, now = picture.player.captions[: spec["opens"]], picture.player.captions[spec["opens"]]
+    assert not IDLE.search(now)
+    if name == "register_block":
+        assert "grows by" in now and not any("grows by" in words for words in before)
+    elif not name.startswith("bundles"):
+        assert all(map(IDLE.search, before)), "no event is before the first one"

@@ -42,10 +42,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
         teach.lds.lds_transpose,
     ),
     "lds_pitch": ("The same rows at other pitches: which banks they share", teach.lds.lds_pitch),
-    "reduction": (
-        "Sixteen leaders and 48 helpers share the rows of a matrix",
-        teach.small.reduction,
-    ),
     "split_k": (
         "A product with reduction: four work-items for each block",
         teach.small.split_k,

@@ -1,4 +1,4 @@
-"""`cypresskit contest`: judge the entries of a class, and write a leaderboard."""
+"""`cypresskit contest`: judge the entries of a class, and print a leaderboard."""
 
 import argparse
 import sys
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cypresskit.cli.command import CommandError, command, integer_parser, option
-from cypresskit.files.atomic import try_to_save
 from cypresskit.files.received import find_files, printable_name, read_plain
 from cypresskit.tables import one_line
 
@@ -27,11 +26,11 @@ def parse_path(text: str) -> Path:
 
 @command(
     "contest",
-    "judge entries of lesson 12 and write a leaderboard",
-    "ENTRY is a file that lesson 12's contest.save wrote, or a folder of such files. Each entry is"
-    " verified and then timed exactly, in a separate process with limits on time and memory. The"
-    " leaderboard is written as a web page. Incorrect entries and unreadable files are listed below"
-    " the others, with the reason; the exit status is 0 even so.",
+    "judge entries of lesson 12 and print a leaderboard",
+    "ENTRY is a file with a kernel in IL, or a folder of such files. Each entry is verified and"
+    " then timed exactly, in a separate process with limits on time and memory. Incorrect entries"
+    " and unreadable files are listed below the others, with the reason; the exit status is 0 even"
+    " so.",
     option(
         "entries",
         metavar="ENTRY",
@@ -46,32 +45,18 @@ def parse_path(text: str) -> Path:
         metavar="N",
         help="m, n and k of the timed product (default 2048)",
     ),
-    option(
-        "--html",
-        type=Path,
-        default=Path("leaderboard.html"),
-        metavar="FILE",
-        help="the leaderboard's file (default %(default)s)",
-    ),
-    example="cypresskit contest entries/ --html leaderboard.html",
+    example="cypresskit contest entries/",
 )
 def contest(args: argparse.Namespace) -> None:
-    """Judge the entries and write the leaderboard."""
+    """Judge the entries and print the leaderboard."""
     from cypresskit.isolated.process import ForkServer, map_with_servers
     from cypresskit.teach.l12_contest.leaderboard import (
-        MADE_BY,
         Row,
         explain_unjudged,
         line,
-        page,
         rank_rows,
         row,
     )
-
-    if args.html.is_file() and MADE_BY.encode() not in args.html.read_bytes():
-        raise CommandError(
-            f"{args.html} exists and isn't a leaderboard: choose another file with --html"
-        )
 
     def judged(entry: tuple[Path, str], server: ForkServer) -> "Row":
         file, why = entry
@@ -81,9 +66,9 @@ def contest(args: argparse.Namespace) -> None:
                 raise ValueError(why)
             text = read_plain(file, MAX_ENTRY_BYTES).decode()
         except UnicodeDecodeError:
-            return Row(name, name, verdict=explain_unjudged(name, "it isn't text"))
+            return Row(name, verdict=explain_unjudged(name, "it isn't text"))
         except ValueError as error:
-            return Row(name, name, verdict=explain_unjudged(name, str(error)))
+            return Row(name, verdict=explain_unjudged(name, str(error)))
         return row(text, name, args.n, server=server)
 
     rows = []
@@ -96,9 +81,7 @@ def contest(args: argparse.Namespace) -> None:
         print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
     for place, entry in rank_rows(rows, args.n):
         print(f"{place:3} {line(entry)}")
-    if faults := try_to_save(args.html, page(rows, args.n).encode("utf-8", "replace")):
-        raise CommandError("\n".join(faults))
-    print(f"{len(rows)} entries; the leaderboard is in {args.html}")
+    print(f"{len(rows)} entries")
 
 
 def _files(entries: Sequence[Path]) -> Iterator[tuple[Path, str]]:

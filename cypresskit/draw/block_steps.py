@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 
@@ -285,12 +284,6 @@ class BlockSteps:
                 name = names[update.total]
                 sentence = f"{name} = {written} = {total}, after {count}; the last is {last}."
                 yield cells.index(update.total), (first + step, sentence)
-
-    def rounds(self) -> list[int]:
-        """Return the first step of each rank-1 update."""
-        axis = self.block.k_axis[0]
-        by_k = groupby(self.updates.items(), lambda entry: entry[1][0].from_a[axis])
-        return [next(steps)[0] for _, steps in by_k]
 
 
 def _listed(values: list[str]) -> str:

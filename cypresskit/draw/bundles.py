@@ -35,6 +35,7 @@ FETCH = re.compile(r"sample_resource\((\d+)\)_sampler\(\d+\)(?:_aoffimmi(\([^)]*
 IDLE = len(theme.SERIES)
 COLORS = [*theme.SERIES, "rgba(128,128,128,0.10)"]  # of lines; the last one of empty slots
 NO_KEY = -1
+PRODUCTS = "MULADD", "FMA"  # what the names of multiply-adds begin with
 SHORT = {"_IEEE": "", "_DX10": "", "PRED_SET": "P_", "_INT": "_I", "_UINT": "_U", "LDS_": ""}
 
 
@@ -69,7 +70,6 @@ def bundles(*codes: Code | Source) -> Player:
     for loop in loops:
         sheet.about |= {loop.first_key + line: loop.story(line) for line in loop.used}
     captions = [words for loop in loops for words in loop.captions()]
-    lines = (line for loop in loops for line in loop.text())
     note = sheet.note(
         "In each of three cycles, each bank (x y z w) can read one register. Results of the"
         " previous bundle arrive through PV or PS and need no port."
@@ -78,11 +78,11 @@ def bundles(*codes: Code | Source) -> Player:
     filled = [bundle.filled for bundle in loops[0].bundles]
     return sheet.player(
         captions,
-        lines,
         below=[note],
         step="Bundle",
         scenes=scenes,
         still_frame=filled.index(max(filled)),
+        opens=loops[0].first_product,
     )
 
 
@@ -107,6 +107,14 @@ class _Loop:
     @property
     def lines(self) -> list[str]:
         return [strip_comment(text).strip() for text in self.code.program.lines]
+
+    @property
+    def first_product(self) -> int:
+        """The first bundle with a multiply-add; the first of all if none has any."""
+        for n, bundle in enumerate(self.bundles):
+            if any(o.name.startswith(PRODUCTS) for o in bundle.operations):
+                return n
+        return 0
 
     def color(self, line: int) -> int:
         return self.used.index(line) % len(theme.SERIES) if line in self.used else IDLE
@@ -198,19 +206,6 @@ class _Loop:
             f" {filled} of {5 * count} slots are filled, {card.slots5_pct:g} % of the bundles are"
             f" full. It takes a wavefront {card.clocks_per_iteration} clocks."
         )
-
-    def text(self) -> list[str]:
-        """Return the bundles of the loop, a line each."""
-        lines = [
-            f"{self.name}: {len(self.bundles)} bundles in the loop (* starts a clause),"
-            f" {self.code.gprs} registers"
-        ]
-        for n, bundle in enumerate(self.bundles):
-            names = {o.slot: _abbrev(o.name) for o in bundle.operations}
-            slots = " ".join(f"{names.get(slot, '-'):7}" for slot in range(5))
-            mark = "*" if n in self.firsts else " "
-            lines.append(f"  {n + 1:3}{mark} {slots} {len(self.passed(n))} passed on")
-        return lines
 
 
 def _loop(code: Code, first_key: int = 0) -> _Loop:

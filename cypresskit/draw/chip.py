@@ -80,11 +80,11 @@ def chip(
     captions = [scene.say(frame) for scene in scenes for frame in range(FRAMES)]
     return sheet.player(
         captions,
-        (f"{scene.name}: {scene.report.wavefronts} wavefronts" for scene in scenes),
         below=[legend],
         step="Moment",
         scenes=[(scene.name, FRAMES) for scene in scenes],
         seconds=12,
+        opens=1,
         still_frame=len(captions) - FRAMES // 2,
     )
 

@@ -7,11 +7,8 @@ first result. Players don't need this module: they play without Python.
 """
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from numbers import Real
-from threading import current_thread, main_thread
 
 from cypresskit.draw import theme
 from cypresskit.draw.display import Displayable
@@ -57,22 +54,6 @@ def _saved(shown: Displayable | str) -> str:
     if isinstance(shown, str):
         return in_columns(theme.make_readable(shown))
     return shown.bundle()["text/html"]
-
-
-@contextmanager
-def _stoppable():
-    """Let the stop button interrupt the body, even if the notebook's kernel ignores interrupts."""
-    # JupyterLab may handle a slider's messages in another thread, which can't set signals.
-    ignored = (
-        current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    )
-    if ignored:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        if ignored:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def interactive(
@@ -131,8 +112,7 @@ def interactive(
     def draw() -> None:
         status.value = f'<span role="status">Computing {slider_values()} ...</span>'
         try:
-            with _stoppable():
-                shown = view(**{name: widget.value for name, widget in chosen.items()})
+            shown = view(**{name: widget.value for name, widget in chosen.items()})
         # Show every error: a widget's callback would otherwise lose it.
         except (Exception, KeyboardInterrupt) as error:
             kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "

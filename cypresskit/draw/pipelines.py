@@ -93,10 +93,8 @@ def timeline(*timelines: Timeline, names: Sequence[str] = (), rows: Sequence[str
     # Runs that compute the same product can be compared.
     if len(timelines) > 1 and len({run.flops for run in timelines}) == 1:
         captions[-1] += "\n" + _winner(charts)
-    lines = (line for chart in charts for line in chart.text())
     return sheet.player(
         captions,
-        lines,
         step="Moment",
         below=[_legend(sheet, charts, any_full)],
     )
@@ -308,13 +306,6 @@ class _Chart:
             seconds[span.task.stage] = seconds.get(span.task.stage, 0.0) + span.end - span.start
         longest = sorted(seconds.items(), key=lambda part: -part[1])[:3]
         return ", ".join(f"{stage} {_percent(s / self.run.seconds):.0f} %" for stage, s in longest)
-
-    def text(self) -> Sequence[str]:
-        stages = ", ".join(self.run.stages())
-        return [
-            f"{self.name}: {len(self.run.spans)} tasks; stages {stages}",
-            *(f"  {row}" for row in self.rows),
-        ]
 
 
 def _draw_chart(sheet: Sheet, chart: _Chart) -> bool:

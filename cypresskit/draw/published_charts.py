@@ -17,6 +17,7 @@ import numpy as np
 
 from cypresskit import published as papers
 from cypresskit.devices import HD5870
+from cypresskit.draw import theme
 from cypresskit.draw.chart import Chart
 from cypresskit.draw.line_chart import Curve, scale_across, scale_up, value_text
 from cypresskit.draw.player import Player
@@ -234,7 +235,7 @@ def published(name: str) -> Player:
     sheet = Sheet(plot.title)
     names = [f"{series}, modeled" for series in plot.series]
     names += [f"{series}, published" for series in plot.points]
-    names += [f"published: {level.words}" for level in plot.levels]
+    names += [f"published: {level.words}, {level.y:g}" for level in plot.levels]
     across, up = scale_across(plot.x, places, False), scale_up(plot.y, heights, False)
     chart = Chart(sheet, across, up, label=plot.title, height=300, legend=names)
 
@@ -251,10 +252,11 @@ def published(name: str) -> Player:
         words = f"{series}: published {y:g} at {x:g}"
         chart.curve(f"{series}, published", [x], [y], number, [words], hollow=True, size=20)
         said.append(f"{words}; {_compare(curves[series], x, y)}")
-    for level in plot.levels:
+    for n, level in enumerate(plot.levels):
         number = plot.series.index(level.series) if level.series else len(plot.series)
         ends = across.low, across.high
-        chart.line(ends, [level.y] * 2, number, is_named=True, line_dash="dashed", line_width=1)
+        dash = theme.DASHES[1 + n % 4]
+        chart.line(ends, [level.y] * 2, number, is_named=True, line_dash=dash, line_width=1)
         said.append(f"{level.words}: published {level.y:g}{_beside(level, curves)}.")
     caption = " ".join([*said, plot.miss])
     return sheet.player([caption], [*lines, *said], step=plot.x, seconds=1)

@@ -78,18 +78,12 @@ def register_block(*recordings: Recording | Source) -> Player:
     first = scenes[0]
     return sheet.player(
         [caption for scene in scenes for caption in scene.captions],
-        [_summary(first)],
         side=[maps, legend],
         listing=(program.lines, lines),
         scenes=names if len(runs) > 1 else (),
         still_frame=3 * first.steps // 4,
+        opens=min(first.updates),
     )
-
-
-def _summary(scene: BlockSteps) -> str:
-    block = scene.block
-    size = f"{len(block.rows)} x {len(block.columns)} float{32 * block.words}"
-    return f"{scene.where}, {size}, {scene.steps} steps, {len(scene.rounds())} rank-1 updates"
 
 
 def _sums(scenes: Sequence[BlockSteps], begins: Sequence[int]) -> dict:

@@ -551,12 +551,14 @@ class Sheet(Parts):
         """Return the finished picture: a ``Player`` of all figures that aren't in
         ``settings["side"]``.
 
-        Its text form is the title with ``lines`` below it. ``settings`` has the fields of
-        ``Settings``.
+        Its text form is the title, with ``lines`` or the still image's caption below it.
+        ``settings`` has the fields of ``Settings``.
         """
         given = Settings(**settings)
         picture = [fig for fig in self.figures if fig not in given.side]
-        text = "\n".join([self.title, *lines])
+        still = -1 if given.still_frame is None else given.still_frame
+        told = list(lines) or [theme.unmarked(caption) for caption in captions[still:][:1]]
+        text = "\n".join([self.title, *told])
         return Player(self, picture, list(captions), text, given)
 
 

@@ -377,7 +377,7 @@ def render(
 
     ``data`` has the columns that differ from the sources in the frame that is shown.
     """
-    plain = caption.replace("**", "").replace("`", "").split("\n")[0]
+    plain = theme.unmarked(caption).split("\n")[0]
     parts = [
         _text(4, 18, title, 15, more='font-weight="bold"'),
         _text(4, 37, plain, 12, "var(--soft)"),

@@ -101,7 +101,9 @@ def texture_fetch(*runs: Traffic | Source, fetches: int = 16, device: Device = H
         ("waits: its bank delivers another", "wait", "ring"),
     )
     captions = ["Clock 0. No fetch has started.", *captions]
-    return sheet.player(captions, step="Clock", below=[legend], seconds=14, still_frame=most // 12)
+    still_frame = most // 12
+    look: dict = {"seconds": 14, "still_frame": still_frame, "opens": 1}
+    return sheet.player(captions, step="Clock", below=[legend], **look)
 
 
 @dataclass(frozen=True)

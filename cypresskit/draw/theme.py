@@ -102,6 +102,11 @@ def html(text: str) -> str:
     return text
 
 
+def unmarked(text: str) -> str:
+    """Return a text without the marks of ``html``."""
+    return text.replace("**", "").replace("`", "")
+
+
 def remove_links(text: str) -> str:
     """Replace links to lessons by their names, in HTML or in JSON of it."""
     return re.sub(r"<a href=[^>]*>(lesson \d\d)</a>", r"\1", text)

@@ -160,11 +160,6 @@ def wavefronts(
         layout = _Layout(number * height, report.active_wavefronts, most)
         _draw_report(sheet, report, number, layout, clocks)
 
-    lines = [f"clocks {window[0]:.0f} to {window[1]:.0f}"]
-    lines += [
-        f"{r.kernel}: {r.registers} registers, {r.active_wavefronts} {terms.wavefront} slots"
-        for r in drawn
-    ]
     heights = f"half height: only one {terms.wavefront}, half speed"
     at_full_speed = count_full_speed_wavefronts(device)
     if at_full_speed != 2:
@@ -177,7 +172,7 @@ def wavefronts(
         (f"{terms.alu} idle", "wait", "box"),
         ("not yet", "faint", "box"),
     )
-    return sheet.player(_write_captions(drawn, clocks), lines, below=[legend], step="Clock")
+    return sheet.player(_write_captions(drawn, clocks), below=[legend], step="Clock")
 
 
 def _write_captions(reports: Sequence[ChipReport], clocks: np.ndarray) -> list[str]:
@@ -396,10 +391,10 @@ def _draw_totals(
 
     # n of the `most` wavefronts give n / most of the ALU's speed.
     computing = sum(n / most * share for n, share in enumerate(shares))
-    for busy, y, color in ((computing, alu, "alu"), (serving, texture, "soft")):
+    for unit, busy, y, color in (("ALU", computing, alu, "alu"), ("TEX", serving, texture, "soft")):
         share = np.round(busy).astype(int)
         look: dict = {"names": percent, "color": color, "bold": True, "size": 14}
-        sheet.numbers(f"{color} {name}", RIGHT + 8, y, share, **look)
+        sheet.numbers(f"{unit} {name}", RIGHT + 8, y, share, **look)
     ended = find_iteration_ends(report)
     if len(ended):
         is_over = (ended[:, np.newaxis] > window[0]) & (ended[:, np.newaxis] <= clocks)

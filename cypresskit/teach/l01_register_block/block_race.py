@@ -64,6 +64,7 @@ def block_race(runs: Mapping[str, Sequence[Recording]]) -> Player:
         below=[legend, note],
         step="Moment",
         seconds=16,
+        opens=1,
         still_frame=int(np.searchsorted(clocks, fewest / 2)),
     )
 

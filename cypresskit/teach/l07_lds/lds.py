@@ -66,10 +66,10 @@ def lds_transpose(*layouts: Traffic | Source) -> Player:
     legend = sheet.legend(*ROW_KEYS, ("waiting for a clock or longer", "wait", "ring"))
     return sheet.player(
         captions,
-        [f"work-item {ITEM_SHOWN} is followed"],
         step="Clock",
         below=[legend],
         seconds=14,
+        opens=1,
         still_frame=len(captions) // 12,
     )
 

@@ -2,4 +2,4 @@
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"reduction": "reduction", "split_k": "split_k"}, others="checks")
+import_later(__name__, {"split_k": "split_k"}, others="checks")

@@ -1,5 +1,5 @@
-"""A matrix product with reduction: the work-items of a block of C, their parts of k, and how one
-adds up the sums of the others.
+"""A product with reduction: the work-items of a block of C, their parts of k, and how one adds up
+the sums of the others. In a product with a vector, B is x, and C is y.
 
 From the recorded fetches and LDS accesses of a workgroup's first wavefront, for as few values of k
 as the kernel takes. Left out: the multiply-adds, and the stores of C.
@@ -13,9 +13,11 @@ from cypresskit.draw.sheet import Sheet
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.samples import run
 from cypresskit.machine.traffic import Access, Traffic
+from cypresskit.tables import quantity
 
 WIDTH, TOP, LEFT = 900, 30, 40  # pixels
-VALUE = 9  # pixels of a value of k, and of a row of A
+VALUE = 9  # pixels of a value of k
+ROW, ROW_BY_VECTOR = 9, 5  # pixels of a row of A
 COLUMN = 11  # pixels of a column of B
 ITEM = 14  # pixels of a work-item
 GAP = 26  # pixels between A or B and C
@@ -25,17 +27,18 @@ FRAMES = 4
 
 
 def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
-    """Return a player of one workgroup of a matrix product with reduction.
+    """Return a player of one workgroup of a product with reduction: of matrices, or of a matrix
+    and a vector.
 
-    Raises ``ValueError`` for a kernel that gives each block of C to one work-item, or multiplies by
-    a vector.
+    Raises ``ValueError`` for a kernel that gives each block of C to one work-item, or takes A
+    transposed.
     """
     spec = resolve(kernel)
     parts = spec.convention.parts
-    if spec.is_vector or parts == 1:
+    if parts == 1 or spec.trans_a:
         raise ValueError(
             f"{spec.name} has no block of C that work-items share: sgemm_nn_reduce4 does, and"
-            " sgemm_nn_reduce2"
+            " sgemv_n_reduce4"
         )
     rows, columns = spec.convention.multiple[:2]
     depth = spec.k_step
@@ -47,18 +50,27 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     part = of_a[0].x  # each begins at its own four values of k
     block_row = of_a[0].y // spec.block[0]
     block_column = of_b[0].x * 4 // spec.block[1]
+    row = ROW
+    wide = spec.block[1] * COLUMN
+    c_left, c_top = LEFT + depth * VALUE + GAP, TOP + depth * VALUE + GAP
+    b_left = c_left
+    if spec.is_vector:  # x is stored as a row: it stands above the columns of A
+        block_column = np.zeros_like(part)
+        row = ROW_BY_VECTOR
+        wide = parts * (ITEM + 4) + 6
+        b_left, c_top = LEFT, TOP + VALUE + GAP
+    right, high = "xy" if spec.is_vector else "BC", spec.block[0] * row
 
     sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
-    b_left, c_top = LEFT + depth * VALUE + GAP, TOP + depth * VALUE + GAP
-    sheet.stage(sheet.title, WIDTH, c_top + rows * VALUE + 16)
-    _draw_texels(sheet, "A", of_a, part, (LEFT, c_top), (4 * VALUE, VALUE))
-    _draw_texels(sheet, "B", of_b, part, (b_left, TOP), (4 * COLUMN, VALUE))
-    high, wide = spec.block[0] * VALUE, spec.block[1] * COLUMN
-    x = b_left + (block_column + 0.5) * wide + (part - (parts - 1) / 2) * (ITEM + 4)
+    sheet.stage(sheet.title, WIDTH, c_top + rows * row + 16)
+    _draw_texels(sheet, "A", of_a, part, (LEFT, c_top), (4 * VALUE, row))
+    width = 4 * VALUE if spec.is_vector else 4 * COLUMN
+    _draw_texels(sheet, right[0], of_b, part, (b_left, TOP), (width, VALUE))
+    x = c_left + (block_column + 0.5) * wide + (part - (parts - 1) / 2) * (ITEM + 4)
     y = c_top + (block_row + 0.5) * high
     blocks = sorted(set(zip(block_row.tolist(), block_column.tolist())))
     down, across = np.transpose(blocks)
-    frame = b_left + (across + 0.5) * wide, c_top + (down + 0.5) * high
+    frame = c_left + (across + 0.5) * wide, c_top + (down + 0.5) * high
     sheet.boxes("blocks", *frame, wide - 3, high - 3, line="soft", alpha=0)
     is_leader = part == 0
     shade = np.array([np.where((n < FRAMES - 1) | is_leader, part, NOTHING) for n in range(FRAMES)])
@@ -66,8 +78,8 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     sheet.boxes("items", x, y, ITEM, ITEM, words=words, fill=(TINTS, shade), round=7)
     for name, place in {
         f"A: {rows} rows": (LEFT, c_top - 12),
-        f"B: {columns} columns": (b_left, TOP - 12),
-        f"C: {len(blocks)} blocks": (b_left + columns * COLUMN + 14, c_top + 12),
+        "x" if spec.is_vector else f"B: {columns} columns": (b_left, TOP - 12),
+        f"{right[1]}: {len(blocks)} blocks": (c_left + (1 + max(across)) * wide + 14, c_top + 12),
     }.items():
         sheet.text(*place, name, bold=True, size=14)
     names = ["leaders", *["helpers"] * (parts - 1)]
@@ -80,17 +92,19 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
     )
     leaders = int(is_leader.sum())
     helpers = len(part) - leaders
+    counts = {kind: quantity(len(accesses[kind]), kind) for kind in ("store", "load")}
+    size = f"{rows}" if spec.is_vector else f"{rows} x {columns}"
     captions = [
-        f"A workgroup computes {rows} x {columns} elements of C: {len(blocks)} blocks, and"
+        f"A workgroup computes {size} elements of {right[1]}: {len(blocks)} blocks, and"
         f" {parts} work-items for each. Nothing is fetched yet.",
         f"First pass: each work-item fetches only its part of k, {len(of_a)} texels of A and"
-        f" {len(of_b)} of B in an iteration, and sums it for the whole block.",
-        f"The {helpers} helpers store their sums into the LDS, in {len(accesses['store'])} stores,"
-        " and wait at barriers.",
-        f"Second pass: the {leaders} leaders load them, in {len(accesses['load'])} loads each, add"
-        " them to their own, and store C. The helpers are idle.",
+        f" {len(of_b)} of {right[0]} in an iteration, and sums it for the whole block.",
+        f"The {helpers} helpers store their sums into the LDS, in {counts['store']}, and wait at"
+        " barriers.",
+        f"Second pass: the {leaders} leaders load them, in {counts['load']} each, add them to"
+        f" their own, and store {right[1]}. The helpers are idle.",
     ]
-    return sheet.player(captions, step="Step", below=[legend], still_frame=1)
+    return sheet.player(captions, step="Step", below=[legend], still_frame=1, opens=1)
 
 
 KINDS = "fetch", "store", "load"

@@ -8,9 +8,9 @@ An entry has to be correct before it is timed. It runs at small sizes with every
 the launch that is timed. It also runs at two odd random sizes, large and deep, with alpha and beta.
 Every element is compared. No path may read a register that isn't set. The matrices are random
 whole numbers: too large to pack two into one float, small enough that sums are exact in any order.
-The timing model refuses branches that depend on the matrices' contents. A speed is also refused if
-the run's counts or the chip's peak don't allow it. The whole launch is simulated, as on the
-workbench; in a notebook, only a sample if it is longer than an 8 x 8 block's at n = ``N``.
+The timing model refuses branches that depend on the matrices' contents, and a speed above the
+chip's peak. The whole launch is simulated, as on the workbench; in a notebook, only a sample if it
+is longer than an 8 x 8 block's at n = ``N``.
 
 Tampering with the judge in a notebook changes no leaderboard: ``cypresskit contest`` reads text and
 judges it in a process of its own.
@@ -19,7 +19,6 @@ judges it in a process of its own.
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,13 +28,12 @@ from cypresskit.devices import HD5870, Device
 from cypresskit.diagnosis.verification import verify
 from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
 from cypresskit.editing.steps import STEPS, shown_speed
-from cypresskit.files.atomic import save_file
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel, make_entry
-from cypresskit.machine import LaunchCounters, launch
+from cypresskit.machine import launch
 from cypresskit.tables import elided
 from cypresskit.teach.check import (
     Verdict,
@@ -62,25 +60,9 @@ N = 2048  # where entries are timed
 CHANGEABLE_FIELDS = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 MAX_EXACT = 1 << 24  # up to which every whole number is a float
-ENTRY_PREFIX = "; name: "  # what the file of an entry begins with
 
 
 TARGET_KERNEL = generate_kernel(12, 8, 3)  # the fastest generated kernel
-
-
-def save(kernel: Kernel, path: str | Path, name: str) -> str:
-    """Save an entry to submit: its IL, below a head with ``name``, block and steps. Returns a
-    confirmation. Raises ``ValueError`` rather than overwrite a file that is no entry.
-    """
-    path = Path(path)
-    if path.is_file() and not path.read_bytes().startswith(ENTRY_PREFIX.encode()):
-        raise ValueError(f"{path} exists and isn't an entry: choose another name")
-    author = " ".join(name.split()) or "nameless"
-    rows, columns = kernel.block
-    text = f"{ENTRY_PREFIX}{author}\n; block: {rows} x {columns}\n; steps: {kernel.k_step}\n"
-    text += kernel.text.strip() + "\n"
-    save_file(path, text)
-    return f"{path}: {len(text.splitlines())} lines by {author}, to hand in"
 
 
 @dataclass(frozen=True)
@@ -103,17 +85,13 @@ def time_kernel(
     device: Device = HD5870,
     *,
     exact: bool = False,
-    flops: float | None = None,
 ) -> Report:
     """Return the timing report of a kernel at n x n x n. The whole launch is simulated if ``exact``
     or n is below ``N``; at ``N``, that of a large block.
-
-    ``flops``: by default those of a product. With 0 the report has no speed: for kernels that may
-    compute less than a product.
     """
     rows, columns = kernel.block
     exact = exact or n < N or (n == N and rows * columns >= LARGE_BLOCK)
-    return simulate(kernel, n, device=device, exact=exact, flops=flops)
+    return simulate(kernel, n, device=device, exact=exact)
 
 
 def judge(kernel: Kernel, device: Device = HD5870, n: int = N, *, exact: bool = False) -> Score:
@@ -142,11 +120,10 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
 
     def judged(program: Program) -> Verdict:
         compile(kernel.program, device)
-        run = _check_entry(kernel, n)
-        if isinstance(run, Verdict):
-            return run
+        if fault := _check_entry(kernel, n):
+            return fault
         try:
-            report = time_kernel(kernel, n, device=device, exact=exact, flops=0.0)
+            report = time_kernel(kernel, n, device=device, exact=exact)
         except ValueError as error:
             if not is_invalid_input(error):
                 raise
@@ -155,17 +132,6 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
                 " to fit the chip."
             )
             return Verdict(False, f"{name} can't be timed: {error}", hint)
-        product = 2.0 * n**3
-        least = max(lower_bound_seconds(run, device), product / device.single_gflops / 1e9)
-        if report.seconds < least:
-            speed = product / report.seconds / 1e9
-            message = f"{name} is timed at {speed:.0f} Gflop/s, but its operations need at least"
-            message += f" {100 * (least / report.seconds - 1):.0f} % more time."
-            return Verdict(
-                False, message, "take out fetches and arithmetic whose results are not used."
-            )
-        request = replace(report.request, flops=product)
-        report = replace(report, flops=product, request=request)
         reports.append(report)
         return Verdict(True, f"{name}: {report.gflops:.0f} Gflop/s at N = {n}.")
 
@@ -175,12 +141,6 @@ def _judge(kernel: Kernel, name: str, device: Device, n: int, exact: bool) -> Sc
     }
     verdict = judge_kernel(kernel.text, f"{name}.il", judged, **hints)
     return Score(name, verdict, *reports)
-
-
-def lower_bound_seconds(run: LaunchCounters, device: Device) -> float:
-    """Return a lower bound of a chip's time for the counted arithmetic and fetches of a run."""
-    quads = run.fetches / 4 / (device.simd_engines * device.quads_per_clock)
-    return max(run.flops / device.single_gflops, quads / device.clock_ghz) / 1e9
 
 
 def _judge_form(kernel, name: str) -> Verdict | None:
@@ -213,10 +173,10 @@ def _judge_form(kernel, name: str) -> Verdict | None:
 
 
 @lru_cache(maxsize=64)
-def _check_entry(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
-    """Return the verdict on an incorrect kernel, or a correct kernel's counts at m = n = k =
-    ``full``. The kernel runs at small sizes with every check on, in the launch that is timed, and
-    at odd sizes with alpha and beta.
+def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
+    """Return the verdict on an incorrect kernel; None for a correct one. The kernel runs at small
+    sizes with every check on, in the launch that is timed (m = n = k = ``full``), and at odd sizes
+    with alpha and beta.
     """
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
@@ -239,18 +199,16 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | LaunchCounters:
         *(chance.randrange(64, 160) | 1 for _ in "mn"),
         chance.randrange(full, 2 * full) | 1,
     )
-    runs: dict[int, LaunchCounters] = {}
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
     for (m, n, k), alpha, beta in products:
         seed = chance.getrandbits(32) if beta else make_generator(full).getrandbits(32)
-        wrong, runs[m] = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
-        if wrong:
+        if wrong := _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed):
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
                 place = "where it would be timed"
             message = f"At {m} x {n} x {k}, {place}, {wrong}. At small sizes it is correct."
             return Verdict(False, message, "what depends on the size, k, or the element of C?")
-    return runs[full]
+    return None
 
 
 @lru_cache(maxsize=1)  # all entries are timed at one size
@@ -265,10 +223,8 @@ def _make_problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndar
 
 def _compare_product(
     kernel: Kernel, size: tuple[int, int, int], *, alpha: float, beta: float, seed: int
-) -> tuple[str, LaunchCounters]:
-    """Compare every element of a random product. Return the fault, "" if there is none, and the
-    run's counts.
-    """
+) -> str:
+    """Compare every element of a random product. Return the fault, "" if there is none."""
     m, n, k = size
     most = int(min(64, (MAX_EXACT / k) ** 0.5 / (1 if beta == 0 else 2)))  # so that sums are exact
     problem = _make_problem if beta == 0 else _make_problem.__wrapped__  # odd sizes aren't cached
@@ -287,10 +243,10 @@ def _compare_product(
         i, j = divmod(int(wrong.argmax()), n)
         many = f"{wrong.sum():,}" if wrong.sum() < 1000 else f"{100 * wrong.mean():.0f} % of the"
         # The message has no values, since they depend on the seed
-        return f"{many} elements are wrong, the first C[{i}, {j}]", run
+        return f"{many} elements are wrong, the first C[{i}, {j}]"
     if run.out_of_range:
-        return f"{run.out_of_range:,} fetches are outside A and B", run
-    return "", run
+        return f"{run.out_of_range:,} fetches are outside A and B"
+    return ""
 
 
 def find_kernel(name: str) -> Kernel:
