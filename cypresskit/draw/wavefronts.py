@@ -350,7 +350,8 @@ def _draw_totals(
     clocks = axis.moments
     window = float(clocks[0]), float(clocks[-1])
     terms = report.device.terms
-    alu, texture = layout.track, layout.track + 20
+    alu = layout.track
+    texture = alu + 20
     units = [terms.alu, terms.fetches]
     sheet.text(LEFT - 8, [alu, texture], units, align="right", bold=True, size=11)
 

@@ -58,8 +58,10 @@ def split_k(kernel: Source = "sgemm_nn_reduce4") -> Player:
         block_column = np.zeros_like(part)
         row = ROW_BY_VECTOR
         wide = parts * (ITEM + 4) + 6
-        b_left, c_top = LEFT, TOP + VALUE + GAP
-    right, high = "xy" if spec.is_vector else "BC", spec.block[0] * row
+        b_left = LEFT
+        c_top = TOP + VALUE + GAP
+    right = "xy" if spec.is_vector else "BC"
+    high = spec.block[0] * row
 
     sheet = Sheet(f"A product with reduction: {spec.name}, {parts} work-items for each block")
     sheet.stage(sheet.title, WIDTH, c_top + rows * row + 16)
