@@ -232,7 +232,7 @@ def order(items) -> None:
     """
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
     soon, parts, short = [], [[] for _ in range(count)], []
-    made_once = ("scored", "site", "lab", "afternoon", "served")
+    made_once = ("scored", "site", "lab", "served")
     for item in items:
         if "chromium" in item.fixturenames:
             item.add_marker(pytest.mark.browser)

@@ -27,7 +27,6 @@ from conftest import LACKING, ROOT
 
 from cypresskit import cli, tables
 from cypresskit.cli.cmd_grade import student_work
-from cypresskit.devices import HD5870
 from cypresskit.editing import steps
 from cypresskit.files.received import is_hidden, printable_name
 from cypresskit.grading import archives, class_tables, course, gradebook, judging, submissions
@@ -83,7 +82,6 @@ def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
     "cells",
     [
         [RIGHT],
-        [WRONG, RIGHT],
         [RIGHT, "x = ("],
         [PATCH, RIGHT],
         [RIGHT + "\nprint(ck.teach.bus.anything(3), f'{ck.teach.x:.3f}')\n1 / 0"],
@@ -94,10 +92,8 @@ def judged(server, *cells: str, asked: str = PEAK, seed: str = "") -> Verdict:
             "def t(x): return two * x",
             RIGHT.replace("2 * e", "t(e)"),
         ],
-        ["a = 1; n = 5", "n = 2", RIGHT.replace("2 * e", "a * n * e")],
         ["two = 1", "two = 2 * two", "class K:\n    t = two", RIGHT.replace("2 * e", "K.t * e")],
         ["%%time\n" + RIGHT.replace("    return", "    %time e\n    !ls\n    return")],
-        [f"{PATCH}\n{RIGHT}"],
     ],
 )
 def test_a_correct_answer_gets_its_point_whatever_else_is_in_the_notebook(cells, server):
@@ -113,10 +109,8 @@ ASKS = "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.chec
     ("asked", "cells", "said"),
     [
         (PEAK, [WRONG], "it should be"),
-        (PEAK, [PATCH, WRONG], "it should be"),
         (PEAK, [f"{PATCH}\n{WRONG}"], "it should be"),
         (PEAK, [f"{WRONG}\nck.teach.formula.isclose = lambda *a, **o: True"], "it should be"),
-        (PEAK, [f"import math\nmath.isclose = lambda *a, **o: True\n{WRONG}"], "it should be"),
         (PEAK, [f"def peak(*given):{hand_ins.HALTED}"], "cypresskit.teach"),
         (PEAK, [f"def peak(*given):{hand_ins.FRAMES}"], "peak"),
         (PEAK, [f"def peak(*given):{hand_ins.FORGED}"], ""),
@@ -124,7 +118,6 @@ ASKS = "half = next(n for n in range(128, 4097, 128) if ck.teach.start_here.chec
         (PEAK, [RIGHT.replace("return", "import os; os._exit(0) or")], "crashes Python"),
         (PEAK, [WRONG, "def peak(e:\n    return"], "isn't valid Python"),
         (PEAK, ["def peak(e, p, u, g):\n    while True: pass"], "had not ended"),
-        (PEAK, ["peak = 1 / 0"], "The cell of peak stops with ZeroDivisionError"),
         (PEAK, ["\npeak = 1 / 0"], "Line 2 of that cell"),
         (PEAK, ["peak = other"], "Only the cells"),
         (
@@ -174,7 +167,6 @@ GREEDY = {
     "processes": taking("import os", "if not os.fork(): bytearray(4 * 10**8)"),
     "limits": taking(UNLIMITED, "taken = bytearray(1_500_000_000)"),
     "shared memory": taking("import mmap", "mmap.mmap(-1, 1_500_000_000)"),
-    "files in memory": taking("import os", "os.memfd_create('x')"),
     "segments": taking("import ctypes", "assert ctypes.CDLL(None).shmget(0, 10**8, 0o1600) >= 0"),
 }
 
@@ -282,30 +274,11 @@ def test_an_answer_gets_no_more_memory_threads_or_time(user, where, open_folder)
 
 
 ODD = (
-    *("10**3500", "-10**400", "float('nan')", "float('inf')", "None", "True", "b'x'", "''"),
-    *("'x' * 10**5", "2**63", "1e308", "1j", "object()", "np.ones((2, 2))", "np.array([])"),
-    *("np.array(['x'])", "range(3)", "print", "type", "ck.HD5870", "ck.kernels['sgemm_tn']"),
+    *("10**3500", "-10**400", "float('nan')", "None", "True", "b'x'", "''", "'x' * 10**5", "2**63"),
+    *("1j", "object()", "np.ones((2, 2))", "np.array(['x'])", "range(3)", "print", "type"),
+    *("[None, [float('inf')]]", "ck.HD5870", "{0: (1e308,)}", "ck.kernels['sgemm_tn']"),
+    "replace(ck.HD5870, name=(None,), clock_ghz='x')",
 )
-#: An object with any fields, as no constructor would make it.
-MADE = """
-import numpy as np
-def made(kind, fields):
-    new = object.__new__(kind)
-    vars(new).update(fields)
-    return new
-"""
-
-
-def odd_value(chance: random.Random, depth: int = 2) -> str:
-    """A random value that stumbles whoever looks at it, as code."""
-    if not depth or chance.random() < 0.4:
-        return chance.choice(ODD)
-    inner = ", ".join(odd_value(chance, depth - 1) for _ in range(chance.randrange(4)))
-    field = f"{chance.choice([*vars(HD5870)])}={odd_value(chance, 0)}"
-    board = f"made(type(ck.HD5870), vars(ck.HD5870) | dict({field}))"
-    return chance.choice([f"[{inner}]", f"(*[{inner}],)", f"dict(enumerate([{inner}]))", board])
-
-
 VALUES = (
     "ck.teach.registers.check_chip(my_chip)",
     "ck.teach.contest.check_entry(mine)",
@@ -316,18 +289,16 @@ VALUES = (
 )
 
 
-@pytest.mark.few(12)
-@pytest.mark.parametrize("seed", range(60))
-def test_no_value_is_a_fault_of_the_check(seed, server):
+@pytest.mark.parametrize("asked", VALUES)
+def test_no_value_is_a_fault_of_the_check(asked, server):
     """Values of unexpected types, as an answer or returned by one."""
-    asked = VALUES[seed % len(VALUES)]
     name = asked.partition("(")[2].rstrip(")")
-    value = odd_value(random.Random(seed))
-    answer = f"{name} = {value}"
-    if seed % 2 or "seconds" in name:
-        answer = f"def {name}(*_):\n    return {value}"
-    verdict = judging.judge([f"{SETUP}{MADE}", answer], asked, server=server)
-    assert not verdict.is_broken and not verdict.right, (value, verdict)
+    for number, value in enumerate(ODD):
+        answer = f"{name} = {value}"
+        if number % 2 or "seconds" in name:
+            answer = f"def {name}(*_):\n    return {value}"
+        verdict = judging.judge([f"{SETUP}\nimport numpy as np", answer], asked, server=server)
+        assert not verdict.is_broken and not verdict.right, (value, verdict)
 
 
 SENDS = """
@@ -341,7 +312,7 @@ def peak(*_):
 
 @pytest.mark.parametrize("key", "broken halted failed cell made result ask print".split())
 def test_no_message_is_a_fault_of_the_check(key, server):
-    for text in ("Traceback\nx", "x" * 5_000, None, [], {"a": 1}):
+    for text in ("Traceback\nx", None, {"a": 1}):
         verdict = judged(server, SENDS.format(key=key, text=text))
         assert not verdict.is_broken and not verdict.right, verdict
 
@@ -351,17 +322,15 @@ def kept(step: object, text: object, **more: object) -> dict:
     return {"output_type": "display_data", "data": data}
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(seed, server):
+def test_what_a_workbench_keeps_is_judged_in_the_place_of_its_cell(server):
     """The last kept text of the step, whatever else stands in the outputs. Lines of the solution
     that it showed are told.
     """
-    chance = random.Random(seed)
     exercise = course.Exercise(1, "x", HALF, "why?", step="02")
     lesson = course.Lesson("x", [], {}, (exercise,))
     odd = [kept("01", "b"), kept(["02"], "c"), kept("02", 3), kept(None, None), {"data": []}, {}]
     text = "a'\n\"\\"
-    outputs = [*chance.sample(odd, 6), kept("02", text, lines_shown=2), *chance.sample(odd, 3)]
+    outputs = [*odd, kept("02", text, lines_shown=2), *odd]
     opens = {"cell_type": "code", "source": 'half = ck.workbench(step="02")', "outputs": outputs}
     cells = [course._cell(opens)]
     attempt = judging.make_attempt(cells, lesson, exercise)
@@ -478,17 +447,15 @@ def test_a_class_has_statistics_lists_of_equal_code_and_points_less_lateness():
 LMS = class_tables.moodle_rows, class_tables.canvas_rows
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(seed):
-    chance = random.Random(seed)
-    stems = chance.sample(sorted(LESSONS), 4)
-    due = tuple(stems[:3]) if seed % 2 else ()
-    class_ = CourseRecords({stem: LESSONS[stem] for stem in due or stems}, due=due)
-    for name in "abcdef":
-        handed = chance.sample(due or stems, chance.randrange(len(due or stems)))
-        works = {stem: dict.fromkeys(LESSONS[stem].exercises, answered()) for stem in handed}
-        class_.works.append((Student(name, name), works))
-    maximum = 100 * len(due or {stem for _, works in class_.works for stem in works})
+@pytest.mark.parametrize("due", [False, True])
+def test_all_have_the_same_maximum_and_fewer_lessons_give_no_more(due):
+    """That of the lessons that are due, or else of those that anybody handed in."""
+    stems = [stem for stem in LESSONS if stem[:2] in ("08", "09", "10")]
+    class_ = CourseRecords({stem: LESSONS[stem] for stem in stems}, due=tuple(stems) if due else ())
+    for count in range(3):
+        works = {stem: dict.fromkeys(LESSONS[stem].exercises, answered()) for stem in stems[:count]}
+        class_.works.append((Student(f"{count}", f"{count}"), works))
+    maximum = 300 if due else 200
     for (_, works), row, page in zip(class_.works, gradebook.grade_rows(class_), pages_of(class_)):
         most = 60 * len(works)  # without sentences
         assert (row["total"], row["maximum"]) == (most, maximum)
@@ -664,7 +631,7 @@ PLACES = (
 )
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(10))
 def test_every_entry_and_every_name_of_the_roster_is_accounted_for(seed, tmp_path):
     chance = random.Random(seed)
     folder = tmp_path / "in"
@@ -711,13 +678,10 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
     assert "it is empty" in page and "more than 2,000 cells" in page
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(seed):
-    chance = random.Random(seed)
-    stem = chance.choice(list(LESSONS))
-    handed = deepcopy(LESSONS[stem].cells)
-    handed += [course._cell({"cell_type": "code", "source": "x = 1"})] * 20  # of a student's own
-    handed = chance.sample(handed, len(handed) * 4 // 5)
+@pytest.mark.parametrize("stem", sorted(LESSONS)[::4])
+def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(stem):
+    handed = deepcopy(LESSONS[stem].cells)[::2]
+    handed += [course._cell({"cell_type": "code", "source": "x = 1"})] * 10  # of a student's own
     assert course.identify_lesson("homework final FINAL.ipynb", handed, LESSONS) == stem
     for cell in handed:
         cell["id"] = "lost"  # by a program that makes new ones
@@ -726,19 +690,15 @@ def test_a_notebook_is_known_by_its_cells_whatever_its_file_is_called(seed):
     assert course.identify_lesson("homework.ipynb", [], LESSONS) is None
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(seed, tmp_path):
-    chance = random.Random(seed)
-    coding = chance.choice(["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-    letters = 'ab"\n\r,;\t =ü\x85' + "\u2028\u202e" * (coding != "cp1252")
-    names = {str(n): "".join(chance.choices(letters, k=chance.randrange(9))) for n in range(9)}
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("delimiter", ",;\t")
+def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(coding, delimiter, tmp_path):
+    names = {"1": "a b, c", "2": 'd "e"', "3": "f\r\ng;\t=h", "4": " ü ", "5": ""}
     file = tmp_path / "class.csv"
-    with file.open("w", encoding=coding, errors="replace", newline="") as opened:
-        writer = csv.writer(opened, delimiter=chance.choice(",;\t"))
+    with file.open("w", encoding=coding, newline="") as opened:
+        writer = csv.writer(opened, delimiter=delimiter)
         writer.writerows([("id", "name"), *names.items()])
     shown = {student.id: student.name for student in submissions.read_roster(file)}
-    if coding == "cp1252":
-        names = {id: name.encode(coding, "replace").decode(coding) for id, name in names.items()}
     assert shown == {id: submissions.one_line(name.strip() or id) for id, name in names.items()}
 
 
@@ -766,41 +726,42 @@ def test_a_roster_may_have_moodles_folder_names(name):
     assert one.notebooks and one.listed
 
 
-HOSTILE = {**hand_ins.CHEATS, **hand_ins.OTHERS}
 NAMES = ["J\udcf6rg", "x" * 250, "new\nline", "\u202eevil", "<b>&", "a;b", "-rf", "ü" * 120]
 
 
-@pytest.mark.few(1)
 @pytest.mark.usefixtures("sandbox")
-@pytest.mark.parametrize("seed", range(3))
-def test_whatever_one_submits_all_others_get_their_grades(seed, tmp_path, capsys):
-    chance = random.Random(seed)
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
-    assert cli.main(["handout", *hand_ins.LESSONS, "--to", str(tmp_path / "week")]) == 0
-    names = chance.sample(NAMES, len(NAMES))
-    for name, kind in zip(names, chance.sample(sorted(HOSTILE), 6)):
-        HOSTILE[kind](tmp_path / "week", folder / name)
-    hand_ins.one_lesson(tmp_path / "week", folder / "honest")
-    if seed % 2:
+    assert cli.main(["handout", hand_ins.LESSON, "--to", str(tmp_path / "week")]) == 0
+    hostile = sorted(hand_ins.HOSTILE)[part::2]
+    for name, kind in zip(NAMES, hostile, strict=True):
+        hand_ins.HOSTILE[kind](tmp_path / "week", folder / name)
+    hand_ins.honest(tmp_path / "week", folder / "honest")
+    (tmp_path / "class.csv").write_text("id,name\nhonest,honest\ngone,Bob\n")
+    if part:
         (out / "feedback/honest.html").mkdir(parents=True)  # a page that can't be written
     capsys.readouterr()
-    status = cli.main(["grade", str(folder), str(out)])
+    roster = "--roster", str(tmp_path / "class.csv")
+    status = cli.main(["grade", *roster, str(folder), str(out)])
     told = capsys.readouterr()
-    assert status == seed % 2, told.err
+    assert status == part, told.err
     table = {row["id"]: row for row in rows(out / "grades.csv")}
-    assert len(table) == 7 and all(row["status"] for row in table.values())
+    assert len(table) == 10 and all(row["status"] for row in table.values())
     assert [who for who, row in table.items() if row[FIRST] == "1"] == ["honest"]
+    assert table["gone"]["status"] == gradebook.NOT_SUBMITTED
     lines = told.out.splitlines()
-    assert len(lines) <= 9 and all(map(str.isprintable, lines))
-    assert len(list((out / "feedback").iterdir())) == 7
+    assert len(lines) <= 12 and all(map(str.isprintable, lines))
+    pages = [page for page in (out / "feedback").iterdir() if page.is_file()]
+    assert len(pages) == 10 - part
+    assert not any("<script>alert" in page.read_text(encoding="utf-8") for page in pages)
 
 
 # -- archives and encodings
 
 
 def zipped(files: dict, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """An archive, as one program or another would write it."""
     written = BytesIO()
     with zipfile.ZipFile(written, "w", method) as archive:
         for name, data in files.items():
@@ -808,21 +769,17 @@ def zipped(files: dict, method: int = zipfile.ZIP_DEFLATED) -> bytes:
     return written.getvalue()
 
 
-PARTS = "week3", "a b", "..", "", "C:", "J\u00f6rg", "new\nline", "x\\y"
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_every_notebook_in_an_archive_is_found_wherever_it_lies(seed, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "id"), [("ada_4711_81_week3.ZIP", "4711"), ("ada/homework.zip", "ada")]
+)
+def test_every_notebook_in_an_archive_is_found_wherever_it_lies(name, id, tmp_path):
     """Under any path, and nothing is written anywhere."""
-    chance = random.Random(seed)
     whole = (course.lessons_folder() / "09_bus.ipynb").read_bytes()
-    folders = ["/".join(chance.choices(PARTS, k=chance.randrange(4))) for _ in range(3)]
-    files = {f"{folder}/{n}.ipynb": whole for n, folder in enumerate(folders)}
+    files = {f"{folder}/a.ipynb": whole for folder in ("week3/a b", "../C:", "J\u00f6rg/new\nline")}
     files |= {"__MACOSX/a.ipynb": b"x", "week3/.DS_Store": b"x"}
-    name, id = chance.choice([("ada_4711_81_week3.ZIP", "4711"), ("ada/homework.zip", "ada")])
     place = tmp_path / "in" / name
     place.parent.mkdir(parents=True)
-    place.write_bytes(zipped(files, chance.choice([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])))
+    place.write_bytes(zipped(files))
     before = sorted(tmp_path.rglob("*"))
     (student,), _ = submissions.find_students(tmp_path / "in")
     assert student.id == id and not student.notes
@@ -874,12 +831,11 @@ def test_no_archive_does_harm_and_each_is_accounted_for(kind, tmp_path):
     assert unread(tmp_path / "ada", "09_bus.zip", ARCHIVES[kind])
 
 
-@pytest.mark.parametrize("name", ["a.rar", "a.7z", "a.tar.gz"])
-def test_another_archive_is_told_to_be_unpacked(name, tmp_path):
-    assert "unpack it" in unread(tmp_path / "ada", name, b"Rar!")[0]
+def test_another_archive_is_told_to_be_unpacked(tmp_path):
+    assert "unpack it" in unread(tmp_path / "ada", "a.tar.gz", b"Rar!")[0]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_damaged_archive_stops_nothing(seed, tmp_path):
     chance = random.Random(seed)
     data = bytearray(zipped({"09_bus.ipynb": chance.randbytes(999), "é.ipynb": b"{}"}))
@@ -910,11 +866,6 @@ def test_a_notebook_is_read_in_any_encoding(coding, tmp_path):
     student_work({"09_bus": BUS._replace(exercises=())}, None, student, None)
     remarks = [f"09_bus.ipynb: {course.LATIN}"] * (coding == "latin-1")
     assert [note for note in student.notes if "UTF-8" in note] == remarks
-
-
-@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf", b"\xff\xfe", b" \n", bytes(1000)])
-def test_an_empty_file_is_called_empty(data, tmp_path):
-    assert "it is empty" in unread(tmp_path / "ada", "09_bus.ipynb", data)[0]
 
 
 def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named(
@@ -988,20 +939,6 @@ def test_a_handout_has_no_solutions_and_no_dead_links(tmp_path):
         for file in set(re.findall(r"\]\(([^)#]*\.ipynb)", text)):
             assert (tmp_path / file).exists(), file
     assert "| word" in (tmp_path / "glossary.ipynb").read_text(encoding="utf-8")
-
-
-def test_handouts_and_grades_need_no_bokeh(tmp_path):
-    code = f"""
-import sys
-sys.modules["bokeh"] = None
-from cypresskit import cli
-handed_in, out = {str(tmp_path / "in")!r}, {str(tmp_path / "out")!r}
-sys.exit(cli.main(["handout", "09", "--to", handed_in + "/ada"])
-    or cli.main(["grade", handed_in, out, "--no-sandbox"]))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "out/feedback/ada.html").exists()
 
 
 def test_an_answer_on_which_its_check_fails_is_incorrect(monkeypatch):

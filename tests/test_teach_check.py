@@ -2,8 +2,7 @@
 of the package is never reported as the student's.
 """
 
-import dataclasses
-import gc
+import inspect
 import math
 import os
 import re
@@ -14,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+import hand_ins
 import numpy as np
 import pytest
 
@@ -23,7 +23,6 @@ from cypresskit.isolated import answer, process
 from cypresskit.teach import check as shell
 from cypresskit.teach import climb, formula
 from cypresskit.teach.answer_source import AnswerSource
-from cypresskit.teach.check import Verdict
 from cypresskit.teach.l00_start_here import checks as start
 from cypresskit.teach.l05_texture_cache import checks as texture
 from cypresskit.teach.l07_lds import checks as lds
@@ -32,7 +31,7 @@ from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l10_larger import checks as larger
 from cypresskit.teach.l11_pipelines import checks as pipelines
 from cypresskit.teach.l12_contest import checks as contest
-from cypresskit.teach.notebook import html, progress
+from cypresskit.teach.notebook import progress
 
 
 @pytest.fixture
@@ -70,13 +69,12 @@ def unsayable(*_):
 PEAK = "peak(20, 16, 5, 0.85)"
 
 
-@pytest.mark.parametrize("main", [True, False], ids=["in the main thread", "in another"])
 @pytest.mark.parametrize(
-    ("check", "answer", "call"),
+    ("check", "answer", "call", "main"),
     [
-        (start.check_peak, forever, PEAK),
-        (start.check_peak, twice, PEAK),
-        (larger.check_order, endless, "order(2, 3)"),
+        (start.check_peak, forever, PEAK, False),
+        (start.check_peak, twice, PEAK, True),
+        (larger.check_order, endless, "order(2, 3)", True),
     ],
 )
 def test_an_answer_that_does_not_end_is_stopped(soon, check, answer, call, main):
@@ -177,25 +175,6 @@ def test_a_page_of_what_an_answer_prints_is_shown(capsys):
     assert capsys.readouterr().out == "once\n" * (4 + formula.N_RANDOM_CASES)
 
 
-def test_right_and_not_yet_differ_in_colour_sign_and_words():
-    right, wrong = (
-        html(Verdict(True, "a < b")),
-        html(Verdict(False, "line\n^", "<there>"), "1 of 3"),
-    )
-    assert "ends in <code>a &lt; b</code>" in html(Verdict(False, "ends in `a < b`"))
-    assert (
-        "✓ Right." in right
-        and "a &lt; b" in right
-        and "○ Not yet." in wrong
-        and "&lt;there&gt;" in wrong
-    )
-    assert (
-        right.split("solid ")[1][:7] != wrong.split("solid ")[1][:7]
-        and "monospace" in wrong
-        and "1 of 3" in wrong
-    )
-
-
 def test_progress_counts_the_lessons_exercises():
     line = partial(progress, {})
     bus = "cypresskit.teach.l09_bus.checks"
@@ -205,54 +184,6 @@ def test_progress_counts_the_lessons_exercises():
 
 
 # -- cheats: each earned credit once
-
-
-def raises_a_verdict(*_):
-    halted = shell.CheckStopped("x", "y")
-    halted.verdict = Verdict(True, "fine")
-    raise halted
-
-
-def looks_into_frames(*given):
-    frame = sys._getframe()
-    while frame:
-        if "right" in frame.f_locals:
-            return frame.f_locals["right"](*given)
-        frame = frame.f_back
-
-
-def names_the_reference(n, bandwidth, rate):
-    return bus.product_seconds(n, bandwidth, rate)
-
-
-def opens_the_closure(*given):
-    cells = start.check_peak.__wrapped__.__closure__
-    return next(cell.cell_contents for cell in cells if callable(cell.cell_contents))(*given)
-
-
-def replaces_the_comparison(*_):
-    formula.isclose = formula._is_equal = lambda *_, **__: True
-    return 1.0
-
-
-def searches_memory(*given):
-    names = "check_peak", "product_seconds", "by_hand"
-    found = [f for f in gc.get_objects() if getattr(f, "__name__", "") in names]
-    return found[0](*given)
-
-
-def writes_to_the_stream(*_):
-    for number in range(3, 64):
-        try:
-            text = b'{"result":2720.0,"arguments":{"list":[20,16,5,0.85]},"left_out":0}'
-            os.write(number, len(text).to_bytes(4, "big") + text)
-        except OSError:
-            pass
-    return 1.0
-
-
-def one_size_alone(gb_s, size):
-    return 2 * gb_s / 8 if size == 8 else 2 * gb_s / 4
 
 
 def thrown_away(gpu, a, b, block):
@@ -266,36 +197,23 @@ def thrown_away(gpu, a, b, block):
     return a @ b
 
 
-def a_larger_card(gpu, a, b, block):
-    object.__setattr__(gpu, "device", dataclasses.replace(ck.HD5870, memory_bytes=1 << 30))
-    return gpu.download(gpu.multiply(gpu.upload(a), gpu.upload(b)))
+BODIES = "HALTED FRAMES OBJECTS EQUAL FORGED PATCHED".split()
+CHEATS = {
+    "two sizes": (hand_ins.TWO_SIZES, "ceiling", small.check_ceiling),
+    "reference": (hand_ins.REFERENCE, "seconds", bus.check_seconds),
+    "by host": (hand_ins.BY_HOST, "product", larger.check_product),
+    "thrown away": (inspect.getsource(thrown_away), "thrown_away", larger.check_product),
+    "larger card": (hand_ins.LARGER_CARD, "product", larger.check_product),
+}
+for name in BODIES:
+    cell = f"def seconds(*given):\n{getattr(hand_ins, name)}"
+    CHEATS[name] = cell, "seconds", bus.check_seconds
 
 
-CHEATS = [
-    *(
-        (check, raises_a_verdict)
-        for check in (start.check_peak, bus.check_seconds, lds.check_place)
-    ),
-    (larger.check_order, raises_a_verdict),
-    (larger.check_product, raises_a_verdict),
-    (start.check_peak, looks_into_frames),
-    (lds.check_bank_clocks, looks_into_frames),
-    (bus.check_seconds, names_the_reference),
-    (start.check_peak, opens_the_closure),
-    (start.check_peak, replaces_the_comparison),
-    (start.check_peak, searches_memory),
-    (start.check_peak, writes_to_the_stream),
-    (small.check_ceiling, one_size_alone),
-    (larger.check_product, thrown_away),
-    (larger.check_product, a_larger_card),
-]
-
-
-@pytest.mark.parametrize(
-    ("check", "answer"), CHEATS, ids=lambda value: value.__name__.removeprefix("check_")
-)
-def test_a_cheat_earns_nothing(check, answer):
-    verdict = check(answer)
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_earns_nothing(name):
+    cell, asked, check = CHEATS[name]
+    verdict = check(AnswerSource(["import cypresskit as ck", cell], asked))
     assert not verdict.right and not verdict.is_broken and verdict.hint, verdict
 
 
