@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import cypresskit as ck
 from cypresskit.today import cuda_compile, stored_code
-from cypresskit.today.cuda_clock import launch_of, occupancy
+from cypresskit.today.cuda_clock import launch_of, occupancy, simulate_code
 from cypresskit.today.cuda_kernels import as_written, blocked
+from cypresskit.today.cuda_report import report_on
 from cypresskit.today.gpus import H200
 from cypresskit.today.sass import SassCode, read_listing
 from cypresskit.today.sass_threads import (
@@ -99,21 +100,79 @@ def test_data_stay_unknown_and_products_stay_products(words):
     assert got.word("R3")[0] < 0
 
 
-def test_iterations_are_skipped_up_to_the_one_that_differs():
-    """A loop with a mask of k, of which every 64th iteration differs, is followed as it is."""
-    text = (
-        "IADD3 R0, R0, 0x1, RZ;LOP3.LUT R1, R0, 0x40, RZ, 0xc0, !PT;"
-        "ISETP.GT.AND P0, PT, R1, RZ, PT;@P0 IADD3 R2, R2, 0x1, RZ;"
-        "ISETP.LT.AND P1, PT, R0, 0x3e8, PT;@P1 BRA 0;EXIT"
-    )
+def traced(text):
+    """Follow code for a warp, and return its segments and its registers."""
     code = SassCode("k", 8, 0, "\n".join(f"1 {CONTROL} {line}" for line in text.split(";")))
     launch = launch_of(as_written, 1, 32, matrices((8, 8), (8, 8), (8, 8)))
     tracer = Tracer(code, launch, np.zeros((1, 3), int))
-    trace = tracer.run()
-    counted = sum(segment.count for segment in trace if segment.loop == 0)
-    assert counted == 1000
-    assert tracer.registers.word("R2").max() == sum(bool(k & 64) for k in range(1, 1001))
-    assert len(trace) < 40
+    return tracer.run(), tracer.registers
+
+
+@given(
+    st.integers(0, 2**20),
+    st.integers(1, 9),
+    st.integers(1, 3000),
+    st.sampled_from(["LT", "NE", "GT", "backwards"]),
+)
+def test_a_loop_is_repeated_as_often_as_python_says(first, step, count, order):
+    """Iterations are skipped up to the one after which the branch isn't taken."""
+    last = first + step * count
+    begin, move, end = first, f"{step:#x}", last
+    if order == "GT":
+        begin, move, end = last, f"-{step:#x}", first
+    if order == "backwards":
+        begin, end, order = first - last, 0, "NE"
+    trace, registers = traced(
+        f"MOV R0, {begin:#x};IADD3 R0, R0, {move}, RZ;ISETP.{order}.AND P0, PT, R0, {end:#x}, PT;"
+        "@P0 BRA 1;EXIT"
+    )
+    assert sum(segment.count for segment in trace if segment.loop == 1) == count
+    assert int(registers.word("R0").max()) == end % 2**32
+
+
+@given(st.integers(4, 900), st.integers(4, 900))
+def test_a_guard_within_a_loop_is_followed_to_the_iteration(length, guarded):
+    trace, registers = traced(
+        f"MOV R0, RZ;MOV R2, RZ;ISETP.LT.AND P1, PT, R0, {guarded:#x}, PT;"
+        f"@P1 IADD3 R2, R2, 0x1, RZ;IADD3 R0, R0, 0x1, RZ;"
+        f"ISETP.LT.AND P0, PT, R0, {length:#x}, PT;@P0 BRA 2;EXIT"
+    )
+    assert int(registers.word("R2").max()) == min(length, guarded)
+    assert sum(segment.count for segment in trace if segment.loop == 2) == length
+
+
+def test_blocks_whose_addresses_dont_grow_evenly_are_refused():
+    """A block's first row is the square of its number."""
+    arrays = matrices((64, 2048), (64, 512), (2048, 512))
+    code = stored_code.find(as_written, arrays)
+    changed = code.text.replace("IMAD.WIDE R2, R5, UR4, R2", "IMAD.WIDE R2, R5, R5, R2")
+    assert changed != code.text
+    launched = launch_of(as_written, (8, 16), (8, 4), arrays)
+    with pytest.raises(NotTimed, match=r"line \d+ .*don't grow evenly along the grid"):
+        report_on(simulate_code(SassCode("k", 96, 0, changed), launched))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((64, 512), (128, 512), (512, 512)),
+        ((66, 512), (30, 512), (512, 512)),
+    ],
+    ids=["another k", "other ks"],
+)
+def test_arrays_that_have_not_the_sizes_of_a_product_are_refused(shapes):
+    """The kernel's loop has the length of A; B and C have other sizes."""
+    reasons = "outside its array|in a product of matrices of these|elements of two arrays"
+    with pytest.raises(ValueError, match=reasons):
+        ck.today.simulate(as_written, (8, 16), (8, 4), *matrices(*shapes))
+
+
+@pytest.mark.parametrize(
+    "strange", ["text", None, np.zeros((8, 8), np.int32), np.zeros((8, 16)).T, np.float32(1)]
+)
+def test_arguments_of_other_kinds_are_refused(strange):
+    with pytest.raises(TypeError, match=r"pass arrays of float32 or float64 in C order, and num"):
+        launch_of(as_written, 1, 32, (strange, *matrices((8, 8), (8, 8))))
 
 
 @pytest.mark.parametrize(("across", "down"), [(8, 4), (16, 2), (5, 3)])
@@ -127,10 +186,11 @@ def test_loads_are_where_the_source_has_them(across, down, length):
     rows = 8 * (2 * down + np.repeat(np.arange(down), across))
     columns = 8 * (across + np.tile(np.arange(across), down))
     first = next(step for step, _ in steps_of(trace) if step.one.is_load)
-    begin = launch.bounds[min(first.arrays)][0]
-    starts = (rows if first.arrays == {0} else columns) * 4
-    width = shapes[min(first.arrays)][1] * 4
-    assert set((first.address - begin - starts) % width) <= set(range(0, 32, 4))
+    begin = launch.bounds[first.array][0]
+    starts = (rows if first.array == 0 else columns) * 4
+    width = shapes[first.array][1] * 4
+    offsets = first.address[first.on] - begin - starts
+    assert set(offsets % width) <= set(range(0, 32, 4))
     assert sum(n for step, n in steps_of(trace) if step.factors) == 64 * length
     stores = sum(n for step, n in steps_of(trace) if step.is_result)
     assert stores == 64

@@ -79,6 +79,7 @@ LATE_MODULES = {
     # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "today/cuda_compile.py": ("today/cuda_kernels.py",),
+    "today/stored_code.py": ("today/cuda_kernels.py",),
     "teach/l14_cuda_kernel/checks.py": (
         "today/cuda_clock.py",
         "today/cuda_kernels.py",

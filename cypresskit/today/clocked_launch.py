@@ -2,32 +2,28 @@
 the main loop, and for twice as many; the others are extrapolated from the difference.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from cypresskit.chip.engine import Outcome, run
-from cypresskit.chip.work import Clause, WavefrontPath, pack
+from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.timing.launch_time import Use, busy_shares, use_of
+from cypresskit.today.cuda_access import MAX_PHASES
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 from cypresskit.today.product import MatrixProduct
 from cypresskit.today.sass_trace import Segment
 from cypresskit.today.warps import NOTHING, Warps, What
 
 SHARES = 4  # of the board, of which one is run
-MAX_EFFORT = 500_000  # sectors and clauses of a run
-MIN_ITERATIONS = 4  # of a run
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
-
-Paths = list[tuple[np.ndarray, list[tuple[Clause, ...]]]]
 
 
 @dataclass(frozen=True, eq=False)
 class ClockedLaunch(Warps):
-    """A launch whose first round of blocks was followed. It is run when its clocks are needed.
+    """A launch whose blocks were followed. It is run when its clocks are needed.
 
     Attributes
     ----------
@@ -35,19 +31,11 @@ class ClockedLaunch(Warps):
         What it computes.
     together, limit
         How many blocks a multiprocessor holds, and what limits them.
-    rounds
-        (times, blocks): how many blocks run at once on a share, and how often.
     """
 
     product: MatrixProduct
     together: int
     limit: str
-    rounds: list[tuple[float, int]]
-
-    @property
-    def blocks(self) -> int:
-        """The blocks of the launch."""
-        return math.prod(self.launch.grid)
 
     @cached_property
     def main(self) -> Segment:
@@ -56,7 +44,9 @@ class ClockedLaunch(Warps):
 
     @cached_property
     def share(self) -> CudaGpu:
-        """The share of the board that is run, in quarters of a clock."""
+        """The share of the board that is run, in quarters of a clock. It has no memory if L2 holds
+        all arrays, as after an earlier launch.
+        """
         board = self.board
         share = replace(
             board,
@@ -66,85 +56,63 @@ class ClockedLaunch(Warps):
             memory_channels=board.memory_channels // SHARES,
             memory_gb_s=board.memory_gb_s / SHARES,
         )
+        if sum(end - begin for begin, end in self.launch.bounds) <= board.l2_bytes:
+            share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
         return share.in_quarters
 
+    @property
+    def full(self) -> int:
+        """The blocks that the share holds at once."""
+        return self.together * self.share.simd_engines
+
     @cached_property
-    def cold(self) -> float:
-        """The share of its rounds that wait for memory: none if L2 holds all arrays, all if it
-        doesn't hold what a round loads, and else as many as load the factors once.
+    def rounds(self) -> list[tuple[float, int]]:
+        """(times, blocks): how many blocks run at once on the share, and how often."""
+        whole, rest = divmod(-(-self.launch.blocks // SHARES), self.full)
+        return [(float(n), some) for n, some in ((whole, self.full), (1, rest)) if n * some]
+
+    def run(self, blocks: int, free: What = NOTHING) -> tuple[float, Outcome]:
+        """Return the clocks of the first ``blocks`` blocks at once, and a simulation of some
+        iterations of the main loop.
         """
-        sizes = [end - begin for begin, end in self.launch.bounds]
-        if sum(sizes) <= self.board.l2_bytes:
-            return 0.0
-        first, later = (
-            [
-                ((step.address + n * move) // self.board.line_bytes)[step.on]
-                for step, move in self.main.moves()
-                if step.one.is_load and not step.one.is_shared
+        paths = [
+            (
+                (np.arange(blocks)[:, np.newaxis] * self.block_warps + warps).ravel(),
+                [self.clauses(segment, warps, blocks, free) for segment in self.trace],
+            )
+            for warps in self.paths
+        ]
+
+        def run_iterations(some: int) -> Outcome:
+            counts = [some if one is self.main else one.count for one in self.trace]
+            made = [
+                WavefrontPath(warps, tuple((some, n) for some, n in zip(clauses, counts) if some))
+                for warps, clauses in paths
             ]
-            for n in (0, 1)
-        )
-        lines = len(np.unique(np.concatenate(first)))
-        added = len(np.unique(np.concatenate([*first, *later]))) - lines
-        loaded = SHARES * self.board.line_bytes * (lines + (self.main.count - 1) * added)
-        if loaded > self.board.l2_bytes:
-            return 1.0
-        factors = sum(sizes) - sizes[self.product.result]
-        return min(math.ceil(factors / loaded) / max(self.rounds[0][0], 1), 1.0)
+            slots = self.together * self.block_warps
+            return run(pack(made, self.block_warps), self.share, slots)
 
-    def round(self, blocks: int, free: What = NOTHING, some: int = 0) -> tuple[float, Outcome]:
-        """Return the clocks of the first ``blocks`` blocks at once, on average over cold and other
-        rounds, and a run of ``some`` iterations of the main loop, or of as many as effort allows.
-        """
-        paths: Paths = [
-            (warps, [self.clauses(segment, warps, free) for segment in self.trace])
-            for warps in self.paths(blocks * self.block_warps)
-        ]
-        near = replace(self.share, dram_clocks=self.share.l2_clocks, memory_gb_s=1e6)
-        boards = ((self.cold, self.share), (1 - self.cold, near))
-        runs = [(share, *self._run(paths, board, some)) for share, board in boards if share]
-        most = max(runs, key=lambda each: each[0])
-        return sum(share * clocks for share, clocks, _ in runs), most[2]
-
-    def _run(self, paths: Paths, board: CudaGpu, some: int) -> tuple[float, Outcome]:
-        at = self.trace.index(self.main)
-        each, phases = 0.0, 1
-        for warps, clauses in paths:
-            streams = [stream for clause in clauses[at] for stream in clause.streams]
-            each += len(clauses[at]) * len(warps) + sum(len(s.line) / s.phases for s in streams)
-            phases = max([phases, *(stream.phases for stream in streams)])
-        some = some or max(int(MAX_EFFORT // max(each, 1)), MIN_ITERATIONS)
-        some = -(-some // phases) * phases
         count = self.main.count
-        if count <= 2 * some:
-            out = self._run_iterations(paths, board, count)
-            return out.end_clock / SCHEDULERS, out
-        short, long = (self._run_iterations(paths, board, n) for n in (some, 2 * some))
-        slope = (long.end_clock - short.end_clock) / some
-        return (short.end_clock + slope * (count - some)) / SCHEDULERS, long
-
-    def _run_iterations(self, paths: Paths, board: CudaGpu, count: int) -> Outcome:
-        counts = [count if segment is self.main else segment.count for segment in self.trace]
-        made = [
-            WavefrontPath(warps, tuple((some, n) for some, n in zip(clauses, counts) if some))
-            for warps, clauses in paths
-        ]
-        return run(pack(made, self.block_warps), board, self.together * self.block_warps)
+        long = run_iterations(min(count, 2 * MAX_PHASES))
+        clocks = long.end_clock
+        if count > 2 * MAX_PHASES:
+            slope = (clocks - run_iterations(MAX_PHASES).end_clock) / MAX_PHASES
+            clocks += slope * (count - 2 * MAX_PHASES)
+        return clocks / SCHEDULERS, long
 
     @cached_property
-    def _rounds(self) -> tuple[float, Outcome]:
-        runs = [(times, self.round(blocks)) for times, blocks in self.rounds]
-        return sum(times * clocks for times, (clocks, _) in runs), runs[0][1][1]
+    def _runs(self) -> list[tuple[float, Outcome]]:
+        return [self.run(blocks) for _, blocks in self.rounds]
 
     @property
     def clocks(self) -> float:
         """Its clocks."""
-        return self._rounds[0]
+        return sum(times * clocks for (times, _), (clocks, _) in zip(self.rounds, self._runs))
 
     @property
     def out(self) -> Outcome:
         """The simulation of some iterations of a full round of blocks."""
-        return self._rounds[1]
+        return self._runs[0][1]
 
     @property
     def pictured(self) -> tuple[np.ndarray, Use]:
@@ -159,5 +127,4 @@ class ClockedLaunch(Warps):
     def busy(self) -> dict[str, float]:
         """The share of the time for which each unit is busy."""
         shares = busy_shares(self.out.counts, self.out.end_clock, self.share)
-        found = {unit: shares[name] for unit, name in UNITS.items()}
-        return found | {"DRAM": self.cold * found["DRAM"]}
+        return {unit: min(shares[name], 1.0) for unit, name in UNITS.items()}

@@ -8,7 +8,6 @@ import numpy as np
 from cypresskit.chip.work import Stream, cost_amounts
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 
-WARP = 32
 BANKS = 32
 WORD = 4  # bytes of a bank
 LINE = 128  # bytes
@@ -66,13 +65,6 @@ def _sort(numbers: np.ndarray) -> np.ndarray:
     return np.diff(numbers, axis=1, prepend=-1) != 0
 
 
-def warps_of(values: np.ndarray, group: int) -> np.ndarray:
-    """Arrange threads of blocks of ``group`` as (warps, lanes). The last warp may lack some."""
-    if group % WARP:
-        values = np.pad(values.reshape(-1, group), ((0, 0), (0, -group % WARP)))
-    return values.reshape(-1, WARP)
-
-
 def memory_stream(
     address: np.ndarray, on: np.ndarray, size: int, move: int, board: CudaGpu
 ) -> Stream:
@@ -81,7 +73,7 @@ def memory_stream(
     """
     phases = min(board.line_bytes // math.gcd(board.line_bytes, move), MAX_PHASES)
     moves = move * np.arange(phases)[:, np.newaxis]
-    moved = (address[:, np.newaxis] + moves).reshape(-1, WARP)
+    moved = (address[:, np.newaxis] + moves).reshape(-1, 32)
     found = requests_of(moved, np.repeat(on, phases, axis=0), size, board)
     counts = np.diff(found.bounds)
     amounts = cost_amounts(quarters(found.clocks))

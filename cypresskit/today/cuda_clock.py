@@ -1,7 +1,7 @@
 """Time matrix products in CUDA, with ``cypresskit.timing``'s chip and other units.
 
-``simulate`` compiles the kernel (``cuda_compile``), follows its machine code for the blocks that
-the chip holds at once (``sass_trace``), refuses what is no matrix product (``product``), and runs
+``simulate`` compiles the kernel (``cuda_compile``), follows its machine code for a few blocks
+(``sass_trace``), refuses what is no matrix product (``product``), and runs
 their warps (``warps``). Full rounds of blocks are alike; the last one, which fills the chip in
 part, is run by itself.
 
@@ -9,18 +9,13 @@ part, is run by itself.
   four lines of 128 bytes; for each half of a warp if the source requests 8 bytes, for each quarter
   if 16. Shared memory is the same unit.
 - Sectors of 32 bytes that miss in L1 come from slices of L2, in which they queue.
-- Memory sends what L2 lacks. L2 serves a launch whose arrays it holds, as after an earlier launch;
-  and where it holds what a round of blocks loads, the rounds that load the arrays again.
+- Memory sends what L2 lacks. L2 serves a launch whose arrays it holds, as after an earlier launch.
 """
 
-import math
 from typing import Any
 
-import numpy as np
-
 from cypresskit.today import stored_code
-from cypresskit.today.clocked_launch import SHARES, ClockedLaunch
-from cypresskit.today.cuda_access import WARP
+from cypresskit.today.clocked_launch import ClockedLaunch
 from cypresskit.today.cuda_compile import code_of
 from cypresskit.today.cuda_report import CudaReport, report_on
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
@@ -28,7 +23,7 @@ from cypresskit.today.grid_launch import GridLaunch, function_of, launch_of
 from cypresskit.today.product import corners, find_product
 from cypresskit.today.sass import SassCode
 from cypresskit.today.sass_threads import NotTimed
-from cypresskit.today.sass_trace import Tracer
+from cypresskit.today.sass_trace import WARP, Tracer
 
 RESERVED_BYTES = 1024  # of shared memory, for each block
 REGISTER_UNIT = 8  # registers that a thread gets at once
@@ -59,20 +54,15 @@ def occupancy(board: CudaGpu, registers: int, threads: int, shared: int) -> tupl
 
 def simulate_code(code: SassCode, launch: GridLaunch, board: CudaGpu = H200) -> ClockedLaunch:
     """Follow a launch's machine code. Raises ``ValueError`` for what isn't timed."""
-    group = math.prod(launch.threads)
-    together, limit = occupancy(board, code.registers, group, code.shared_bytes + launch.shared)
+    shared = code.shared_bytes + launch.shared
+    together, limit = occupancy(board, code.registers, launch.group, shared)
+    blocks = corners(launch)
     try:
-        product = find_product(launch, Tracer(code, launch, corners(launch)).run())
-        full = together * (board.simd_engines // SHARES)
-        count = -(-math.prod(launch.grid) // SHARES)
-        numbers = np.arange(min(count, full))
-        blocks = np.stack(np.unravel_index(numbers, launch.grid, order="F"), axis=1)
         trace = Tracer(code, launch, blocks).run()
+        product = find_product(launch, trace, len(blocks))
     except NotTimed as error:
         raise NotTimed(f"this clock times matrix products; in {launch.name}, {error}") from None
-    whole, rest = divmod(count, full)
-    rounds = [(float(n), some) for n, some in ((whole, full), (1, rest)) if n * some]
-    return ClockedLaunch(launch, code, board, trace, product, together, limit, rounds)
+    return ClockedLaunch(launch, code, board, trace, product, together, limit)
 
 
 def simulate(

@@ -1,19 +1,19 @@
 """Compile a CUDA kernel for an H200, without a GPU: numba makes PTX, NVIDIA's assembler its code.
 
-`pip install 'cypresskit[cuda]'` brings numba-cuda and NVIDIA's tools. Four kernels have
-stored code (``code.json``), and need none of them.
+`pip install 'cypresskit[cuda]'` brings numba-cuda and NVIDIA's tools. Lesson 14's kernel has stored
+code (``stored_code``), and needs none of them.
 """
 
 import re
 import subprocess
 import sys
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from numba import typeof
 
 from cypresskit.today.grid_launch import without_elements
@@ -21,7 +21,7 @@ from cypresskit.today.sass import SassCode, read_listing
 
 INSTALL = "pip install 'cypresskit[cuda]' brings them, and needs no GPU"
 ARCHITECTURE = 9, 0
-OPTIONS = "fastmath", "opt", "max_registers"
+OPTIONS = "fastmath", "opt"
 
 
 class NoTools(RuntimeError):
@@ -40,7 +40,7 @@ def find_tool(name: str) -> str:
     return found
 
 
-def code_of(function: Any, options: dict[str, Any], arguments: tuple) -> SassCode:
+def code_of(function: Any, options: dict[str, Any], arguments: Iterable) -> SassCode:
     """Return the machine code of a kernel for arguments.
 
     Parameters
@@ -50,23 +50,12 @@ def code_of(function: Any, options: dict[str, Any], arguments: tuple) -> SassCod
     options
         Those of ``cuda.jit``.
     """
-    wanted = {name: options[name] for name in OPTIONS if options.get(name) is not None}
-    return _compiled(function, tuple(wanted.items()), types_of(arguments))
-
-
-def types_of(arguments: Iterable) -> tuple[Any, ...]:
-    """Return numba's types of a kernel's arguments."""
-    return tuple(typeof(without_elements(one)) for one in arguments)
-
-
-@cache
-def _compiled(function: Any, options: tuple, types: tuple) -> SassCode:
     with TemporaryDirectory() as folder:
-        return assemble(function, dict(options), types, Path(folder, "kernel.cubin"))[1]
+        return assemble(function, options, arguments, Path(folder, "kernel.cubin"))[1]
 
 
 def assemble(
-    function: Any, options: dict[str, Any], types: tuple, made: Path
+    function: Any, options: dict[str, Any], arguments: Iterable, made: Path
 ) -> tuple[str, SassCode]:
     """Write a kernel's machine code to a file. Return the name of its entry, and the code."""
     for name in ("ptxas", "nvdisasm"):
@@ -75,9 +64,11 @@ def assemble(
         from cypresskit.today.cuda_kernels import cuda
     except ImportError as error:
         raise NoTools(f"numba-cuda is missing: {INSTALL}") from error
-    limit = [f"-maxrregcount={most}" for most in [options.pop("max_registers", 0)] if most]
+    wanted = {name: options[name] for name in OPTIONS if options.get(name) is not None}
+    limit = [f"-maxrregcount={most}" for most in [options.get("max_registers")] if most]
+    types = tuple(map(_type_of, arguments))
     try:
-        ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **options)
+        ptx, _ = cuda.compile_ptx(function, types, cc=ARCHITECTURE, lineinfo=True, **wanted)
     except Exception as error:  # numba-cuda has several kinds
         lines = re.sub(r"\x1b\[\d+m", "", str(error)).splitlines()
         why = next((line for line in lines if line.strip() and "Failed in" not in line), "")
@@ -87,11 +78,19 @@ def assemble(
     about = _run("ptxas", "-v", "-lineinfo", "-arch=sm_90", *limit, source, "-o", made)
     listing = _run("nvdisasm", "-hex", "-g", "-c", made)
     registers, shared = (
-        int(found[1]) if (found := re.search(pattern, about)) else 0
+        sum(map(int, re.findall(pattern, about)))
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")
     )
     code = SassCode(function.__name__, registers, shared, read_listing(listing))
     return ptx.split(".entry ")[1].split("(")[0].strip(), code
+
+
+def _type_of(argument: Any) -> Any:
+    """Return numba's type of an argument."""
+    plain = without_elements(argument)
+    if isinstance(plain, np.ndarray):
+        plain = np.empty((0,) * plain.ndim, plain.dtype)
+    return typeof(plain)
 
 
 def _run(tool: str, *arguments: Any) -> str:

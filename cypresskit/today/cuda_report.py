@@ -1,6 +1,5 @@
 """``CudaReport``: how long a matrix product in CUDA takes, why, and how sure that is."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,7 @@ from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
-from cypresskit.today.clocked_launch import MIN_ITERATIONS, ClockedLaunch
-from cypresskit.today.cuda_access import requests_of, warps_of
+from cypresskit.today.clocked_launch import SHARES, ClockedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
 from cypresskit.today.warps import OTHER, What
@@ -24,7 +22,6 @@ from cypresskit.today.warps import OTHER, What
 WAITS = {ALU: "a free scheduler", BARRIER: "a barrier", WAIT: "loads of the previous iteration"}
 SHOWN_WAIT = 0.02  # of a warp's time
 COVERED = 0.999  # of C
-FEW_WARPS = 2048  # of which accesses are looked at
 #: What a chip may lack, and how the board changes.
 LIMITS: dict[str, dict[str, Any]] = {
     "overhead of the launch": {"launch_overhead_us": 0.0},
@@ -76,24 +73,17 @@ class CudaReport(ChipReport):
         bytes that a warp requests; and the clocks that the load unit takes, over those that it
         would take without bank conflicts.
         """
-        launch = self.launch
         found: dict[What, list[tuple[float, float]]] = defaultdict(list)
-        for step, _ in steps_of(launch.trace):
+        for step, _ in steps_of(self.launch.trace):
             one = step.one
-            if not (one.is_load or one.is_shared) or not step.on.any():
-                continue
-            address, on = (
-                warps_of(values, launch.group)[:FEW_WARPS] for values in (step.address, step.on)
-            )
-            requested = requests_of(address, on, one.size, launch.board)
-            warps = max(int(np.count_nonzero(on.any(axis=1))), 1)
-            ways = float(requested.clocks.sum()) / max(one.size // 4, 1)
-            found[launch.what_of(step)].append((len(requested.sectors) / warps, ways / warps))
-        return {
-            what: (sum(sectors) / len(some), sum(ways) / len(some))
-            for what, some in found.items()
-            for sectors, ways in [zip(*some)]
-        }
+            if (one.is_load or one.is_shared) and step.on.any():
+                requested = self.launch.requests(step)
+                warps = np.count_nonzero(np.diff(requested.bounds)) or 1
+                clocks = float(requested.clocks.sum()) / max(one.size // 4, 1)
+                each = len(requested.sectors) / warps, clocks / warps
+                found[self.launch.what_of(step)].append(each)
+        means = {what: np.mean(some, axis=0).tolist() for what, some in found.items()}
+        return {what: (sectors, ways) for what, (sectors, ways) in means.items()}
 
     @cached_property
     def waits(self) -> dict[str, float]:
@@ -103,12 +93,11 @@ class CudaReport(ChipReport):
         """
         launch = self.launch
         found: dict[str, float] = defaultdict(float)
-        paths = launch.paths(launch.rounds[0][1] * launch.block_warps)
         every = [
             clause
-            for warps in paths
+            for warps in launch.paths
             for segment in launch.trace
-            for clause in launch.clauses(segment, warps)
+            for clause in launch.clauses(segment, warps, 1)
         ]
         for clause, waited in zip(every, launch.out.ledger.waited.tolist()):
             lines = sorted(set(clause.sources))
@@ -121,12 +110,9 @@ class CudaReport(ChipReport):
         """What ``ck.line_costs`` returns."""
         launch = self.launch
         blocks = launch.rounds[0][1]
-        whole, _ = launch.round(blocks, some=MIN_ITERATIONS)
+        whole = launch.run(blocks)[0]
         kinds = {launch.what_of(step) for step in launch.main.steps if step.one.name != "BAR"}
-        costs = {
-            what: 1 - launch.round(blocks, what, MIN_ITERATIONS)[0] / whole
-            for what in sorted(kinds)
-        }
+        costs = {what: 1 - launch.run(blocks, what)[0] / whole for what in sorted(kinds)}
         return CudaLineCosts(self, costs)
 
     @cached_property
@@ -147,47 +133,41 @@ class CudaReport(ChipReport):
 
     def _rows(self) -> list[str]:
         timed, board = self.launch, self.device
-        launch, code = timed.launch, timed.code
-        blocks = math.prod(launch.grid)
+        launch = timed.launch
         waits = [
             f"{100 * share:.0f} for {name}"
             for name, share in self.waits.items()
             if share > SHOWN_WAIT
         ]
-        shared = code.shared_bytes + launch.shared
+        shared = timed.code.shared_bytes + launch.shared
         return [
             f"time {duration(self.seconds)}: {self.clocks:,.0f} clocks at {board.clock_ghz:g} GHz,"
             f" and {duration(board.launch_overhead_us * 1e-6)} to launch",
-            f"grid {quantity(blocks, 'block')} of {quantity(timed.group, 'thread')}"
+            f"grid {quantity(launch.blocks, 'block')} of {quantity(launch.group, 'thread')}"
             f" ({quantity(timed.block_warps, 'warp')}); each of the {board.simd_engines}"
             f" multiprocessors holds up to {timed.together} at once, limited by {timed.limit}",
             *self._remarks(),
             f"code as compiled: {quantity(self.registers, 'register')} per thread,"
             f" {shared:,} bytes of shared memory per block",
             "busy " + ", ".join(f"{unit} {100 * share:.0f} %" for unit, share in self.busy.items()),
-            *self._conflict_rows(),
             f"wait (% of a warp's time) {', '.join(waits) or 0}",
             f"error {self.accuracy}",
         ]
 
     def _remarks(self) -> Iterator[str]:
-        """Yield what is unusual about the grid."""
-        timed = self.launch
-        c = timed.launch.arguments[timed.product.result]
-        name = timed.launch.names[timed.product.result]
-        covered = timed.product.stored / math.prod(c.shape)
-        if covered < COVERED:
-            yield f"C    the launch stores {100 * covered:.3g} % of {name}: its grid is too small"
-
-    def _conflict_rows(self) -> Iterator[str]:
-        """Yield a row on bank conflicts."""
-        some = [
+        """Yield a row if the grid is too small, and one on bank conflicts."""
+        product = self.launch.product
+        if product.covered < COVERED:
+            name = self.launch.launch.names[product.result]
+            share = 100 * product.covered
+            yield f"C    the launch stores {share:.3g} % of {name}: its grid is too small"
+        conflicts = [
             f"line {line}, {what}: {ways:.3g}-way"
             for (line, what), (_, ways) in sorted(self.accesses.items())
             if ways > 1.5
         ]
-        if some:
-            yield f"bank conflicts {'; '.join(some)}"
+        if conflicts:
+            yield f"bank conflicts {'; '.join(conflicts)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -228,31 +208,27 @@ class CudaLineCosts:
 
 def report_on(launch: ClockedLaunch) -> CudaReport:
     """Run a launch, and report on it."""
-    board = launch.board
-    clocks = launch.clocks
-    scale = board.simd_engines / launch.share.simd_engines
-    busy = {unit: min(share, 1.0) for unit, share in launch.busy.items()}
-    slots = launch.together * launch.block_warps * launch.share.simd_engines
-    occupied = launch.out.resident_clocks / (launch.out.end_clock * slots)
-    rounds = launch.blocks / (launch.together * board.simd_engines)
+    board, out = launch.board, launch.out
     events, use = launch.pictured
-    repeats = clocks * SCHEDULERS / launch.out.end_clock
-    resident = launch.out.resident_clocks * repeats / SCHEDULERS
+    slots = launch.together * launch.block_warps
+    occupied = out.resident_clocks / (out.end_clock * slots * launch.share.simd_engines)
+    rounds = launch.launch.blocks / (launch.together * board.simd_engines)
+    repeats = launch.clocks * SCHEDULERS / out.end_clock
     return CudaReport(
         kernel=launch.launch.name,
         device=board,
-        clocks=clocks,
+        clocks=launch.clocks,
         flops=launch.product.flops,
         peak_gflops=board.peak_gflops(8 if launch.product.is_double else 4),
-        bound=bound(busy, occupied, rounds, wavefront="warp"),
+        bound=bound(launch.busy, occupied, rounds, wavefront="warp"),
         registers=launch.code.registers,
-        active_wavefronts=launch.together * launch.block_warps,
-        wavefronts=math.prod(launch.launch.grid) * launch.block_warps,
+        active_wavefronts=slots,
+        wavefronts=launch.launch.blocks * launch.block_warps,
         simulated=min(1.0, 1 / repeats),
-        busy=read_only(busy),
+        busy=read_only(launch.busy),
         hits=read_only({}),
         bytes=read_only({}),
-        resident_clocks=scale * resident,
+        resident_clocks=SHARES * out.resident_clocks * repeats / SCHEDULERS,
         events=events,
         use=use,
         launch=launch,

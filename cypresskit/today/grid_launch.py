@@ -18,6 +18,8 @@ MAX_BYTES = 1 << 32  # of all arrays
 MAX_THREADS = 1024  # of a block
 MAX_DOWN = 65_535  # blocks of a grid in y and z
 
+Sizes = tuple[int, int, int]
+
 
 @dataclass(frozen=True, eq=False)
 class GridLaunch:
@@ -30,7 +32,7 @@ class GridLaunch:
     grid, threads
         The blocks of the launch, and the threads of a block: (x, y, z).
     arguments
-        Numbers, and arrays, of which only shape, dtype and strides matter.
+        Numbers, and arrays, of which only shape and dtype matter.
     shared
         Bytes of shared memory that the launch requests.
     """
@@ -38,23 +40,30 @@ class GridLaunch:
     name: str
     names: tuple[str, ...]
     source: str
-    grid: tuple[int, int, int]
-    threads: tuple[int, int, int]
+    grid: Sizes
+    threads: Sizes
     arguments: tuple[Any, ...]
     shared: int = 0
 
+    @property
+    def blocks(self) -> int:
+        """The blocks of the launch."""
+        return math.prod(self.grid)
+
+    @property
+    def group(self) -> int:
+        """The threads of a block."""
+        return math.prod(self.threads)
+
     @cached_property
     def bounds(self) -> list[tuple[int, int]]:
-        """The first byte of each argument in memory, and the one after it; (0, 0) for a number."""
+        """The first byte of each argument in memory, and the one after it."""
         found = []
         begin = FIRST_BYTE
         for argument in self.arguments:
-            if not isinstance(argument, np.ndarray):
-                found.append((0, 0))
-                continue
-            first, last = np.lib.array_utils.byte_bounds(argument)
-            found.append((begin, begin + last - first))
-            begin += -(-(last - first) // ALIGNMENT) * ALIGNMENT
+            end = begin + getattr(argument, "nbytes", 0)
+            found.append((begin, end))
+            begin = -(-end // ALIGNMENT) * ALIGNMENT
         if begin > MAX_BYTES:
             raise ValueError(f"the arrays of {self.name} have more than 4 GB")
         return found
@@ -63,13 +72,14 @@ class GridLaunch:
     def constants(self) -> dict[int, int]:
         """Words of the constant bank, by byte: sizes of the launch, and the arguments."""
         words = dict(zip(range(0, 24, 4), (*self.threads, *self.grid)))
-        at = PARAMETERS
-        for argument, (begin, _) in zip(self.arguments, self.bounds):
-            for value, size in _parameters(argument, begin):
-                at = -(-at // size) * size
-                for part in range(-(-size // 4)):
-                    words[at + 4 * part] = value >> 32 * part & 0xFFFFFFFF
-                at += size
+        passed = [
+            value
+            for argument, (begin, _) in zip(self.arguments, self.bounds)
+            for value in _parameters(argument, begin)
+        ]
+        for at, value in zip(range(PARAMETERS, PARAMETERS + 8 * len(passed), 8), passed):
+            words[at] = value & 0xFFFFFFFF
+            words[at + 4] = value >> 32 & 0xFFFFFFFF
         return words
 
     def array_at(self, line: int, first: int, last: int) -> int:
@@ -83,17 +93,16 @@ class GridLaunch:
         )
 
 
-def _parameters(argument: Any, begin: int) -> Iterator[tuple[int, int]]:
-    """Yield the words that numba passes for an argument, with their bytes."""
-    if not isinstance(argument, np.ndarray):
-        value = np.asarray(argument)
-        is_whole = value.dtype.kind in "biu"  # the value of a real number doesn't matter
-        yield int(argument) if is_whole else 0, value.itemsize
-        return
-    first, _ = np.lib.array_utils.byte_bounds(argument)
-    data = begin + argument.__array_interface__["data"][0] - first
-    about = 0, 0, argument.size, argument.itemsize, data, *argument.shape, *argument.strides
-    yield from ((int(word), 8) for word in about)
+def _parameters(argument: Any, begin: int) -> Iterator[int]:
+    """Yield the words of 64 bits that numba passes for an argument."""
+    if isinstance(argument, float):
+        yield 0  # its value doesn't matter
+    elif isinstance(argument, int):
+        yield argument
+    else:
+        size = argument.itemsize
+        strides = (size * math.prod(argument.shape[n + 1 :]) for n in range(argument.ndim))
+        yield from (0, 0, argument.size, size, begin, *argument.shape, *strides)
 
 
 def launch_of(
@@ -119,9 +128,8 @@ def launch_of(
         arguments=tuple(map(without_elements, arguments)),
         shared=shared,
     )
-    count = math.prod(launch.threads)
-    if count > MAX_THREADS:
-        raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {count:,}")
+    if launch.group > MAX_THREADS:
+        raise ValueError(f"a block has at most {MAX_THREADS:,} threads, not {launch.group:,}")
     if max(launch.grid[1:]) > MAX_DOWN:
         raise ValueError(f"a grid has at most {MAX_DOWN:,} blocks in y and in z")
     return launch
@@ -133,20 +141,24 @@ def function_of(kernel: Any) -> Any:
 
 
 def without_elements(argument: Any) -> Any:
-    """Return an array of the same shape, dtype and strides, with no memory for its elements; or a
-    number as it is.
+    """Return an array of the same shape and dtype, with no memory for its elements; or a number as
+    it is.
     """
-    if isinstance(argument, np.ndarray) or not getattr(argument, "shape", ()):
+    if type(argument) in (int, float):
         return argument
-    one = np.empty(1, argument.dtype)
-    in_order = [one.itemsize * math.prod(argument.shape[n:]) for n in range(1, len(argument.shape))]
-    strides = getattr(argument, "strides", None) or (*in_order, one.itemsize)
-    return np.lib.stride_tricks.as_strided(one, argument.shape, strides)
+    dtype = np.dtype(getattr(argument, "dtype", object))
+    is_in_order = not isinstance(argument, np.ndarray) or argument.flags.c_contiguous
+    if dtype not in (np.float32, np.float64) or not argument.shape or not is_in_order:
+        raise TypeError(
+            f"{shorten(argument)} is no argument of a matrix product: pass arrays of float32 or"
+            " float64 in C order, and numbers as int or float"
+        )
+    return np.broadcast_to(np.empty((), dtype), argument.shape)
 
 
-def _sizes(name: str, given: Any) -> tuple[int, int, int]:
+def _sizes(name: str, given: Any) -> Sizes:
     """Return ``grid`` or ``threads`` as (x, y, z). Raises ``ValueError``."""
-    sizes = list(given) if isinstance(given, tuple | list) else [given]
+    sizes = tuple(given) if isinstance(given, tuple | list) else (given,)
     are_sizes = all(isinstance(size, int | np.integer) and size > 0 for size in sizes)
     if not are_sizes or not 1 <= len(sizes) <= 3:
         found = shorten(given)

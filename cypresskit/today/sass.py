@@ -7,9 +7,10 @@ waits for (bits 11 to 16): Z. Jia and colleagues, "Dissecting the NVIDIA Volta G
 microbenchmarking", 2018.
 """
 
+import operator
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import NamedTuple
 
 CONTROL = 41  # bits of an instruction's second word below its control code
@@ -99,8 +100,7 @@ class SassInstruction:
     @property
     def size(self) -> int:
         """Bytes of an access for a thread."""
-        bits = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128}
-        return next((bits[one] // 8 for one in self.modifiers if one in bits), 4)
+        return next((int(one) // 8 for one in self.modifiers if one in ("64", "128")), 4)
 
 
 @dataclass(frozen=True)
@@ -139,18 +139,19 @@ class SassCode:
         return found
 
     @cached_property
-    def headers(self) -> dict[int, int]:
-        """The instructions to which a branch goes back, each with the last such branch."""
-        branches = (one for one in self.instructions if one.name == "BRA")
-        targets = ((int(one.operands[-1].value), one.index) for one in branches)
-        return {to: at for to, at in targets if to < at}
+    def set_by_loads(self) -> int:
+        """The mask of all these scoreboards."""
+        return reduce(operator.or_, self.scoreboards.values(), 0)
 
     @cached_property
     def loops(self) -> dict[int, int]:
-        """Those of loops that are in no other loop."""
+        """The instructions to which a branch goes back, each with the last such branch; of loops
+        that are in no other loop.
+        """
         found: dict[int, int] = {}
-        for header, last in sorted(self.headers.items()):
-            if header > max(found.values(), default=-1):
+        branches = [one for one in self.instructions if one.name == "BRA"]
+        for header, last in sorted((int(one.operands[-1].value), one.index) for one in branches):
+            if header < last and (header in found or header > max(found.values(), default=-1)):
                 found[header] = last
         return found
 

@@ -4,9 +4,9 @@ A register is an int64 array, with an element for each thread, or one element if
 the same. Its 32 bits are a number from 0 on. What a kernel loads, and what it computes from that,
 isn't known: it has a *mark*, a number below 0.
 
-- ``PRODUCT`` is a sum of products of elements of two loads.
-- ``LOADED - n`` is what step n of the trace has loaded.
-- ``OTHER`` is any other data.
+- ``PRODUCT`` is a sum of products of elements of two arrays.
+- ``LOADED - n`` is an element of the array that is argument n.
+- ``OTHER`` is anything else.
 
 Addresses lie below 4 GB, so their upper words are 0.
 """
@@ -25,24 +25,21 @@ PRODUCT = -(1 << 62)
 OTHER = -1
 LOADED = -2
 PREDICATES = "PT", *(f"P{n}" for n in range(8))
-FIXED = dict.fromkeys(("RZ", "URZ", "SRZ", "PR"), 0) | {"PT": 1, "UPT": 1}
+FIXED = dict.fromkeys(("RZ", "URZ", "SRZ"), 0) | {"PT": 1, "UPT": 1}
 #: What to try in place of instructions that aren't followed.
 CURES = {
     "LDL STL": "it keeps an array in local memory: index it by constants and by loops of constant"
     " length",
+    "P2R": "it has more conditions than there are predicates: let a thread do less",
     "CALL MUFU I2F F2I": "it divides by a number that is no constant (as a range with such a step"
     " does), takes a root or converts numbers: pass the result as an argument",
     "SHFL VOTE REDUX": "its threads exchange registers: use shared memory",
     "ATOM ATOMG ATOMS RED REDG": "it adds to memory atomically: store each part, as C[part, i, j]",
-    "HFMA2 HADD2 HMUL2 HMMA": "it computes in half precision: use single or double precision",
-    "FMNMX FSETP DSETP FSEL": "it compares real numbers: do that in another kernel",
 }
-
 #: What may follow the names of instructions on whole numbers.
 MODIFIERS = {
-    *("32", "64", "U32", "S32", "U64", "S64", "SX32", "WIDE", "HI", "X", "EX", "L", "R", "LUT"),
-    *("AND", "OR", "XOR", "LT", "LE", "GT", "GE", "EQ", "NE", "MOV", "SHL", "IADD", "MMA"),
-    *("B1", "B2", "B3"),
+    *"32 64 U32 S32 U64 S64 SX32 WIDE HI X EX L R LUT".split(),
+    *"AND OR LT LE GT GE EQ NE MOV SHL IADD MMA".split(),
 }
 
 Values = np.ndarray
@@ -69,19 +66,17 @@ def is_predicate(operand: Operand) -> bool:
 
 
 class Registers:
-    """The registers and predicates of some threads.
+    """The registers and predicates of some threads, words of the constant bank ("c528"), and what
+    `S2R` reads.
 
     Attributes
     ----------
     values
-        By name. A register that was never set is 0.
-    given
-        Words of the constant bank ("c528"), and what `S2R` reads.
+        By name. Any other is unknown.
     """
 
-    def __init__(self, given: dict[str, Values]):
-        self.values: dict[str, Values] = {}
-        self.given = given
+    def __init__(self, values: dict[str, Values]):
+        self.values = values
 
     def word(self, name: str | int) -> Values:
         """Return a register, a predicate, a constant or a number, without the sign before it."""
@@ -89,30 +84,26 @@ class Registers:
             return np.array([name & MASK])
         if name in FIXED:
             return np.array([FIXED[name]])
-        if name.startswith("SR_") and name not in self.given:
-            raise NotTimed(f"`{name}` isn't known: use threadIdx, blockIdx and blockDim")
-        known = self.given if name[0] == "c" or name.startswith("SR_") else self.values
-        return known.get(name, np.array([0]))
+        return self.values.get(name, np.array([OTHER]))
 
-    def read(self, operand: Operand, is_pair: bool = False) -> Values:
-        """Return an operand's 32 bits, its truth, or 64 bits. The negative of a number has 33
-        bits: its carry is that of a subtraction.
+    def read(self, operand: Operand) -> Values:
+        """Return an operand's 32 bits, or its truth. The negative of a number has 33 bits: its
+        carry is that of a subtraction.
         """
+        value = self.word(operand.value)
+        if operand.sign == "!":
+            return 1 - value
+        if operand.sign == "~":
+            return MASK ^ value
+        return (MASK ^ value) + 1 if operand.sign == "-" else value
+
+    def pair(self, operand: Operand) -> Values:
+        """Return the 64 bits of two registers, or a number."""
         sign, name = operand
-        value = self.word(name)
-        if is_pair and isinstance(name, int):
+        if isinstance(name, int):
             return np.array([name])
-        if is_pair:
-            value = signed(self.word(following(str(name)))) << 32 | value
-            return -value if sign == "-" else value
-        signs: dict[str, Callable[[Values], Values]] = {
-            "": lambda bits: bits,
-            "!": lambda truth: 1 - truth,
-            "~": lambda bits: MASK ^ bits,
-            "-": lambda bits: (MASK ^ bits) + 1,
-            "|": lambda bits: bits,  # of a real number
-        }
-        return signs[sign](value)
+        both = signed(self.word(following(name))) << 32 | self.word(name)
+        return -both if sign == "-" else both
 
     def known(self, operand: Operand, on: np.ndarray, line: int) -> Values:
         """Return an operand that doesn't depend on data in the threads of a mask. Raises
@@ -128,8 +119,7 @@ class Registers:
     def write(self, name: str, value: Values, on: np.ndarray) -> None:
         """Set a register of the threads in a mask."""
         if name not in FIXED:
-            old = self.word(name)
-            self.values[name] = value if on.all() else np.where(on, value, old)
+            self.values[name] = value if on.all() else np.where(on, value, self.word(name))
 
 
 def split(one: SassInstruction) -> tuple[list[Operand], list[Operand]]:
@@ -137,74 +127,65 @@ def split(one: SassInstruction) -> tuple[list[Operand], list[Operand]]:
     what it reads.
     """
     operands = list(one.operands)
-    count = 1
-    while count < min(len(operands), 3) and is_predicate(operands[count]):
-        count += 1
-    if one.name.lstrip("U") == "PLOP3":
-        count = 2
-    if one.name.lstrip("U") == "LOP3" and is_predicate(operands[0]):
-        return operands[1::-1], operands[2:]
-    sources = operands[count:]
     if one.name == "HFMA2":  # of zeros: a constant of two halves
-        halves = [float(f"{each.sign}{each.value}") for each in sources[3:1:-1]]
-        sources = [Operand("", int(np.array(halves, np.float16).view(np.uint32)[0]))]
-    if one.name == "P2R":
-        sources = [*sources[1:], *(Operand("", f"P{n}") for n in range(7))]
-    return operands[:count], sources
+        halves = [float(f"{each.sign}{each.value}") for each in operands[:2:-1]]
+        return operands[:1], [Operand("", int(np.array(halves, np.float16).view(np.uint32)[0]))]
+    if one.name in ("LOP3", "ULOP3") and is_predicate(operands[0]):
+        operands[:2] = operands[1::-1]
+    count = 1
+    most = 2 if "PLOP3" in one.name else 3
+    while count < min(len(operands), most) and is_predicate(operands[count]):
+        count += 1
+    return operands[:count], operands[count:]
 
 
 def meaning_of(one: SassInstruction) -> str:
     """Return an instruction's name in ``MEANING``. Raises ``NotTimed`` for one that isn't there."""
     name = one.name[1:] if one.name[0] == "U" and one.name[1:] in MEANING else one.name
-    is_strange = name not in REAL and {*one.modifiers} - MODIFIERS
-    if name not in MEANING or is_strange or (name == "HFMA2" and one.operands[2].value != "RZ"):
+    is_known = name in REAL or (name in MEANING and MODIFIERS.issuperset(one.modifiers))
+    if not is_known or (name == "HFMA2" and one.operands[2].value != "RZ"):
         cures = (cure for names, cure in CURES.items() if name in names.split())
-        cure = next(cures, "write sums of products alone")
+        cure = next(cures, "write sums of products in single or double precision alone")
         written = ".".join((one.name, *one.modifiers))
         raise NotTimed(f"line {one.line} becomes `{written}`, which isn't followed: {cure}")
     return name
 
 
-def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> list[Values]:
-    """Execute an instruction for the threads of a mask. Return what it reads, if that is known."""
+def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
+    """Execute an instruction for the threads of a mask."""
     name = meaning_of(one)
     results, sources = split(one)
-    words = [registers.word(source.value) for source in sources]
-    is_long = "64" in one.modifiers or (name == "CS2R" and "32" not in one.modifiers)
-    is_wide = name == "IMAD" and "WIDE" in one.modifiers
-    pairs = [is_long] * len(sources)
-    if is_wide or (name == "IMAD" and "HI" in one.modifiers):
-        pairs[2] = True
-    values = [registers.read(*source) for source in zip(sources, pairs)]
+    values = [registers.read(source) for source in sources]
+    is_wide = "WIDE" in one.modifiers
+    is_long = is_wide or "64" in one.modifiers or name == "CS2R"
+    if is_long or (name == "IMAD" and "HI" in one.modifiers):
+        at = 2 if name == "IMAD" else 0
+        values[at] = registers.pair(sources[at])
     value = MEANING[name](one.modifiers, *values)
     carries = [1 * (value >> 32 >= n) for n in range(1, len(results))]
     if is_wide and carries:
         carries = [1 * (value.view(np.uint64) < values[2].view(np.uint64))]
     found = {str(to.value): result for to, result in zip(results, [value & MASK, *carries])}
-    if is_long or is_wide:
+    if is_long:
         found[following(str(results[0].value))] = value >> 32 & MASK
-    marks = marks_of(name, words)
-    has_data = marks.any()
+    marks = marks_of(name, [registers.word(source.value) for source in sources])
     for to, result in found.items():
-        registers.write(to, np.where(marks < 0, marks, result) if has_data else result, on)
-    return [] if has_data and (on & (marks < 0)).any() else values
+        registers.write(to, np.where(marks < 0, marks, result), on)
 
 
 def marks_of(name: str, words: list[Values]) -> Values:
     """Return the marks of what an instruction computes from registers; 0 where it is known."""
-    least = np.minimum(reduce(np.minimum, words, np.array([0])), OTHER if name in REAL else 0)
-    if not least.any():
+    least = reduce(np.minimum, words, np.array([0]))
+    if name not in REAL:
         return least
-    most = reduce(np.maximum, (np.where(word < 0, word, PRODUCT) for word in words))
     is_product = least == PRODUCT
     if name in PRODUCTS:
         is_product = is_product | are_factors(*words[:2])
-    is_sole = (least == most) | (least == 0)
-    return np.where(is_product, PRODUCT, np.where(is_sole, least, OTHER))
+    return np.where(is_product, PRODUCT, OTHER)
 
 
 def are_factors(first: Values, second: Values) -> Values:
-    """Return where two registers are elements of two loads."""
+    """Return where two registers are elements of two arrays."""
     both = np.maximum(first, second) <= LOADED
     return both & (np.minimum(first, second) > PRODUCT) & (first != second)
 
@@ -218,15 +199,15 @@ def _add(modifiers: Modifiers, *values: Values) -> Values:
 
 def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Values:
     """Shift, and add. The upper word of 64 bits has a carry."""
-    count = 2 if "HI" in modifiers and "SX32" not in modifiers else 1
-    upper = rest[0]
-    shift = rest[count - 1]
-    carry = sum(rest[count:])
-    if "HI" not in modifiers:
-        return (value << shift & MASK) + base + carry
     if "SX32" in modifiers:
-        upper = value >> 31
-    return ((upper << 32 | value) << shift >> 32 & MASK) + base + carry
+        rest = signed(value) >> 31, *rest
+    if "HI" in modifiers:
+        upper, shift, *carry = rest
+        shifted = (upper << 32 | value) << shift >> 32
+    else:
+        shift, *carry = rest
+        shifted = value << shift
+    return (shifted & MASK) + base + sum(carry)
 
 
 def _shift(modifiers: Modifiers, value: Values, count: Values, upper: Values) -> Values:
@@ -282,7 +263,7 @@ def _compare(
     truth = getattr(operator, modifiers[0].lower())(order, 0)
     if "EX" in modifiers:
         truth = np.where(order == 0, lower[0] > 0, truth)
-    combine = next(COMBINE[name] for name in modifiers if name in COMBINE)
+    combine = np.logical_or if "OR" in modifiers else np.logical_and
     one, complement = (combine(each, other > 0) for each in (truth, ~truth))
     return 1 * one | 1 * complement << 32
 
@@ -291,16 +272,8 @@ def _select(modifiers: Modifiers, first: Values, second: Values, choice: Values)
     return np.asarray(np.where(choice > 0, first, second))
 
 
-def _pack(modifiers: Modifiers, base: Values, mask: Values, *truths: Values) -> Values:
-    """P2R: put the predicates of a mask in the bits of a byte of a register."""
-    byte = next((8 * int(name[1]) for name in modifiers if name[0] == "B"), 0)
-    bits = sum(truth << n for n, truth in enumerate(truths)) & mask
-    return base & ~(mask << byte) | bits << byte
-
-
-COMBINE = {"AND": operator.and_, "OR": operator.or_, "XOR": operator.xor}
 PRODUCTS = "FFMA", "DFMA", "FMUL", "DMUL"
-REAL = *PRODUCTS, "FADD", "DADD", "F2F"
+REAL = *PRODUCTS, "FADD", "DADD"
 MOVES = "MOV", "S2R", "S2UR", "R2UR", "CS2R", "LDC", "ULDC", "HFMA2"
 MEANING: dict[str, Callable[..., Values]] = {
     "LEA": _lea,
@@ -309,10 +282,9 @@ MEANING: dict[str, Callable[..., Values]] = {
     "PLOP3": _truths,
     "IMAD": _multiply,
     "ISETP": _compare,
-    "P2R": _pack,
     "SEL": _select,
     "IADD3": _add,
     "VIADD": _add,
     **dict.fromkeys(REAL, lambda *_: np.array([0])),
-    **dict.fromkeys(MOVES, lambda _, value, *rest: value),
+    **dict.fromkeys(MOVES, lambda _, value: value),
 }

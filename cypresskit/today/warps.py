@@ -7,18 +7,19 @@
 - Warps that take other paths have clauses of their own.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from cypresskit.chip.units.state import SCOREBOARDS
 from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, unit_stream
-from cypresskit.today.cuda_access import WARP, memory_stream, quarters, requests_of, warps_of
+from cypresskit.today.cuda_access import Requests, memory_stream, quarters, requests_of
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 from cypresskit.today.grid_launch import GridLaunch
+from cypresskit.today.product import corners
 from cypresskit.today.sass import SassCode
-from cypresskit.today.sass_trace import Segment, TraceStep
+from cypresskit.today.sass_threads import NotTimed
+from cypresskit.today.sass_trace import WARP, Segment, TraceStep
 
 #: Calibrated on everyday kernels and a third of 326 products; 0, 8, 16 and 48 were tried.
 GROUP_CLOCKS = 32
@@ -26,7 +27,6 @@ BRANCH = 15  # clocks of a warp's branch to a label: calibrated on single warps
 STORED = SCOREBOARDS - 1  # set by stores to shared memory, for which barriers wait
 MULTIPLY_ADDS = "multiply-adds"
 OTHER = "other instructions"
-PRIME = np.uint64(1_000_003)
 
 What = tuple[int, str]  # a line, and "loads of" or "stores of" an array, or kinds of instructions
 NOTHING: What = 0, ""
@@ -71,14 +71,15 @@ class _ClauseList:
 
 @dataclass(frozen=True, eq=False)
 class Warps:
-    """The warps of blocks that were followed.
+    """The warps of a launch. All blocks do what the first one does, at addresses that grow evenly
+    along the grid; guards at C's edges are ignored.
 
     Attributes
     ----------
     launch, code, board
         The launch, its machine code, and the board.
     trace
-        What the threads do.
+        What the threads of its ``corners`` do.
     """
 
     launch: GridLaunch
@@ -87,65 +88,59 @@ class Warps:
     trace: list[Segment]
 
     @property
-    def group(self) -> int:
-        """The threads of a block."""
-        return math.prod(self.launch.threads)
-
-    @property
     def block_warps(self) -> int:
-        return -(-self.group // WARP)
+        """The warps of a block."""
+        return -(-self.launch.group // WARP)
 
     def what_of(self, step: TraceStep) -> What:
         """Return what a step's cost is given for."""
         one = step.one
         if not one.is_access:
             return one.line, MULTIPLY_ADDS if step.factors else OTHER
-        names = [self.launch.names[number] for number in step.arrays]
-        array = "shared memory" if one.is_shared else "".join(names)
+        array = "shared memory" if one.is_shared else self.launch.names[step.array]
         return one.line, f"{'loads' if one.is_load else 'stores'} of {array}"
 
-    def paths(self, warps: int) -> list[np.ndarray]:
-        """Return the numbers of the first ``warps`` warps, those on the same path together."""
-        found = np.zeros(warps, np.uint64)
-        for segment in self.trace:
-            for step in segment.steps:
-                active, on = (
-                    warps_of(mask, self.group)[:warps].any(axis=1)
-                    for mask in (step.active, step.on)
-                )
-                here = np.uint64(4 * step.one.index + 1) + 2 * on.astype(np.uint64)
-                found = np.where(active, found * PRIME + here, found)
-        _, path = np.unique(found, return_inverse=True)
+    def by_block(self, values: np.ndarray) -> np.ndarray:
+        """Arrange threads of the ``corners`` as (blocks, warps, threads)."""
+        return values.reshape(-1, self.block_warps, WARP)
+
+    @property
+    def paths(self) -> list[np.ndarray]:
+        """The warps of a block, those on the same path together."""
+        masks = [
+            self.by_block(mask)[0].any(axis=1)
+            for segment in self.trace
+            for step in segment.steps
+            for mask in (step.active, step.on)
+        ]
+        _, path = np.unique(np.transpose(masks), axis=0, return_inverse=True)
         return [np.flatnonzero(path == n) for n in range(int(path.max()) + 1)]
 
     def clauses(
-        self, segment: Segment, warps: np.ndarray, free: What = NOTHING
+        self, segment: Segment, warps: np.ndarray, blocks: int, free: What = NOTHING
     ) -> tuple[Clause, ...]:
-        """Return the clauses of an iteration of a segment by some warps on the same path, without
-        what is ``free``.
+        """Return the clauses of an iteration of a segment by some warps on the same path, of the
+        first blocks, without what is ``free``.
         """
-        first = int(warps[0])
         moves = [
             (step, move)
             for step, move in segment.moves()
-            if warps_of(step.active, self.group)[first].any()
+            if self.by_block(step.active)[0, warps[0]].any()
         ]
-        loading = 0
-        for mask in self.code.scoreboards.values():
-            loading |= mask
+        scoreboards = self.code.scoreboards
         made = _ClauseList()
         for n, (step, move) in enumerate(moves):
             one = step.one
             is_free = self.what_of(step) == free
-            if mask := one.waits & loading:
+            if mask := one.waits & self.code.set_by_loads:
                 made.wait(mask)
             if one.name == "BAR":
                 made.wait(1 << STORED)
                 made.clauses.append(Clause(BARRIER))
             elif (one.is_load or one.is_shared) and not is_free:
-                stream = self._stream(step, move, warps)
-                mask = self.code.scoreboards.get(one.index, 1 << STORED)
-                if stream is not None:
+                if self.by_block(step.on)[0, warps].any():
+                    stream = self._stream(step, move, warps, blocks)
+                    mask = scoreboards.get(one.index, 1 << STORED)
                     made.load(max(mask.bit_length() - 1, 0), one.line, stream)
             if one.is_access or not is_free:
                 issue = self.board.issue_clocks[one.kind]
@@ -156,16 +151,29 @@ class Warps:
         made.flush()
         return tuple(made.clauses)
 
-    def _stream(self, step: TraceStep, move: int, warps: np.ndarray) -> Stream | None:
-        """Return what a load, or an access of shared memory, requests; None if all warps skip it.
-        In shared memory, all blocks do what the first one does.
-        """
-        on = warps_of(step.on, self.group)
-        address = warps_of(step.address, self.group)
-        if not on[warps].any():
-            return None
-        if not step.one.is_shared:
-            return memory_stream(address[warps], on[warps], step.one.size, move, self.board)
-        each = self.block_warps
-        found = requests_of(address[:each], on[:each], step.one.size, self.board)
-        return unit_stream(quarters(found.clocks)[warps % each])
+    def requests(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> Requests:
+        """Return what some warps of the first block request."""
+        address, on = self.by_block(step.address)[0, warps], self.by_block(step.on)[0, warps]
+        return requests_of(address, on, step.one.size, self.board)
+
+    def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
+        """Return what a load, or an access of shared memory, requests."""
+        if step.one.is_shared:
+            return unit_stream(np.tile(quarters(self.requests(step, warps).clocks), blocks))
+        address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
+        on = np.tile(self.by_block(step.on)[0, warps], (blocks, 1))
+        return memory_stream(address, on, step.one.size, move, self.board)
+
+    def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:
+        """Return the addresses of the first blocks. Raises ``NotTimed`` if they grow unevenly."""
+        address = self.by_block(step.address)
+        first = address[0]
+        growth = address[4:7] - first
+        even = first + np.tensordot(corners(self.launch), growth, 1)
+        if np.any((address != even)[7:] & self.by_block(step.on)[7:]):
+            raise NotTimed(
+                f"line {step.one.line} loads from addresses that don't grow evenly along the grid:"
+                " let each block begin at its number times a size"
+            )
+        places = np.stack(np.unravel_index(np.arange(blocks), self.launch.grid, order="F"), axis=1)
+        return np.asarray(first + np.tensordot(places, growth, 1))

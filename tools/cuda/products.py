@@ -188,12 +188,12 @@ def launches() -> list[tuple[dict, Drawn]]:
 
 def compile_all(folder: Path) -> None:
     """Write the machine code of all products, and what is to be launched, to ``folder``."""
-    from cypresskit.today.cuda_compile import assemble, types_of
+    from cypresskit.today.cuda_compile import assemble
 
     rows = []
     for n, (_, one) in enumerate(launches()):
         function = kernel_of(one).py_func
-        entry, _ = assemble(function, {}, types_of(matrices(one)), folder / f"{n}.cubin")
+        entry, _ = assemble(function, {}, matrices(one), folder / f"{n}.cubin")
         rows.append(asdict(one) | {"entry": entry, "cubin": f"{n}.cubin"})
     (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
 

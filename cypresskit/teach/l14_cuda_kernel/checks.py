@@ -267,7 +267,7 @@ def nvidia_code(product: Callable) -> str:
         )
     except cuda_compile.NoTools as error:
         return str(error)
-    loops = [code.instructions[first : last + 1] for first, last in code.headers.items()]
+    loops = [code.instructions[first : last + 1] for first, last in code.loops.items()]
     most = max(loops, key=lambda loop: sum(one.name == "FFMA" for one in loop), default=[])
     counted = Counter(one.name for one in most)
     names = ", ".join(f"{count} {name}" for name, count in counted.most_common())
