@@ -45,7 +45,7 @@ class ClockedLaunch(Warps):
     @cached_property
     def share(self) -> CudaGpu:
         """The share of the board that is run, in quarters of a clock. It has no memory if L2 holds
-        all arrays, as after an earlier launch.
+        A and B, and has room for C's lines, as after an earlier launch.
         """
         board = self.board
         share = replace(
@@ -56,7 +56,8 @@ class ClockedLaunch(Warps):
             memory_channels=board.memory_channels // SHARES,
             memory_gb_s=board.memory_gb_s / SHARES,
         )
-        if sum(end - begin for begin, end in self.launch.bounds) <= board.l2_bytes:
+        sizes = [end - begin for begin, end in self.launch.bounds]
+        if sum(sizes) - sizes[self.product.result] < board.l2_bytes:
             share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
         return share.in_quarters
 

@@ -9,7 +9,7 @@ part, is run by itself.
   four lines of 128 bytes; for each half of a warp if the source requests 8 bytes, for each quarter
   if 16. Shared memory is the same unit.
 - Sectors of 32 bytes that miss in L1 come from slices of L2, in which they queue.
-- Memory sends what L2 lacks. L2 serves a launch whose arrays it holds, as after an earlier launch.
+- Memory sends what L2 lacks. L2 serves a launch whose A and B it holds, as after an earlier launch.
 """
 
 from typing import Any
