@@ -78,7 +78,8 @@ def find_product(launch: GridLaunch, trace: list[Segment], blocks: int) -> Matri
         for step, times in steps_of(trace)
         if step.factors
     )
-    flops = _flops(launch, (*pairs.pop(), result), elements, elements * float(adds) / first)
+    a, b = pairs.pop()
+    flops = _flops(launch, (a, b, result), elements, elements * float(adds) / first)
     return MatrixProduct(result, adding[0].one.name[0] == "D", elements / c.size, flops)
 
 
