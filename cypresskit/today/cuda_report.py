@@ -28,14 +28,14 @@ LIMITS: dict[str, dict[str, Any]] = {
     "bandwidth of L2 and DRAM": {"l2_slice_bytes_clock": 1e6, "memory_gb_s": 1e6},
     "latency of L2 and DRAM": {"l2_clocks": H200.l1_clocks, "dram_clocks": H200.l1_clocks},
 }
-#: How far modeled times were off measured ones, by class, on products that no rule was made from
+#: How far modeled times were off measured ones, by class, on products that were drawn at random
 #: (docs/current_gpu.md).
 ACCURACY = {
-    "tiles": "within 20 % in 25 of 31 products from tiles that no rule was made from, measured on"
-    " an H200; modeled times were 0.81 to 1.45 times the measured ones",
-    "blocks": "within 20 % in 10 of 10 products with blocks in registers that no rule was made from,"
+    "tiles": "within 20 % in 25 of 31 products from tiles that were drawn at random, measured on an"
+    " H200; modeled times were 0.81 to 1.45 times the measured ones",
+    "blocks": "within 20 % in 10 of 10 products with blocks in registers that were drawn at random,"
     " measured on an H200; modeled times were 0.89 to 1.11 times the measured ones",
-    "sums": "two products with one sum per thread that no rule was made from were measured on an"
+    "sums": "two products with one sum per thread that were drawn at random were measured on an"
     " H200; modeled times were 0.92 and 0.95 times the measured ones",
 }
 
