@@ -48,7 +48,8 @@ def statements_of(function: Callable) -> list[tuple[str, int]]:
     (tree,) = ast.parse(textwrap.dedent("".join(lines))).body
     if not isinstance(tree, ast.FunctionDef):
         raise TypeError(f"{function} isn't defined by def")
-    tree.name, tree.decorator_list = "", []
+    tree.name = ""
+    tree.decorator_list = []
     plain = _Plain().visit(tree)
     return [
         (ast.dump(node), first + node.lineno - 1)
