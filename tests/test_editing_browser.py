@@ -7,9 +7,7 @@ import time
 from queue import SimpleQueue
 
 import pytest
-from answers import kernel_answers, right_kernel
 from conftest import JS, close_at_script_errors
-from pages import axe_finds
 
 import cypresskit as ck
 from cypresskit.draw.scripts import join_modules
@@ -17,7 +15,6 @@ from cypresskit.editing import page_files
 from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
-from cypresskit.editing.small_product import small_product
 from cypresskit.editing.steps import starter_text, step_texts
 from cypresskit.kernels.generated import block_kernel
 
@@ -41,7 +38,6 @@ setInterval(async () => {
 new Workbench(document.querySelector("#bench"), channel)
 </script></body></html>"""
 AREA = ".ckw-area"
-SHOWS = "text => document.querySelector('.ckw-area').value === text"
 SELECT = """([before, inside]) => {
     const area = document.querySelector(".ckw-area")
     const at = area.value.indexOf(before + inside) + before.length
@@ -173,85 +169,6 @@ def bench_kernel(text):
     return ck.load_kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
 
 
-def test_a_wrong_term_is_found_shown_and_mended(begin, page):
-    before, inside, typed = "sample_resource(1)_sampler(1)_aoffimmi(", "1", "0"
-    text = ck.kernels["sgemm_tn"].text
-    line = text[: text.index(before)].count("\n") + 1
-    bench = begin(text, "sgemm_tn")
-    bench.verdict("right")
-    bench.type_in(before, inside, typed)
-    bench.verdict("wrong", f"Line {line} ")
-    page.wait_for_selector(".ckw-term.ckw-fault")
-    page.click(".ckw-term.ckw-fault")
-    assert page.evaluate("() => document.activeElement.className") == "ckw-area"
-    assert page.text_content(".ckw-row.ckw-here .ckw-number") == str(line)
-    for _ in typed:  # the browser may take letters back one by one
-        page.keyboard.press("Control+z")
-    bench.verdict("right")
-    assert bench.path.read_text() == text
-
-
-def test_the_red_terms_of_an_exercises_wrong_answer_are_those_of_the_trace(begin, page):
-    """One of them; all, without a browser, are in test_editing_journeys."""
-    answers = [
-        (right, wrong) for name, right, wrong in kernel_answers() if name == "check_larger_block"
-    ]
-    right = answers[0][0]
-    like = right_kernel(right)
-    for _, wrong in answers:
-        try:
-            mine = ck.load_kernel(wrong, like=like, block=like.block, k_step=like.k_step)
-        except ValueError:
-            continue
-        if ck.verify(mine).wrong is not None:
-            break
-    small = small_product(mine)
-    shows = small is not None and small.wrong is not None
-    how = {"size": small.given.size, "alpha": 1.0, "beta": 0.0}
-    trace = ck.trace_element(mine, *small.wrong, **how) if shows else ck.trace_element(mine)
-    bench = begin(right, None)
-    bench.verdict("right")
-    bench.paste(wrong)
-    bench.verdict("wrong", trace.notes[0].split(". ")[0])
-    lines = page.eval_on_selector_all(
-        ".ckw-term.ckw-fault small", "all => all.map(one => parseInt(one.textContent.slice(5)))"
-    )
-    red = [term.blame or term.line for term in trace.terms if not term.right]
-    assert [line for line in lines if line == line] == [line for line in red if line]
-
-
-def test_a_fault_is_reported_under_its_letters_at_the_column_of_assemble(begin, page):
-    text = ck.kernels["sgemm_tn"].text
-    bench = begin(text, "sgemm_tn")
-    bench.type_in("mad r12, r2.y, ", "r4", "r4q")
-    said = bench.verdict("fault", "r4q")
-    with pytest.raises(ck.ILError) as error:
-        ck.assemble(bench.path.read_text())
-    assert said.startswith(f"Line {error.value.line}: ")
-    [fault] = bench.talk.answers["text"]["faults"]
-    assert fault["column"] == error.value.column
-    marked = page.evaluate(
-        "() => [...CSS.highlights.get('ckw-fault')].map(r => r.startContainer.textContent"
-        ".slice(r.startOffset, r.endOffset))"
-    )
-    assert marked == ["r4q"]
-    page.wait_for_function("() => document.querySelector('.ckw-heard').textContent.includes('r4q')")
-
-
-def test_a_file_changed_outside_is_shown_and_a_click_brings_ones_text_back(begin, page):
-    bench = begin(NAIVE)
-    bench.verdict("right")
-    bench.type_in("; times alpha", "", " of mine")
-    bench.file_has("of mine")
-    bench.path.write_text(BLOCK_4)
-    page.wait_for_function(SHOWS, arg=BLOCK_4)
-    bench.dots(2)
-    mine = next(n for n, edit in enumerate(bench.talk.edits) if "of mine" in edit.text)
-    page.locator(".ckw-edit").nth(-1 - mine).click()
-    bench.file_has("of mine")
-    page.wait_for_function("() => document.querySelector('.ckw-area').value.includes('of mine')")
-
-
 def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     bench = begin(NAIVE)
@@ -270,77 +187,6 @@ def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monk
     bench.path.rmdir()
     page.wait_for_selector(".ckw-unsaved", state="hidden")
     bench.file_has("; times alpha of mine too")
-
-
-REGISTERS = [f"mov r{n}, g[{n}]" for n in range(130)]
-STORES = [f"mov g[{n}], r{n}" for n in range(130)]
-REFUSED = "\n".join(["il_ps_2_0", *REGISTERS, *STORES, "end"])
-UNKNOWN = "il_ps_2_0\ndcl_output_generic o0\ndcl_literal l0, 1.0, 1.0, 1.0, 1.0\nmov o0, l0\nend\n"
-
-
-def test_it_is_busy_until_nothing_more_comes(begin, page):
-    bench = begin(NAIVE)
-    bench.verdict("right")
-    for text, kind in ((REFUSED, "fault"), (UNKNOWN, "wrong")):
-        bench.paste(text)
-        bench.verdict(kind)
-        page.wait_for_selector("#bench:not([aria-busy])")
-
-
-def test_everything_is_reached_by_keyboard_and_tab_can_be_left(begin, page):
-    bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
-    bench.dots(1)
-    page.focus(AREA)
-    page.keyboard.press("Escape")
-    seen = []
-    for _ in range(16):
-        page.keyboard.press("Tab")
-        seen.append(page.evaluate("() => document.activeElement.closest('[class]').className"))
-    assert seen[0] != "ckw-area"
-    for option in ("ckw-slot", "ckw-edit"):
-        assert any(option in classes.split() for classes in seen)
-    page.focus(".ckw-bundles [tabindex='0']")
-    page.keyboard.press("Home")
-    line = page.get_attribute(".ckw-slot[tabindex='0']", "title").rsplit("line ", 1)[1]
-    page.keyboard.press("Enter")
-    assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
-
-
-def test_axe_finds_nothing(begin, page):
-    bench = begin(ck.kernels["sgemm_tn"].text, "sgemm_tn")
-    bench.dots(1)
-    bench.type_in("mad r12, r2.", "y", "x")
-    page.wait_for_selector(".ckw-term")
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert not axe_finds(page), scheme
-
-
-def test_at_200_per_cent_nothing_is_cut_off(begin, page):
-    bench = begin(NAIVE)
-    page.set_viewport_size({"width": 683, "height": 384})
-    bench.verdict("right")
-    wide = page.evaluate("() => document.documentElement.scrollWidth - innerWidth")
-    assert wide <= 0
-
-
-SHOW_BENCH = "() => { document.querySelector('#bench').style.display = '' }"
-HIDE_BENCH = "() => { document.querySelector('#bench').style.display = 'none' }"
-
-
-class Nobody:
-    """In a process's place: says nothing."""
-
-    is_alive = True
-
-    def __init__(self, *_):
-        pass
-
-    def ask(self, job):
-        pass
-
-    def stop(self):
-        pass
 
 
 def test_in_jupyterlab_it_answers_and_undo_is_the_editors(lab, page):
@@ -384,70 +230,6 @@ COLLIDING = """() => {
         lines.some((others, m) => m > n && others.some((b) => lines[n].some((a) => meet(a, b))))
     ).map((entry) => entry.textContent)
 }"""
-DELETE_LAST = """() => {
-    const {content} = window.jupyterapp.shell.currentWidget
-    content.activeCellIndex = content.widgets.length - 1
-    return window.jupyterapp.commands.execute("notebook:delete-cell")
-}"""
-RESTART = "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
-
-
-def judged_with(lab, name):
-    """The N at which the edits of a history were judged."""
-    history = json.loads((lab.root / name).read_text())
-    return [edit["n"] for edit in history["edits"]]
-
-
-def test_in_jupyterlab_a_workbench_that_is_gone_judges_nothing_and_a_restart_is_said(lab, page):
-    """Its cell is deleted, or run again with other arguments; and then the kernel is started
-    anew.
-    """
-    pytest.importorskip("anywidget")
-    cells = [
-        f"import cypresskit as ck\nck.workbench('two.il', like='sgemm_tn', n={n})"
-        for n in (256, 128)
-    ]
-    lab.write(page, "two.ipynb", *cells)
-    lab.run_all(page)
-    benches = page.locator(".ckw")
-    for n in range(2):
-        benches.nth(n).locator(".ckw-speed b").wait_for()  # then it is in the history
-
-    def type_and_wait(old, new, edits):
-        """Type into the first workbench; wait for that many edits in all."""
-        page.evaluate(SELECT, [f"mad r12, r2.{old}"[:-1], old])
-        page.keyboard.type(new)
-        end = time.monotonic() + 60
-        while len(judged_with(lab, ".two.il.history.json")) < edits:
-            assert time.monotonic() < end
-            page.wait_for_timeout(100)
-
-    type_and_wait("y", "x", 3)  # a wrong text is the same edit at any N
-    assert sorted(judged_with(lab, ".two.il.history.json")[:2]) == [128, 256]
-    for n in range(2):  # both show the whole history
-        benches.nth(n).locator(".ckw-edit").nth(2).wait_for()
-        assert benches.nth(n).locator(".ckw-edit").count() == 3
-    page.evaluate(DELETE_LAST)
-    assert benches.count() == 1
-    type_and_wait("x", "y", 4)
-    page.wait_for_timeout(1500)  # the other one would have judged meanwhile
-    alone = judged_with(lab, ".two.il.history.json")
-    assert len(alone) == 4 and alone[-1] == 256
-    lab.run(page, ("n=256", "256", "64"))
-    page.locator(".ckw-speed", has_text="N = 64").wait_for()
-    count = len(judged_with(lab, ".two.il.history.json"))
-    type_and_wait("y", "x", count + 1)  # an incorrect kernel, which isn't timed
-    type_and_wait("x", "y", count + 2)
-    page.wait_for_timeout(1500)
-    fresh = judged_with(lab, ".two.il.history.json")[count:]
-    assert fresh == [0, 64]
-
-    page.evaluate(RESTART)
-    page.wait_for_function(
-        "() => document.querySelector('.ckw-unsaved').textContent.includes('this cell again')"
-    )
-
-
 #: What each notebook in JupyterLab holds: its kernel, its workbench's text, and its cells.
 HELD = """() => Object.fromEntries(
     [...window.jupyterapp.shell.widgets("main")]

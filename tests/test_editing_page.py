@@ -151,33 +151,6 @@ def test_a_text_from_elsewhere_is_shown_and_undo_goes_back_beyond_it_word_by_wor
     page.wait_for_selector("#bench[data-stale='']")
 
 
-def test_undo_comes_back_to_the_first_text_and_redo_to_the_last(begin, page):
-    """Words, lines, deletions and moves, in any order, while answers come."""
-    rng = random.Random(1)
-    begin("\n".join(f"mad r{n}, r1, r2, r{n}" for n in range(200)))
-    page.focus(AREA)
-    first = page.input_value(AREA)
-    letters = 0
-    for _ in range(12):
-        kind = rng.choice(["word", "word", "enter", "delete", "move"])
-        if kind == "word":
-            word = rng.choice(["mad ", "sample_resource ", "r12, "])
-            page.keyboard.type(word, delay=rng.choice([0, 40]))
-            letters += len(word)
-        elif kind == "move":
-            page.keyboard.press(rng.choice(["Control+Home", "Control+End", "PageDown"]))
-        else:
-            page.keyboard.press({"enter": "Enter", "delete": "Backspace"}[kind])
-            letters += 1
-    last = page.input_value(AREA)
-    for _ in range(letters):
-        page.keyboard.press("Control+z")
-    assert page.input_value(AREA) == first
-    for _ in range(letters):
-        page.keyboard.press("Control+y")
-    assert page.input_value(AREA) == last
-
-
 def test_tab_indents_and_escape_then_tab_leaves(begin, page):
     """Wherever the caret is, whatever is selected; one undo takes it back, and no letter that is
     typed next goes elsewhere.
@@ -275,7 +248,7 @@ OPENED = f"""(step) => {{
 }}"""
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", ["00", "03", "contest"])
 def test_a_step_opens_its_panels_and_no_other(begin, page, step):
     """The headline, the code and C are there in any case; what is open is seen, no more is."""
     begin()
@@ -313,19 +286,10 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
 
 
-def test_the_columns_of_c_are_as_wide_for_zeros(begin, page):
-    begin(f"wrong {TEXT}")
-    widths = page.locator(".ckw-matrices button").evaluate_all(
-        "all => all.map(one => one.getBoundingClientRect().width)"
-    )
-    assert min(widths) >= 18
-
-
 PANELS = ("costs", "limits", "bundles", "registers", "history", "views")
 
 
-@pytest.mark.parametrize("by", ["mouse", "keys"])
-@pytest.mark.parametrize("line", [3, 6])
+@pytest.mark.parametrize(("line", "by"), [(3, "mouse"), (6, "keys")])
 def test_costs_open_once_the_reader_has_guessed(begin, page, line, by):
     begin()
     page.evaluate(OPENED, {"name": "00", "guess": True})
@@ -392,33 +356,6 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
         fastest = max(fastest, speed)
     assert sum(told) == 1
     assert page.get_attribute("[data-cypresskit-check]", "data-cypresskit-check") == "old"
-
-
-CARET = """() => {
-    const area = host.querySelector(".ckw-area")
-    const box = host.querySelector(".ckw-area").getBoundingClientRect()
-    const gutter = host.querySelector(".ckw-gutter").getBoundingClientRect()
-    const line = host.querySelector(".ckw-paint > .ckw-here")?.getBoundingClientRect()
-    const before = area.value.slice(0, area.selectionEnd).split("\\n").at(-1)
-    const letter = 0.602 * parseFloat(getComputedStyle(area).fontSize)
-    const left = (line?.left ?? 0) + before.length * letter
-    return {
-        text: area.value,
-        selected: area.selectionEnd - area.selectionStart,
-        at: area.selectionEnd,
-        inSight: Boolean(line) && line.bottom > box.top && line.top < box.bottom,
-        beside: left >= gutter.right - 1 && left < box.right,
-        scrolled: host.querySelector(".ckw-area").scrollLeft,
-        column: before.length,
-    }
-}"""
-
-
-#: Whether the page shows the caret, and from the left edge if that does.
-SEEN = f"""() => {{
-    const seen = ({CARET})()
-    return seen.beside && seen.inSight && (seen.column > 40 || seen.scrolled === 0)
-}}"""
 
 
 @pytest.mark.parametrize("end", ["", "gone"])
@@ -500,52 +437,6 @@ def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin
     assert page.evaluate(again) == []
 
 
-IN_WINDOW = """(place) => {
-    const {top, bottom} = host.querySelector(place).getBoundingClientRect()
-    const head = host.querySelector(".ckw-head").getBoundingClientRect()
-    const covered = top < head.bottom && bottom > head.top // it stays in sight on a narrow page
-    return top > -1 && bottom < innerHeight + 1 && !covered
-}"""
-
-
-# JupyterLab's colours in both of its themes: the page, comments, keywords, numbers, definitions.
-KINDS = ("comment", "keyword", "number", "def")
-THEMES = {
-    "light": ["white", "#408080", "green", "#080", "#00f"],
-    "dark": ["#212121", "#408080", "#4caf50", "#66bb6a", "#1e88e5"],
-}
-CONTRAST = """(background) => {
-    const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true})
-    const light = (colour) => {
-        canvas.fillStyle = colour
-        canvas.fillRect(0, 0, 1, 1)
-        const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => {
-            const share = part / 255
-            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
-        })
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-    }
-    const page = light(background)
-    const paint = host.querySelector(".ckw-paint > div")
-    return ["comment", "keyword", "number", "def"].map((kind) => {
-        const letters = light(getComputedStyle(paint, `::highlight(ckw-${kind})`).color)
-        const [low, high] = [page, letters].sort((a, b) => a - b)
-        return (high + 0.05) / (low + 0.05)
-    })
-}"""
-
-
-@pytest.mark.parametrize("scheme", THEMES)
-def test_letters_stand_out_from_the_page(begin, page, scheme):
-    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-    begin()
-    names = ["cell-editor-background", *(f"mirror-editor-{k}-color" for k in KINDS)]
-    for name, value in zip(names, THEMES[scheme], strict=True):
-        page.evaluate(f"() => document.body.style.setProperty('--jp-{name}', '{value}')")
-    for ratio in page.evaluate(CONTRAST, THEMES[scheme][0]):
-        assert ratio >= 4.5
-
-
 def test_a_view_that_is_played_follows_the_page_s_theme(begin, page):
     """JupyterLab's theme, whatever the reader's system likes: now, and when it is changed."""
     page.emulate_media(color_scheme="null", reduced_motion="reduce")  # an emulated one rules frames
@@ -563,20 +454,6 @@ def test_a_view_that_is_played_follows_the_page_s_theme(begin, page):
         color = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
         hexadecimal = TOKENS["page"][look == "dark"]
         assert color == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
-
-
-#: Whether the letters of the picture's first line are bright (or dark), on no ground of its own.
-LETTERS_ARE_BRIGHT = """(bright) => {
-    const canvas = document.createElement("canvas")
-    Object.assign(canvas, {width: 600, height: 40})
-    const context = canvas.getContext("2d")
-    context.drawImage(host.querySelector("img"), 0, 0)
-    const {data} = context.getImageData(0, 0, 600, 40)
-    const drawn = []
-    for (let at = 0; at < data.length; at += 4) if (data[at + 3] > 250) drawn.push(data[at])
-    const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length
-    return drawn.length > 50 && drawn.length < 12000 && mean > 128 === bright
-}"""
 
 
 def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
@@ -608,32 +485,6 @@ def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):
             assert words.startswith("✓") == reached, (speed, target)
             ending = ", almost reached" if near else ""
             assert words.endswith(f" {target:,.0f}{ending}"), (speed, target)
-
-
-def test_every_control_is_reached_by_tab_and_gives_the_focus_back(begin, page):
-    begin()
-    entry = "{number: %d, gflops: %d, right: true, words: 'an edit'}"
-    entries = ", ".join(entry % (n, n) for n in (1, 2))
-    entries = entries.replace("true", "false", 1)
-    page.evaluate(f"() => channel.say({{type: 'history', entries: [{entries}]}})")
-    page.focus(AREA)
-    page.keyboard.type("wrong")
-    page.wait_for_selector("#bench[data-stale='']")
-    controls = page.evaluate(
-        """() => [...host.querySelectorAll("button:not([tabindex='-1']), [tabindex='0']")]
-            .filter((one) => one.getClientRects().length && !one.disabled).length"""
-    )
-    reached = set()
-    for _ in range(controls + 3):
-        page.keyboard.press("Escape")
-        page.keyboard.press("Tab")
-        place = "() => [...host.querySelectorAll('*')].indexOf(document.activeElement)"
-        reached.add(page.evaluate(place))
-    assert len(reached - {-1}) >= controls
-    page.focus(".ckw-edits [tabindex='0']")
-    page.keyboard.press("Home")
-    page.keyboard.press("Enter")
-    assert page.evaluate("() => channel.heard.at(-1)") == {"type": "recall", "entry": 2}
 
 
 LISTS = (".ckw-matrices", ".ckw-buttons", ".ckw-bundles", ".ckw-edits")
@@ -681,7 +532,7 @@ def test_a_word_that_only_javascript_knows_has_no_meaning(begin, page):
     )
 
 
-def test_faults_are_underlined_in_a_browser_of_2023(begin, page):
+def test_faults_are_underlined_also_in_a_browser_of_2023(begin, page):
     """It can't group by a function."""
     begin()
     page.evaluate("() => { delete Map.groupBy; delete Object.groupBy }")
@@ -717,38 +568,6 @@ def test_a_click_on_a_wrong_term_lights_its_line_and_its_slots(begin, page):
     page.click(".ckw-costliest button")
     assert page.text_content(".ckw-row.ckw-here .ckw-number") == "3"
     assert page.evaluate(FOCUS) == "ckw-area"
-
-
-def test_the_first_click_on_a_slot_goes_to_its_line(begin, page):
-    """Where the list was scrolled, and had no focus yet."""
-    begin()
-    page.focus(AREA)
-    page.keyboard.press("Control+End")
-    page.keyboard.type("\nmov" * 90)
-    page.wait_for_function("() => document.querySelectorAll('.ckw-bundle').length > 30")
-    page.wait_for_selector("#bench[data-stale='']")
-    page.evaluate("() => { document.querySelector('.ckw-bundles').scrollTop = 200 }")
-    slot = page.locator(".ckw-slot:not(.ckw-empty)").nth(15)
-    line = slot.get_attribute("title").split("line ")[1]
-    slot.click()
-    assert page.text_content(".ckw-row.ckw-here .ckw-number") == line
-
-
-def test_a_changed_line_has_no_cost_of_another_text(begin, page):
-    begin()
-    page.wait_for_selector(".ckw-costliest button")
-    costs = "() => [...document.querySelectorAll('.ckw-row .ckw-cost')].map((e) => e.textContent)"
-    assert page.evaluate(costs)[2]
-    page.evaluate(
-        """() => {
-            const area = document.querySelector(".ckw-area")
-            const at = area.value.split("\\n").slice(0, 2).join("\\n").length + 1
-            area.focus()
-            area.setSelectionRange(at, at)
-        }"""
-    )
-    page.keyboard.type("x")
-    assert page.evaluate(costs)[2] == ""
 
 
 # -- screens
@@ -886,8 +705,8 @@ def test_it_works_in_a_frame_without_jupyter_or_network(page, shadow, body):
 # -- over many edits
 
 
-def test_200_edits_leave_as_much_as_20(begin, page):
-    """Nodes, listeners and coloured ranges are counted; those of 200 are those of 20."""
+def test_60_edits_leave_as_much_as_20(begin, page):
+    """Nodes, listeners and coloured ranges are counted; those of 60 are those of 20."""
     edit = """async (count) => {
         const area = host.querySelector(".ckw-area")
         area.focus()
@@ -926,7 +745,7 @@ def test_200_edits_leave_as_much_as_20(begin, page):
         return alive, kept["nodes"], kept["jsEventListeners"]
 
     first, nodes_20, listeners_20 = measured(20)
-    second, nodes_200, listeners_200 = measured(200)
+    second, nodes_60, listeners_60 = measured(60)
     assert first == second
-    assert nodes_200 <= nodes_20 + 50
-    assert listeners_200 <= listeners_20 + 2
+    assert nodes_60 <= nodes_20 + 50
+    assert listeners_60 <= listeners_20 + 2
