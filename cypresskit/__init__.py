@@ -10,7 +10,6 @@ Where to begin:
 - ``ck.assemble``, ``ck.launch``, ``ck.check``: run your own programs, and find their errors.
 - ``ck.load_kernel``, ``ck.verify``: launch your own kernels, and verify that they are correct.
   ``ck.compare``: compare any product with numpy's.
-- ``ck.machine_code("sgemm_tn", "RX 9070")``: compile a kernel for a current AMD GPU.
 - ``ck.today.simulate(kernel, grid, threads, a, b, c)``: simulate a CUDA kernel on an NVIDIA H200.
 - ``ck.draw``: pictures that play.
 """
@@ -66,7 +65,6 @@ __all__ = [
     "launch",
     "line_costs",
     "load_kernel",
-    "machine_code",
     "simulate",
     "trace_element",
     "verify",
@@ -87,7 +85,6 @@ _LATER = {
     "gemm_out_of_core": "host",
     "host": "",
     "load_kernel": "kernels.own",
-    "machine_code": "kernels.compiled",
     "line_costs": "timing",
     "simulate": "timing",
     "teach": "",
@@ -111,7 +108,7 @@ if TYPE_CHECKING:
     from cypresskit.host import gemm_out_of_core
     from cypresskit.kernels.comparison import compare
     from cypresskit.kernels.compiled import compile as compile
-    from cypresskit.kernels.compiled import kernel_stats, machine_code
+    from cypresskit.kernels.compiled import kernel_stats
     from cypresskit.kernels.own import load_kernel
     from cypresskit.kernels.statement import LaunchConventionError
     from cypresskit.machine.checks import check

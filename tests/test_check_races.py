@@ -30,7 +30,7 @@ def test_a_race_is_found_where_there_is_one(name):
     space = "lds" if name == "LDS" else "global"
     memory = np.zeros((4, 4), np.float32) if space == "global" else None
     launch = prepare(program, domain, global_memory=memory)
-    size = int(np.prod(program.group)) if program.mode == "compute" else 1
+    size = program.group if program.mode == "compute" else 1
     items, group = launch.shape.items, np.arange(launch.shape.items) // size
     random, outcomes = np.random.default_rng(4), []
     for _ in range(3000):

@@ -11,8 +11,6 @@ from cypresskit.il import OPCODES, Opcode
 #: How the column of ``opcodes.txt`` calls the slots of ``isa.OPS``.
 COLUMN = {"any": "xyzwt", "vector": "xyzw"}
 ARITHMETIC = [op for op in OPCODES.values() if op.kind == "alu" and not op.across]
-# What is made of others never comes to the compiler
-ARITHMETIC = [op for op in ARITHMETIC if not op.parts or "zeroop" in op.controls]
 
 
 def slots_of(opcode: Opcode) -> set[str]:

@@ -6,13 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import compute
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import cypresskit as ck
 from cypresskit.il import OPCODES
-from cypresskit.il.meaning import MEANING, NAN, NAN64, modified, multiply_add, scaled
+from cypresskit.il.meaning import MEANING, NAN, NAN64, multiply_add
 
 FLOAT = st.one_of(
     st.floats(width=32),
@@ -91,7 +89,7 @@ def test_single_arithmetic_rounds_once_and_flushes(a, b, c):
 @settings(max_examples=300)
 def test_double_fused_multiply_add_rounds_once(op, a, b, c):
     exact = nearest(Fraction(a) * Fraction(b) + Fraction(c), 53, -1022)
-    got = multiply_add(*(np.array([v]) for v in (a, b, c)))[0][0]
+    got = multiply_add(*(np.array([v]) for v in (a, b, c)))[0]
     assert MEANING[op](*(np.array([v]).view(np.uint64) for v in (a, b, c)))[0] == got.view(
         np.uint64
     )
@@ -128,24 +126,6 @@ def test_conversions_to_integers_truncate_and_clamp(op, value, want):
     assert MEANING[op](bits(value))[0] == np.uint32(want & 0xFFFFFFFF)
 
 
-def test_result_scale_and_saturation():
-    assert scaled(bits(3.0), 0.25, False).view(np.float32)[0] == 0.75
-    assert [scaled(bits(v), 1.0, True).view(np.float32)[0] for v in (-1.0, 0.5, 7.0, math.nan)] == [
-        0.0,
-        0.5,
-        1.0,
-        0.0,
-    ]
-
-
-def test_source_modifiers_apply_in_the_specified_order():
-    from cypresskit.il import Register, Source
-
-    every = Source(Register("r", 0), negate="x", abs=True, x2=True)
-    got = modified(bits(-0.25), every, True).view(np.float32)[0]
-    assert got == -abs(2 * -0.25)
-
-
 WORD = st.one_of(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0, 1, 31, 32, 2**24 - 1, 2**24, 2**31 - 1, 2**31, 2**32 - 1]),
@@ -171,6 +151,7 @@ EXACT = {
     "ishl": lambda a, b, c: a << b % 32,
     "ishr": lambda a, b, c: signed(a) >> b % 32,
     "ushr": lambda a, b, c: a >> b % 32,
+    "and": lambda a, b, c: a & b,
     "iand": lambda a, b, c: a & b,
     "ior": lambda a, b, c: a | b,
     "ixor": lambda a, b, c: a ^ b,
@@ -303,31 +284,6 @@ def test_dot_products_sum_from_the_left_each_step_rounded(op, terms, values):
         assert MEANING[op](words[0, :terms], words[1, :terms])[0] == total
 
 
-#: What stands for a division by 0, by the word of `_zeroop`: None where it is what IEEE has.
-BY_ZERO = {"zero": 0.0, "fltmax": 2.0**128 - 2.0**104, "infinity": None, "inf_else_max": None}
-
-
-@pytest.mark.parametrize("engine", ["compiled", "interpreter"])
-@pytest.mark.parametrize("word", BY_ZERO)
-@pytest.mark.parametrize("name", ["div", "rcp", "rsq"])
-@np.errstate(all="ignore")
-def test_a_division_by_0_gives_what_its_word_says(name, word, engine):
-    """With the sign of what is divided; what is flushed to 0 counts as 0."""
-    above = [-1.5] if name == "div" else []
-    divide = f"{name}_zeroop({word}) r1.x, {'l0.x, ' * len(above)}r0.x"
-    lines = ["dcl_literal l0, -1.5, 0, 0, 0", "mov r0, g[vaTid.x]", divide, "mov g[vaTid.x], r1.x"]
-    memory = np.full((64, 4), 4.0, np.float32)
-    memory[:3, 0] = given_ = 0.0, -0.0, 1e-40
-    ck.launch(compute(*lines), 64, global_memory=memory, engine=engine)
-    for below, got in zip((*given_, 4.0), memory[:4, 0]):
-        want = BY_ZERO[word]
-        if want is None or below == 4.0:
-            want = MEANING[name](*map(bits, (*above, below))).view(np.float32)[0]
-        elif above:
-            want = -want
-        assert same(bits(got), want), below
-
-
 def test_no_instruction_is_without_a_reference():
     """What the tests of this file hold against exact numbers: the tables' names, and those that
     ``op`` runs over.
@@ -349,6 +305,6 @@ def test_no_instruction_is_without_a_reference():
             named |= {case if isinstance(case, str) else case[0] for case in mark.args[1]}
     unnamed = {name for name, op in OPCODES.items() if op.kind == "alu"} - named
     # The same as rsq, rcp and iand; a mov of two; two movs
-    missing = unnamed - {"rsq_vec", "rcp_vec", "and", "dmov", "abs"}
+    missing = unnamed - {"rsq_vec", "rcp_vec", "dmov"}
     assert not missing, f"{missing}: give it an exact reference, in EXACT, SINGLE or DOUBLE"
     assert all(MEANING[f"{op}_vec"] is MEANING[op] for op in ("rsq", "rcp"))

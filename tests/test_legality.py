@@ -36,7 +36,7 @@ def op(slot: str, name: str, *reads: Read, dest: str = "", number: int = -1, **m
     channel = "xyzw".index(letter) if letter else at % 4
     place = (number_of(register), channel) if dest else None
     usual = {"swizzle": "SCL_210" if slot == "t" else "VEC_012", "channel": channel}
-    usual |= {"place": 0, "omod": 1.0, "clamp": False, "lds": None}
+    usual |= {"place": 0, "lds": None}
     order = at if number < 0 else number
     return Operation(
         name, at, reads=reads, dest=place, at=0, line=1, number=order, **(usual | more)
@@ -219,13 +219,7 @@ FAULTS: dict[str, list[Control]] = {
     "T1 read before written": [alu(mov("T1.y"), mov("R1.x", "T1.x"))],
     "PV holds nothing of slot y": [alu(mov("R1.x"), op("x", "MOV", Read("pv", channel=1)))],
     "PS holds nothing of slot t": [alu(mov("R1.x"), op("x", "MOV", Read("ps")))],
-    "ADD_INT can't modify operands": [alu(op("x", "ADD_INT", gpr("R0.x", neg=True), gpr("R0.y")))],
-    "MULADD_IEEE has three operands and takes no absolute": [
-        alu(mad("x", gpr("R0.x", abs=True), gpr("R0.y"), gpr("R0.z")))
-    ],
-    "MULADD_IEEE output scale": [alu(mad("x", gpr("R0.x"), gpr("R0.y"), gpr("R0.z"), omod=2.0))],
-    "ADD output scale": [alu(add("x", gpr("R0.x"), gpr("R0.y"), omod=8.0))],
-    "ADD_INT can't clamp": [alu(op("x", "ADD_INT", gpr("R0.x"), gpr("R0.y"), clamp=True))],
+    "ADD_INT can't negate operands": [alu(op("x", "ADD_INT", gpr("R0.x", neg=True), gpr("R0.y")))],
     "GROUP_BARRIER writes nothing": [alu(op("x", "GROUP_BARRIER", dest="R1.x"))],
 }
 

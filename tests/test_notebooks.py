@@ -73,20 +73,19 @@ _count_launches()
 """
 
 
-#: Variables of the tests, which no reader has.
-OURS = "TQDM_DISABLE", "CYPRESSKIT_KEEP"
+OURS = "TQDM_DISABLE"  # a variable of the tests, which no reader has
 #: Makes every simulation one that takes long: it may show its progress at once.
 SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
 
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory) -> dict[str, str]:
-    """The environment of a reader's slow machine: none of our tests' variables, so that what it
+    """The environment of a reader's slow machine: without our tests' variable, so that what it
     shows of a simulation's progress would be an output.
     """
     folder = tmp_path_factory.mktemp("slow")
     (folder / "sitecustomize.py").write_text(SLOW)
-    ours = {name: value for name, value in os.environ.items() if name not in OURS}
+    ours = {name: value for name, value in os.environ.items() if name != OURS}
     return ours | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 

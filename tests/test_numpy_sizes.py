@@ -18,7 +18,7 @@ from cypresskit.machine.record import Recorder
 
 KINDS = (np.int8, np.uint64)
 TN = ck.kernels["sgemm_tn"]
-ADD = ck.assemble("il_cs_2_0\ndcl_num_thread_per_group 64\nmov g[vAbsTid.x], vAbsTid\nend\n")
+ADD = ck.assemble("il_cs_2_0\nmov g[vAbsTidFlat.x], vAbsTidFlat\nend\n")
 
 
 def choose(n, k):

@@ -260,7 +260,7 @@ class Divergent:
             *(f"ge {test}, {counter}, l2.y", f"break_logicalnz {test}"),
             f"add {counter}, {counter}, {self.rng.choice(('l0.x', 'l0.y'))}",
             *leave,
-            *([f"{self.rng.choice(('break', 'continue'))}_logicalnz {result}"] if leave else []),
+            *([f"break_logicalnz {result}"] if leave else []),
             *self.block(depth + 1),
             "endloop",
         ]

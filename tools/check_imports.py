@@ -75,7 +75,6 @@ LATE_MODULES = {
     "editing/views.py": ("draw/__init__.py",),  # for the first view
     "machine/compiled/__init__.py": ("machine/compiled/execute.py",),  # for the first launch
     "machine/compiled/jit.py": ("machine/compiled/host.py",),  # if compiled code isn't cached
-    "kernels/compiled.py": ("machine/compiled/amd_gpu.py",),  # needs LLVM
     # judging needs no CUDA
     "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
     "today/cuda_compile.py": ("today/cuda_kernels.py",),

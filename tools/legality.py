@@ -8,7 +8,7 @@ compile.
   (4.12).
 - Read ports follow the mapping algorithm of 4.7.9; constants and literals, 4.7.5 and 4.7.6.
 - PV and PS hold results of the previous bundle of the clause (4.6.2).
-- Operand and result modifiers (4.7.2, 4.9.1).
+- Negated operands (4.7.2).
 - The LDS queue is first in, first out, and empty at the end of a clause (8.3.4).
 - Clause temporaries don't outlive their clause (2.6.1).
 
@@ -34,7 +34,7 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOT_SETS, SLOTS, VECTOR_SW
 from cypresskit.devices import CodeLimits
 
 CONSTANTS = ("constant", "literal", "inline")
-TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK", "ALU_CONTINUE")
+TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK")
 OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
 CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
 OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them a fraction (ISA 5)
@@ -84,7 +84,7 @@ def _flow(controls: Sequence[Control]) -> Violations:
         if name == "JUMP":
             if names.get(target) not in ("ELSE", "POP"):
                 yield f"{where}: not to ELSE or POP"
-        elif name.endswith(("BREAK", "CONTINUE")):
+        elif name.endswith("BREAK"):
             if "loop" not in opened:
                 yield f"{where}: outside a loop"
         elif name == "ELSE":
@@ -147,7 +147,7 @@ def _fetch(f: FetchInstruction, written: set[tuple[int, str]]) -> Violations:
         return
     if any(offset not in OFFSETS for offset in f.offset):
         yield f"offset {f.offset}"
-    if len(f.coordinates) not in (1, 2):
+    if len(f.coordinates) != 2:
         yield f"coordinates {f.coordinates}"
 
 
@@ -310,21 +310,13 @@ def _operands(
             slot = r.channel if r.kind == "pv" else 4
             if slot not in previous:
                 yield f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}"
-        if (r.neg or r.abs) and row.kind not in ("float", "double"):
-            yield f"{o.name} can't modify operands"
-        if r.abs and row.reads == 3:
-            yield f"{o.name} has three operands and takes no absolute"
+        if r.neg and row.kind not in ("float", "double"):
+            yield f"{o.name} can't negate operands"
 
 
 def _result(o: Operation, gprs: int, limits: CodeLimits) -> Violations:
-    row = o.row
-    scales = row.kind == "float" and row.reads < 3 and o.omod in (2.0, 4.0, 0.5)
-    if o.omod != 1.0 and not scales:
-        yield f"{o.name} output scale"
-    if o.clamp and row.kind != "float":
-        yield f"{o.name} can't clamp"
     if o.dest is not None:
-        if not row.words:
+        if not o.row.words:
             yield f"{o.name} writes nothing"
         if not TEMPORARY <= o.dest[0] < TEMPORARY + limits.clause_temporaries:
             yield from _registers((o.dest[0],), gprs)

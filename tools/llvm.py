@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 import cypresskit as ck
 from cypresskit.compiler import CompileError
 from cypresskit.il import Instruction
-from cypresskit.machine.compiled.amd_gpu import PlainFloats, assembled
+from cypresskit.machine.compiled.native_meaning import Floats
 from cypresskit.machine.compiled.target import Target
 from cypresskit.machine.compiled.translate import Translator
 from cypresskit.machine.compiled.vec import Vec
@@ -38,7 +38,7 @@ def opinion(program: ck.Program) -> dict[str, int]:
     """
     if program.lds or any(i.op.double for i in program.body):
         raise CompileError("LLVM's back end doesn't support doubles and LDS")
-    return read(assembled(CypressTarget(program).module(), "r600--", "cypress"))
+    return read(assembled(CypressTarget(program).module()))
 
 
 def read(assembly: str) -> dict[str, int]:
@@ -57,6 +57,35 @@ def read(assembly: str) -> dict[str, int]:
     named = re.findall(r"^\s*ALU.*?@(\d+)", loop[0], re.MULTILINE) if loop else []
     registers = len(set(re.findall(r"\bT(\d+)\.", assembly)))
     return {"registers": registers, "loop_bundles": sum(bundles[address] for address in named)}
+
+
+def assembled(module: str) -> str:
+    """Return LLVM's assembly of a module, after its passes; loops are not unrolled."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    parsed = llvm.parse_assembly(module)
+    machine = llvm.Target.from_triple("r600--").create_target_machine(cpu="cypress", opt=3)
+    machine.set_asm_verbosity(True)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_unrolling = False
+    passes = llvm.create_pass_builder(machine, options)
+    passes.getModulePassManager().run(parsed, passes)
+    return machine.emit_assembly(parsed)
+
+
+class PlainFloats(Floats):
+    """Arithmetic without IL's rules for subnormals and NaNs."""
+
+    def flush(self, value: Vec) -> Vec:
+        return value
+
+    canonical = flush
+
+    def mad(self, a: Vec, b: Vec, c: Vec) -> Vec:
+        return a.call("fmuladd", b, c)
+
+    def inverse_root(self, a: Vec) -> Vec:
+        return self.multiply("div afn", self.e.const(1.0, "float", a.n), a.call("sqrt"))
 
 
 class ScalarTranslator(Translator):

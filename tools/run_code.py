@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cypresskit.compiler import Code, FetchInstruction, Operation, StoreInstruction
-from cypresskit.il.meaning import SIGN, pair, scaled, split
+from cypresskit.il.meaning import SIGN, pair, split
 from cypresskit.machine import addressing
 from cypresskit.machine.launch import Launch, endless_error
 from cypresskit.machine.vliw import Processor
@@ -22,9 +22,8 @@ class Bits:
     def constant(self, bits: np.ndarray) -> np.ndarray:
         return bits
 
-    def signed(self, word: np.ndarray, negated: bool, absolute: bool) -> np.ndarray:
-        word = word & ~SIGN if absolute else word
-        return word ^ SIGN if negated else word
+    def negated(self, word: np.ndarray) -> np.ndarray:
+        return word ^ SIGN
 
     def compute(
         self, slots: tuple[Operation, ...], words: list[np.ndarray], low: list[np.ndarray]
@@ -33,7 +32,7 @@ class Bits:
         if low:
             words = [pair(a, b) for a, b in zip(low, words, strict=True)]
         assert first.row.meaning is not None
-        return scaled(first.row.meaning(*words), first.omod, first.clamp)
+        return first.row.meaning(*words)
 
     def halves(self, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return split(value)
@@ -113,7 +112,7 @@ class _LaunchMemory:
             element = addressing.element(f.offset[0], rows[0] if rows else None, self.items)
             return self.launch.elements(element)[0].T
         surface = self.launch.textures[f.resource]
-        x, y, inside = addressing.texel(rows, surface, f.offset, whole=f.name == "LD")
+        x, y, inside = addressing.texel(rows, surface, f.offset)
         return surface.texels(x, y, inside).T
 
     def store(

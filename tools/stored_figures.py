@@ -5,7 +5,6 @@ tools.stored_figures draw/published`` only some.
 """
 
 import json
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import astuple
@@ -94,7 +93,6 @@ def kernel_figures(kernel: Kernel) -> KernelPerformance:
 
 
 if __name__ == "__main__":
-    os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
     stored: dict[str, Callable[[], Any]] = {
         "blas/performance_table": lambda: {

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.il.fused_in_numpy import two_sum
+from cypresskit.il.fused import two_product, two_sum
 from cypresskit.machine.arguments import check_unmasked
 
 DIGITS = 32  # decimal digits that any double-double represents
@@ -31,24 +31,6 @@ def fast_two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """Return ``two_sum`` for |a| >= |b| (Dekker)."""
     s = a + b
     return s, b - (s - a)
-
-
-def two_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return p = a b in float64, and the rounding error e: p + e = a b exactly (Dekker).
-
-    It is exact unless a part overflows or underflows.
-    """
-    p = a * b
-    (ah, al), (bh, bl) = _halves(a), _halves(b)
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
-
-
-def _halves(a: Any) -> tuple[Any, Any]:
-    # Scaled, since the largest numbers would overflow in the next line
-    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
-    t = a * scale * 134217729.0  # 2^27 + 1
-    high = (t - (t - a * scale)) / scale
-    return high, a - high
 
 
 class DD:

@@ -90,7 +90,7 @@ def find_gemm_kernel(program: ck.Program) -> ck.Kernel | None:
     "explain",
     "explain an instruction, a register or a modifier of IL",
     "Without NAME, all names are listed.",
-    option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTid or _sat"),
+    option("name", metavar="NAME", nargs="?", help="such as mad, vAbsTidFlat or _neg"),
     example="cypresskit explain cmov_logical",
 )
 def explain(args: argparse.Namespace) -> None:

@@ -30,8 +30,8 @@ class Read:
         Element of a constant buffer.
     bits
         Value of a literal or inline constant.
-    neg, abs
-        Whether it is negated or made absolute.
+    neg
+        Whether it is negated.
     """
 
     kind: str
@@ -40,7 +40,6 @@ class Read:
     element: int = 0
     bits: int = 0
     neg: bool = False
-    abs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,6 @@ class Operation:
     number, place
         An operation over several slots appears in each: with the same number, and its places
         counted from 0.
-    omod, clamp
-        Output scale, and whether the result is clamped to 0..1.
     lds
         What an LDS instruction accesses.
     """
@@ -80,8 +77,6 @@ class Operation:
     line: int
     number: int
     place: int
-    omod: float
-    clamp: bool
     lds: LdsAccess | None
 
     @property
@@ -123,7 +118,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class FetchInstruction:
-    """SAMPLE or LD of a texture, or MEM_READ of global memory.
+    """SAMPLE of a texture, or MEM_READ of global memory.
 
     Attributes
     ----------

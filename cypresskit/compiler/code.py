@@ -14,7 +14,6 @@ from. They describe one iteration of the main loop of the compiled code:
   operations stay in the order of the IL.
 """
 
-import math
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -177,7 +176,7 @@ class Code(MachineCode):
         program = self.program
         group = 1
         if program.mode != "pixel":
-            group = -(-math.prod(program.group) // self.device.wavefront)
+            group = -(-program.group // self.device.wavefront)
         try:
             return self.device.active_wavefronts(self.gprs, program.lds_bytes, group)
         except ValueError:

@@ -106,13 +106,12 @@ class _Constraints:
         while not _readable(op):
             constant = next(s.value for s in op.srcs if not s.value.has_register)
             fresh = self.copy(op, constant)
-            op.srcs = [Src(fresh, s.neg, s.abs) if s.value is constant else s for s in op.srcs]
+            op.srcs = [Src(fresh, s.neg) if s.value is constant else s for s in op.srcs]
 
     def constrain_coordinates(self, op: Op) -> None:
         """Put a fetch's coordinates that aren't selectable into one register."""
-        selectable = (0,) if op.name == "LD" else (0, ONE)
         words = [s.value for s in op.srcs]
-        needed = [word for word in words if not _selectable(word, selectable)]
+        needed = [word for word in words if not _selectable(word, (0, ONE))]
         if all(word.has_register for word in needed) and join_groups(
             [word.vreg for word in needed]
         ):
@@ -207,7 +206,7 @@ def copy_operands(block: BasicBlock, op: Op) -> None:
         copy.results[0].vreg = VirtualRegister(
             list(copy.results), src.value.vreg.order, allowed=allowed
         )
-        op.srcs[n] = Src(copy.results[0], src.neg, src.abs)
+        op.srcs[n] = Src(copy.results[0], src.neg)
         block.ops.insert(block.ops.index(op), copy)
 
 

@@ -87,8 +87,8 @@ class _Emitter:
             end = self.add("LOOP_END", self.controls[start].at, target=start + 1)
             self.set_target(start, end + 1)
             self.depth -= 1
-        elif keyword in ("break", "continue"):
-            self.add(f"LOOP_{keyword.upper()}")
+        elif keyword == "break":
+            self.add("LOOP_BREAK")
         elif keyword == "endif":
             self.set_target(self.opened.pop(), self.add("POP"))
         elif not self.is_empty(n + 1) or self.items[n + 2] != "endif":
@@ -118,19 +118,17 @@ class _Emitter:
         return self.program.body[at].line
 
     def begin_if(self, n: int) -> int:
-        """Emit an if: push the mask before the clause with the test, or break/continue if that is
-        all it does. Return how many more items this covers.
+        """Emit an if: push the mask before the clause with the test, or break if that is all it
+        does. Return how many more items this covers.
         """
         last = self.controls[-1]
         items = [
             "" if self.is_empty(k) else self.items[k]
             for k in range(n + 1, min(n + 7, len(self.items)))
         ]
-        for leave in ("break", "continue"):
-            if items == ["", leave, "", "else", "", "endif"]:
-                name = f"ALU_{leave.upper()}"
-                self.controls[-1] = replace(last, name=name, bundles=_inverted(last))
-                return len(items)
+        if items == ["", "break", "", "else", "", "endif"]:
+            self.controls[-1] = replace(last, name="ALU_BREAK", bundles=_inverted(last))
+            return len(items)
         self.controls[-1] = replace(last, name="ALU_PUSH_BEFORE")
         self.opened.append(self.add("JUMP"))
         return 0
@@ -182,13 +180,11 @@ class _Emitter:
             line=self.line(op.at),
             number=number,
             place=placed.place,
-            omod=op.omod,
-            clamp=op.clamp,
             lds=op.detail if isinstance(op.detail, LdsAccess) else None,
         )
 
     def read(self, draft: Draft, op: Op, k: int, literals: list[int]) -> Read:
-        word, neg, absolute = op.srcs[k]
+        word, neg = op.srcs[k]
         if needs_literal(op, k, op.srcs[k]):
             if word.bits not in literals:
                 literals.append(word.bits)
@@ -198,11 +194,11 @@ class _Emitter:
             return Read("inline", bits=word.bits ^ SIGN if negated else word.bits, neg=negated)
         if word.kind == "constant":
             buffer, element, channel = word.place
-            return Read("constant", buffer, channel, element, neg=neg, abs=absolute)
+            return Read("constant", buffer, channel, element, neg=neg)
         if word in draft.forwards:
             kind, channel = draft.forwards[word]
-            return Read(kind, channel=channel, neg=neg, abs=absolute)
-        return Read("gpr", self.numbers[word.vreg], word.vreg.channel or 0, neg=neg, abs=absolute)
+            return Read(kind, channel=channel, neg=neg)
+        return Read("gpr", self.numbers[word.vreg], word.vreg.channel or 0, neg=neg)
 
     def fetch(self, op: Op) -> FetchInstruction:
         detail = op.detail

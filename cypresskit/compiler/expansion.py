@@ -9,12 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain
 
-import numpy as np
-
 from cypresskit.compiler.ir import Op, Src, Word, const
 from cypresskit.compiler.isa import OPS, comparison
 from cypresskit.compiler.ssa import OpBuilder
-from cypresskit.il import Instruction, Opcode
+from cypresskit.il import Opcode
 from cypresskit.il.bits import ALL
 
 
@@ -115,13 +113,8 @@ def scalar(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Word:
 
 
 def _same(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> Op:
-    """Append the one operation that does what the opcode does. An operation of three operands takes
-    no absolutes.
-    """
-    row = OPS[opcode.hardware]
-    if row.reads == 3:
-        srcs = [Src(b.emit("MOV", Src(s.value, False, True)), s.neg) if s.abs else s for s in srcs]
-    return b.append(row.name, *srcs)
+    """Append the one operation that does what the opcode does."""
+    return b.append(OPS[opcode.hardware].name, *srcs)
 
 
 def doubles(b: OpBuilder, opcode: Opcode, srcs: list[Src]) -> list[Word]:
@@ -152,19 +145,3 @@ def _double_quotient(b: OpBuilder, srcs: list[Src]) -> list[Word]:
         error = double("FMA_64", minus, y, one_double)
         y = double("FMA_64", error, y, y)
     return b.append("DIV_64", *a, *n, *double("MUL_64", a, y)).results
-
-
-def scaled(b: OpBuilder, i: Instruction, word: Word) -> Word:
-    """Scale and clamp a result, on the op that made it where the chip can."""
-    if i.shift == 1.0 and not i.saturate:
-        return word
-    op = word.op
-    if op is None or op.at != b.at or not op.row.scales or not op.is_plain:
-        op = b.append("MOV", word)
-    if i.shift in (1.0, 2.0, 4.0, 0.5):
-        op.omod = i.shift
-    else:
-        bits = int(np.float32(i.shift).view(np.uint32))
-        op = b.append("MUL_IEEE", op.results[0], bits)
-    op.clamp = i.saturate
-    return op.results[0]

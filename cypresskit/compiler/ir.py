@@ -6,7 +6,7 @@ components of an IL register, and the two words of a double, are separate words,
 put into any channel.
 
 A ``Function`` is a list of items: blocks, and between them keywords of control flow ("loop",
-"endloop", "if", "else", "endif", "break", "continue"). An "if" tests the predicate that the last op
+"endloop", "if", "else", "endif", "break"). An "if" tests the predicate that the last op
 of the block before it sets. Every if has an else block, perhaps empty, so every edge has a block of
 its own for copies.
 """
@@ -120,14 +120,13 @@ class VirtualRegister:
 
 
 class Src(NamedTuple):
-    """An operand: a word, perhaps made absolute, then negated."""
+    """An operand: a word, perhaps negated."""
 
     value: Word
     neg: bool = False
-    abs: bool = False
 
     def resolve(self) -> "Src":
-        return Src(self.value.resolve(), self.neg, self.abs)
+        return Src(self.value.resolve(), self.neg)
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class FetchDetail:
     Attributes
     ----------
     offset
-        Of SAMPLE and LD: texels added to the coordinates, per dimension. Of MEM_READ: the element
+        Of SAMPLE: texels added to the coordinates, per dimension. Of MEM_READ: the element
         of global memory, to which the operand is added if there is one.
     resource
         Texture number.
@@ -201,8 +200,6 @@ class Op:
         Its instruction's index in ``Program.body``.
     detail
         Details of fetches, stores and LDS accesses.
-    omod, clamp
-        Output scale, and whether the result is clamped to 0..1.
     results
         The words that it makes.
     popped
@@ -213,8 +210,6 @@ class Op:
     srcs: list[Src]
     at: int
     detail: Detail | None = None
-    omod: float = 1.0
-    clamp: bool = False
     results: list[Word] = field(default_factory=list)
     popped: "Op | None" = None
 
@@ -254,18 +249,13 @@ class Op:
         return self.is_texture_fetch or (self.is_arithmetic and not self.row.is_test)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether its result is neither scaled nor clamped."""
-        return self.omod == 1.0 and not self.clamp
-
-    @property
     def register_words(self) -> list[Word]:
         """The operands that are held in registers."""
         return [s.value for s in self.srcs if s.value.has_register]
 
     def takes_float(self, n: int) -> bool:
-        """Return whether operand ``n`` can be negated and made absolute: of a double only the high
-        word, which has the sign.
+        """Return whether operand ``n`` can be negated: of a double only the high word, which
+        has the sign.
         """
         return self.row.kind == "float" or (self.row.kind == "double" and n % 2 == 1)
 

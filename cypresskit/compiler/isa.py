@@ -1,8 +1,8 @@
 """List the hardware's operations: the rows of the Evergreen instruction set that kernels use.
 
 Source: ISA, chapters 4, 8, 9. A row states which VLIW slots an operation takes, its number of
-operands, their modifiers, and what it computes. Only float operands can be negated or made
-absolute; operations of three operands take no absolutes and no output scale.
+operands, and what it computes. Only float operands can be negated. Left out: absolute operands, and
+scaled or clamped results, which no kernel uses.
 
 DIV_IEEE and DIV_64 are not single instructions of the chip. They stand for the end of a division
 by reciprocal: rounding and special cases. The compiler emits its other steps.
@@ -75,8 +75,6 @@ class HardwareOp:
         Whether the two operands may be exchanged.
     neutral
         The second operand that leaves the first unchanged.
-    scales
-        Whether it takes the output scale.
     flops
         Additions and multiplications; 0 for what only t can do.
     relation
@@ -92,7 +90,6 @@ class HardwareOp:
     meaning: Callable[..., np.ndarray] | None = None
     commutes: bool = False
     neutral: int | None = None
-    scales: bool = False
     flops: int = 0
     relation: str = ""
     memories: str = ""
@@ -152,9 +149,6 @@ for _opcode in OPCODES.values():
             meaning=MEANING[_opcode.name],
             commutes=_opcode.commutes,
             neutral=_opcode.neutral,
-            scales=_kind == "float"
-            and len(_opcode.sources) < 3
-            and (_opcode.result == "f" or _opcode.is_copy),
             flops=0 if _slots == "t" else _opcode.flops,
         )
 
@@ -168,7 +162,6 @@ for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET", 
 _add("x", "sync", "GROUP_BARRIER", memories="gs")
 _add("", "pop", "LDS_POP")
 _add("", "fetch", "SAMPLE")
-_add("", "fetch", "LD")
 _add("", "fetch", "MEM_READ", memories="g")
 _add("", "store", "MEM_WRITE", memories="g")
 _add("", "store", "EXPORT", memories="o")

@@ -2,8 +2,8 @@
 
 The head of a clause has its number of slots or fetches and the constants that it locks. Bundles and
 fetches are numbered. A bundle has one line per slot: operation, destination (``____`` if only PV or
-PS take the result), operands, bank swizzle if not the default, output scale and other notes, and
-its line of IL. T0 to T3 are the clause temporaries.
+PS take the result), operands, bank swizzle if not the default, other notes, and its
+line of IL. T0 to T3 are the clause temporaries.
 """
 
 import struct
@@ -21,7 +21,6 @@ from cypresskit.il.program import LETTERS
 
 COLUMN = 104  # of the IL line numbers
 USUAL = ("VEC_012", "SCL_210")
-SCALES = {2.0: "*2", 4.0: "*4", 0.5: "/2"}
 
 
 def listing(controls: tuple[Control, ...]) -> str:
@@ -85,12 +84,11 @@ def fetch_text(f: FetchInstruction) -> str:
         register = "" if f.source is None else f"+R{f.source}.{f.coordinates}"
         place = f"DWORD_PTR[{4 * f.offset[0]}{register}]"
         return f"MEM_EXPORT_READ_IND {dest + ',':<9} {place}"
-    source = f"R{0 if f.source is None else f.source}.{(f.coordinates + '00')[:4]:0<4}"
+    source = f"R{0 if f.source is None else f.source}.{f.coordinates:0<4}"
     offsets = "".join(f"{axis}OFFSET({o})".ljust(12) for axis, o in zip("XYZ", f.offset) if o)
-    kind = "UNNORM(XYZW)" if f.name == "SAMPLE" else ""
     return (
-        f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource}  {kind:<13}"
-        f" {offsets}".rstrip()
+        f"{f.name:<7} {dest + ',':<9} {source + ',':<10} t{f.resource}, s{f.resource} "
+        f" UNNORM(XYZW)  {offsets}".rstrip()
     )
 
 
@@ -101,8 +99,7 @@ def operation_text(o: Operation) -> str:
         dest = [f"{_register(o.dest[0])}.{LETTERS[o.dest[1]]}"]
     *first, last = dest + [_read(r) for r in o.reads] or [""]
     operands = "".join(f"{text + ',':<8}" for text in first) + last
-    notes = [SCALES[o.omod]] if o.omod in SCALES else []
-    notes += ["CLAMP"] if o.clamp else []
+    notes = []
     if o.lds and o.name in ("LDS_READ_REL_RET", "LDS_WRITE_REL"):
         notes.append(f"OFFSET({o.lds.offset})")
     notes += ["UPDATE_EXEC_MASK"] if o.row.is_test else []
@@ -128,6 +125,4 @@ def _read(r: Read) -> str:
         text = INLINE[r.bits]
     else:
         text = f"(0x{r.bits:08X}, {struct.unpack('<f', struct.pack('<I', r.bits))[0]:g}f).{channel}"
-    if r.abs:
-        text = f"|{text}|"
     return f"-{text}" if r.neg else text

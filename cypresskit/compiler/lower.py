@@ -7,9 +7,7 @@ whole instructions, and turns control flow into blocks and keywords. A condition
 becomes an if around a break.
 """
 
-import math
-
-from cypresskit.compiler.expansion import doubles, scalar, scaled
+from cypresskit.compiler.expansion import doubles, scalar
 from cypresskit.compiler.ir import (
     BasicBlock,
     FetchDetail,
@@ -25,7 +23,6 @@ from cypresskit.compiler.sources import Sources
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.devices import CodeLimits
 from cypresskit.il import Dest, Instruction, Program
-from cypresskit.il.bits import ONE
 from cypresskit.il.dataflow import lds_words
 
 
@@ -60,7 +57,7 @@ class _Lowering:
         self.sources = Sources(self.builder, program)
         self.ifs: list[tuple[BasicBlock, list[BasicBlock]]] = []
         self.loops: list[tuple[BasicBlock, BasicBlock]] = []
-        self.barriers = math.prod(program.group) > limits.wavefront
+        self.barriers = program.group > limits.wavefront
         self.lds_base = {}
         self.lds_bytes = 0
         for n, size in sorted(program.lds.items()):
@@ -110,11 +107,10 @@ class _Lowering:
             self.end_loop()
         if flow == "else":
             self.begin_else()
-        if flow == "if" or (i.sources and flow in ("break", "continue")):
+        if flow == "if" or (i.sources and flow == "break"):
             self.begin_if(i)
-        if flow in ("break", "continue"):  # the block ends here; what follows is unreachable
-            header, exit_block = self.loops[-1]
-            b.add_edge(exit_block if flow == "break" else header)
+        if flow == "break":  # the block ends here; what follows is unreachable
+            b.add_edge(self.loops[-1][1])
             b.items.append(flow)
             b.begin_block()
         if flow == "endif" or (i.sources and flow != "if"):
@@ -196,7 +192,7 @@ class _Lowering:
                 )
             results = doubles(b, op, srcs)
             if op.result != "d":
-                results = [scaled(b, i, results[0])] * 2
+                results = [results[0]] * 2
             words = {p: results[p % 2] for p in positions}
         elif op.across:
             places = range(op.across)
@@ -205,18 +201,15 @@ class _Lowering:
             ]
             for part in parts:
                 total = b.emit("ADD", total, part)
-            words = dict.fromkeys(positions, scaled(b, i, total))
+            words = dict.fromkeys(positions, total)
         else:
             for p in positions:
                 srcs = [self.sources.operand(i, n, p) for n in range(len(op.sources))]
-                words[p] = scaled(b, i, scalar(b, op, srcs))
+                words[p] = scalar(b, op, srcs)
         self.write(dest, words)
 
     def write(self, dest: Dest, words: dict[int, Word]) -> None:
         b, register = self.builder, dest.register
-        for c, letter in enumerate(dest.mask):
-            if letter in "01":
-                words[c] = b.emit("MOV", ONE if letter == "1" else 0)
         if register.kind == "r":
             for c, word in words.items():
                 b.block.defs[register.index, c] = word
@@ -230,14 +223,9 @@ class _Lowering:
         b.append(name, *srcs, detail=StoreDetail(place, mask))
 
     def fetch(self, i: Instruction) -> None:
-        resource = i.controls.resource
-        dimensions = self.program.textures[resource]
-        srcs = [self.builder.plain(self.sources.operand(i, 0, axis)) for axis in range(dimensions)]
-        offset = i.controls.aoffimmi[:dimensions]
-        detail = FetchDetail(offset, resource)
-        results = self.builder.append(
-            "SAMPLE" if i.opcode == "sample" else "LD", *srcs, detail=detail
-        ).results
+        srcs = [self.builder.plain(self.sources.operand(i, 0, axis)) for axis in (0, 1)]
+        detail = FetchDetail(i.controls.aoffimmi[:2], i.controls.resource)
+        results = self.builder.append("SAMPLE", *srcs, detail=detail).results
         if i.dest is not None:
             self.write(i.dest, {c: results[c] for c in i.dest.written})
 
@@ -272,7 +260,7 @@ class _Lowering:
 
 
 def _reached(items: list[BasicBlock | str]) -> list[BasicBlock | str]:
-    """Return the items that control reaches: after a break or continue, none before the enclosing
+    """Return the items that control reaches: after a break, none before the enclosing
     construct goes on.
     """
     reached: list[BasicBlock | str] = []

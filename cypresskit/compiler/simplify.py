@@ -18,7 +18,7 @@ import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
 from cypresskit.il.bits import ALL, SIGN
-from cypresskit.il.meaning import pair, scaled
+from cypresskit.il.meaning import pair
 
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
@@ -88,8 +88,8 @@ class _Rewriter:
             return True
         if op.is_arithmetic:
             self.algebra(op)
-            value, neg, absolute = op.srcs[0]
-            copies = op.name == "MOV" and op.is_plain and not (neg or absolute)
+            value, neg = op.srcs[0]
+            copies = op.name == "MOV" and not neg
             if copies and value.has_register:
                 return self.replaced(op, [value])
             if not copies and all(s.value.kind == "const" for s in op.srcs):
@@ -107,25 +107,21 @@ class _Rewriter:
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
         """Return the operand with copies propagated: what a MOV read, if the reader can apply the
-        MOV's modifiers.
+        MOV's sign.
         """
         made = src.value.op
-        if made is not None and made.name == "MOV" and made.is_plain:
+        if made is not None and made.name == "MOV":
             inner = made.srcs[0].resolve()
             if inner.value.kind in ("const", "constant") and not (
                 op.is_arithmetic or op.name.startswith("LDS_")
             ):
                 return src
-            if not inner.neg and not inner.abs:
-                src = Src(inner.value, src.neg, src.abs)
-            elif op.is_arithmetic and op.takes_float(n) and not (op.row.reads == 3 and inner.abs):
-                if src.abs:
-                    src = Src(inner.value, src.neg, True)
-                else:
-                    src = Src(inner.value, src.neg != inner.neg, inner.abs)
-        if src.value.kind == "const" and (src.neg or src.abs):
-            bits = src.value.bits & ~SIGN if src.abs else src.value.bits
-            src = Src(const(bits ^ SIGN if src.neg else bits))
+            if not inner.neg:
+                src = Src(inner.value, src.neg)
+            elif op.is_arithmetic and op.takes_float(n):
+                src = Src(inner.value, not src.neg)
+        if src.value.kind == "const" and src.neg:
+            src = Src(const(src.value.bits ^ SIGN))
         return src
 
     def fold(self, op: Op) -> None:
@@ -138,16 +134,12 @@ class _Rewriter:
             if row.kind == "double":
                 words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
             bits = row.meaning(*words)
-            if not op.is_plain:
-                bits = scaled(bits, op.omod, op.clamp)
         op.name = "MOV"
         op.srcs = [Src(const(int(bits[0])))]
-        op.omod = 1.0
-        op.clamp = False
 
     def algebra(self, op: Op) -> None:
         """Put an op's constant last, and simplify an op of two operands (``_rewritten``)."""
-        if len(op.srcs) != 2 or not op.is_plain:
+        if len(op.srcs) != 2:
             return
         first, second = (s.value.kind == "const" for s in op.srcs)
         if first and not second and op.row.commutes and op.row.kind == "int":
@@ -160,11 +152,11 @@ class _Rewriter:
 
 def _key(op: Op) -> tuple:
     """Return a key that is equal for ops that compute the same."""
-    srcs = [(id(s.value), s.neg, s.abs) for s in op.srcs]
+    srcs = [(id(s.value), s.neg) for s in op.srcs]
     if op.row.commutes:
         half = len(srcs) // 2  # words of an operand
         srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
-    return op.name, tuple(srcs), op.omod, op.clamp, op.detail
+    return op.name, tuple(srcs), op.detail
 
 
 def _drop_trivial_phis(function: Function) -> None:

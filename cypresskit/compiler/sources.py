@@ -2,17 +2,15 @@
 
 A component of a general register is a variable (``ssa``). A component of a literal is a constant,
 and one of a constant buffer is read where it is. Numbers of work-items and groups are in registers
-that are preloaded before the kernel starts: vTidInGrp in R0, vThreadGrpId in R1, flat ones in w.
-Negation and absolute value stay with the operand, for the operation that reads it; other modifiers
-become operations.
+that are preloaded before the kernel starts: vTidInGrpFlat in R0.w, vThreadGrpIdFlat in R1.w.
+A float's negation stays with the operand, for the operation that reads it; an integer's becomes an
+operation.
 """
-
-import math
 
 from cypresskit.compiler.ir import FetchDetail, Src, Word, const
 from cypresskit.compiler.ssa import OpBuilder
 from cypresskit.il import Instruction, Program, Register, Source
-from cypresskit.il.bits import ONE, TWO
+from cypresskit.il.bits import ONE
 from cypresskit.il.program import LETTERS
 
 
@@ -41,19 +39,12 @@ class Sources:
             return b.place("constant", n, register.element, c)
         if kind == "g":
             return self.global_read(register)[c]
-        if kind == "vWinCoord0" and c >= 2:
-            return const(ONE if c == 3 else 0)
-        flat = kind.endswith("Flat")
-        if c == 3 and not flat:
-            return const(0)
-
-        def given(gpr: int) -> Word:
-            return b.place("input", gpr, 3 if flat else c)
-
-        if not kind.startswith("vAbsTid"):
-            return given(1 if kind.startswith("vThreadGrpId") else 0)
-        size = math.prod(self.program.group) if flat else self.program.group[c]
-        return b.emit("ADD_INT", b.multiply(given(1), const(size)), given(0))
+        if kind == "vWinCoord0":
+            return b.place("input", 0, c) if c < 2 else const(ONE if c == 3 else 0)
+        within, group = (b.place("input", gpr, 3) for gpr in (0, 1))
+        if kind != "vAbsTidFlat":
+            return group if kind == "vThreadGrpIdFlat" else within
+        return b.emit("ADD_INT", b.multiply(group, const(self.program.group)), within)
 
     def global_read(self, register: Register) -> list[Word]:
         b = self.builder
@@ -73,23 +64,17 @@ class Sources:
         return [] if source is None else [self.component(source, source.swizzle[0])]
 
     def operand(self, i: Instruction, n: int, p: int) -> Src:
-        """Return source ``n`` at position ``p``. Its modifiers are applied, or left to the op that
-        reads it.
+        """Return source ``n`` at position ``p``. Its sign is applied, or left to the op that reads
+        it.
         """
         source = i.sources[n]
         word = self.component(source, source.swizzle[p])
-        negate = LETTERS[p] in source.negate
-        if i.op.float_modifiers(n):
-            return self.modified(word, source, negate)
-        return Src(self.builder.emit("SUB_INT", 0, word)) if negate else Src(word)
+        if source.negated and not i.op.float_modifiers(n):
+            return Src(self.builder.emit("SUB_INT", 0, word))
+        return Src(word, source.negated)
 
     def double(self, i: Instruction, n: int) -> list[Src]:
         """Return source ``n``, low word first."""
         source = i.sources[n]
         low, high = (self.component(source, source.swizzle[p]) for p in (0, 1))
-        return [Src(low), self.modified(high, source, source.negates_double)]
-
-    def modified(self, word: Word, source: Source, negate: bool) -> Src:
-        if source.x2:
-            word = self.builder.emit("MUL_IEEE", word, TWO)
-        return Src(word, negate, source.abs)
+        return [Src(low), Src(high, source.negated)]

@@ -95,8 +95,8 @@ class OpBuilder:
         return self.emit("MULLO_INT", a, n)
 
     def plain(self, src: Src) -> Word:
-        """Return the operand as a word, with its modifiers applied."""
-        return self.emit("MOV", src) if src.neg or src.abs else src.value
+        """Return the operand as a word, with its sign applied."""
+        return self.emit("MOV", src) if src.neg else src.value
 
     def append(
         self,

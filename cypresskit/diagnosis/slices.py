@@ -390,18 +390,13 @@ class Slice:
             if i.op.kind == "lds" and not i.op.store:
                 left.append((self._loaded(found), times, scaled))
                 continue
-            if i.dest and i.dest.mask[found[2]] in "01" and not i.op.store:
-                self.number += times * float(i.dest.mask[found[2]])
-                continue
             operands = self.operands(*found)
             halves = self.traced.words > 1 and "f" in i.op.sources and i.opcode != "f2d"
             computed = [at for at in operands if len({*self._words(at)}) > 1]
-            if computed and (halves or i.saturate):
-                self.singles += [i.line] if halves else []
+            if computed and halves:
+                self.singles.append(i.line)
                 self._add_term(OPAQUE)
                 continue
-            if i.shift != 1:
-                times, scaled = times * i.shift, (found[0], *scaled)
             if i.opcode in SUMS:
                 left += self._summand(operands[0], times, scaled)
                 left += self._summand(operands[1], times * SUMS[i.opcode], scaled)
@@ -422,26 +417,20 @@ class Slice:
         self.terms = {elements: kept[::-1] for elements, kept in self.terms.items() if kept}
 
     def _signed(self, at: ReadWord) -> float:
-        """Return 1, or -1 for an operand that is negated; 0 for one with other modifiers."""
-        source = self._source(at)
-        if source.is_modified and replace(source, negate="").is_modified:
-            return 0.0
-        double = self.instruction(at.step).op.sources[at.n] == "d"
-        negated = source.negates_double if double else LETTERS[at.position] in source.negate
-        return -1.0 if negated else 1.0
+        """Return 1, or -1 for an operand that is negated."""
+        return -1.0 if self._source(at).negated else 1.0
 
     def _number(self, at: ReadWord) -> float | None:
         """Return the number that an operand reads if it is from no matrix, else None."""
         first, second = self._words(at)
         if first != second:
             return None
-        source = self._source(at)
-        value = float(np.uint32(first).view(np.float32)) * (2 if source.x2 else 1)
+        value = float(np.uint32(first).view(np.float32))
         letter = self.instruction(at.step).op.sources[at.n]
         if letter == "d" or (letter == "b" and self.traced.words > 1):
             low = int(self.steps[at.step].sources[at.n][at.position - 1][at.item])
             value = float(np.array([low, first], np.uint32).view(np.float64)[0])
-        return (abs(value) if source.abs else value) * (self._signed(at) or 1.0)
+        return value * self._signed(at)
 
     def _summand(
         self, at: ReadWord, times: float, scaled: tuple[int, ...]
@@ -452,9 +441,7 @@ class Slice:
             self.number += times * number
             return
         sign = self._signed(at)
-        if not sign:
-            self._add_term(OPAQUE)
-        elif self.element(at) != NO_ELEMENT:
+        if self.element(at) != NO_ELEMENT:
             self._add_term(Addend((self._read(at),), sign * times, None, scaled))
         else:
             yield self._writer(at), sign * times, scaled

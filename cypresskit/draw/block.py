@@ -134,7 +134,7 @@ def _sums(i: Instruction, words: int) -> list[Sum]:
     """Return the register components that a multiply-add accumulates, each with its two factors."""
     if i.dest is None or i.opcode not in (("dmad",) if words == 2 else ("mad", "fma")):
         return []
-    plain = all(s.register.kind == "r" and not s.is_modified for s in i.sources)
+    plain = all(s.register.kind == "r" and not s.negated for s in i.sources)
     if not plain or i.sources[2].register != i.dest.register:
         return []
     sums = []

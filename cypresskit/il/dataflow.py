@@ -39,7 +39,7 @@ def read_positions(program: Program, i: Instruction, n: int) -> tuple[int, ...]:
     """Return the positions of source ``n`` that are read."""
     op = i.op
     if op.kind == "fetch":
-        return (0, 1)[: program.textures[i.controls.resource]]
+        return (0, 1)
     if op.kind == "lds":
         if n in op.passed:
             return lds_words(i)
@@ -67,13 +67,10 @@ def is_address(i: Instruction, n: int) -> bool:
 
 
 def defines(i: Instruction) -> tuple[Key, ...]:
-    """Return the components of an ``r`` register that an instruction writes.
-
-    They include those to which the mask writes 0 or 1.
-    """
+    """Return the components of an ``r`` register that an instruction writes."""
     if not i.dest or i.dest.register.kind != "r":
         return ()
-    return tuple((i.dest.register.index, c) for c in range(4) if i.dest.mask[c] != "_")
+    return tuple((i.dest.register.index, c) for c in i.dest.written)
 
 
 def find_writers(program: Program) -> dict[Key, list[int]]:
@@ -108,9 +105,9 @@ def find_successors(program: Program, at: int) -> tuple[int, ...]:
     if flow == "else":
         return (match,)
     target = (program.matching[match] if flow == "break" else match) + 1
-    if flow in ("break", "continue", "endloop") and not i.sources:
+    if flow in ("break", "endloop") and not i.sources:
         return (target,)
-    return (at + 1, target) if flow in ("if", "break", "continue") else (at + 1,)
+    return (at + 1, target) if flow in ("if", "break") else (at + 1,)
 
 
 def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:

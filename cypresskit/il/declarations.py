@@ -1,6 +1,5 @@
 """Read declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
 
-import math
 import re
 import struct
 
@@ -45,7 +44,7 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
             )
         numbers = _literal_numbers(line)
     elif op.name == "dcl_resource":
-        controls, numbers = _resource(control, line, at)
+        controls = _resource(control, line, at)
     elif op.name == "dcl_cb":
         match = line.take(_BUFFER)
         if not match:
@@ -82,12 +81,10 @@ def read_declaration(op: Opcode, control: dict[str, str], line: Line, at: int) -
 def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> None:
     """Check the sizes of a workgroup or an LDS array."""
     if op.name.endswith("_thread_per_group"):
-        total = math.prod(numbers)
+        size, *others = numbers
         shown = " x ".join(map(str, numbers))
-        if len(numbers) > (3 if op.name.startswith("dcl_num") else 1) or not 0 < total <= 1024:
-            line.fail(
-                f"a workgroup has 1 to 1024 work-items in up to three dimensions, found {shown}", at
-            )
+        if others.count(1) < len(others) or not 0 < size <= 1024:
+            line.fail(f"a workgroup has 1 to 1024 work-items in one dimension, found {shown}", at)
         return
     size, *others = numbers
     if others:
@@ -101,14 +98,14 @@ def _check_sizes(op: Opcode, numbers: tuple[int, ...], line: Line, at: int) -> N
         )
 
 
-def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, ...]]:
-    """Read a texture's declaration. Return its id, and 1 or 2 for 1D or 2D."""
+def _resource(control: dict, line: Line, at: int) -> Controls:
+    """Read a texture's declaration. Return its id."""
     kinds = [part.strip().lower() for part in control.get("type", "").split(",")]
-    if kinds[0] not in ("1d", "2d") or kinds[1:] != ["unnorm"]:
-        why = "cypresskit's subset of AMD's IL has no coordinates that run from 0 to 1"
+    if kinds != ["2d", "unnorm"]:
+        why = "textures have rows and columns, and coordinates that count texels"
         line.fail(
-            "`dcl_resource`: expected `_type(2d,unnorm)` or `_type(1d,unnorm)`, found"
-            f" `({control.get('type', '')})`: {why}",
+            "`dcl_resource`: expected `_type(2d,unnorm)`, found"
+            f" `({control.get('type', '')})`: in cypresskit's subset of AMD's IL {why}",
             at,
         )
     axes = [f"fmt{axis}" for axis in LETTERS]
@@ -121,7 +118,7 @@ def _resource(control: dict, line: Line, at: int) -> tuple[Controls, tuple[int, 
             f" `{kind}`.{did_you_mean(kind, ['float', 'unknown'])}",
             at,
         )
-    return Controls(id=count(control.get("id", ""), line, at)), (int(kinds[0][0]),)
+    return Controls(id=count(control.get("id", ""), line, at))
 
 
 def _literal_numbers(line: Line) -> tuple[int, ...]:

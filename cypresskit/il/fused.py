@@ -1,140 +1,86 @@
-"""Compute fused multiply-adds of numpy arrays, which numpy lacks.
+"""Compute fused multiply-adds of numpy arrays, which numpy lacks, from exact sums and products.
 
-LLVM compiles a loop for each type. Without LLVM, numpy's sums and products are used
-(``fused_in_numpy``).
+An inexact sum is rounded to odd before the last rounding, which is then the only one that counts
+(Boldo and Melquiond). Single precision is computed in double precision; double precision with
+products and sums in two parts (Dekker, Knuth), or, for numbers near the ends of its range, in
+fractions.
 """
 
-import ctypes
-from collections.abc import Callable
-from functools import cache
+import math
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from cypresskit.il import fused_in_numpy
-from cypresskit.il.host_llvm import HAS_LLVM, host_machine
-
-#: Per type: its suffix in LLVM's intrinsics, the integer type of its bits, and four bit patterns:
-#: the largest subnormal that is flushed, the least normal number, infinity, and all bits but the
-#: sign.
-FORMATS = {
-    "float": ("f32", "i32", 0x7FFFFF, 0x800000, 0x7F800000, 0x7FFFFFFF),
-    "double": ("f64", "i64", 0, 0, 0x7FF << 52, (1 << 63) - 1),
-}
-FUSED = """
-declare {t} @llvm.fma.{s}({t}, {t}, {t})
-define i32 @fma_{t}(ptr noalias %a, i64 %sa, ptr noalias %b, i64 %sb, ptr noalias %c, i64 %sc,
-                    ptr noalias %r, i64 %rows, i64 %sr) {{
-entry:
-  br label %row
-row:
-  %y = phi i64 [0, %entry], [%nexty, %end]
-  %odd = phi i32 [0, %entry], [%now, %end]
-  {rows}
-  br label %item
-item:
-  %x = phi i64 [0, %row], [%nextx, %item]
-  %before = phi i32 [%odd, %row], [%now, %item]
-  %pr = getelementptr {t}, ptr %rr, i64 %x
-  {operands}
-  %vr = call {t} @llvm.fma.{s}({t} %va, {t} %vb, {t} %vc)
-  store {t} %vr, ptr %pr
-  %br = bitcast {t} %vr to {i}
-  %size = and {i} %br, {all}
-  %special = icmp uge {i} %size, {infinity}
-  %lessr = sub {i} %size, 1
-  %oddr = icmp ult {i} %lessr, {normal}
-  %o1 = or i1 %odda, %oddb
-  %o2 = or i1 %oddc, %oddr
-  %o3 = or i1 %o1, %o2
-  %o4 = or i1 %o3, %special
-  %o5 = zext i1 %o4 to i32
-  %now = or i32 %before, %o5
-  %nextx = add i64 %x, 1
-  %morex = icmp slt i64 %nextx, %sr
-  br i1 %morex, label %item, label %end
-end:
-  %nexty = add i64 %y, 1
-  %morey = icmp slt i64 %nexty, %rows
-  br i1 %morey, label %row, label %done
-done:
-  ret i32 %now
-}}
-"""
-ROW = """
-  %y{x} = mul i64 %y, %s{x}
-  %r{x} = getelementptr {t}, ptr %{x}, i64 %y{x}"""
-OPERAND = """
-  %p{x} = getelementptr {t}, ptr %r{x}, i64 %x
-  %v{x} = load {t}, ptr %p{x}
-  %b{x} = bitcast {t} %v{x} to {i}
-  %m{x} = and {i} %b{x}, {all}
-  %less{x} = sub {i} %m{x}, 1
-  %odd{x} = icmp ult {i} %less{x}, {subnormal}"""
+SMALL = 2.0**-480  # products of numbers between these two are exact in two parts
+LARGE = 2.0**480
 
 
-@cache
-def _loops() -> dict[np.dtype, Callable[..., int]]:
-    """Compile loops r[y, x] = fma(a[y, x], b[y, x], c[y, x]). Return them by type."""
-    import llvmlite.binding as llvm
-
-    text = ""
-    for t, (s, i, subnormal, normal, infinity, all) in FORMATS.items():
-        operands = "".join(
-            OPERAND.format(x=x, t=t, i=i, all=all, subnormal=subnormal) for x in "abc"
-        )
-        rows = "".join(ROW.format(x=x, t=t) for x in "abcr")
-        text += FUSED.format(
-            t=t, s=s, i=i, rows=rows, operands=operands, all=all, infinity=infinity, normal=normal
-        )
-    module = llvm.parse_assembly(text)
-    machine = host_machine()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
-    builder.getModulePassManager().run(module, builder)  # vectorizes the loop
-    engine = llvm.create_mcjit_compiler(module, machine)
-    signature = ctypes.CFUNCTYPE(
-        ctypes.c_int32,
-        *[ctypes.c_void_p, ctypes.c_int64] * 3,
-        ctypes.c_void_p,
-        *[ctypes.c_int64] * 2,
-    )
-    functions: dict[np.dtype, Callable[..., int]] = {}
-    for t, kind in (("float", np.float32), ("double", np.float64)):
-        function = signature(engine.get_function_address(f"fma_{t}"))
-        # Keeps the code alive as long as the function: if two threads compile at the same time, the
-        # cache drops one engine while its function is still called.
-        function.engine = engine  # type: ignore[attr-defined]  # ctypes lets us
-        functions[np.dtype(kind)] = function
-    return functions
+@np.errstate(all="ignore")
+def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Return a * b + c, rounded once. All are float32, or all float64."""
+    if a.dtype == np.float32:
+        product = a.astype(np.float64) * b  # exact
+        single: np.ndarray = _sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
+        return single
+    a, b, c = np.broadcast_arrays(a, b, c)
+    product, lost = two_product(a, b)
+    low, rest = two_sum(c, lost)
+    high, more = two_sum(product, low)
+    signed_zero = product + c
+    result = np.where(product == 0, signed_zero, high + _sum_to_odd(rest, more))
+    at_ends = ~(_in_the_middle(a) & _in_the_middle(b) & _in_the_middle(c))
+    rows = zip(*(x[at_ends].tolist() for x in (a, b, c)))
+    result[at_ends] = [_in_fractions(*row) for row in rows]
+    return result
 
 
-def multiply_add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Compute a * b + c with one rounding.
+def _in_the_middle(a: np.ndarray) -> np.ndarray:
+    size = np.abs(a)
+    return (size == 0) | ((size > SMALL) & (size < LARGE))
 
-    Returns
-    -------
-    result
-        The result.
-    is_special
-        Whether a number is infinite or NaN or, in single precision, may be a flushed subnormal. The
-        caller then has to compute such elements by other means.
+
+def _in_fractions(a: float, b: float, c: float) -> float:
+    if not (a and b and math.isfinite(a) and math.isfinite(b)):
+        return a * b + c
+    if not math.isfinite(c):
+        return c  # even where a * b alone overflows
+    total = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -math.inf
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return s = a + b in float64, and the rounding error e: s + e = a + b exactly (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return p = a b in float64, and the rounding error e: p + e = a b exactly (Dekker).
+
+    It is exact unless a part overflows or underflows.
     """
-    if not HAS_LLVM:
-        return fused_in_numpy.multiply_add(a, b, c)
-    if not a.ndim == b.ndim == c.ndim == 2:
-        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
-        result, odd = multiply_add(*(np.broadcast_to(x, shape).reshape(1, -1) for x in (a, b, c)))
-        return result.reshape(shape), odd
-    result = np.empty(tuple(map(max, a.shape, b.shape, c.shape)), a.dtype)
-    if not result.size:
-        return result, False
-    rows, items = result.shape
-    arguments = []
-    alive = [result]  # while compiled code uses their memory
-    for x in (a, b, c):
-        if x.shape[1] != items or x.strides[1] != x.itemsize:
-            x = np.ascontiguousarray(np.broadcast_to(x, (len(x), items)))
-        alive.append(x)
-        stride = x.strides[0] // x.itemsize if len(x) > 1 else 0
-        arguments += [x.__array_interface__["data"][0], stride]
-    pointer = result.__array_interface__["data"][0]
-    return result, bool(_loops()[a.dtype](*arguments, pointer, rows, items))
+    p = a * b
+    (ah, al), (bh, bl) = _halves(a), _halves(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    # Scaled, since the largest numbers would overflow in the next line
+    scale = np.where(np.abs(a) > 2.0**990, 2.0**-30, 1.0)
+    t = a * scale * 134217729.0  # 2^27 + 1
+    high = (t - (t - a * scale)) / scale
+    return high, a - high
+
+
+def _sum_to_odd(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Add. An inexact sum becomes the neighboring number whose last bit is 1."""
+    total, lost = two_sum(x, y)
+    bits = total.view(np.int64)
+    away_from_zero = np.where((lost > 0) == (total > 0), 1, -1)
+    even = np.isfinite(total) & (lost != 0) & (bits & 1 == 0)
+    return np.where(even, bits + away_from_zero, bits).view(np.float64)

@@ -1,27 +1,17 @@
-"""Expand calls of macros, and operations that consist of others.
+"""Expand calls of macros.
 
 A macro call (IL specification, chapter 7, "Call a Macro") becomes a move of each actual input into
 a fresh register, the body, and a move of each formal output into its actual destination. Every
 register and literal of the body gets a fresh number, so a macro can't change its caller's. For
 reports, an instruction has the lines of the calls that led to it, and ``MacroExpansion.written``
 the names of fresh registers.
-
-An operation with parts (``Opcode.parts``) is replaced by them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
-from cypresskit.il.program import (
-    LETTERS,
-    NO_CONTROLS,
-    Dest,
-    Instruction,
-    Macro,
-    Register,
-    Source,
-)
+from cypresskit.il.program import Dest, Instruction, Macro, Register, Source
 
 MAX_INSTRUCTIONS = 20_000  # after expansion
 MAX_CALLS = 32  # nesting depth of calls (IL specification, "Unconditional CALL")
@@ -40,8 +30,6 @@ class MacroExpansion:
         The program.
     macros
         Its macros.
-    parts
-        Returns the parts of an instruction; empty if it isn't expanded.
 
     Attributes
     ----------
@@ -55,13 +43,7 @@ class MacroExpansion:
         part of; the instruction at which ``MAX_INSTRUCTIONS`` is exceeded.
     """
 
-    def __init__(
-        self,
-        instructions: list[Instruction],
-        macros: list[Macro],
-        parts: Callable[[Instruction], tuple[Instruction, ...]],
-    ):
-        self.parts = parts
+    def __init__(self, instructions: list[Instruction], macros: list[Macro]):
         self.macros: dict[int, Macro] = {}
         self.fresh = {
             kind: 1 + _highest(kind, [instructions, *(m.body for m in macros)]) for kind in "rl"
@@ -90,8 +72,6 @@ class MacroExpansion:
         for i in instructions:
             if i.op.kind == "macro":
                 self._call(i, inside)
-            elif parts := self.parts(i):
-                self._write_out(i, parts)
             else:
                 self.instructions.append(i)
             if len(self.instructions) + self.calls > MAX_INSTRUCTIONS:
@@ -123,51 +103,6 @@ class MacroExpansion:
         self._block(body, (*inside, macro))
         for n, dest in enumerate(call.outputs):
             self._move(dest, Source(self._rename(Register("out", n), names)), call)
-
-    def _write_out(self, i: Instruction, parts: tuple[Instruction, ...]) -> None:
-        """Replace an operation by its parts, for the components that it writes.
-
-        A part reads a source with its modifiers. A source is copied first if a part adds modifiers,
-        or if reading it costs a memory access.
-        """
-        assert i.dest
-        mask = "".join(c if c in LETTERS else "_" for c in i.dest.mask)
-        names: dict[tuple[str, int], Register] = {}
-        operands: list[Source] = []
-        for n, source in enumerate(i.sources):
-            formal = Register("in", n)
-            copy = Source(self._rename(formal, names))
-            if any(s.is_modified for part in parts for s in part.sources if s.register == formal):
-                self._move(Dest(copy.register, mask), source, i)
-                source = copy
-            elif source.register.kind == "g":
-                self._move(Dest(copy.register, mask), Source(source.register, source.swizzle), i)
-                source = replace(source, register=copy.register, swizzle=LETTERS)
-            operands.append(source)
-
-        def operand(source: Source) -> Source:
-            if source.register.kind != "in":
-                return replace(source, register=self._rename(source.register, names))
-            actual = operands[source.register.index]
-            return replace(source, register=actual.register) if source.is_modified else actual
-
-        is_scaled = i.shift != 1.0 or i.saturate
-        for part in parts:
-            assert part.dest
-            formal, dest = part.dest.register, i.dest
-            if formal.kind == "l":
-                dest = Dest(self._rename(formal, names))
-            elif formal.kind == "r" or is_scaled:
-                dest = Dest(self._rename(formal, names), mask)
-            sources = tuple(map(operand, part.sources))
-            part = replace(part, dest=dest, sources=sources, line=i.line, calls=i.calls)
-            self._block([part], ())
-        if is_scaled:
-            result = Source(self._rename(Register("out", 0), names))
-            self.instructions.append(
-                replace(i, opcode="mov", sources=(result,), controls=NO_CONTROLS)
-            )
-        self.written |= {str(register): i.opcode for register in names.values()}
 
     def _move(self, dest: Dest, source: Source, call: Instruction) -> None:
         self.instructions.append(

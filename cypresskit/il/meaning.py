@@ -5,7 +5,7 @@ bits is below 2^-126, become zero with their sign. ``mad`` and ``dmad`` round on
 arithmetic makes is the same quiet NaN, since no document says which bits the chip gives. Doubles
 keep subnormals.
 
-numpy has no fused multiply-add: ``fused`` compiles one.
+numpy has no fused multiply-add: ``fused`` makes one of exact sums.
 """
 
 from collections.abc import Callable
@@ -13,8 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cypresskit.il import bits
-from cypresskit.il.fused import multiply_add
-from cypresskit.il.fused_in_numpy import MIN_NORMAL, two_sum
+from cypresskit.il.fused import multiply_add, two_sum
 from cypresskit.il.opcodes import OPCODES
 
 SIGN, INFINITY, NAN = np.uint32(bits.SIGN), np.uint32(bits.INFINITY), np.uint32(bits.NAN)
@@ -23,6 +22,7 @@ ONE = np.uint32(bits.ONE)
 TRUE, FALSE = np.uint32(bits.ALL), np.uint32(0)
 # Values below it round to less than 2^-126 when the exponent is unbounded
 TINY = 2.0**-126 * (1 - 2.0**-25)
+MIN_NORMAL = np.float32(2.0**-126)
 
 
 def flushed(bits: np.ndarray) -> np.ndarray:
@@ -75,16 +75,13 @@ _mul, _div = _rounded(np.multiply), _rounded(np.divide)
 
 
 def _mad(a, b, c):
-    result, odd = multiply_add(*(x.view(np.float32) for x in (a, b, c)))
-    if not odd:  # the usual case: nothing to flush, no NaN
-        return result.view(np.uint32)
     x, y, z = flushed(a), flushed(b), flushed(c)
 
     def nearer():
         total, lost = two_sum(x.astype(np.float64) * y, z)  # the product is exact
         return np.where(lost * np.sign(total) < 0, np.nextafter(total, 0), total)
 
-    return _single_of(multiply_add(x, y, z)[0], nearer)
+    return _single_of(multiply_add(x, y, z), nearer)
 
 
 def _dot(count: int) -> Callable:
@@ -209,7 +206,7 @@ MEANING: dict[str, Callable[..., np.ndarray]] = {
     "utof": lambda a: a.astype(np.float32).view(np.uint32),
     "dadd": _doubles(np.add),
     "dmul": _doubles(np.multiply),
-    "dmad": _doubles(lambda a, b, c: multiply_add(a, b, c)[0]),
+    "dmad": _doubles(multiply_add),
     "ddiv": _doubles(np.divide),
     "dmin": _doubles(lambda a, b: np.where(a < b, a, b)),
     "dmax": _doubles(lambda a, b: np.where(a >= b, a, b)),
@@ -246,26 +243,3 @@ def split(bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Split a 64-bit pattern into (low, high) words."""
     words = np.array(bits, "<u8", order="C")[..., np.newaxis].view("<u4")
     return words[..., 0], words[..., 1]
-
-
-def scaled(bits: np.ndarray, shift: float, saturate: bool) -> np.ndarray:
-    """Multiply a float result by ``shift``; if ``saturate``, then clamp it to 0..1 (NaN to 0)."""
-    if shift != 1.0:
-        bits = _mul(bits, np.float32(shift).view(np.uint32))
-    if saturate:
-        value = flushed(bits)
-        bits = np.where(value > 0, np.minimum(value, np.float32(1)), np.float32(0)).view(np.uint32)
-    return bits
-
-
-def modified(bits: np.ndarray, source, negated: np.ndarray | bool) -> np.ndarray:
-    """Apply a source's modifiers to float bits.
-
-    The order is x2, abs, negate (IL specification 2.2.7). ``negated`` tells,
-    per row or for all, whether negate applies.
-    """
-    if source.x2:
-        bits = _mul(bits, np.float32(2).view(np.uint32))
-    if source.abs:
-        bits = bits & ~SIGN
-    return np.where(negated, bits ^ SIGN, bits) if np.any(negated) else bits

@@ -40,7 +40,7 @@ def name_faults(i: Instruction, program: Program):
                 f" {size - 1}. Declare `dcl_cb cb{index}[{register.element + 1}]`",
             )
         elif kind == "vWinCoord0" and program.mode == "compute":
-            instead = "a compute kernel has vAbsTid, vTidInGrp and the like"
+            instead = "a compute kernel has vAbsTidFlat, vTidInGrpFlat and the like"
             yield kind, f"{kind} exists in pixel kernels (`il_ps_2_0`); {instead}"
         elif kind in INPUTS[1:] and program.mode == "pixel":
             yield (

@@ -15,11 +15,7 @@ Types
 Slots
     The VLIW slots that an operation may use: ``xyzwt`` any, ``xyzw`` all but t, ``t`` only t, ``x``
     only x, ``pair`` two slots (xy or zw), ``quad`` all of x y z w, ``mov`` two, as a ``mov`` of two
-    components. A dash means that the compiler, or the assembler, expands it into several
-    operations.
-
-An operation without a counterpart on the chip may list its parts, as the body of a macro. The
-assembler writes them in its place (``macros``).
+    components. A dash means that the compiler expands it into several operations.
 """
 
 import re
@@ -49,11 +45,8 @@ class Opcode:
         What it computes, for the documentation.
     example
         Lines of IL; "" where they follow from the operands.
-    parts
-        Lines of IL that the assembler writes in its place, on ``in0``, ``in1``, ... and ``out0``,
-        component by component. Of divisions: only with a `_zeroop`, whose value is ``{zeroop}``.
     flow
-        Its role in control flow: "loop", "if", "else", "endif", "endloop", "break" or "continue".
+        Its role in control flow: "loop", "if", "else", "endif", "endloop" or "break".
     vector
         Whether it is not computed component by component (dp4, doubles, fetches).
     flops
@@ -88,7 +81,6 @@ class Opcode:
     slots: str
     meaning: str
     example: str = ""
-    parts: tuple[str, ...] = ()
     flow: str = ""
     vector: bool = False
     flops: int = 0
@@ -115,7 +107,7 @@ class Opcode:
         return self.types[1:]
 
     def float_modifiers(self, n: int) -> bool:
-        """Return whether source ``n`` takes all modifiers. Integers can only be negated."""
+        """Return whether source ``n`` is negated by its sign. Integers are by subtraction."""
         return self.sources[n] == "f" or n in self.passed
 
     @property
@@ -136,7 +128,7 @@ def _read(file: Path) -> None:
     """Read the table into ``OPCODES``.
 
     A row has a name, types, slots and attributes as ``name=value``; then, separated by bars, the
-    meaning, an example and the operation's parts. ``!`` indicates a required control. ``#`` begins
+    meaning and perhaps an example. ``!`` indicates a required control. ``#`` begins
     a comment. A line that begins with a bar continues the previous row.
     """
     kind = ""
@@ -157,7 +149,6 @@ def _read(file: Path) -> None:
             slots,
             texts[0],
             texts[1] if texts[1:] else "",
-            tuple(part for cell in texts[2:] for part in cell.split(" \\n ")),
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
             store=bool(facts.pop("store", False)),

@@ -64,9 +64,9 @@ _SIGNED = re.compile(r"[-+]\s*([A-Za-z]\w*(?:\[[^\]]*\])?(?:\.\w+)?)")
 _OPERATOR = re.compile(r"[-+*/%<>=&|^?~!]+")
 #: Names for a work-item's position in other languages (patterns), and the register that holds it.
 PLACES = {
-    r"threadIdx|get_local_id|gl_LocalInvocationID|SV_GroupThreadID": "vTidInGrp",
-    r"blockIdx|get_group_id|gl_WorkGroupID|SV_GroupID": "vThreadGrpId",
-    r"get_global_id|gl_GlobalInvocationID|SV_DispatchThreadID|gridIdx": "vAbsTid",
+    r"threadIdx|get_local_id|gl_LocalInvocationID|SV_GroupThreadID": "vTidInGrpFlat",
+    r"blockIdx|get_group_id|gl_WorkGroupID|SV_GroupID": "vThreadGrpIdFlat",
+    r"get_global_id|gl_GlobalInvocationID|SV_DispatchThreadID|gridIdx": "vAbsTidFlat",
     r"laneid|lane_id|lane": "vTidInGrpFlat",
     r"gl_FragCoord|SV_Position": "vWinCoord0",
 }
@@ -115,12 +115,12 @@ def suggest_operand(text: str) -> str:
     if text.startswith("/*"):
         return COMMENT
     if re.match(r"\||f?abs\s*\(", text):
-        return "an absolute value is `r0_abs`"
+        return "an absolute value is `max r0, r1, r1_neg(xyzw)`"
     if re.match(r"[~!]", text):
         return "use `inot` for the bits' complement"
     for names, register in PLACES.items():
         if re.match(rf"(?:{names})\b", text, re.IGNORECASE):
-            return f"use `{register}`, which holds a work-item's place here"
+            return f"use `{register}`, which holds a work-item's number here"
     if SIZES.match(text):
         return "a size is passed as a constant: `dcl_cb cb0[1]`, then `cb0[0].x`"
     return ""

@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
@@ -21,8 +20,6 @@ from cypresskit.il.names import literal_addresses, name_faults
 from cypresskit.il.opcodes import OPCODES, RELATIONS, Opcode, find_opcode
 from cypresskit.il.other_languages import suggest_statement
 from cypresskit.il.program import (
-    FLAGS,
-    LETTERS,
     Controls,
     Dest,
     Instruction,
@@ -43,12 +40,13 @@ MAX_NESTING = 256
 OFFSETS = range(-8, 8)  # texels that a fetch can add to a coordinate: five bits (ISA 5)
 #: Opcodes that read only the last component of their source (IL specification, 7.11).
 SCALAR = ("rcp", "rsq", "sqrt")
-#: What a division by 0 gives, by the word of `_zeroop` (IL specification, table 6.33): text of a
-#: literal, or "" for infinity, which the chip gives by itself.
-ZEROOP = {"infinity": "", "inf_else_max": "", "zero": "0", "fltmax": "0x7f7fffff"}
 BLOCKS = {"loop": 1, "if": 1, "endloop": -1, "endif": -1}
 HEADERS = {"il_ps_2_0": "pixel", "il_ps": "pixel", "il_cs_2_0": "compute", "il_cs": "compute"}
-RESULT_SCALE = {"x2": 2.0, "x4": 4.0, "x8": 8.0, "d2": 0.5, "d4": 0.25, "d8": 0.125}
+#: Controls of arithmetic in AMD's IL that are left out, with the instructions that do the same.
+INSTEAD = {
+    "sat": "`max` with 0 and `min` with 1.0",
+    "zeroop": "`eq` with 0, then `cmov_logical`",
+} | dict.fromkeys(("x2", "x4", "x8", "d2", "d4", "d8"), "`mul` with a literal")
 
 _STRANGE = re.compile(r"[^\t\r\f\v\x20-\x7e\ufeff]")
 _MACRO = re.compile(r"mdef\b|mdef_", re.IGNORECASE)  # definitions may stand before the header
@@ -128,7 +126,7 @@ class _Assembler:
         if not self.faults:
             self._check_whole()
         self._report()
-        expansion = MacroExpansion(self.instructions, self.macros, _parts)
+        expansion = MacroExpansion(self.instructions, self.macros)
         for line, message in expansion.faults:
             self._fault(line, message)
         self._report()
@@ -250,7 +248,7 @@ class _Assembler:
         self.faults.append(Fault(line, column, message, text))
 
     def _check_blocks(self, instructions: Sequence[Instruction]) -> None:
-        """Check that loops and ifs nest, and that ``break`` and ``continue`` are in a loop."""
+        """Check that loops and ifs nest, and that ``break`` is in a loop."""
         stack: list[Instruction] = []
         openers = {"endloop": ("loop",), "endif": ("if", "else"), "else": ("if",)}
         for i in instructions:
@@ -269,7 +267,7 @@ class _Assembler:
                 stack.append(i)
                 if len(stack) == MAX_NESTING + 1 and flow != "else":
                     self._fault(i.line, f"loops and ifs nest deeper than {MAX_NESTING}")
-            if flow in ("break", "continue") and not any(s.op.flow == "loop" for s in stack):
+            if flow == "break" and not any(s.op.flow == "loop" for s in stack):
                 self._fault(i.line, f"`{i.opcode}` outside a loop")
         for i in stack:
             end = "endloop" if i.op.flow == "loop" else "endif"
@@ -357,25 +355,18 @@ def _statement(line: Line) -> Instruction:
         if why := explain_unsupported(word, op.name):
             line.fail(why, start)
         return read_declaration(op, dict(bracketed), line, start)
-    controls, shift, saturate = _controls(op, word, bracketed, line, start)
+    controls = _controls(op, word, bracketed, line, start)
     if op.name == "mcall":
         return _macro_call(controls, line)
     dest, sources = _operands(op, line)
     end_of_line(line, _form(op))
-    if (shift != 1.0 or saturate) and not ("f" in op.result or op.name == "mov"):
-        line.fail(
-            f"`{op.name}` gives no single-precision float: it can't be scaled or saturated", start
-        )
     if op.name == "dmov":
         read = sources[0]
-        instead = "use `dmax` of the number and its negative"
-        if read.abs:
-            line.fail(f"`dmov` with `_abs` is not in cypresskit's subset: {instead}", start)
-        words = replace(
-            read, swizzle=read.swizzle[:2] * 2, negate="yw" if read.negates_double else ""
-        )
+        if read.negated:  # a mov would negate both words
+            line.fail("`dmov` can't negate: negate where the copy is read", start)
+        words = replace(read, swizzle=read.swizzle[:2] * 2)
         return Instruction("mov", dest, (words,), line=line.number)
-    return Instruction(op.name, dest, sources, controls, shift, saturate, line=line.number)
+    return Instruction(op.name, dest, sources, controls, line=line.number)
 
 
 def _head(line: Line) -> Segments:
@@ -440,15 +431,9 @@ def _controls_written(suffix: str, segments: Segments) -> Segments:
     return written
 
 
-def _controls(
-    op: Opcode, word: str, written: list[Any], line: Line, at: int
-) -> tuple[Controls, float, bool]:
-    """Return controls, result scale and saturation from what is ``written`` after the opcode's name
-    in ``word``.
-    """
+def _controls(op: Opcode, word: str, written: list[Any], line: Line, at: int) -> Controls:
+    """Return the controls that are ``written`` after the opcode's name in ``word``."""
     controls: dict[str, Any] = {}
-    shift = 1.0
-    saturate = False
     for name, value in written:
         if name in op.controls:
             if name != "coordtype":
@@ -456,14 +441,15 @@ def _controls(
             elif value.lower() != "unnormalized":  # the declaration of the resource says it, too
                 expected = "coordinates count texels: expected `_coordtype(unnormalized)`"
                 line.fail(f"`_coordtype({value})`: {expected}", at)
-        elif op.kind == "alu" and name in ("sat", "ieee", *RESULT_SCALE):
-            _check_bare(name, value, line, at)
-            saturate = saturate or name == "sat"
-            shift *= RESULT_SCALE.get(name, 1.0)  # every operation here is IEEE already
+        elif op.kind == "alu" and name == "ieee":
+            _check_bare(name, value, line, at)  # every operation here is IEEE already
+        elif op.kind == "alu" and name in INSTEAD:
+            left_out = f"`_{name}` is not in cypresskit's subset of AMD's IL"
+            line.fail(f"{left_out}: use {INSTEAD[name]}", at)
         else:
             longer = [f"`{other}`" for other in OPCODES if other.startswith(f"{op.name}_")]
             others = f" There are {', '.join(longer)}." if longer else ""
-            guess = did_you_mean(name, [*op.controls, *RESULT_SCALE, "sat"]) or others
+            guess = did_you_mean(name, op.controls) or others
             line.fail(
                 explain_unsupported(word, op.name)
                 or f"`{op.name}` has no control `_{name}`.{guess}",
@@ -479,7 +465,7 @@ def _controls(
             " `fence_memory`",
             at,
         )
-    return Controls(**controls), shift, saturate
+    return Controls(**controls)
 
 
 def _check_bare(name: str, value: str, line: Line, at: int) -> None:
@@ -511,11 +497,6 @@ def _control(name: str, value: str, line: Line, at: int) -> int | bool | str | t
             written = f"found `{value}`.{did_you_mean(value, RELATIONS)}"
             line.fail(f"`relop` is one of {', '.join(RELATIONS)}, {written}", at)
         return value
-    if name == "zeroop":
-        if value.lower() not in ZEROOP:
-            what = f"what a division by 0 gives is one of {', '.join(ZEROOP)}"
-            line.fail(f"`_zeroop({value})`: {what}", at)
-        return ZEROOP[value.lower()]
     if name in ("threads", "lds", "memory"):
         _check_bare(name, value, line, at)
         return True
@@ -547,41 +528,12 @@ def _operands(op: Opcode, line: Line) -> tuple[Dest | None, tuple[Source, ...]]:
                 f" as in `{op.name}_id(0) r0.x, r1.x`",
                 start,
             )
-        sources.append(read_source(line))
-        _check_modifiers(op, n, sources[n], line, start)
+        sources.append(read_source(line, op.sources[n] == "d"))
         if op.name in SCALAR:
-            negate = LETTERS if "w" in sources[n].negate else ""
-            sources[n] = replace(sources[n], swizzle=sources[n].swizzle[3] * 4, negate=negate)
+            sources[n] = replace(sources[n], swizzle=sources[n].swizzle[3] * 4)
     if op.name == "lds_load_vec" and len(sources) == 1:
         sources.append(Source(sources[0].register, "0000"))
     return dest, tuple(sources)
-
-
-def _check_modifiers(op: Opcode, n: int, source: Source, line: Line, at: int) -> None:
-    """Raise ``FaultAt`` for a modifier that the source's type doesn't take. Integers can only be
-    negated, doubles negated and made absolute (IL specification, table 2.10).
-    """
-    double = op.sources[n] == "d"
-    for name in () if op.float_modifiers(n) else FLAGS:
-        if getattr(source, name) and not (double and name == "abs"):
-            kind = "a double" if double else "an integer"
-            line.fail(f"`_{name}` can't be used here: source {n + 1} of `{op.name}` is {kind}", at)
-
-
-def _parts(i: Instruction) -> tuple[Instruction, ...]:
-    """Return what an instruction is made of; empty if the chip has it, as it has divisions by 0
-    that give infinity.
-    """
-    if "zeroop" in i.op.controls and not i.controls.zeroop:
-        return ()
-    return _parts_of(i.opcode, i.controls.zeroop)
-
-
-@cache
-def _parts_of(opcode: str, zeroop: str) -> tuple[Instruction, ...]:
-    """Return the parts of an opcode as instructions on in0, in1, ... and out0."""
-    lines = (part.format(zeroop=zeroop) for part in OPCODES[opcode].parts)
-    return tuple(_statement(Line(part, 0)) for part in lines)
 
 
 def _macro_call(controls: Controls, line: Line) -> Instruction:

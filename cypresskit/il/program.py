@@ -21,17 +21,15 @@ from cypresskit.il.opcodes import OPCODES, Opcode
 from cypresskit.tables import folded
 
 LETTERS = "xyzw"
-# Modifiers of a source, in the order in which they apply
-FLAGS = ("x2", "abs")
 
 
 @dataclass(frozen=True)
 class Register:
     """A register's name.
 
-    ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3) and ``vTidInGrp`` is ("vTidInGrp", 0). A global
-    element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]`` has no
-    address.
+    ``r12`` is ("r", 12), ``cb0[3]`` is ("cb", 0, 3) and ``vWinCoord0`` is ("vWinCoord0", 0). A
+    global element ``g[r1.x+2]`` is ("g", 0, 2) with ``address`` the source ``r1.xxxx``; ``g[5]``
+    has no address.
     """
 
     kind: str
@@ -55,41 +53,24 @@ class Register:
 class Source:
     """An operand that is read.
 
-    Modifiers apply per position, in the order x2, abs, negate (IL specification 2.2.7).
-
     Attributes
     ----------
     register
         The register.
     swizzle
         Four letters of ``xyzw01``: the component that each position reads, or a constant.
-    negate
-        The positions that are negated, as letters.
-    abs, x2
-        Whether the modifier is set.
+    negated
+        Whether it is negated.
     """
 
     register: Register
     swizzle: str = LETTERS
-    negate: str = ""
-    abs: bool = False
-    x2: bool = False
-
-    @property
-    def negates_double(self) -> bool:
-        """Whether a double read through this operand is negated, by either of its two words."""
-        return "x" in self.negate or "y" in self.negate
-
-    @cached_property
-    def is_modified(self) -> bool:
-        """Whether a modifier other than the swizzle is set."""
-        return bool(self.negate) or any(getattr(self, name) for name in FLAGS)
+    negated: bool = False
 
     def __str__(self) -> str:
         swizzle = self.swizzle[0] if len(set(self.swizzle)) == 1 else self.swizzle
         text = str(self.register) + ("" if swizzle == LETTERS else f".{swizzle}")
-        text += "".join(f"_{name}" for name in FLAGS if getattr(self, name))
-        return text + (f"_neg({self.negate})" if self.negate else "")
+        return text + "_neg(xyzw)" * self.negated
 
 
 @dataclass(frozen=True)
@@ -101,8 +82,7 @@ class Dest:
     register
         The register.
     mask
-        Four characters, one per component: its own letter (written), ``_`` (kept), ``0`` or ``1``
-        (set to that float).
+        Four characters, one per component: its own letter (written), or ``_`` (kept).
     """
 
     register: Register
@@ -110,8 +90,8 @@ class Dest:
 
     @cached_property
     def written(self) -> tuple[int, ...]:
-        """The components that take a computed value, as numbers 0 to 3."""
-        return tuple(c for c in range(4) if self.mask[c] in LETTERS)
+        """The components that are written, as numbers 0 to 3."""
+        return tuple(c for c in range(4) if self.mask[c] != "_")
 
     def __str__(self) -> str:
         return str(self.register) + ("" if self.mask == LETTERS else f".{self.mask}")
@@ -132,8 +112,6 @@ class Controls(NamedTuple):
         What a fence waits for.
     k
         Number of a macro.
-    zeroop
-        What a division by 0 gives, as text of a literal; "" for infinity.
     """
 
     resource: int = 0
@@ -145,7 +123,6 @@ class Controls(NamedTuple):
     lds: bool = False
     memory: bool = False
     k: int = 0
-    zeroop: str = ""
 
 
 NO_CONTROLS = Controls()
@@ -163,12 +140,8 @@ class Instruction:
         Its operands.
     controls
         Its controls.
-    shift
-        The result scale: ``_x2`` is 2.0, ``_d4`` 0.25.
-    saturate
-        Whether the result is clamped to 0..1.
     numbers
-        Of declarations: 32-bit patterns of a literal, dimensions of a texture, sizes.
+        Of declarations: 32-bit patterns of a literal, sizes.
     outputs
         The destinations of a macro call.
     line
@@ -181,8 +154,6 @@ class Instruction:
     dest: Dest | None = None
     sources: tuple[Source, ...] = ()
     controls: Controls = NO_CONTROLS
-    shift: float = 1.0
-    saturate: bool = False
     numbers: tuple[int, ...] = ()
     outputs: tuple[Dest, ...] = ()
     line: int = field(default=0, compare=False, repr=False)
@@ -334,12 +305,12 @@ class Program:
         """Pairs of control flow in ``body``, by index.
 
         An opener leads to its end, an end to its opener, ``else`` to ``endif``, an if with an else
-        to the else, ``break`` and ``continue`` to the opener of their loop.
+        to the else, ``break`` to the opener of its loop.
         """
         pairs: dict[int, int] = {}
         stack: list[int] = []
         for at, i in enumerate(self.body):
-            if i.op.flow in ("break", "continue"):
+            if i.op.flow == "break":
                 pairs[at] = next(
                     opener for opener in reversed(stack) if self.body[opener].op.flow == "loop"
                 )
@@ -362,11 +333,9 @@ class Program:
         }
 
     @cached_property
-    def textures(self) -> dict[int, int]:
-        """Declared textures: resource number to dimensions, 1 or 2. Coordinates count texels."""
-        return {
-            i.controls.id: i.numbers[0] for i in self.declarations if i.opcode == "dcl_resource"
-        }
+    def textures(self) -> frozenset[int]:
+        """The numbers of declared textures."""
+        return frozenset(i.controls.id for i in self.declarations if i.opcode == "dcl_resource")
 
     @cached_property
     def constants(self) -> dict[int, int]:
@@ -389,12 +358,11 @@ class Program:
         return tuple((*key, line) for key, line in lines.items())
 
     @cached_property
-    def group(self) -> tuple[int, int, int]:
-        """Work-items of a workgroup along x, y, z (compute mode); by default (64, 1, 1)."""
+    def group(self) -> int:
+        """Work-items of a workgroup (compute mode); by default 64."""
         names = ("dcl_max_thread_per_group", "dcl_num_thread_per_group")
         sizes = [i.numbers for name in names for i in self.declarations if i.opcode == name]
-        x, y, z = (*(sizes[-1] if sizes else (64,)), 1, 1)[:3]
-        return x, y, z
+        return sizes[-1][0] if sizes else 64
 
     @cached_property
     def lds(self) -> dict[int, int]:

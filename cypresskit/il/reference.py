@@ -46,8 +46,7 @@ def entry(op: Opcode) -> list[str]:
     operands = "; ".join([f"d: {TYPES[r]}" for r in op.result if r in TYPES] + _sources(op))
     cost = "at least 16 clocks per wavefront" if op.kind == "fetch" else "-"
     if op.kind in ("alu", "lds"):
-        whole = OPCODES[find_opcode(op.parts[0])] if len(op.parts) == 1 else op
-        cost = SLOTS[whole.slots]
+        cost = SLOTS[op.slots]
     return [op.name, operands or "-", cost, op.meaning, example(op)]
 
 

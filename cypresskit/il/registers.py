@@ -1,8 +1,8 @@
-"""Read operands: registers with swizzles, masks and modifiers.
+"""Read operands: registers with swizzles, masks and signs.
 
 A short swizzle is filled to four letters by repeating it: ``x`` gives ``xxxx``, ``zw`` gives
 ``zwzw``, ``xyz`` gives ``xyzz``. A short mask is read from the left, and a letter moves to its own
-position: ``y_1`` is ``_y_1``.
+position: ``y_w`` is ``_y_w``.
 """
 
 import re
@@ -20,21 +20,16 @@ ALIASES = {
     "vtid": "vTidInGrpFlat",
     "vtgroupid": "vThreadGrpIdFlat",
 }
-INPUTS = (
-    "vWinCoord0",
-    "vAbsTid",
-    "vAbsTidFlat",
-    "vTidInGrp",
-    "vTidInGrpFlat",
-    "vThreadGrpId",
-    "vThreadGrpIdFlat",
-)
+INPUTS = "vWinCoord0", "vAbsTidFlat", "vTidInGrpFlat", "vThreadGrpIdFlat"
 INPUT_NAMES = {name.lower(): name for name in INPUTS} | ALIASES | {"vwincoord": "vWinCoord0"}
 INPUT_NAMES |= {f"{name}0": register for name, register in INPUT_NAMES.items() if name[-1] != "0"}
 INPUT_NAMES["v0"] = "vWinCoord0"
-MODIFIERS = ("neg", "abs", "x2")
+#: Inputs of workgroups with several dimensions, which are left out.
+DIMENSIONS = re.compile(r"(vAbsTid|vTidInGrp|vThreadGrpId)0?", re.IGNORECASE)
 #: Modifiers of AMD's IL that are left out, with the instructions that do the same.
 INSTEAD = {
+    "abs": "`max r0, r1, r1_neg(xyzw)`",
+    "x2": "`add r0, r1, r1`",
     "bias": "`add r0, r1, l0.x` with -0.5 in a literal",
     "bx2": "`mad r0, r1, l0.x, l0.y` with 2.0 and -1.0 in a literal",
     "invert": "`sub r0, l0.x, r1` with 1.0 in a literal",
@@ -83,6 +78,12 @@ def read_register(line: Line) -> Register:
     if name in INPUT_NAMES:
         return Register(INPUT_NAMES[name])
     written = f"`{word.group()[:32]}`" if word else line.rest()
+    if word and (several := DIMENSIONS.fullmatch(word.group())):
+        line.fail(
+            f"{written}: workgroups have one dimension in cypresskit's subset of AMD's IL: use"
+            f" `{INPUT_NAMES[several[1].lower() + 'flat']}`",
+            start,
+        )
     if word and _LEFT_OUT.fullmatch(word.group()):
         kind = "registers of drawing, or shared by wavefronts"
         if name[0] == "x":
@@ -117,7 +118,7 @@ def _global(line: Line) -> Register:
         if (
             address is None
             or address.register.kind not in ("r", "in", "l", *INPUTS)
-            or address.is_modified
+            or address.negated
             or len(set(address.swizzle)) > 1
         ):
             written = line.text[start : line.at] or line.rest().strip("`")
@@ -161,6 +162,12 @@ def read_mask(line: Line) -> str:
     match = line.take(re.compile(r"[xyzwrgba01_]+", re.IGNORECASE))
     written = match.group() if match else ""
     text = written.lower().translate(COLORS)
+    if set(text) & set("01"):
+        line.fail(
+            f"mask `.{written}`: cypresskit's subset of AMD's IL sets a constant by a `mov` of its"
+            " own, from a literal",
+            at,
+        )
     mask = ""
     for c in text:
         if c in LETTERS:
@@ -173,12 +180,14 @@ def read_mask(line: Line) -> str:
         mask += c
     if not 0 < len(mask) <= 4:
         letters_read = f"`.{written}`" if written else line.rest()
-        line.fail(f"a mask has one to four of the letters x y z w 0 1 _, found {letters_read}", at)
+        line.fail(f"a mask has one to four of the letters x y z w _, found {letters_read}", at)
     return mask.ljust(4, "_")
 
 
-def read_source(line: Line) -> Source:
-    """Read an operand that is read, with its swizzle and modifiers."""
+def read_source(line: Line, double: bool = False) -> Source:
+    """Read an operand that is read, with its swizzle and sign. A ``double`` is negated by either of
+    its words.
+    """
     register = read_register(line)
     if register.kind in ("o", "out", "mem"):
         line.fail(f"`{register}` can't be read", line.at - len(str(register)))
@@ -196,8 +205,7 @@ def read_source(line: Line) -> Source:
         if not taken:
             line.fail(f"a swizzle has one to four of the letters x y z w 0 1, found {line.rest()}")
         swizzle = (taken * 4 if len(taken) < 3 else taken + taken[-1])[:4]
-    flags: dict[str, bool] = {}
-    negate = ""
+    negated = False
     while line.text.startswith("_", line.at):
         start = line.at
         line.at += 1
@@ -207,20 +215,17 @@ def read_source(line: Line) -> Source:
             line.fail(
                 f"`_{name}` is not in cypresskit's subset of AMD's IL: use {INSTEAD[name]}", start
             )
-        if name not in MODIFIERS:
-            guess = did_you_mean(name, MODIFIERS) or f" Expected one of _{', _'.join(MODIFIERS)}."
-            line.fail(f"`_{name}` is no modifier of a source.{guess}", start)
-        if name == "neg":
-            brackets = line.take(BRACKETS)
-            letters = LETTERS
-            if brackets:
-                letters = brackets.group(1).replace(" ", "").lower().translate(COLORS)
-            if set(letters) - set(LETTERS):
-                line.fail(
-                    f"`_neg` takes the letters of positions, as in `_neg(xw)`, found `({letters})`",
-                    start,
-                )
-            negate = "".join(c for c in LETTERS if c in letters)
-        else:
-            flags[name] = True
-    return Source(register, swizzle, negate, **flags)
+        if name != "neg":
+            line.fail(f"`_{name}` is no modifier of a source: the only one is `_neg`", start)
+        brackets = line.take(BRACKETS)
+        letters = LETTERS
+        if brackets:
+            letters = brackets.group(1).replace(" ", "").lower().translate(COLORS)
+        if not (set(letters) & {"x", "y"} if double else set(letters) == set(LETTERS)):
+            line.fail(
+                f"`_neg({letters})`: cypresskit's subset of AMD's IL negates all of an operand, by"
+                " `_neg(xyzw)`",
+                start,
+            )
+        negated = True
+    return Source(register, swizzle, negated)

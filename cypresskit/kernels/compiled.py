@@ -1,7 +1,4 @@
-"""Compile a kernel, given by name, file, source or program.
-
-For Cypress, with its statistics; and for AMD's current GPUs.
-"""
+"""Compile a kernel, given by name, file, source or program, and return its statistics."""
 
 from cypresskit import compiler
 from cypresskit.compiler import Code, KernelStats
@@ -51,31 +48,3 @@ def kernel_stats(kernel: Source, device: Device = HD5870) -> KernelStats:
     """
     known = resolve(kernel)
     return compiler.compile(known.program, device).stats(*known.convention.per_iteration)
-
-
-def machine_code(kernel: Source, chip: str = "RX 9070") -> str:
-    """Return a listing of a kernel of IL as the machine code of a current GPU.
-
-    Before each instruction is the IL line that it was made for.
-
-    Parameters
-    ----------
-    kernel
-        A kernel's name, a file or source of IL, a program, or a ``Kernel``.
-    chip
-        "RX 9070" or "HD 7970".
-
-    Raises
-    ------
-    ILError
-        For a source that doesn't assemble.
-    ValueError
-        For another chip.
-
-    Examples
-    --------
-    >>> print(ck.machine_code("sgemm_tn", "RX 9070"))
-    """
-    from cypresskit.machine.compiled.amd_gpu import listing
-
-    return listing(resolve_program(kernel), chip)

@@ -18,7 +18,7 @@ INFINITE = np.iinfo(np.int64).max  # what +infinity becomes; -infinity becomes -
 
 
 def texel(
-    rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int], *, whole: bool
+    rows: Sequence[np.ndarray], texture: Extent, offset: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the texel that a fetch reads: x and y (int64, see ``integers``), and whether they are
     in the texture.
@@ -26,22 +26,16 @@ def texel(
     Parameters
     ----------
     rows
-        The coordinates, one row for each dimension.
+        The coordinates: floats, which are rounded down; subnormals are 0.
     texture
         The size of the texture.
     offset
         Texels to add, for each dimension.
-    whole
-        Whether the coordinates are integers. Floats are rounded down, subnormals 0.
     """
-    places = []
-    for bits, more in zip(rows, offset):
-        if whole:
-            place = bits.view(np.int32).astype(np.int64) + more
-        else:
-            place = integers(np.floor(flushed(bits)).astype(np.float64) + more)
-        places.append(place)
-    x, y = places if len(places) > 1 else (places[0], np.zeros_like(places[0]))
+    x, y = (
+        integers(np.floor(flushed(bits)).astype(np.float64) + more)
+        for bits, more in zip(rows, offset)
+    )
     return x, y, texture.contains(x, y)
 
 

@@ -18,21 +18,17 @@ DTYPES = tuple(map(np.dtype, ("float32", "float64", "int32", "uint32")))
 
 
 def whole_domain(program: Program, domain) -> tuple[int, int, int]:
-    """Return the domain's three sizes, 1 where none is given."""
+    """Return the domain's sizes, of which only pixel kernels have two: (width, height, 1)."""
     sizes = tuple(domain) if isinstance(domain, Iterable) else (domain,)
-    wanted = 2 if program.mode == "pixel" and sizes[2:] != (1,) else 3
-    if not 0 < len(sizes) <= wanted or not all(Range().has(s, whole=True) for s in sizes):
-        shape = "a number of work-items or up to three of them"
-        if program.mode == "pixel":
-            shape = "(width, height)"
+    shape, wanted = ("(width, height)", 2) if program.mode == "pixel" else ("its work-items", 1)
+    known = 0 < len(sizes) <= 3 and all(Range().has(s, whole=True) for s in sizes)
+    if not known or any(size != 1 for size in sizes[wanted:]):
         raise ValueError(
             f"the domain of a {program.mode} kernel is {shape}, integers of at least 0; found"
             f" {domain!r}"
         )
     x, y, z = (*map(int, sizes), 1, 1)[:3]
-    if program.mode == "compute" and any(
-        d % g for d, g in zip((x, y, z), program.group, strict=True)
-    ):
+    if program.mode == "compute" and x % program.group:
         raise ValueError(
             f"the domain {domain!r} is not a multiple of the kernel's workgroup {program.group}"
         )
@@ -130,20 +126,18 @@ def check_array(array, name: str, written: bool = False) -> None:
         check_written(array, name)
 
 
-def texel_words(array, name: str, dimensions: int = 2, written: bool = False) -> np.ndarray:
+def texel_words(array, name: str, written: bool = False) -> np.ndarray:
     """Return a texture or output as uint32 of shape (height, width, words per texel)."""
     check_array(array, name, written)
-    if array.ndim - dimensions not in (0, 1):
-        raise ValueError(
-            f"{name} has shape {array.shape}: expected {dimensions} or {dimensions + 1} dimensions"
-        )
+    if array.ndim not in (2, 3):
+        raise ValueError(f"{name} has shape {array.shape}: expected 2 or 3 dimensions")
     array = np.ascontiguousarray(array)
-    words = (array[..., np.newaxis] if array.ndim == dimensions else array).view(np.uint32)
+    words = (array[..., np.newaxis] if array.ndim == 2 else array).view(np.uint32)
     if words.shape[-1] not in (1, 2, 4):
         raise ValueError(
             f"{name} has {32 * words.shape[-1]} bits per texel: 32, 64 or 128 are possible"
         )
-    return words if words.ndim == 3 else words[np.newaxis]
+    return words
 
 
 def constant_words(array, program: Program, n: int) -> np.ndarray:

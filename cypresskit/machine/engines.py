@@ -41,12 +41,11 @@ def launch(
     program
         An assembled kernel.
     domain
-        (width, height) in pixel mode; work-items along x or (x, y, z) in compute mode. If empty,
-        as in (0, 8), nothing runs, and the counts are 0.
+        (width, height) in pixel mode; the number of work-items in compute mode. If empty, as in
+        (0, 8), nothing runs, and the counts are 0.
     inputs
         Resource number to texture: shape (height, width) or (height, width, components), dtype
-        float32, float64, int32 or uint32, at most 128 bits per texel. A 1-D resource takes (width,)
-        or (width, components).
+        float32, float64, int32 or uint32, at most 128 bits per texel.
     constants
         Buffer number to an array whose bytes are its elements of four 32-bit words. Plain Python
         floats become float32.

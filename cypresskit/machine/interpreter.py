@@ -13,7 +13,7 @@ import numpy as np
 
 from cypresskit.il import Dest, Instruction, Register, Source
 from cypresskit.il.dataflow import components, lds_words, read_positions
-from cypresskit.il.meaning import MEANING, ONE, RELATION, flushed, modified, pair, scaled, split
+from cypresskit.il.meaning import MEANING, ONE, RELATION, SIGN, flushed, pair, split
 from cypresskit.il.program import LETTERS
 from cypresskit.machine import addressing
 from cypresskit.machine.counters import LaunchCounters, tally
@@ -134,7 +134,7 @@ class Interpreter:
         elif flow == "endloop":
             return match[at] + 1 if masks.next_iteration() else at + 1
         else:
-            masks.leave_loop(self._condition(i) if masks.count else masks.active, flow == "break")
+            masks.leave_loop(self._condition(i) if masks.count else masks.active)
             loop_is_empty = not masks.count and masks.stack[-1] is masks.loops[-1]
             return match[match[at]] if loop_is_empty else at + 1
         return at + 1 if masks.count else match[at]
@@ -179,24 +179,19 @@ class Interpreter:
         return rows
 
     def _operand(self, i: Instruction, n: int, positions: tuple[int, ...]) -> np.ndarray:
-        """Return source ``n`` at some positions, with its modifiers: a row for each, or one for
+        """Return source ``n`` at some positions, with its sign: a row for each, or one for
         all.
         """
         source = i.sources[n]
         rows = self._rows(source, "".join(source.swizzle[p] for p in positions))
-        if not source.is_modified:
+        if not source.negated:
             return rows
-        negated = np.array([LETTERS[p] in source.negate for p in positions])[:, np.newaxis]
-        if i.op.float_modifiers(n):
-            return modified(rows, source, negated)
-        return np.where(negated, np.uint32(0) - rows, rows)
+        return rows ^ SIGN if i.op.float_modifiers(n) else np.uint32(0) - rows
 
     def _double(self, i: Instruction, n: int) -> np.ndarray:
         source = i.sources[n]
         low, high = self._rows(source, source.swizzle[0]), self._rows(source, source.swizzle[1])
-        return pair(
-            low, modified(high, source, source.negates_double) if source.is_modified else high
-        )
+        return pair(low, high ^ SIGN if source.negated else high)
 
     # Instructions
 
@@ -211,17 +206,11 @@ class Interpreter:
         if op.result == "d":
             low, high = split(result)
             return np.concatenate([high if p % 2 else low for p in positions])
-        return scaled(result, i.shift, i.saturate)
+        return result
 
     def _write(self, dest: Dest, rows: np.ndarray) -> None:
         """Write to a register, an output or global memory."""
         register, written = dest.register, dest.written
-        if "0" in dest.mask or "1" in dest.mask:
-            values = np.zeros((4, self.items), np.uint32)
-            values[list(written)] = rows
-            values[[x == "1" for x in dest.mask]] = ONE
-            written = tuple(c for c, x in enumerate(dest.mask) if x != "_")
-            rows = values[list(written)]
         if register.kind == "g":
             return self._write_global(register, written, rows)
         if register.kind == "o":
@@ -250,7 +239,7 @@ class Interpreter:
         resource, offset = i.controls.resource, i.controls.aoffimmi
         surface = self.launch.textures[resource]
         rows = [self._one(i, 0, p) for p in read_positions(self.program, i, 0)]
-        x, y, inside = addressing.texel(rows, surface, offset, whole=i.op.sources[0] == "i")
+        x, y, inside = addressing.texel(rows, surface, offset)
         texels = surface.texels(x, y, inside)
         self._count_outside(inside)
         self._notify("fetch", resource, x, y, inside)

@@ -226,10 +226,7 @@ def prepare(
         results["global_memory"] = global_memory
     arguments.check_results(results)
     arguments.check_needs(program, given)
-    textures = {
-        n: _surface(a, f"inputs[{n}]", program.textures.get(n, 2))
-        for n, a in given["inputs"].items()
-    }
+    textures = {n: _surface(a, f"inputs[{n}]") for n, a in given["inputs"].items()}
     streams = {n: _output(a, n, sizes, in_place) for n, a in given["outputs"].items()}
     shape = LaunchShape(program, sizes, textures, given["constants"], streams)
     memory = NO_ELEMENTS if global_memory is None else _global(global_memory, in_place)
@@ -271,8 +268,8 @@ def _limit(given: Any) -> int:
     return int(given)
 
 
-def _surface(array: Any, name: str, dimensions: int = 2, written: bool = False) -> Surface:
-    return _of_words(arguments.texel_words(array, name, dimensions, written), array.dtype)
+def _surface(array: Any, name: str, written: bool = False) -> Surface:
+    return _of_words(arguments.texel_words(array, name, written), array.dtype)
 
 
 def _of_words(words: np.ndarray, dtype: np.dtype) -> Surface:

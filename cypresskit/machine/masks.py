@@ -1,7 +1,7 @@
 """Active masks: which work-items are active inside nested ifs and loops.
 
 All work-items step through a program together. An ``if`` narrows the active mask; ``break`` removes
-work-items until the end of the loop, ``continue`` until its next iteration.
+work-items until the end of the loop.
 """
 
 from dataclasses import dataclass
@@ -23,8 +23,6 @@ class StackEntry:
         The work-items that entered it.
     else_mask
         Of an if: those left for the else.
-    continued_mask
-        Of a loop: those that skip the rest of this iteration.
     loop_mask
         Of a loop: those that have not left it.
     issued
@@ -35,7 +33,6 @@ class StackEntry:
     at: int
     entry_mask: np.ndarray
     else_mask: np.ndarray
-    continued_mask: np.ndarray
     loop_mask: np.ndarray
     issued: int = 0
 
@@ -82,10 +79,7 @@ class Masks:
 
     def begin_if(self, taken: np.ndarray, at: int = 0) -> None:
         """Open an if: continue with the active work-items that are ``taken``."""
-        none = np.zeros_like(self.active)
-        self.stack.append(
-            StackEntry("if", at, self.active, self.active & ~taken, none, self.active)
-        )
+        self.stack.append(StackEntry("if", at, self.active, self.active & ~taken, self.active))
         self.set(self.active & taken)
 
     def begin_else(self) -> None:
@@ -101,19 +95,12 @@ class Masks:
     def begin_loop(self, at: int = 0, issued: int = 0) -> None:
         """Open a loop."""
         none = np.zeros_like(self.active)
-        self.stack.append(
-            StackEntry("loop", at, self.active, none, none.copy(), self.active.copy(), issued)
-        )
+        self.stack.append(StackEntry("loop", at, self.active, none, self.active.copy(), issued))
 
-    def leave_loop(self, items: np.ndarray, for_good: bool) -> None:
-        """Remove active work-items from the innermost loop, for good or until its next
-        iteration.
-        """
-        loop = self.loops[-1]
+    def leave_loop(self, items: np.ndarray) -> None:
+        """Remove active work-items from the innermost loop."""
         leaving = self.active & items
-        loop.continued_mask |= leaving
-        if for_good:
-            loop.loop_mask &= ~leaving
+        self.loops[-1].loop_mask &= ~leaving
         self.set(self.active & ~leaving)
 
     def next_iteration(self) -> bool:
@@ -121,7 +108,6 @@ class Masks:
         close the loop.
         """
         loop = self.loops[-1]
-        loop.continued_mask[:] = False
         self.set(loop.loop_mask.copy())
         if self.count:
             return True
@@ -130,4 +116,4 @@ class Masks:
 
     def _rejoin(self, mask: np.ndarray) -> None:
         loops = self.loops
-        self.set(mask & ~loops[-1].continued_mask if loops else mask)
+        self.set(mask & loops[-1].loop_mask if loops else mask)

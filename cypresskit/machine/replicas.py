@@ -55,8 +55,7 @@ def make_replicas(
         surfaces[n] = Surface(width, height, 4 * texel, stacked, single, replica)
     domain = (1, count, 1)
     if not whole.pixels:
-        x, y, z = whole.program.group
-        domain = count * x, y, z
+        domain = count * whole.program.group, 1, 1
     outputs = {}
     for n, extent in whole.outputs.items():
         words = np.zeros((count, 1, extent.texel // 4), np.uint32)

@@ -1,8 +1,8 @@
 """A launch without its arrays: the program, the domain, and the size of everything bound to it.
 
 Pixel mode: the domain is (width, height, 1); a wavefront is a tile of 8 x 8 work-items, in quads of
-2 x 2. Compute mode: the domain counts work-items along x, y, z; a wavefront is 64 consecutive ones
-of a workgroup. Work-items are numbered row by row in a pixel domain and group by group in a compute
+2 x 2. Compute mode: the domain is (work-items, 1, 1); a wavefront is 64 consecutive ones of a
+workgroup. Work-items are numbered row by row in a pixel domain and group by group in a compute
 domain. Lanes of a wavefront outside of the domain, or of the workgroup, are numbered and never
 active.
 A work-item's coordinates are its x and y in a pixel domain, its workgroup and its number there in a
@@ -93,8 +93,7 @@ class LaunchShape:
         if isinstance(size, Extent):
             return size
         if isinstance(size, np.ndarray):
-            dimensions = self.program.textures.get(n, 2) if name == "textures" else 2
-            height, width, words = arguments.texel_words(size, f"{name}[{n}]", dimensions).shape
+            height, width, words = arguments.texel_words(size, f"{name}[{n}]").shape
             return Extent(width, height, 4 * words)
         sizes = (*size, 16)[:3] if isinstance(size, Sequence) and len(size) in (2, 3) else (0,)
         if not all(map(is_whole, sizes)) or sizes[2] not in TEXEL_BYTES:
@@ -115,13 +114,7 @@ class LaunchShape:
     @property
     def group_items(self) -> int:
         """Work-items of a workgroup; 1 in pixel mode, which has no groups."""
-        return 1 if self.pixels else math.prod(self.program.group)
-
-    @property
-    def groups(self) -> tuple[int, int, int]:
-        """Workgroups along x, y, z (compute mode)."""
-        x, y, z = (d // g for d, g in zip(self.domain, self.program.group, strict=True))
-        return x, y, z
+        return 1 if self.pixels else self.program.group
 
     @property
     def group_count(self) -> int:
@@ -214,20 +207,9 @@ def input_registers(
         place[1] = second
         place[2:] = [[-0.5], [0.5]]
         return {"vWinCoord0": (place + np.float32(0.5)).view(np.uint32)}
-    size = shape.program.group
-    group = _unflattened(first, shape.groups)
-    within = _unflattened(second, size)
     rows = {
-        "vThreadGrpId": group,
-        "vTidInGrp": within,
-        "vAbsTid": group * np.array([*size, 0])[:, np.newaxis] + within,
-        "vAbsTidFlat": np.stack([number(shape, first, second)] * 4),
-        "vThreadGrpIdFlat": np.stack([first] * 4),
-        "vTidInGrpFlat": np.stack([second] * 4),
+        "vAbsTidFlat": number(shape, first, second),
+        "vThreadGrpIdFlat": first,
+        "vTidInGrpFlat": second,
     }
-    return {name: row.astype(np.uint32) for name, row in rows.items()}
-
-
-def _unflattened(index: np.ndarray, size: tuple[int, int, int]) -> np.ndarray:
-    x, y, _ = size
-    return np.stack([index % x, index // x % y, index // (x * y), np.zeros_like(index)])
+    return {name: np.stack([row] * 4).astype(np.uint32) for name, row in rows.items()}

@@ -43,8 +43,8 @@ class Words(Protocol):
     def constant(self, bits: np.ndarray) -> Word:
         """Return a word that isn't computed: an input, a constant or a literal."""
 
-    def signed(self, word: Word, negated: bool, absolute: bool) -> Word:
-        """Return a word with an operand's signs applied."""
+    def negated(self, word: Word) -> Word:
+        """Return a word as a float of the other sign."""
 
     def compute(self, slots: tuple[Operation, ...], words: list[Word], low: list[Word]) -> Word:
         """Return the result of an operation on the words that its first slot reads. ``low``: the
@@ -116,12 +116,13 @@ class Processor:
     ):
         self.code, self.constants, self.words, self.memory = code, constants, words, memory
         self.registers: dict[tuple[int, int], Word] = {}
-        inputs: list[Any] = [ids[name][:2] for name in ids if name == "vWinCoord0"] or [
-            [*ids[name][:3], ids[f"{name}Flat"][0]] for name in ("vTidInGrp", "vThreadGrpId")
-        ]
-        for n, rows in enumerate(inputs):
-            self.registers |= {(n, c): words.constant(row) for c, row in enumerate(rows)}
-        self.items = len(inputs[0][0])
+        if "vWinCoord0" in ids:
+            inputs = {(0, c): ids["vWinCoord0"][c] for c in (0, 1)}
+        else:
+            names = enumerate(("vTidInGrpFlat", "vThreadGrpIdFlat"))
+            inputs = {(n, 3): ids[name][0] for n, name in names}
+        self.registers |= {place: words.constant(row) for place, row in inputs.items()}
+        self.items = len(next(iter(inputs.values())))
         self.forwards: dict[int, Word] = {}
         self.queue: list[list[Word]] = []
         self.masks = Masks(self.items)
@@ -143,15 +144,15 @@ class Processor:
             passed = masks.active if test is None else self.words.passed(*test, masks.active)
             if name == "ALU_PUSH_BEFORE":
                 masks.begin_if(passed)
-            elif name in ("ALU_BREAK", "ALU_CONTINUE"):
-                masks.leave_loop(~passed, name == "ALU_BREAK")
+            elif name == "ALU_BREAK":
+                masks.leave_loop(~passed)
         elif control.store is not None:
             if masks.count:
                 self.store(control.store)
         elif name == "LOOP_START_DX10":
             masks.begin_loop(at, self.bundles)
-        elif name in ("LOOP_BREAK", "LOOP_CONTINUE"):
-            masks.leave_loop(masks.active, name == "LOOP_BREAK")
+        elif name == "LOOP_BREAK":
+            masks.leave_loop(masks.active)
         elif name == "LOOP_END":
             start = masks.loops[-1].at
             return start + 1 if masks.next_iteration() else at + 1
@@ -229,7 +230,7 @@ class Processor:
             word = self.words.constant(row[read.channel : read.channel + 1])
         else:
             word = self.words.constant(np.array([read.bits], np.uint32))
-        return self.words.signed(word, read.neg, read.abs) if read.neg or read.abs else word
+        return self.words.negated(word) if read.neg else word
 
     def write(self, place: tuple[int, int], word: Word) -> None:
         """Set a register in the active work-items; in all, if it is a clause temporary, which ends

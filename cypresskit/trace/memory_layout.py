@@ -128,7 +128,7 @@ class MemoryLayout:
             x = addressing.element(source.offset[0], index, len(on))
             return self._element(x, on, motion)
         texture = self.shape.textures[source.resource]
-        x, y, _ = addressing.texel(rows, texture, source.offset, whole=source.name == "LD")
+        x, y, _ = addressing.texel(rows, texture, source.offset)
         return self._fetched(source.resource, x, y, on, motion)
 
     def _fetched(

@@ -15,7 +15,7 @@ import numpy as np
 
 from cypresskit.compiler.assembly import Operation
 from cypresskit.il import Program
-from cypresskit.il.meaning import SIGN, pair, scaled, split
+from cypresskit.il.meaning import SIGN, pair, split
 
 ALL_LANES, NO_LANES = np.ones(1, bool), np.zeros(1, bool)
 UNKNOWN = 1 << 30  # larger than the index of any instruction
@@ -84,16 +84,13 @@ class SymbolicWords:
     def constant(self, bits: np.ndarray) -> Value:
         return Value(bits)
 
-    def signed(self, word: Value, negated: bool, absolute: bool) -> Value:
-        if word.loaded is ALL_LANES:
-            return word
-        bits = word.bits & ~SIGN if absolute else word.bits
-        return Value(bits ^ SIGN if negated else bits, word.loaded, word.at)
+    def negated(self, word: Value) -> Value:
+        return Value(word.bits ^ SIGN, word.loaded, word.at)
 
     def compute(self, slots: tuple[Operation, ...], words: list[Value], low: list[Value]) -> Value:
         """Return the result of an operation. ``low`` has the low words of doubles."""
         first = slots[0]
-        if first.name == "MOV" and first.omod == 1.0 and not first.clamp:
+        if first.name == "MOV":
             return words[0]
         if self.compared is not None and first.row.relation and not low:
             self.compared.append(Comparison(first, words[0], words[1]))
@@ -108,7 +105,7 @@ class SymbolicWords:
         if low:
             bits = [pair(a.bits, b) for a, b in zip(low, bits, strict=True)]
         assert first.row.meaning is not None
-        result_bits = scaled(first.row.meaning(*bits), first.omod, first.clamp)
+        result_bits = first.row.meaning(*bits)
         if at < 0:
             return Value(result_bits)
         return Value(result_bits, reduce(np.logical_or, (word.loaded for word in words + low)), at)

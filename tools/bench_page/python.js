@@ -9,7 +9,6 @@ const ENVIRONMENT = [
   "TMPDIR=/tmp",
   "HOME=/home",
   "IPYTHONDIR=/home/ipython",
-  "CYPRESSKIT_KEEP=0",
   "NO_COLOR=1",
 ]
 const encode = (text) => new TextEncoder().encode(text)

@@ -5,7 +5,6 @@ between guard pages, and the VLIW code must obey the rules of the chip.
 """
 
 import copy
-import math
 
 import numpy as np
 
@@ -132,7 +131,7 @@ def _other_loop(
     items = np.arange(prepared.shape.items)
     item = places.index(compiled_ending.work_item)
     fences = any(i.op.kind == "fence" for i in program.body)
-    group = math.prod(program.group) if fences else 1
+    group = program.group if fences else 1
     interpreter = Interpreter(prepared, ())
     interpreter.masks.set(items // group == item // group)
     try:

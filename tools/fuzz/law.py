@@ -126,7 +126,7 @@ class Counting:
             x, y, texel = element, 0 * element, 16
         else:
             texture = self.memory_layout.shape.textures[f.resource]
-            x, y, inside = addressing.texel(rows, texture, f.offset, whole=f.name == "LD")
+            x, y, inside = addressing.texel(rows, texture, f.offset)
             byte, texel = self.memory_layout.address(f.resource, x, y), texture.texel
             self.delivered += int(np.count_nonzero(on)) * texel
         clocks = np.zeros(len(self.clocks), int)

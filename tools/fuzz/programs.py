@@ -2,7 +2,7 @@
 
 All opcodes occur, with all kinds of masks, swizzles and modifiers; nested branches; loops that
 work-items leave after different numbers of iterations; texture coordinates in and out of range;
-macros, functions; and data full of NaN, infinities and subnormal numbers. Each work-item writes its
+macros; and data full of NaN, infinities and subnormal numbers. Each work-item writes its
 own four elements of global memory, and reads these and a part that is never written. LDS is written
 and read alternately, with a fence between, in uniform control flow.
 
@@ -32,20 +32,19 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "any": "{r}|{r}|{r}|{r}|{r}|{r}|{r}|{constant}|{own}|l{0|1|2|3}|l{0|1|2|3}|{id}",
     "component": "{any}.{x|y|z|w}",
     # operands, by the type that their instruction takes
-    "float": ("{any}{swizzle}{||{negated}|{negated}|_abs|_x2|_abs_x2|_abs{negated}}"),
+    "float": "{any}{swizzle}{||{negated}}",
     "bits": "{any}{swizzle}{||{negated}}",
     "double": "{any}{.xy|.zw|||.xyzw|.yx|.x1}",
     "swizzle": "|||.{s}|.{s}|.{s}{s}|.{s}{s}{s}|.{s}{s}{s}{s}",
     "s": "x|y|z|w|x|y|z|w|x|y|z|w|r|g|b|a|0|1",
-    "negated": "_neg({x|x|}{y|y|}{z|z|}{w|w|})",
+    "negated": "_neg{(xyzw)|}",
     # results
     "mask": "||.x{my}{mz}{mw}|.{mx}y{mz}{mw}|.{mx}{my}z{mw}|.{mx}{my}{mz}w",
-    "mx": "x|x|_|_|0|1",
-    "my": "y|y|_|_|0|1",
-    "mz": "z|z|_|_|0|1",
-    "mw": "w|w|_|_|0|1",
-    "double mask": "||.xy|.zw|.__zw|.xy01|.01zw|.xy_1",
-    "scale": "|||||||||{_x2|_x4|_x8|_d2|_d4|_d8|}{|_sat}",
+    "mx": "x|_",
+    "my": "y|_",
+    "mz": "z|_",
+    "mw": "w|_",
+    "double mask": "||.xy|.zw|.__zw",
     # statements
     "other": "|; a comment|// a comment|\tmov r0, r0 ; moves nothing|fence_memory",
     "read": "iand r31.x, {r}.{x|y|z|w}, l1.x\niadd r31.x, r31.x, l1.z\nmov {r}, g[r31.x{far}]",
@@ -62,27 +61,25 @@ GRAMMAR = {  # a name and its alternatives; {a|b} stands for one of two anywhere
     "item": "umod r33.x, {r}.{x|y|z|w}, l1.w",
     "fetch": "{{inside}|{inside}|{anywhere}}",
     "inside": (
-        "iand r31.yz, {r}, l1.x\n{{texel}{offset} {r}{mask}, r31.yz00"
-        "|itof r31.yz, r31\n{sample}{offset} {r}{mask}, r31.yz00{||_abs|_neg(x)|_x2}}"
+        "iand r31.yz, {r}, l1.x\nitof r31.yz, r31\n"
+        "{sample}{offset} {r}{mask}, r31.yz00{||{negated}}"
     ),
-    "anywhere": "{{texel}{offset} {r}{mask}, {r}{swizzle}|{sample}{offset} {r}{mask}, {at}}",
+    "anywhere": "{sample}{offset} {r}{mask}, {at}",
     # registers and a literal that have the names of others outside
     "macro": (
         "mdef(0)_out(2)_in(3)\ndcl_literal l0, 3, -1, 1.5, 0x7fc00000\nmov r0, {in0|in1}\nmov r1,"
-        " in2\n{add|mul|max}{scale} r{0|1}{mask}, {given}, {given}\nmov out0, {given}\nmov out1,"
+        " in2\n{add|mul|max} r{0|1}{mask}, {given}, {given}\nmov out0, {given}\nmov out1,"
         " {given}\nmend"
     ),
     "given": "{in0|in1|in2|r0|r1|l0}{swizzle}",
     "call": "mcall(0) (r{0|1|2}{mask}, r{3|4|5}{mask}), ({float}, {float}, {bits})",
-    "zeroop": "|_zeroop({zero|fltmax|infinity|inf_else_max})",
     "offset": "||_aoffimmi({-8|-2|-1|0|1|2|7},{-8|-2|-1|0|1|2|7},0)",
     "compared": "relop({lt|le|eq|ne|ge|gt}) {float}, {float}",
     "same if": "iand r31.w, {vThreadGrpIdFlat|cb0[0]|l3}.{x|y|z|w}, l0.y\nif_logical{nz|z} r31.w",
     "if": "{|{bit}|{bit}}{if_logical{nz|z} {r31.w|r31.w|{component}}|ifc_{compared}}",
     "bit": "iand r31.w, {component}, l0.{y|z|w}\n",  # goes both ways more often than any bits do
     "leave": (
-        "iand r31.w, {component}, l1.x\n"
-        "{{break|continue}_logical{nz|z} {r31.w|{component}}|{breakc|continuec}_{compared}}"
+        "iand r31.w, {component}, l1.x\n{break_logical{nz|z} {r31.w|{component}}|breakc_{compared}}"
     ),
 }
 
@@ -111,31 +108,26 @@ class _Mixture(Writer):
         self.loops = 0
         self.leaving = False  # whether work-items may leave the innermost loop each on its own
         self.storing = True  # LDS: between fences it is either written or read
-        self.group: tuple[int, ...] = ()
+        self.group = 1
         self.domain: tuple[int, ...] = (rng.randint(1, 19), rng.randint(1, 11))
         if mode == "compute":
-            self.group = rng.choice(
-                ((64,), (64,), (16,), (8, 8), (4, 2, 2), (128,), (4,), (65, 1, 2))
-            )
-            self.domain = tuple(g * rng.randint(1, 3) for g in self.group)
-        self.items, self.group_items = int(np.prod(self.domain)), int(np.prod(self.group or (1,)))
+            self.group = rng.choice((64, 64, 16, 128, 4, 130))
+            self.domain = (self.group * rng.randint(1, 6),)
+        self.items = int(np.prod(self.domain))
         self.outputs = sorted(rng.sample(range(8), rng.randint(1, 4))) if mode == "pixel" else []
         self.textures = [
-            (rng.choice(("1d", "2d", "2d")), rng.choice((1, 2, 4)), rng.choice(TYPES))
-            for _ in range(rng.randint(1, 4))
+            (rng.choice((1, 2, 4)), rng.choice(TYPES)) for _ in range(rng.randint(1, 4))
         ]
         self.constants = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
         self.grammar = GRAMMAR | {
             "id": (
                 "vWinCoord0"
                 if mode == "pixel"
-                else "{vAbsTid|vAbsTidFlat|vaTid|vaTid0|vTid}|"
-                "{vTidInGrp0|vTidInGrpFlat|vThreadGrpId|vTGroupid}"
+                else "{vAbsTidFlat|vaTid|vaTid0|vTid|vTidInGrpFlat|vThreadGrpIdFlat|vTGroupid}"
             ),
             "constant": "|".join(
                 f"cb{n}[{at}]" for n, size in enumerate(self.constants) for at in range(size)
             ),
-            "texel": "|".join(f"load_resource({n})" for n in range(len(self.textures))),
             "sample": "|".join(
                 f"sample_resource({n})_sampler({n})" for n in range(len(self.textures))
             ),
@@ -169,8 +161,8 @@ class _Mixture(Writer):
     def arguments(self) -> dict:
         rng = self.rng
         inputs = {}
-        for n, (kind, count, dtype) in enumerate(self.textures):
-            shape = (rng.randint(1, 9),) if kind == "1d" else (rng.randint(1, 9), rng.randint(1, 9))
+        for n, (count, dtype) in enumerate(self.textures):
+            shape = rng.randint(1, 9), rng.randint(1, 9)
             inputs[n] = random_words(rng, (*shape, max(count, dtype(0).itemsize // 4))).view(dtype)
         result: dict = {"domain": self.domain, "inputs": inputs}
         result["constants"] = {
@@ -189,18 +181,18 @@ class _Mixture(Writer):
         if self.mode == "pixel":
             self.say("dcl_input_position_interp(linear_noperspective) vWinCoord0.xy__")
         else:
-            self.say(f"dcl_num_thread_per_group {', '.join(map(str, self.group))}")
-            size = 16 * self.group_items
+            self.say(f"dcl_num_thread_per_group {self.group}")
+            size = 16 * self.group
             self.say(f"dcl_lds_id(0) {size}\ndcl_lds_id(1) {size}")
         for n in self.outputs:
             self.say(f"dcl_output_generic o{n}")
-        for n, (kind, _, _) in enumerate(self.textures):
+        for n in range(len(self.textures)):
             formats = "{_fmtx(float)_fmty(float)_fmtz(float)_fmtw(float)|_fmtx(unknown)}"
-            self.say(f"dcl_resource_id({n})_type({kind},unnorm){formats}")
+            self.say(f"dcl_resource_id({n})_type(2d,unnorm){formats}")
         for n, size in enumerate(self.constants):
             self.say(f"dcl_cb cb{n}[{size}]")
         self.say(f"dcl_literal l0, 0, 1, 2, {OWN}")
-        self.say(f"dcl_literal l1, 15, {self.domain[0]}, {self.items * OWN}, {self.group_items}")
+        self.say(f"dcl_literal l1, 15, {self.domain[0]}, {self.items * OWN}, {self.group}")
         self.say("dcl_literal l2, 1.0, -0.5, 3.0, 8.0")
         self.say("dcl_literal l3, " + ", ".join(f"0x{w:08x}" for w in random_words(self.rng, (4,))))
 
@@ -250,20 +242,16 @@ class _Mixture(Writer):
 
     def source(self, op: Opcode, n: int) -> str:
         if op.sources[n] == "d":
-            return "{double}" + (
-                "{||{negated}}" if op.name == "dmov" else "{||||{negated}|_abs|_abs_neg(x)}"
-            )
+            return "{double}" + "{||{negated}}" * (op.name != "dmov")
         return "{float}" if op.float_modifiers(n) else "{bits}"
 
     def arithmetic(self) -> None:
         rng = self.rng
         op = rng.choice([op for op in OPCODES.values() if op.kind == "alu"])
         name = rng.choice((op.name, op.name, op.name.upper()))
-        name += "{zeroop}" * ("zeroop" in op.controls)
-        scale = "{scale}" if "f" in op.result or op.name == "mov" else ""
         mask = "{double mask}" if op.result == "d" else "{mask}"
         sources = [self.source(op, n) for n in range(len(op.sources))]
-        self.say(f"{name}{scale} {', '.join([f'{{target}}{mask}', *sources])}")
+        self.say(f"{name} {', '.join([f'{{target}}{mask}', *sources])}")
 
     def fence(self) -> None:
         self.storing = not self.storing
@@ -276,7 +264,7 @@ class _Mixture(Writer):
         self.say("{same if}" if uniform else "{if}")
         self.arm(uniform)
         if self.leaving and rng.random() < 0.15:
-            self.say("    {break|continue}")
+            self.say("    break")
         if rng.random() < 0.5:
             self.say("else")
             self.arm(uniform)
@@ -312,7 +300,6 @@ class _Mixture(Writer):
             )
         else:
             self.say(f"    ige {counter}.y, {counter}.x, {limit}\n    break_logicalnz {counter}.y")
-        # Before the body: a continue must not skip it
         self.say(f"    iadd {counter}.x, {counter}.x, l0.y")
         self.loops += 1
         leaving, self.leaving = self.leaving, not uniform

@@ -73,9 +73,7 @@ class MemoryCheck(Check):
         ) - np.uint32(1)
         if (tiny := rows < SUBNORMAL).any():
             does = f"samples at {register}, which holds an integer: read as a float, that is 0"
-            advice = (
-                "`sample` takes floats: leave out the `ftoi`, or use `load`, which takes integers."
-            )
+            advice = "`sample` takes floats: leave out the `ftoi`, or convert it with `itof`."
             name = str(register)
             wrong = np.logical_or.reduce(tiny)
             self._report("whole coordinate", event, wrong, lambda *_: (does, advice, name))
@@ -104,8 +102,6 @@ class MemoryCheck(Check):
                 "The coordinate is infinite: look where its register was computed (a division by"
                 " 0?)."
             )
-        if self.program.body[event.at].opcode == "load" and (advice := _float_advice(x)):
-            return f"{advice} `load` takes integers, `sample` takes floats."
         swapped = (
             down.min() >= 0 and across.min() >= 0 and down.max() < width and across.max() < height
         )

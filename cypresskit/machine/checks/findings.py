@@ -166,8 +166,7 @@ class Naming:
         """
         count = self._numbers(resource)
         column = coordinate(x) if abs(x) >= FAR else _range(x * count, count)
-        row = "" if self.launch.program.textures[resource] == 1 else f"{coordinate(y)}, "
-        return f"{self.texture(resource)}[{row}{column}]"
+        return f"{self.texture(resource)}[{coordinate(y)}, {column}]"
 
     def extent(self, resource: int) -> str:
         """Return ``A has 4 rows and 64 columns``."""
@@ -266,7 +265,7 @@ class Check(Observer):
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
 
     def is_suppressed(self, opener: int) -> bool:
-        """Return whether an if, or a break or continue of a loop, depends on a value that has been
+        """Return whether an if, or a break of a loop, depends on a value that has been
         reported.
         """
         body, matching = self.program.body, self.program.matching

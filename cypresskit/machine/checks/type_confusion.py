@@ -1,5 +1,5 @@
 """Type confusion: integers or halves of doubles that float instructions read, results that are
-stored to an array of another kind, negations without effect, and instructions in comments.
+stored to an array of another kind, and instructions in comments.
 
 A float instruction reads the bits of an integer as a subnormal, which counts as 0. An array of
 float64 is read as pairs of words; without double instructions, a float instruction reads halves of
@@ -64,7 +64,6 @@ class TypeConfusionCheck(Check):
         self.held: dict[Key, _Origin | None] = {}
         self.made: dict[Key, str] = {}  # the opcode whose result a component holds
         self._report_comments()
-        self._report_negations()
         for at, i in enumerate(self.program.body):
             self._look(at, i)
 
@@ -159,38 +158,6 @@ class TypeConfusionCheck(Check):
             word=str(source.register),
             element=element,
         )
-
-    def _report_negations(self) -> None:
-        """Report negations at positions that their instruction doesn't read, and negations of one
-        position of a component that is also read at others.
-        """
-        for at, i in enumerate(self.program.body):
-            for _, source, positions in uses(self.program, i):
-                read = "".join(LETTERS[p] for p in positions)
-                negated = set(source.negate) & set(read)
-                components = {c for c in read if source.swizzle[LETTERS.index(c)] in source.negate}
-                if source.negate and not negated:
-                    effect = "has no effect"
-                elif negated < components and self._is_short(i, source):
-                    effect = f"negates only {''.join(sorted(negated))}"
-                else:
-                    continue
-                self.report(
-                    "negation",
-                    at,
-                    f"`_neg({source.negate})` {effect}: it applies to positions, and"
-                    f" `{i.opcode}` uses {read} here",
-                    f"Write `_neg`, or `_neg({read})`.",
-                    word=str(source.register),
-                )
-
-    def _is_short(self, i: Instruction, source: Source) -> bool:
-        """Return whether an operand's swizzle was written with one or two letters; four show that
-        the author thought of positions.
-        """
-        name = self.program.as_written(str(source.register))
-        line = self.program.text_of(i.line).lower()
-        return any(f"{name}.{source.swizzle[:n]}_".lower() in line for n in (1, 2))
 
     def _report_comments(self) -> None:
         for lost, fault in find_lost_instructions(self.program.lines):

@@ -8,7 +8,6 @@
 - ``target``       the interface to the machine that a program is translated for
 - ``in_step``      when the work-items of a wavefront wait for each other
 - ``host``         this computer as a target: the function that runs a launch
-- ``amd_gpu``      AMD's current GPUs as a target, whose code is listed
 - ``processor``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

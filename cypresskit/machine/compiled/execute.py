@@ -5,7 +5,6 @@ longer. Compiled code returns every few milliseconds, so that Ctrl-C is handled.
 threads, their limit of instructions is set to 0, which every loop of the kernel tests.
 """
 
-import math
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from ctypes import addressof, c_char
@@ -177,13 +176,12 @@ class _Workspace:
         self.limit = np.array([min(launch.max_instructions, 1 << 62)], np.uint64)
         shape = launch.shape
         width, height, _ = shape.domain
-        tiles = -(-width // TILE), -(-height // TILE)
-        groups = tiles if shape.pixels else shape.groups
-        self.batches = math.prod(groups)
+        across, down = -(-width // TILE), -(-height // TILE)
+        self.batches = across * down if shape.pixels else shape.group_count
         arrays: dict[str, np.ndarray] = {"limit": self.limit, "literals": kernel.literals}
         arrays["global"] = launch.memory
-        values = {"width": width, "height": height, "global_bytes": launch.memory.nbytes}
-        values |= {f"groups_{axis}": size for axis, size in zip("xyz", groups)}
+        values = {"width": width, "height": height, "groups_x": across}
+        values["global_bytes"] = launch.memory.nbytes
         for n, texture in launch.textures.items():
             texels = arrays[f"t{n}"] = _texels(texture)
             values |= {f"t{n}_w": texture.width, f"t{n}_h": texture.height}

@@ -66,7 +66,6 @@ class HostTarget(Target):
             self.counters.append(UNUSED if i.op.flow in ("else", "endif") else number)
             number += bool(i.op.flow)
         self.batch = Vec(self.ir, "%batch", "i64")
-        self.size: Sequence[int | Vec] = (TILE, TILE) if self.pixels else program.group
         self.steps = in_step(program)
         # The number of each stop, by instruction; 0 is the end of the work-item
         stops = sorted(self.steps.waits | self.steps.fences)
@@ -202,32 +201,20 @@ class HostTarget(Target):
         self.item = self.batch * self.items + n
         if not self.pixels:
             return
-        self.pixel = [self._number(c, True) * TILE + self._number(c, False) for c in range(2)]
+        across = self._slot("groups_x")
+        self.pixel = [
+            self.batch.two(part, across) * TILE + n.two(part, TILE) for part in ("urem", "udiv")
+        ]
         x, y = self.pixel
         width = self._slot("width")
         self.item = y * width + x
         ir.branch(x.cmp("ult", width) & y.cmp("ult", self._slot("height")), "inside", "item_done")
         ir.label("inside")
 
-    def _number(self, component: int, group: bool) -> Vec:
-        """Return a component of the work-item's number in its group, or of its group's number."""
-        number = self.ir.get("n")
-        size = self.size
-        if group:
-            number = self.batch
-            size = [self._slot(f"groups_{axis}") for axis in "xy"]
-        for across in size[:component]:
-            number = number.two("udiv", across)
-        return number.two("urem", size[component]) if component < 2 else number
-
     def identity(self, name: str, component: int) -> Vec:
         if self.pixels:
             return (self.pixel[component].cast("sitofp", "float") + 0.5).bits("i32")
-        group = name.startswith("vThreadGrp")
-        if name.endswith("Flat"):
-            number = self.batch if group else self.ir.get("n")
-        else:
-            number = self._number(component, group)
+        number = self.batch if name == "vThreadGrpIdFlat" else self.ir.get("n")
         return number.cast("trunc", "i32")
 
     # Values that never change
@@ -264,11 +251,9 @@ class HostTarget(Target):
         texel = self._slot(f"t{n}", "ptr")
         pitches = self.ir.const(TEXEL, "i64"), self._slot(f"t{n}_pitch")
         for axis, value, more, pitch in zip("wh", place, i.controls.aoffimmi, pitches):
-            if i.opcode == "sample":
-                floor = self.floats.taken(value.bits("float")).call("floor")
-                # maxnum also replaces a NaN
-                value = floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64")
-            whole = value.cast("sext", "i64") + more
+            floor = self.floats.taken(value.bits("float")).call("floor")
+            # maxnum also replaces a NaN
+            whole = floor.call("maxnum", -FAR).call("minnum", FAR).cast("fptosi", "i64") + more
             inside = inside & whole.cmp("ult", self._slot(f"t{n}_{axis}"))
             texel = texel.at(whole * pitch)
         return self._load(texel, inside)

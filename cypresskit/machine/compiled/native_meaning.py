@@ -11,7 +11,6 @@ visible. On hosts without a fused multiply-add LLVM calls the C library's, which
 
 from collections.abc import Callable
 
-from cypresskit.il import Source
 from cypresskit.il.bits import INFINITY, NAN, SIGN
 from cypresskit.il.meaning import TINY, complete
 from cypresskit.machine.compiled.vec import Emitter, Vec
@@ -104,22 +103,6 @@ class Floats:
         if a.kind == "float":
             a, b = self.flush(a), self.flush(b)
         return a.cmp(("u" if relation == "ne" else "o") + relation, b)
-
-    def scaled(self, value: Vec, shift: float, saturate: bool) -> Vec:
-        """Return a float result times ``shift``, then clamped to 0..1 (NaN to 0)."""
-        if shift != 1.0:
-            value = self.multiply("mul", value, shift)
-        if saturate:
-            value = self.flush(value)
-            one = value.like(1.0)
-            value = value.cmp("ogt", 0.0).select(value.cmp("ogt", one).select(one, value), 0.0)
-        return value
-
-    def modified(self, value: Vec, source: Source) -> Vec:
-        """Return a float with a source's modifiers, except negation."""
-        if source.x2:
-            value = self.canonical(self.multiply("mul", value, 2.0))
-        return value.call("fabs") if source.abs else value
 
 
 def wide(value: Vec) -> Vec:

@@ -1,13 +1,12 @@
 """The interface between the translator and a machine: how work-items reach memory, and their
 numbers.
 
-``host`` is this computer's processor; ``amd_gpu`` has AMD's current GPUs.
-Values are words (i32) of one lane or of several; addresses count bytes (i64).
+``host`` is this computer's processor; ``tools/llvm.py`` has LLVM's Cypress. Values are words (i32)
+of one lane or of several; addresses count bytes (i64).
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from math import prod
 
 from cypresskit.devices import WAVEFRONT
 from cypresskit.il import Instruction, Program
@@ -25,7 +24,7 @@ class Target:
     def __init__(self, program: Program, floats: type[Floats], soft: bool = False):
         self.program = program
         self.pixels = program.mode == "pixel"
-        self.items = WAVEFRONT if self.pixels else prod(program.group)  # that start together
+        self.items = WAVEFRONT if self.pixels else program.group  # that start together
         self.ir = Emitter()
         self.floats = floats(self.ir, soft)
         self.lds: dict[int, int] = {}  # the first byte of each LDS array
@@ -56,20 +55,15 @@ class Target:
         """Return a word of an input register."""
         if name == "vWinCoord0" and component > 1:
             return self.literal((0, ONE)[component - 2])
-        flat = "Flat" * name.endswith("Flat")
-        if name.startswith("vAbsTid"):
-            size = self.program.group
-            items = self.items if flat else (*size, 0)[component]
-            group = self.input(f"vThreadGrpId{flat}", component)
-            return group * items + self.input(f"vTidInGrp{flat}", component)
-        if component == 3 and not flat:
-            return self.literal(0)
+        if name == "vAbsTidFlat":
+            group = self.input("vThreadGrpIdFlat", component)
+            return group * self.items + self.input("vTidInGrpFlat", component)
         return self.identity(name, component)
 
     @abstractmethod
     def identity(self, name: str, component: int) -> Vec:
-        """Return a number of this work-item: of vWinCoord0.xy (float), vTidInGrp.xyz,
-        vTidInGrpFlat, vThreadGrpId.xyz or vThreadGrpIdFlat.
+        """Return a number of this work-item: of vWinCoord0.xy (float), vTidInGrpFlat or
+        vThreadGrpIdFlat.
         """
 
     @abstractmethod

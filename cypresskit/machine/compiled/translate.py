@@ -53,7 +53,7 @@ def number_types(program: Program, slots: Slots) -> dict[str, str]:
             continue
         for n, c in defines(i):
             name, other_word = (slots[n, k][0] for k in (c, c ^ 1))
-            whole = i.op.result == "f" or (name == other_word and not set(i.dest.mask) & set("01"))
+            whole = i.op.result == "f" or name == other_word
             is_number = i.op.kind == "alu" and i.op.result in "fd" and whole
             types.setdefault(name, set()).add(i.op.result if is_number else "")
     return {name: min(found) for name, found in types.items() if len(found) == 1}
@@ -61,7 +61,7 @@ def number_types(program: Program, slots: Slots) -> dict[str, str]:
 
 def _moves_numbers(program: Program, i: Instruction) -> bool:
     """Return whether an instruction moves a literal without a NaN, of either type."""
-    if i.opcode != "mov" or i.sources[0].register.kind != "l" or i.sources[0].is_modified:
+    if i.opcode != "mov" or i.sources[0].register.kind != "l" or i.sources[0].negated:
         return False
     words = program.literals[i.sources[0].register.index]
     return all(word & ~SIGN <= INFINITY for word in words)
@@ -98,7 +98,7 @@ class Translator:
     # Operands
 
     def _words(self, source: Source, positions: Sequence[int], number: str = "") -> Vec:
-        """Return a source at some positions, without its modifiers. ``number``: "f" or "d" if the
+        """Return a source at some positions, without its sign. ``number``: "f" or "d" if the
         reader takes it as a number of that type.
         """
         letters = [source.swizzle[p] for p in positions]
@@ -114,7 +114,7 @@ class Translator:
         return self.ir.vector([words[letter] for letter in letters])
 
     def _constant(self, letter: str) -> Vec:
-        """Return the float that "0" or "1" means in a swizzle or a mask."""
+        """Return the float that "0" or "1" means in a swizzle."""
         return self.target.literal(ONE * int(letter))
 
     def _component(self, register: Register, number: str, c: int) -> Vec:
@@ -137,24 +137,18 @@ class Translator:
         return self.floats.canonical(value.bits(KIND[held])).bits("i32")
 
     def _operand(self, i: Instruction, n: int, positions: Sequence[int]) -> Vec:
-        """Return source ``n`` at some positions, with its modifiers."""
+        """Return source ``n`` at some positions, with its sign."""
         source = i.sources[n]
         value = self._words(source, positions, "" if n in i.op.passed else i.op.sources[n])
-        if not source.is_modified:
+        if not source.negated:
             return value
-        every = range(len(positions))
-        negated = self.ir.consts([-(LETTERS[p] in source.negate) for p in positions]).pick(every)
-        if i.op.float_modifiers(n):
-            value = self.floats.modified(value.bits("float"), source).bits("i32")
-            return value ^ (negated & SIGN)
-        return (value ^ negated) - negated
+        return value ^ SIGN if i.op.float_modifiers(n) else value.like(0) - value
 
     def _double(self, source: Source) -> Vec:
-        """Return a double, with its modifiers."""
+        """Return a double, with its sign."""
         in_order = components(source, (0, 1)) in ([0, 1], [2, 3])
         value = self._words(source, (0, 1), "d" if in_order else "").lanes(2).bits("double")
-        value = value.call("fabs") if source.abs else value
-        return self.ir.op(f"fneg {value}", "double") if source.negates_double else value
+        return self.ir.op(f"fneg {value}", "double") if source.negated else value
 
     # Instructions
 
@@ -172,8 +166,6 @@ class Translator:
                 positions = read_positions(self.program, i, n) if i.op.vector else written
                 operands.append(self._operand(i, n, positions).bits(KIND.get(kind, "i32")))
         value = NATIVE[i.op.name](self.floats, *operands)
-        if i.shift != 1.0 or i.saturate:
-            value = self.floats.scaled(value.bits("float"), i.shift, i.saturate)
         held = {self.types.get(self.slots[key][0]) for key in defines(i)}
         may_hold_any_nan = held == {i.op.result}
         if value.kind in ("float", "double") and not may_hold_any_nan:
@@ -187,11 +179,6 @@ class Translator:
         register = dest.register
         written = list(dest.written)
         value = value.lanes(len(written))
-        if set(dest.mask) & set("01"):
-            lanes = {c: value[k] for k, c in enumerate(written)}
-            lanes |= {c: self._constant(x) for c, x in enumerate(dest.mask) if x in "01"}
-            written = sorted(lanes)
-            value = self.ir.vector([lanes[c] for c in written])
         if register.kind == "g":
             self.target.store(at, None, self._byte(register), written, value)
         elif register.kind == "o":
@@ -248,11 +235,8 @@ class Translator:
     def _break(self, at: int, i: Instruction) -> None:
         end = self.program.matching[self.program.matching[at]]
         stay = self.ir.new("stay")
-        away = f"after{end}" if i.op.flow == "break" else f"at{end}"
-        self.ir.branch(self._condition(i), away, stay)
+        self.ir.branch(self._condition(i), f"after{end}", stay)
         self.ir.label(stay)
-
-    _continue = _break
 
     def _endloop(self, at: int, i: Instruction) -> None:
         self.ir.label(f"at{at}")

@@ -28,8 +28,6 @@ class Emitter:
         The instructions.
     variables
         Memory on the stack, which LLVM turns into registers.
-    mark
-        A suffix of every instruction, for its source line.
     declared
         Declarations and definitions of functions, by name.
     """
@@ -37,7 +35,6 @@ class Emitter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.names = 0
-        self.mark = ""
         self.declared: dict[str, str] = {}
         self.variables: dict[str, Vec] = {}
 
@@ -49,7 +46,7 @@ class Emitter:
 
     def do(self, text: str) -> None:
         """Add an instruction without result."""
-        self.lines.append(f"  {text}{self.mark}")
+        self.lines.append(f"  {text}")
 
     def new(self, name: str) -> str:
         """Return a new label. Its dot keeps it apart from labels with an instruction's number."""

@@ -12,9 +12,9 @@ import numpy as np
 
 from cypresskit import published
 from cypresskit.blas import DD, gemm
-from cypresskit.blas.dd import two_product
 from cypresskit.compiler import compile
 from cypresskit.il import Program
+from cypresskit.il.fused import two_product
 from cypresskit.isolated import Answer
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.products import MAX_INSTRUCTIONS
