@@ -1,4 +1,4 @@
-"""The workbench in Python: what a text becomes, the order of answers, the file, the history."""
+"""The workbench in Python: what a text becomes, the order of answers, the history."""
 
 import json
 import random
@@ -15,7 +15,7 @@ from cypresskit.draw import theme
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import MOST, Edit, Edits, change_between, history_path
+from cypresskit.editing.edit_history import MOST, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
@@ -27,61 +27,6 @@ from tools.random_edits import random_edits
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text
 SETTINGS = {"like": "sgemm_tn", "n": 128}
-
-
-class Silent:
-    """In a process's place: notes what it is asked, and answers when a test says so."""
-
-    def __init__(self, hear):
-        self.hear, self.is_alive = hear, True
-        self.jobs, self.stopped = [], False
-
-    def ask(self, job):
-        self.jobs.append(job)
-
-    def stop(self):
-        self.stopped = True
-
-
-class Talk:
-    """A conversation about a file, with all that was said and the processes that were begun."""
-
-    def __init__(self, path, text=TEXT, **settings):
-        path.write_text(text)
-        self.path, self.said, self.processes = path, [], []
-        self.talk = Conversation(KernelFile(path), SETTINGS | settings, self.start)
-        self.talk.pages.append(self.said.append)  # without a thread that looks at the file
-
-    def start(self, *arguments):
-        self.processes.append(Silent(*arguments))
-        return self.processes[-1]
-
-    def type(self, edit, text):
-        self.talk.hear({"type": "text", "edit": edit, "text": text})
-
-    def end_process(self):
-        """The last process ends by itself, which is seen at the next look."""
-        self.processes[-1].is_alive = False
-        self.talk.look()
-
-    def kinds(self):
-        return [message.get("part", message["type"]) for message in self.said]
-
-    def clocks(self, edit, gflops=100.0, right=True, bundles=31):
-        """All quick answers to an edit."""
-        card = {"bundles_per_iteration": bundles, "gprs": 25, "wavefronts": 10}
-        hear = self.processes[0].hear
-        hear({"type": "answer", "edit": edit, "part": "code", "card": card})
-        hear({"type": "answer", "edit": edit, "part": "verdict", "right": right})
-        clocks = {"gflops": gflops, "size": [128] * 3, "bound": "ALU"}
-        hear({"type": "answer", "edit": edit, "part": "clocks", **clocks})
-
-
-@pytest.fixture
-def talk(tmp_path):
-    made = Talk(tmp_path / "my.il")
-    yield made
-    made.talk.close()
 
 
 # -- what a text becomes
@@ -215,12 +160,6 @@ def test_an_endless_loop_ends_by_its_instructions():
     assert answer["findings"][0]["line"] == TEXT.split("\n").index("whileloop") + 1
 
 
-def test_a_text_that_stores_in_another_way_is_launched_as_it_asks_for():
-    mine, answer = verdict(TEXT, like="sgemm_naive")
-    assert answer["right"]
-    assert (mine.block, mine.convention.streams, mine.trans_a) == ((8, 8), 0, True)
-
-
 RIGHT = {
     "2 x 2": block_kernel(2, 2, 2, scaled=True),
     "8 x 8": block_kernel(8, 8, 2, scaled=True),
@@ -327,17 +266,14 @@ def test_costs_give_way_to_any_other_job():
     assert [m.get("part", m["type"]) for m in said[-2:]] == ["costs", "done"]
 
 
-@pytest.mark.parametrize("name", ["sgemm_naive", "sgemm_64x64_lds", "dgemm_tn"])
-def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, monkeypatch):
+def test_a_text_is_answered_without_threads_and_child_processes(tmp_path, monkeypatch):
     """As where there are none: in the calling process, all parts, and to the end."""
 
     def refuse(*_, **__):
         raise RuntimeError("can't start new thread")
 
     path = tmp_path / "my.il"
-    path.write_text(
-        NAIVE.replace("mad r10", "add r10") if name == "stopped" else ck.kernels[name].text
-    )
+    path.write_text(NAIVE)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     monkeypatch.setattr("subprocess.Popen.__init__", refuse)
     monkeypatch.setattr("cypresskit.threads.processors", lambda: 1)
@@ -350,69 +286,6 @@ def test_a_text_is_answered_without_threads_and_child_processes(name, tmp_path, 
     parts = {message["part"] for message in said if message["type"] == "answer"}
     assert parts >= {"text", "code", "verdict", "clocks", "costs"}
     talk.close()
-
-
-@pytest.mark.parametrize(
-    "message",
-    [None, 7, [], {}, {"type": "text"}, {"type": "recall", "entry": "x"}, {"type": "sizes"}],
-)
-def test_what_is_no_message_changes_nothing(talk, message):
-    talk.talk.hear(message)
-    assert set(talk.kinds()) <= {"trouble"}
-    assert talk.path.read_text() == TEXT
-
-
-def test_in_any_order_of_texts_and_answers_no_answer_is_of_another_text(tmp_path):
-    """The law: whatever comes when, what pages hear last belongs to the newest text."""
-    rng = random.Random(5)
-    for trial in range(60):
-        talk = Talk(tmp_path / f"t{trial}.il", "il_ps_2_0\nend\n")
-        typed = 0
-        for _ in range(30):
-            if rng.random() < 0.4 or not talk.processes:
-                typed += 1
-                talk.type(f"a-{typed}", f"il_ps_2_0\n; {typed}\nend\n")
-            else:
-                edit = f"a-{rng.randint(1, typed)}"
-                part = rng.choice(["code", "verdict", "clocks", "done"])
-                kind = "done" if part == "done" else "answer"
-                before = len(talk.said)
-                talk.processes[0].hear(
-                    {"type": kind, "edit": edit, "part": part, "parts": ["view"]}
-                )
-                assert all(m["edit"] == f"a-{typed}" for m in talk.said[before:] if "edit" in m)
-        assert {m["edit"] for m in talk.talk.answers.values()} <= {f"a-{typed}"}
-        talk.talk.close()
-
-
-def test_the_process_answers_and_a_text_that_kills_nobody(tmp_path):
-    """With the process itself: a right text, then an endless loop."""
-    path = tmp_path / "my.il"
-    path.write_text(NAIVE)
-    settings = SETTINGS | {"like": "sgemm_naive"}
-    talk = Conversation(KernelFile(path), settings)
-    heard, ready = [], threading.Event()
-
-    def hear(message):
-        heard.append(message)
-        if message.get("part") == "clocks" and message["type"] == "answer":
-            ready.set()
-
-    talk.pages.append(hear)
-    try:
-        talk.begin("a-1", NAIVE)
-        assert ready.wait(300)
-        assert talk.answers["verdict"]["right"]
-        assert talk.answers["clocks"]["gflops"] == pytest.approx(
-            ck.simulate("sgemm_naive", 128).gflops, rel=1e-3
-        )
-        ready.clear()
-        talk.begin("a-2", NAIVE.replace("add r0.z, r0.z, l0.x", ""))
-        assert ready.wait(300)
-        assert talk.answers["verdict"]["findings"][0]["kind"] == "endless loop"
-        assert "gflops" not in talk.answers["clocks"]
-    finally:
-        talk.close()
 
 
 @pytest.mark.parametrize("change", ["", "add r0.z, r0.z, l0.y"])
@@ -444,93 +317,7 @@ def test_random_edits_are_all_answered_and_none_raises():
         assert {message["edit"] for message in said} == {str(number)}
 
 
-# -- the file
-
-
-def test_what_another_editor_writes_is_shown_and_the_old_text_kept(talk):
-    talk.type("a-1", TEXT + "; typed\n")
-    talk.path.write_text(NAIVE)
-    talk.talk.look()
-    assert {"type": "text", "text": NAIVE, "edit": "file-1"} in talk.said
-    assert talk.talk.text == NAIVE
-    assert talk.talk.edits[-1].text == TEXT + "; typed\n"
-
-
-def test_what_another_editor_writes_counts_while_no_page_is_shown(tmp_path):
-    bench = ck.workbench(tmp_path / "my.il", like="sgemm_naive")
-    theirs = NAIVE + "; from another editor\n"
-    bench.path.write_text(theirs)
-    assert bench.text == theirs
-    assert bench.text == theirs
-    assert "; from another editor" in bench.text
-
-    talk = bench._conversation
-    talk.supervisor.start = Silent
-    bench.path.write_text(theirs + "; again\n")
-    talk.hear({"type": "hello"})
-    assert talk.text == theirs + "; again\n"
-    talk.begin("a-1", NAIVE + "; typed\n")
-    assert bench.path.read_text() == NAIVE + "; typed\n"
-    assert {theirs, theirs + "; again\n"} <= {edit.text for edit in bench.history}
-    talk.close()
-
-
-def test_a_file_that_is_gone_or_no_text_for_a_moment_is_no_news(talk):
-    talk.path.unlink()
-    talk.talk.look()
-    talk.path.write_bytes(b"\xff\xfe")
-    talk.talk.look()
-    assert talk.talk.text == TEXT
-    talk.path.write_text(NAIVE)
-    talk.talk.look()
-    assert talk.talk.text == NAIVE
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_of_two_texts_at_once_the_readers_counts_and_the_other_is_kept(seed, talk):
-    """The law: whether the conversation looked in between, and the page showed what it saw."""
-    chance = random.Random(seed)
-    for number in range(12):
-        mine, theirs = f"{TEXT}; mine {number}\n", f"{TEXT}; theirs {number}\n"
-        base = talk.talk.edit
-        talk.path.write_text(theirs)
-        if chance.random() < 0.5:
-            talk.talk.look()
-        if chance.random() < 0.5:
-            base = talk.talk.edit
-        talk.talk.hear({"type": "text", "edit": f"a-{number}", "text": mine, "base": base})
-        assert talk.path.read_text() == talk.talk.text == mine
-        assert {"type": "heard", "edit": f"a-{number}", "problem": ""} in talk.said
-        assert {mine, theirs} <= {edit.text for edit in talk.talk.edits} | {mine}
-
-
 # -- the history
-
-
-def test_an_edit_is_kept_once_it_is_timed(talk):
-    """Of a burst with the same judgement, the last edit, and the first one of all."""
-    for n, (gflops, bundles) in enumerate([(100.0, 31)] * 3 + [(120.0, 30)]):
-        talk.type(f"a-{n}", TEXT + f"; {n}")
-        talk.clocks(f"a-{n}", gflops, bundles=bundles)
-    assert [edit.gflops for edit in talk.talk.edits] == [100.0, 100.0, 120.0]
-    kept = Edits(history_path(talk.path))
-    assert [edit.text for edit in kept] == [TEXT + f"; {n}" for n in (0, 2, 3)]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "change"),
-    [
-        ("a\nb\nc", "a\nb\nc", ""),
-        ("a\nb\nc", "a\nx\nc", "line 2 is now x"),
-        ("a\nb\nc", "a\nb\nx\nc", "line 3 is now x"),
-        ("a\na\na", "a\na", "lines were moved or deleted"),
-        ("a\nb\nc\nd", "a\nx\nc\ny", "line 2 is now x, and 1 more line"),
-        ("a\nb\nc", "a\nx\ny\nz\nc", "line 2 is now x, and 2 more lines"),
-        ("a\nb", "a\n" + "x" * 99, "line 2 is now " + "x" * 47 + "\N{HORIZONTAL ELLIPSIS}"),
-    ],
-)
-def test_a_change_is_said_in_a_few_words(before, after, change):
-    assert change_between(before, after) == change
 
 
 @pytest.mark.parametrize("direction", [iter, reversed])
@@ -572,17 +359,6 @@ def test_a_history_that_cant_be_read_is_put_aside(tmp_path, content):
     path.write_text(content)
     assert len(Edits(path)) == 0
     assert path.with_name(path.name + ".unreadable").read_text() == content
-
-
-def test_a_recalled_text_is_that_of_the_history(talk):
-    for n in (1, 2):
-        talk.type(f"a-{n}", TEXT + f"; {n}")
-        talk.clocks(f"a-{n}", 100.0 * n)
-    talk.talk.hear({"type": "recall", "entry": 1})
-    assert talk.said[-1]["type"] == "text" and talk.said[-1]["text"] == TEXT + "; 1"
-    assert talk.path.read_text() == TEXT + "; 1"
-    talk.talk.hear({"type": "recall", "entry": float("inf")})
-    assert talk.said[-1]["type"] == "trouble"
 
 
 # -- ck.workbench
