@@ -247,7 +247,7 @@ class Player {
   // -- controls
 
   addControls() {
-    const {part, el, spec} = this
+    const {part, el} = this
     this.listen(CALM, "change", () => this.stop())
     part.play.addEventListener("click", () => this.toggle())
     part.back.addEventListener("click", () => this.go(this.frame - 1))
@@ -359,7 +359,7 @@ class Player {
   }
 
   addKeys() {
-    const {el, spec} = this
+    const {el} = this
     const keys = {
       Escape: () => (this.pick === null ? leave(el) : this.choose(null)),
       Enter: () => this.enter(),
