@@ -18,7 +18,7 @@ from conftest import ROOT
 
 import cypresskit as ck
 from cypresskit import published
-from cypresskit.editing.steps import reference_kernel
+from cypresskit.editing.steps import reference_kernel, starter_text
 from cypresskit.host.rates import kernel_rate
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l06_double_double import checks as double_double
@@ -52,7 +52,7 @@ KNOWN |= {
     "replace": replace,
     "generate_kernel": contest.generate_kernel,
 }
-KNOWN |= {"step_kernel": reference_kernel, "kernel_rate": kernel_rate}
+KNOWN |= {"step_kernel": reference_kernel, "starter_text": starter_text, "kernel_rate": kernel_rate}
 KNOWN |= {"eight_banks": replace(ck.HD5870, texture_banks=8)}
 COUNTS = "a one two three four five six seven eight nine ten eleven twelve".split()
 PARTS = "half third quarter fifth sixth seventh eighth ninth tenth".split()
