@@ -216,7 +216,9 @@ def read_source(line: Line, double: bool = False) -> Source:
                 f"`_{name}` is not in cypresskit's subset of AMD's IL: use {INSTEAD[name]}", start
             )
         if name != "neg":
-            line.fail(f"`_{name}` is no modifier of a source: the only one is `_neg`", start)
+            line.fail(
+                f"`_{name}` is no modifier of a source: use `_neg(xyzw)`, the only one", start
+            )
         brackets = line.take(BRACKETS)
         letters = LETTERS
         if brackets:
