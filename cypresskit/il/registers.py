@@ -164,8 +164,8 @@ def read_mask(line: Line) -> str:
     text = written.lower().translate(COLORS)
     if set(text) & set("01"):
         line.fail(
-            f"mask `.{written}`: cypresskit's subset of AMD's IL sets a constant by a `mov` of its"
-            " own, from a literal",
+            f"mask `.{written}`: cypresskit's subset of AMD's IL has no constants in masks: use a"
+            " `mov` of its own, from a literal",
             at,
         )
     mask = ""
