@@ -14,10 +14,10 @@ RUNS = {
 
 
 def rows_of(player, name: str) -> dict[str, float]:
-    """The y of a timeline's rows, as its text form lists them."""
-    after = player._text.split(f"{name}: ", 1)[1].splitlines()[1:]
-    names = [row.strip() for row in after if row.startswith("  ")]
-    return dict(zip(names, drawn(player, f"head {name}")["y"]))
+    """The y of a timeline's rows."""
+    run = RUNS[name]
+    used = {row for span in run.spans for row in span.task.uses}
+    return {row: drawn(player, f"row {row} {name}")["y"][0] for row in run.resources if row in used}
 
 
 def test_bars_and_the_critical_path_stand_at_their_clocks_in_a_row_that_they_use():
