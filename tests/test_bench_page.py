@@ -6,16 +6,13 @@ import json
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 from conftest import JS, SIX
 from pages import axe_finds, site_with_python
-from test_il_fused import differences, operands
 
 import cypresskit as ck
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.steps import STEPS, starter_text
-from cypresskit.il import fused
 from tools import bench_page
 from tools.bench_page.browser import (
     SilentHandler,
@@ -172,30 +169,6 @@ def test_page_and_notebook_answer_alike_to_the_last_digit(seed, bench, page):
         assert json.loads(page.evaluate("reports.pop()")) == here, job
         kinds |= {answer.get("part", answer["type"]) for answer in here}
     assert kinds >= {"code", "verdict", "clocks", "replay", "costs", "done"}
-
-
-@pytest.mark.slow
-def test_the_pages_python_rounds_fused_multiply_adds_as_llvm_does(bench, page):
-    open_bench(page, bench)
-    for kind in (np.float32, np.float64):
-        values = operands(np.random.default_rng(1), kind, 10_000)
-        packed = np.concatenate(values).tobytes().hex()
-        run_python(page, FUSED.format(packed=packed, kind=kind.__name__))
-        page.wait_for_function("reports.length")
-        reported = np.frombuffer(bytes.fromhex(page.evaluate("reports.pop()")), kind)
-        expected, _ = fused.multiply_add(*values)
-        assert differences(values, expected, reported.reshape(expected.shape)) == [], kind
-
-
-#: Reports the results of multiply-adds.
-FUSED = """
-import _host
-import numpy as np
-from cypresskit.il.fused import multiply_add
-
-values = np.frombuffer(bytes.fromhex("{packed}"), np.{kind}).reshape(3, 1, -1)
-_host.call(b"report " + multiply_add(*values)[0].tobytes().hex().encode())
-"""
 
 
 @pytest.mark.slow
