@@ -183,7 +183,7 @@ def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monk
     bench.verdict("right")
     while "clocks" not in bench.talk.answers:
         page.wait_for_timeout(50)
-    assert "it is a folder, a pipe or a device" in page.inner_text(".ckw-unsaved")
+    assert "no plain file" in page.inner_text(".ckw-unsaved")
     bench.path.rmdir()
     page.wait_for_selector(".ckw-unsaved", state="hidden")
     bench.file_has("; times alpha of mine too")
