@@ -37,7 +37,7 @@ from types import SimpleNamespace
 import hypothesis
 import pytest
 
-# What tests compile and time is kept, but not among the reader's own: set before the package looks.
+# What tests compile is kept, but not among the reader's own: set before the package looks.
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck

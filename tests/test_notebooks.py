@@ -1,12 +1,9 @@
 """The lessons run from top to bottom, and every output is what the file holds.
 
 nbval runs each solved notebook in a kernel of its own and compares the outputs with the saved ones.
-Those that students get run one after another in one kernel of the process that tests, whose names
-and folder are new for each. Times are cached, as for a reader: what
-one notebook has simulated, the other one reads, in the next run, too, if no source of the model has
-changed. That proves something only while most
-cells have outputs and few are exempt, and while a wrong number is noticed: both are tested here
-too.
+Those that students get run one after another in one kernel of the process that tests; each has
+names and a folder of its own. That proves something only while most cells have outputs and few are
+exempt, and while a wrong number is noticed: both are tested here too.
 """
 
 import json
