@@ -300,8 +300,11 @@ def without_a_loop(test):
 LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGPROF)
 #: Threads that may be there after a test, by class and name: a launch's and tqdm's; an event loop's
-#: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat.
-KEPT = re.compile(rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel ")
+#: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat;
+#: and those of a folder that a module's tests share, each of which ends with its request.
+KEPT = re.compile(
+    rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel |.*\(process_request_thread\)$"
+)
 
 
 def process_state() -> dict:

@@ -323,19 +323,21 @@ def test_in_jupyterlab_the_file_holds_what_a_person_did_last(lab, page):
     books = Notebooks(lab, page, ["law/first.ipynb", "law/second.ipynb"], "law/both.il")
     kinds = ["type", "outside", "outside", "both", "turn"]
     rng.shuffle(kinds)
-    texts, before = [NAIVE], books.typed()
+    texts, last, before = [NAIVE], NAIVE, books.typed()
     for number, kind in enumerate(["both", *kinds]):
         path, words = rng.choice(books.paths), rng.choice(["endmain", ""])
         theirs = rng.choice([NAIVE, BLOCK_4]) + f"; theirs {number}\n"
         typing = kind in ("type", "both")
         if kind in ("outside", "turn"):
             page.evaluate(TURN_TO, [path, words])
+        new = []
         if typing:
-            texts.append(books.type_in(path, "endmain", f"; {number} "))
+            new.append(books.type_in(path, "endmain", f"; {number} "))
         if kind in ("outside", "both"):
             books.path.write_text(theirs)
-            texts.append(theirs)
-        last = books.show(*texts[-2 if kind == "both" else -1 :])  # which came first is open
+            new.append(theirs)
+        texts += new
+        last = books.show(*new or [last])  # of two, which came first is open
         page.wait_for_timeout(rng.choice([0, 400]))
         books.show(last)
         after = books.typed()

@@ -21,6 +21,7 @@ from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
+from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import (
     BEGUN,
     BROUGHT,
@@ -34,6 +35,7 @@ from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.views import VIEWS
 
+LONG_TEXT = 50_000  # characters: of a longer text, the faults are also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
 CLIMB = "climb"  # the view that shows all steps
 #: Notes on texts, where they come from or what became of them.
@@ -270,9 +272,21 @@ class Conversation:
             self.say({"type": "done", "edit": self.edit}, page)
 
     def _answer_text(self) -> None:
-        """Answer the newest text."""
+        """Answer the newest text: its faults at once, all else by the process."""
         self._acknowledge(self.edit)
-        self.supervisor.ask(self.job(PARTS))
+        if len(self.text) > LONG_TEXT:
+            self.supervisor.ask(self.job(PARTS))
+            return
+        try:
+            answer = text_answer(self.text, self.name)
+        except Exception:  # a fault of the package: the process reports it
+            self.supervisor.ask(self.job(PARTS))
+            return
+        self._take_answer({"type": "answer", "edit": self.edit, "part": PARTS[0], **answer})
+        if answer["faults"]:
+            self.say({"type": "done", "edit": self.edit})
+        else:
+            self.supervisor.ask(self.job(PARTS[1:]))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
         """Ask for a part that the reader wants besides: the terms of an element, or a view."""
