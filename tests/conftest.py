@@ -69,6 +69,7 @@ if not os.access(
 ):  # as in some containers; what Jupyter and Chromium keep goes elsewhere
     os.environ["HOME"] = tempfile.mkdtemp()
 
+os.environ["CYPRESSKIT_KEEP"] = "0"  # tests time each launch anew, but for those of notebooks
 os.environ["TQDM_DISABLE"] = "1"  # in JupyterLab, too, a slow notebook's outputs hold no bar
 
 sys.modules["rfc3987_syntax"] = (

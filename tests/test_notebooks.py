@@ -70,19 +70,21 @@ _count_launches()
 """
 
 
-OURS = "TQDM_DISABLE"  # a variable of the tests, which no reader has
+#: Variables of the tests, which no reader has. Without the second, what students get reads the times
+#: that the solved lessons simulated, as a reader's second run does.
+OURS = "TQDM_DISABLE", "CYPRESSKIT_KEEP"
 #: Makes every simulation one that takes long: it may show its progress at once.
 SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
 
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory) -> dict[str, str]:
-    """The environment of a reader's slow machine: without our tests' variable, so that what it
+    """The environment of a reader's slow machine: none of our tests' variables, so that what it
     shows of a simulation's progress would be an output.
     """
     folder = tmp_path_factory.mktemp("slow")
     (folder / "sitecustomize.py").write_text(SLOW)
-    ours = {name: value for name, value in os.environ.items() if name != OURS}
+    ours = {name: value for name, value in os.environ.items() if name not in OURS}
     return ours | {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
 
 
@@ -110,23 +112,22 @@ def run(tmp_path_factory):
     """
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(env={name: os.environ[name] for name in os.environ if name != OURS[1]})
-    known: dict[Path, list] = {}
+    count = [COUNT]  # once in this kernel
 
     def cells(path: Path) -> list:
-        if path not in known:
-            notebook = nbformat.read(path, as_version=4)
-            for cell in code_cells(notebook):
-                cell.outputs = []
-            begin = BEGIN.format(str(tmp_path_factory.mktemp("lesson")))
-            begin = nbformat.v4.new_code_cell(begin + (COUNT if not known else ""))
-            launches = "import json; print(json.dumps(launches_of_cells))"
-            notebook.cells = [begin, *notebook.cells, nbformat.v4.new_code_cell(launches)]
-            NotebookClient(notebook, km=manager, timeout=600).execute()
-            known[path] = code_cells(notebook)[1:-1]
-            launched = json.loads(code_cells(notebook)[-1].outputs[0].text)[:-1]
-            for cell, names in zip(known[path], launched[-len(known[path]) :], strict=True):
-                cell.metadata["launched"] = names
-        return known[path]
+        notebook = nbformat.read(path, as_version=4)
+        for cell in code_cells(notebook):
+            cell.outputs = []
+        begin = BEGIN.format(str(tmp_path_factory.mktemp("lesson")))
+        begin = nbformat.v4.new_code_cell(begin + (count.pop() if count else ""))
+        launches = "import json; print(json.dumps(launches_of_cells))"
+        notebook.cells = [begin, *notebook.cells, nbformat.v4.new_code_cell(launches)]
+        NotebookClient(notebook, km=manager, timeout=600).execute()
+        ran = code_cells(notebook)[1:-1]
+        launched = json.loads(code_cells(notebook)[-1].outputs[0].text)[:-1]
+        for cell, names in zip(ran, launched[-len(ran) :], strict=True):
+            cell.metadata["launched"] = names
+        return ran
 
     yield cells
     manager.shutdown_kernel(now=True)
@@ -204,18 +205,6 @@ def test_the_documents_command_compares_a_lesson_in_a_clone(tmp_path, slow):
     assert done.returncode == 0 and re.search(r"\b2\d passed", done.stdout), done.stdout[-6000:]
 
 
-@pytest.mark.notebook
-@each_lesson
-def test_what_students_get_prints_what_it_holds(path, run):
-    """And each check fails until its exercise is solved."""
-    saved = code_cells(nbformat.read(path, as_version=4))
-    for cell, ran in zip(saved, run(path), strict=True):
-        assert exempt(cell) or told(ran.outputs) == told(cell.outputs), cell.source
-        if is_check(cell):
-            verdict = ran.outputs[-1]["data"]["text/plain"]
-            assert verdict.startswith("Not yet.") and "Where to look:" in verdict, cell.source
-
-
 def is_blocked(name: str) -> bool:
     """Whether a kernel of the catalog multiplies matrices by blocks of several elements."""
     kernel = KERNELS.get(name)
@@ -229,15 +218,21 @@ def said_by(cell) -> str:
 
 @pytest.mark.notebook
 @each_lesson
-def test_a_blocked_kernel_runs_and_a_line_shows_the_comparison(path, run):
-    """In the body of the lesson, outside of exercises and workbenches, whose cells needn't be run:
-    a cell launches a blocked kernel on the simulated device, and shows its C compared with numpy's.
+def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
+    """Each check fails until its exercise is solved. And in the body of the lesson, outside of
+    exercises and workbenches, whose cells needn't be run, a cell launches a blocked kernel on the
+    simulated device, and shows its C compared with numpy's.
     """
+    saved = code_cells(nbformat.read(path, as_version=4))
     counts = {}
-    for number, cell in enumerate(run(path)):
-        blocked = [name for name in cell.metadata["launched"] if is_blocked(name)]
-        lines = COMPARED.findall(said_by(cell))
-        if blocked and lines and METADATA_KEY not in cell.metadata:
+    for number, (cell, ran) in enumerate(zip(saved, run(path), strict=True)):
+        assert exempt(cell) or told(ran.outputs) == told(cell.outputs), cell.source
+        if is_check(cell):
+            verdict = ran.outputs[-1]["data"]["text/plain"]
+            assert verdict.startswith("Not yet.") and "Where to look:" in verdict, cell.source
+        blocked = [name for name in ran.metadata["launched"] if is_blocked(name)]
+        lines = COMPARED.findall(said_by(ran))
+        if blocked and lines and METADATA_KEY not in ran.metadata:
             counts[number] = len(blocked), len(lines)
     assert counts, "no cell launches a blocked kernel and prints ck.compare or ck.verify of it"
 

@@ -2,3 +2,7 @@
 
 the fuzzer, builders of notebooks and pages, the oracle.
 """
+
+import os
+
+os.environ.setdefault("CYPRESSKIT_KEEP", "0")  # tools must not record cached times

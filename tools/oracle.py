@@ -19,6 +19,7 @@ import argparse
 import copy
 import hashlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,6 +29,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+os.environ["CYPRESSKIT_KEEP"] = "0"
 
 import cypresskit as ck  # noqa: E402
 from cypresskit import host  # noqa: E402

@@ -5,6 +5,7 @@ tools.stored_figures draw/published`` only some.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import astuple
@@ -93,6 +94,7 @@ def kernel_figures(kernel: Kernel) -> KernelPerformance:
 
 
 if __name__ == "__main__":
+    os.environ["CYPRESSKIT_KEEP"] = "0"  # without cached times
     package = Path(ck.__file__).parent
     stored: dict[str, Callable[[], Any]] = {
         "blas/performance_table": lambda: {

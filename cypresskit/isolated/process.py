@@ -82,10 +82,12 @@ class ForkServer:
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         folders = [str(PACKAGE.parent), *library_folders()]
+        # Stored results may have been forged by an earlier answer.
+        keep = {"CYPRESSKIT_KEEP": "0"}
         if self.sandbox is None:
             python = python_command(folders, MAIN, modules=self.modules)
-            return python, bare_environment(OUTSIDE)
-        environment = bare_environment(()) | {"XDG_CACHE_HOME": CACHE}
+            return python, bare_environment(OUTSIDE) | keep
+        environment = bare_environment(()) | keep | {"XDG_CACHE_HOME": CACHE}
         return [*self.sandbox, *python_command(folders, MAIN)], environment
 
     def channel(self) -> socket.socket:

@@ -20,7 +20,7 @@ leave open.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from math import fsum
 from typing import Any
@@ -31,6 +31,7 @@ from cypresskit.chip.engine import run
 from cypresskit.chip.work import WavefrontPath, pack
 from cypresskit.tables import aligned, quantity, table
 from cypresskit.threads import map_in_threads
+from cypresskit.timing import result_cache
 from cypresskit.timing.ablation import (
     ALL,
     Ablation,
@@ -226,6 +227,15 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
     --------
     >>> ck.line_costs(ck.simulate("sgemm_nn", 2048)).most_expensive  # doctest: +SKIP
     """
+    measure = partial(_measure, report, unless)
+    saved = result_cache.load_or_compute("costs", report.request, report.launch, measure)
+    return LineCosts(*saved, report)
+
+
+def _measure(
+    report: Report, unless: Callable[[], bool]
+) -> tuple[tuple[LineCost, ...], int, tuple[int, ...]]:
+    """Return ``LineCosts.lines``, ``wavefronts`` and ``iterations``."""
     launch = report.launch
     whole = launch.trace(min(launch.round_size, launch.shape.wavefronts))
     shares, sizes = _sizes(whole)
@@ -250,7 +260,7 @@ def line_costs(report: Report, *, unless: Callable[[], bool] = never) -> LineCos
         for work in report.lines
     )
     iterations = tuple(_longest(paths) for paths in sizes)
-    return LineCosts(costs, sum(len(path.wavefronts) for path in whole), iterations, report)
+    return costs, sum(len(path.wavefronts) for path in whole), iterations
 
 
 def _sizes(whole: list[WavefrontPath]) -> tuple[list[float], list[list[WavefrontPath]]]:

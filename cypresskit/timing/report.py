@@ -7,7 +7,7 @@ no unit is busy for more than all of the time, and no kernel computes above the 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from inspect import signature
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from cypresskit.devices import Board, Device
 from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
+from cypresskit.timing import result_cache
 from cypresskit.timing.launch_time import ChipTime, LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
@@ -239,7 +240,9 @@ class Report(ChipReport, LaunchTime):
         """The work of each line of the kernel in the whole launch, found on first use. Clocks and
         bytes add up to ``busy`` and ``bytes``.
         """
-        return launch_line_work(self.launch, self.line_observations, self.simulated == 1)
+        whole = self.simulated == 1
+        find = partial(launch_line_work, self.launch, self.line_observations, whole)
+        return result_cache.load_or_compute("lines", self.request, self.launch, find)
 
     @property
     def gemm_kernel(self) -> Kernel | None:

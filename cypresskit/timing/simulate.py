@@ -8,6 +8,7 @@ accesses (``tracing``). The chip runs them (``engine``), all or as many as it ta
 
 import math
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from cypresskit.il.errors import check_options
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.machine.shape import LaunchShape
+from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.sampling import time_launch
 from cypresskit.timing.timed_launch import TimingRequest
@@ -149,7 +151,8 @@ def run_request(request: TimingRequest) -> Report:
     launch = request.launch()
     _check_shape(launch.shape, request.device)
     _check_work(launch.code, request.name)
-    time = time_launch(launch, exact=request.exact, progress=request.progress)
+    compute = partial(time_launch, launch, exact=request.exact, progress=request.progress)
+    time = result_cache.load_or_compute("time", request, launch, compute)
     report = Report(
         **vars(time),
         kernel=request.name,

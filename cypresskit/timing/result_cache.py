@@ -1,0 +1,94 @@
+"""Cache results of launches on the user's disk, by a hash of all that they depend on.
+
+The hash covers the files of the model as they were when this was imported, the versions of numpy
+and numba, the processor, the program's source, the board, the launch, and how much is simulated.
+Nothing is cached
+
+- for code that is given in compiled form, or for a subclass of ``Device``;
+- while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
+- once a source file was edited.
+
+Not noticed: a name of the model that is replaced in memory, or a table that is changed there.
+
+A file is a compressed pickle: like the machine code beside it, it is read from a folder only that
+no other user may write to (``DiskCache``).
+"""
+
+import os
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from cypresskit.chip.native import compiler
+from cypresskit.compiler import Code
+from cypresskit.devices import Device
+from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
+from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
+
+MAX_FILES = 1024
+PACKAGE = Path(__file__).parents[1]
+MODEL = "chip", "compiler", "il", "machine", "timing", "trace"  # packages that results depend on
+T = TypeVar("T")
+
+
+def load_or_compute(
+    what: str, request: TimingRequest, launch: TimedLaunch, compute: Callable[[], T]
+) -> T:
+    """Load a result from disk, or compute it and save it.
+
+    Parameters
+    ----------
+    what
+        The kind of result.
+    request, launch
+        What it is about.
+    compute
+        Computes it.
+    """
+    key = _key(what, request, launch)
+    if key is None:
+        return compute()
+    files = DiskCache(cache_folder(), "launch", MAX_FILES)
+    contents = files.read(key)
+    if contents is not None:
+        saved: T = pickle.loads(zlib.decompress(contents))
+        return saved
+    result = compute()
+    if SOURCES.is_unchanged():
+        files.write(key, zlib.compress(pickle.dumps(result)))
+    return result
+
+
+def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
+    """Return a hash of all that a result depends on; None if it isn't cached.
+
+    The numbers of a subclass of ``Device`` may come from its own properties and class attributes,
+    which a key can't cover.
+    """
+    program, device = request.program, request.device
+    if os.environ.get("CYPRESSKIT_KEEP") == "0":
+        return None
+    if isinstance(request.kernel, Code) or type(device) is not Device:
+        return None
+    parts = (
+        what,
+        (np.__version__, compiler()),
+        (program.mode, program.lines),
+        [i for i in program.expanded if i.line < 1],  # from before the first line
+        (vars(device), launch.memory_layout.key),
+        request.exact,
+    )
+    return SOURCES.key(*parts)
+
+
+def _sources() -> list[Path]:
+    files = (file for package in MODEL for file in (PACKAGE / package).rglob("*.*"))
+    kinds = (".py", ".txt", ".ll")
+    return [PACKAGE / "devices.py", *(f for f in files if f.suffix in kinds)]
+
+
+SOURCES = SourceFiles(_sources)

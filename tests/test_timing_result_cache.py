@@ -1,0 +1,154 @@
+"""Launches that are kept: what comes from disk is what would be simulated, or it is simulated."""
+
+import pickle
+import random
+import zlib
+from dataclasses import fields, replace
+
+import pytest
+
+import cypresskit as ck
+from cypresskit.isolated.process import ForkServer
+from cypresskit.timing import result_cache, simulate
+from cypresskit.timing.simulate import forget_reports
+
+LAUNCHES = [
+    ("sgemm_64x64_lds", {"n": 256, "k": 70}),
+    ("dgemm_nn_buffer", {"n": 96, "beta": 0.5}),
+    ("sgemm_nn", {"n": 160, "layout": "tiled", "device": ck.HD5850}),
+]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """An empty folder of kept files, in use."""
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    forget_reports()
+    yield tmp_path / "cypresskit"
+    forget_reports()
+
+
+def kept_files(folder):
+    return sorted(folder.glob("launch-*.bin"))
+
+
+def all_of(report):
+    """All that a report and its costs say, as text and bytes."""
+    arrays = report.events, report.use.clocks, report.use.wavefronts, *report.use.shares.values()
+    costs = ck.line_costs(report)
+    numbers = (
+        report.row(),
+        report.error,
+        report.resident_clocks,
+        report.line_observations,
+        report.lines,
+    )
+    said = repr((numbers, costs.lines, costs.iterations, costs.wavefronts))
+    return said.replace("np.float64", ""), [array.tobytes() for array in arrays]
+
+
+def refused(*_, **__):
+    pytest.fail("simulated again")
+
+
+@pytest.mark.parametrize("name, size", LAUNCHES, ids=lambda value: str(value)[:20])
+def test_what_comes_from_disk_is_the_same_to_the_last_digit(name, size, folder, monkeypatch):
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "0")
+    anew = all_of(simulate(name, **size))
+    assert not kept_files(folder)
+    monkeypatch.setenv("CYPRESSKIT_KEEP", "1")
+    forget_reports()
+    assert all_of(simulate(name, **size)) == anew
+    assert len(kept_files(folder)) == 3  # times, lines, costs
+    forget_reports()
+    with monkeypatch.context() as patch:
+        patch.setattr("cypresskit.timing.sampling.run", refused)
+        patch.setattr("cypresskit.timing.timed_launch.trace_wavefronts", refused)
+        assert all_of(simulate(name, **size)) == anew
+
+
+def test_damage_of_any_kind_is_a_simulation_again(folder):
+    size = {"n": 32, "k": 8}
+    expected = all_of(simulate("sgemm_tn", **size))
+    assert simulate("sgemm_nn", **size).lines
+    whole = {file: file.read_bytes() for file in kept_files(folder)}
+    for seed in range(8):
+        rng = random.Random(seed)
+        for file, data in whole.items():
+            kind = rng.choice(("flip", "cut", "exchanged", "not sealed", "whole", "gone"))
+            if kind == "flip":
+                flipped = bytearray(data)
+                flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+                data = bytes(flipped)
+            elif kind == "cut":
+                data = data[: rng.randrange(len(data))]
+            elif kind == "exchanged":
+                data = whole[rng.choice(sorted(whole))]
+            elif kind == "not sealed":
+                unsealed = zlib.compress(pickle.dumps(rng.random()))
+                data = unsealed if seed % 2 else rng.randbytes(9)
+            file.write_bytes(data)
+            if kind == "gone":
+                file.unlink()
+        forget_reports()
+        assert all_of(simulate("sgemm_tn", **size)) == expected
+
+
+def asked(name, n=64, **options):
+    report = simulate(name, n, **options)
+    return report.request, report.launch
+
+
+def test_files_edited_while_python_runs_keep_nothing(folder, monkeypatch):
+    monkeypatch.setattr(result_cache.SOURCES, "files", list)
+    simulate("sgemm_tn", 64)
+    assert not kept_files(folder)
+
+
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_a_judge_neither_reads_nor_keeps(sandbox):
+    _, environment = ForkServer(sandbox=["bwrap"] if sandbox else None)._command()
+    assert environment["CYPRESSKIT_KEEP"] == "0"
+
+
+def test_whatever_a_time_depends_on_is_in_the_key(monkeypatch):
+    question, launch = asked("sgemm_tn")
+    keys = [
+        result_cache._key("time", question, launch),
+        result_cache._key("lines", question, launch),
+    ]
+
+    def add(**changed):
+        other = replace(question, **changed)
+        keys.append(result_cache._key("time", other, other.launch()))
+
+    text = ck.kernels["sgemm_tn"].text
+    add(
+        kernel=ck.load_kernel(text.replace("mad", " mad", 1), like="sgemm_tn")
+    )  # as its lines are shown
+    head, loop, rest = text.partition("whileloop")
+    for before in (
+        head,
+        head.replace("mov r14, l0.z", "mov r14, l0.x"),
+    ):  # lines that aren't counted
+        add(kernel=replace(ck.kernels["sgemm_tn"], given=ck.assemble(loop + rest, before=before)))
+    for change in ({"size": (64, 64, 72)}, {"size": (64, 72, 64)}, {"beta": 1.0}, {"exact": True}):
+        add(**change)
+    add(layout="tiled")
+    for each in fields(ck.Device):
+        value = getattr(ck.HD5870, each.name)
+        if isinstance(value, (int, float)):
+            other = replace(ck.HD5870)
+            object.__setattr__(other, each.name, value + 1)
+            asked_there = replace(question, device=other)
+            keys.append(result_cache._key("time", asked_there, launch))
+    own = type("Own", (ck.Device,), {})(name="HD 5870")  # its properties may be its own
+    assert result_cache._key("time", replace(question, device=own), launch) is None
+    code = replace(question, kernel=ck.compile("sgemm_tn"))
+    assert result_cache._key("time", code, launch) is None
+    monkeypatch.setattr(result_cache, "compiler", lambda: "another")
+    keys.append(result_cache._key("time", question, launch))
+    assert len(keys) > 30
+    assert len({*keys}) == len(keys)
