@@ -304,7 +304,8 @@ HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.
 #: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat;
 #: and those of a folder that a module's tests share, each of which ends with its request.
 KEPT = re.compile(
-    rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel |.*\(process_request_thread\)$"
+    rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel "
+    r"|.*\(process_request_thread\)$"
 )
 
 
