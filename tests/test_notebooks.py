@@ -70,8 +70,8 @@ _count_launches()
 """
 
 
-#: Variables of the tests, which no reader has. Without the second, what students get reads the times
-#: that the solved lessons simulated, as a reader's second run does.
+#: Variables of the tests, which no reader has. Without the second, what students get reads the
+#: times that the solved lessons simulated, as a reader's second run does.
 OURS = "TQDM_DISABLE", "CYPRESSKIT_KEEP"
 #: Makes every simulation one that takes long: it may show its progress at once.
 SLOW = "import cypresskit.session as session; session.PROGRESS_DELAY = 0.0"
