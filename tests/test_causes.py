@@ -97,6 +97,11 @@ def skewed(x, y):
     return (x + y // 4) % 4
 
 
+def diagonal(x, y):
+    """A rule of banks by which texels above each other are in different banks."""
+    return (x + y) % 4
+
+
 @cache
 def fetch_clocks(name: str, resource: int, rule=None) -> int:
     """The texture unit's clocks for the first fetch of a matrix, 16 quads."""
@@ -232,6 +237,23 @@ def block(size: int, **changes: int) -> float:
     return simulate_block(size, 2048, replace(ck.HD5870, **changes)).gflops
 
 
+def unrolled(steps: int, n: int, side: int = 8, **changes) -> float:
+    """Gflop/s of lesson 12's kernel with this many values of k per iteration."""
+    kernel = ck.teach.contest.generate_kernel(side, side, steps)
+    return _gflops(kernel, tuple(changes.items()), (("n", n),))
+
+
+def small_bundles(*lines: str) -> int:
+    """The bundles of these lines of IL."""
+    return len(ck.teach.bundles.bundle_table("\n".join(lines)).splitlines()) - 1
+
+
+def row_by_row() -> int:
+    """The bundles of an iteration of lesson 03's loop before its multiply-adds are sorted."""
+    kernel = ck.compile(ck.assemble(ck.teach.starter_text("03"), "03.il"))
+    return sum(len(control.bundles) for control in kernel.main_loop)
+
+
 def share_correct(first: str) -> float:
     """The share of C that lesson 02's whole kernel computes correctly with this first line."""
     kernel = reference_kernel("four_outputs_tn")
@@ -255,6 +277,9 @@ KNOWN = {
     "texture_cache": texture_cache,
     "ROUNDS": {"m": 3840, "n": 1024, "k": 128},
     "FULL": {"n": 1280, "k": 256},
+    "LONG": {"m": 3840, "n": 1024, "k": 1024},
+    "NEAR": {"l1_clocks": 4, "l2_clocks": 4, "dram_clocks": 4},  # next to no latency
+    "ELEVEN": {"register_pool": 26 * 11},  # room for eleven wavefronts with two values of k
 } | {name: value for name, value in globals().items() if callable(value)}
 
 
