@@ -269,8 +269,9 @@ def test_the_bar_is_what_write_reaches():
         }
         shapes = sorted(shapes, key=lambda shape: reports[shape].gflops)[-left:]
     target = ck.simulate(contest.TARGET_KERNEL, contest.N, exact=True, progress=False).gflops
-    assert target <= reports[shapes[0]].gflops < 1.01 * target
+    assert target <= reports[shapes[0]].gflops
     step = STEPS["contest"]
+    assert reports[shapes[0]].gflops < step.share * target
     assert reference_kernel(step.reference).text == contest.TARGET_KERNEL.text
     assert shown_speed(step.share * target) == step.targets.minimum
 
