@@ -81,9 +81,8 @@ docs: $(VENV)/installed-tests  ## build the documentation as a site that works o
 clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
 	@$(bin)/python -m tools.clip
 
-fuzz: $(VENV)/installed-tests  ## random programs: do the engines, the checks and the compiler agree, and clocks add up? ARGS="--seconds 600". Then the laws of all tests, on new examples
-	@$(bin)/python -m tools.fuzz $(ARGS)
-	$(tests) -q $(three) --new $$(date +%s)
+fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/test_fuzz.py for some
+	$(tests) -q $(three) --new $$(date +%s) $(ARGS)
 
 address:  ## write the public address into README.md and pyproject.toml: URL=https://github.com/owner/cypresskit
 	@$(PYTHON) .ci/address $(URL)

@@ -254,7 +254,7 @@ def stated_error(known: Evidence) -> float:
     time is left for it, as in any queue.
 
     Calibrated on 1,170 random launches, of which none is off by more than 0.84 of it. ``python -m
-    tools.fuzz --kind sampled --launches 1000`` shows how far others are off.
+    tools.fuzz.samples 1000`` shows how far others are off.
     """
     idle = 1 / max(min(known.busy, 1.0), 0.1) - 1
     both = min(max(min(known.busy, 1.0) + known.sending - 1, 0.0), 0.95)

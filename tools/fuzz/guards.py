@@ -6,8 +6,7 @@ scratch memory. A page is larger than most arrays, so an array touches only one 
 at its beginning. Memory that the engine allocates is filled with a number that no result should
 contain.
 
-Use it in a child process (`tools.fuzz.children`). Windows has no such pages; the fuzzer runs
-without.
+Windows has no such pages; there, tests run without.
 """
 
 import ctypes

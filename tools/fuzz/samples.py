@@ -6,15 +6,15 @@ little more than once, and workgroups with fences, on large and small boards. Th
 calibrate the error for the part that is left out (``sampling.stated_error``); this prints how far
 they were off:
 
-    python -m tools.fuzz --kind sampled --launches 1000
+    python -m tools.fuzz.samples 1000
 """
 
-import json
 import random
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+import sys
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import numpy as np
 
@@ -23,10 +23,9 @@ from cypresskit.compiler import CompileError
 from cypresskit.devices import HD5850, HD5870
 from cypresskit.kernels.generated import generate_kernel
 from cypresskit.timing import Report, sampling
-from cypresskit.timing.sampling import Evidence, effort, stated_error
+from cypresskit.timing.sampling import effort
 from cypresskit.timing.simulate import forget_reports, run_request
 from cypresskit.timing.timed_launch import TimingRequest
-from tools.fuzz.children import CALLS, context
 from tools.fuzz.law import ENTRIES, SMALL, check, groups, unbalanced
 
 BOARDS = [
@@ -37,16 +36,16 @@ BOARDS = [
     replace(SMALL, l2_bytes=65536),
 ]
 MOST = 24  # times as much as is simulated whole
+CALLS = 200  # of one child
 SOME = 64  # wavefronts, from which the work of a launch is estimated
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A launch simulated partly, ``few``, and ``whole``; and what its error was stated from."""
+    """A launch simulated partly, ``few``, and ``whole``."""
 
     few: Report
     whole: Report
-    evidence: Evidence
 
     @property
     def off(self) -> float:
@@ -69,13 +68,10 @@ def trial(rng: random.Random) -> Trial:
         work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
         if effort_of_whole < work < MOST * effort_of_whole:
             limits: dict[str, Any] = {"WHOLE_EFFORT": effort_of_whole, "PATIENCE": patience}
-            stated = Mock(wraps=stated_error)
-            with patch.multiple(sampling, stated_error=stated, **limits):
+            with patch.multiple(sampling, **limits):
                 few = run_request(question)
             if few.simulated < 1:
-                return Trial(
-                    few, run_request(replace(question, exact=True)), stated.call_args.args[0]
-                )
+                return Trial(few, run_request(replace(question, exact=True)))
 
 
 def _question(rng: random.Random) -> TimingRequest:
@@ -112,23 +108,20 @@ def sampled(rng: random.Random) -> None:
     )
 
 
-def survey(seed: int, launches: int, rows: Path | None = None) -> int:
+def survey(seed: int, launches: int) -> int:
     """Try ``launches`` random launches on all cores, and print one summary: of the stated error, of
     the error, and of the share of the one that the other reaches. Return how many launches broke
-    the law. A line of the file ``rows`` has what is known of one.
+    the law.
     """
     ck.simulate("sgemm_tn", 64)  # compiles the timing engine, for all children of this process
     broken, found = [], []
-    with context.Pool(maxtasksperchild=CALLS) as pool:
-        for row in pool.imap_unordered(_tried, range(seed, seed + launches)):
+    with get_context("fork").Pool(maxtasksperchild=CALLS) as pool:
+        for number, faults, row in pool.imap_unordered(_tried, range(seed, seed + launches)):
             found.append(row)
-            if row["faults"]:
-                broken.append(row["seed"])
-                print(f"seed {row['seed']}: {'; '.join(row['faults'])}", flush=True)
-    if rows:
-        rows.write_text("".join(json.dumps(row) + "\n" for row in found))
-    names = "error", "off", "simulated"
-    says, off, simulated = (100 * np.array([row[name] for row in found]) for name in names)
+            if faults:
+                broken.append(number)
+                print(f"seed {number}: {'; '.join(faults)}", flush=True)
+    says, off, simulated = 100 * np.array(found).T
     shares = np.quantile(off / says, (0.5, 0.99, 0.999, 1))
     print(f"{launches:,} launches from seed {seed}; {len(broken)} break the law: {sorted(broken)}")
     for what, column in (("stated error", says), ("error", off), ("simulated", simulated)):
@@ -139,16 +132,13 @@ def survey(seed: int, launches: int, rows: Path | None = None) -> int:
     return len(broken)
 
 
-def _tried(seed: int) -> dict[str, Any]:
-    """Return what is known of the trial with a seed."""
+def _tried(seed: int) -> tuple[int, list[str], list[float]]:
+    """Return a seed; the faults of its trial; its stated error, error, and simulated share."""
     tried = trial(random.Random(seed))
-    few, whole = tried.few, tried.whole
     forget_reports()
-    return {
-        "seed": seed,
-        "faults": faults_of(tried),
-        "error": few.error,
-        "off": tried.off,
-        "clocks": few.clocks / whole.clocks - 1,
-        "lives": few.resident_clocks / whole.resident_clocks - 1,
-    } | asdict(tried.evidence)
+    return seed, faults_of(tried), [tried.few.error, tried.off, tried.few.simulated]
+
+
+if __name__ == "__main__":
+    launches, *first = map(int, sys.argv[1:] or ["1000"])
+    sys.exit(survey(first[0] if first else 0, launches) > 0)
