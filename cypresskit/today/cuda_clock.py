@@ -56,10 +56,9 @@ def simulate_code(code: SassCode, launch: GridLaunch, board: CudaGpu = H200) -> 
     """Follow a launch's machine code. Raises ``ValueError`` for what isn't timed."""
     shared = code.shared_bytes + launch.shared
     together, limit = occupancy(board, code.registers, launch.group, shared)
-    blocks = corners(launch)
     try:
-        trace = Tracer(code, launch, blocks).run()
-        product = find_product(launch, trace, len(blocks))
+        trace = Tracer(code, launch, corners(launch)).run()
+        product = find_product(launch, trace)
     except NotTimed as error:
         raise NotTimed(f"this clock times matrix products; in {launch.name}, {error}") from None
     return ClockedLaunch(launch, code, board, trace, product, together, limit)

@@ -160,7 +160,7 @@ class CudaReport(ChipReport):
         if product.covered < COVERED:
             name = self.launch.launch.names[product.result]
             share = 100 * product.covered
-            yield f"C    the launch stores {share:.3g} % of {name}: its grid is too small"
+            yield f"C    the launch stores {share:.3g} % of {name}: its grid or block is too small"
         conflicts = [
             f"line {line}, {what}: {ways:.3g}-way"
             for (line, what), (_, ways) in sorted(self.accesses.items())

@@ -47,15 +47,14 @@ def corners(launch: GridLaunch) -> np.ndarray:
     return np.vstack([np.zeros((1, 3), np.int64), *diagonals])
 
 
-def find_product(launch: GridLaunch, trace: list[Segment], blocks: int) -> MatrixProduct:
-    """Return the product that the ``corners`` of a launch, so many ``blocks``, compute. Raises
-    ``NotTimed`` for anything else.
+def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
+    """Return the product that the ``corners`` of a launch compute. Raises ``NotTimed`` for anything
+    else.
     """
     loops = [step for segment in trace if segment.loop >= 0 for step in segment.steps]
-    adding = [step for step in loops if step.factors]
+    adding = [step for step in loops if step.is_product]
     stores = [step for step, _ in steps_of(trace) if step.is_result]
-    pairs = {step.factors for step in adding}
-    if len(pairs) != 1 or not stores:
+    if not adding or not stores:
         raise NotTimed(NO_PRODUCT)
     for step in [step for step in stores if step.one.is_shared or step in loops]:
         raise NotTimed(
@@ -63,8 +62,11 @@ def find_product(launch: GridLaunch, trace: list[Segment], blocks: int) -> Matri
             " sum in a variable, and store it in C after the loop"
         )
     result = stores[0].array
+    factors = {step.array for step in loops if step.one.is_load} - {-1}
+    if len(factors) != 2 or result in factors:
+        raise NotTimed(NO_PRODUCT)
     c = launch.arguments[result]
-    stored = sum(step.on.reshape(blocks, -1).sum(axis=1) * step.one.size for step in stores)
+    stored = sum(step.on.sum(axis=(1, 2)) * step.one.size for step in stores)
     first, *lasts = (stored[:4] / c.itemsize).tolist()
     for axis, last in zip("xyz", lasts):
         if not last:
@@ -73,19 +75,12 @@ def find_product(launch: GridLaunch, trace: list[Segment], blocks: int) -> Matri
                 " over what a block computes, rounded up"
             )
     elements = first * math.prod(n - 1 + last / first for last, n in zip(lasts, launch.grid))
-    adds = sum(
-        times * step.on.reshape(blocks, -1)[0].sum()
-        for step, times in steps_of(trace)
-        if step.factors
-    )
-    a, b = pairs.pop()
-    flops = _flops(launch, (a, b, result), elements, elements * float(adds) / first)
+    adds = sum(times * step.on[0].sum() for step, times in steps_of(trace) if step.is_product)
+    flops = _flops(launch, (*factors, result), elements, elements * float(adds) / first)
     return MatrixProduct(result, adding[0].one.name[0] == "D", elements / c.size, flops)
 
 
-def _flops(
-    launch: GridLaunch, numbers: tuple[int, int, int], elements: float, adds: float
-) -> float:
+def _flops(launch: GridLaunch, numbers: tuple[int, ...], elements: float, adds: float) -> float:
     """Return the operations of a product of arrays of such sizes, if a launch's multiply-adds are
     as many, or a part of a tile beyond k more. Raises ``NotTimed``.
     """

@@ -1,11 +1,11 @@
 """The registers of threads, and what instructions compute in them.
 
-A register is an int64 array, with an element for each thread, or one element if all threads have
-the same. Its 32 bits are a number from 0 on. What a kernel loads, and what it computes from that,
-isn't known: it has a *mark*, a number below 0.
+A register is an int64 array (blocks, warps, threads); an axis along which all have the same may
+have one element, or be missing. Its 32 bits are a number from 0 on. What a kernel loads, and what
+it computes from that, isn't known: it has a *mark*, a number below 0.
 
-- ``PRODUCT`` is a sum of products of elements of two arrays.
-- ``LOADED - n`` is an element of the array that is argument n.
+- ``PRODUCT`` is a sum of products of elements of arrays.
+- ``LOADED`` is an element of an array.
 - ``OTHER`` is anything else.
 
 Addresses lie below 4 GB, so their upper words are 0.
@@ -21,9 +21,7 @@ from cypresskit.today.sass import Operand, SassInstruction
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000
-PRODUCT = -(1 << 62)
-OTHER = -1
-LOADED = -2
+PRODUCT, LOADED, OTHER = -3, -2, -1
 PREDICATES = "PT", *(f"P{n}" for n in range(8))
 FIXED = dict.fromkeys(("RZ", "URZ", "SRZ"), 0) | {"PT": 1, "UPT": 1}
 #: What to try in place of instructions that aren't followed.
@@ -185,16 +183,15 @@ def marks_of(name: str, words: list[Values]) -> Values:
 
 
 def are_factors(first: Values, second: Values) -> Values:
-    """Return where two registers are elements of two arrays."""
-    both = np.maximum(first, second) <= LOADED
-    return both & (np.minimum(first, second) > PRODUCT) & (first != second)
+    """Return where two registers are elements of arrays."""
+    return (first == LOADED) & (second == LOADED)
 
 
 Modifiers = tuple[str, ...]
 
 
 def _add(modifiers: Modifiers, *values: Values) -> Values:
-    return np.sum(np.broadcast_arrays(*values), axis=0)
+    return sum(values, np.array([0]))
 
 
 def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Values:

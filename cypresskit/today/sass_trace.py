@@ -18,7 +18,6 @@ from cypresskit.today.sass import SassCode, SassInstruction
 from cypresskit.today.sass_threads import (
     LOADED,
     MASK,
-    OTHER,
     PRODUCT,
     PRODUCTS,
     NotTimed,
@@ -47,14 +46,13 @@ class TraceStep:
     one
         The instruction.
     active, on
-        Masks of the threads that are there, and of those that execute it.
+        Masks of the threads that are there, and of those that execute it: (blocks, warps, threads).
     address
         Of an access: the first byte for each thread.
     array
-        The array that it accesses, or whose elements shared memory has: the number of an argument;
-        -1 if it isn't known.
-    factors
-        Of a multiply-add of two elements: the arrays that have them.
+        Of an access of memory: the array, the number of an argument.
+    is_product
+        Of a multiply-add: whether it multiplies elements of arrays.
     is_result
         Of a store: whether it stores sums of products.
     difference
@@ -67,7 +65,7 @@ class TraceStep:
     on: np.ndarray
     address: Any = None
     array: int = -1
-    factors: tuple[int, ...] = ()
+    is_product: bool = False
     is_result: bool = False
     difference: Any = None
 
@@ -147,20 +145,19 @@ class Tracer:
 
     def __init__(self, code: SassCode, launch: GridLaunch, blocks: np.ndarray):
         self.code, self.launch = code, launch
-        numbers = np.arange(-(-launch.group // WARP) * WARP)
+        numbers = np.arange(-(-launch.group // WARP) * WARP).reshape(-1, WARP)
         given = {f"c{byte}": np.array([word]) for byte, word in launch.constants.items()}
         given["SR_CgaCtaId"] = np.array([0])
         across, down, _ = launch.threads
         places = numbers % across, numbers // across % down, numbers // (across * down)
         for n, axis in enumerate(AXES):
-            given[f"SR_TID.{axis}"] = np.tile(places[n], len(blocks))
-            given[f"SR_CTAID.{axis}"] = np.repeat(blocks[:, n], len(numbers))
+            given[f"SR_TID.{axis}"] = places[n]
+            given[f"SR_CTAID.{axis}"] = blocks[:, n, np.newaxis, np.newaxis]
         self.registers = Registers(given)
-        everyone = np.tile(numbers < launch.group, len(blocks))
+        everyone = np.tile(numbers < launch.group, (len(blocks), 1, 1))
         self.pending = {0: everyone}  # the threads that go on at each instruction
         self.segments: list[Segment] = []
         self.shared_bytes = code.shared_bytes + launch.shared
-        self.stored: set[tuple[int, int, int]] = set()  # bytes of shared memory, and their array
 
     def run(self) -> list[Segment]:
         """Return the trace. Raises ``NotTimed``."""
@@ -254,18 +251,15 @@ class Tracer:
             self.pending[at] = self.pending.get(at, some) | some
 
     def _compute(self, step: TraceStep) -> None:
-        one, shape = step.one, step.on.shape
+        one = step.one
         if one.name in PRODUCTS:
-            words = [self.registers.word(factor.value) for factor in one.operands[1:3]]
-            both = np.broadcast_to(are_factors(*words), shape) & step.on
-            if both.any():
-                marks = (int(np.broadcast_to(word, shape)[both][0]) for word in words)
-                step.factors = tuple(sorted(LOADED - mark for mark in marks))
+            words = (self.registers.word(factor.value) for factor in one.operands[1:3])
+            step.is_product = bool((are_factors(*words) & step.on).any())
         if "ISETP" in one.name:
             first, second = (self.registers.read(operand) & MASK for operand in one.operands[2:4])
             if "U32" not in one.modifiers:
                 first, second = signed(first), signed(second)
-            difference = np.broadcast_to(first - second, shape)
+            difference = np.broadcast_to(first - second, step.on.shape)
             step.difference = np.stack([difference, signed(difference & MASK)])
         compute(self.registers, one, step.on)
 
@@ -285,20 +279,9 @@ class Tracer:
             step.array = self.launch.array_at(one.line, first, last)
         elif first < SHARED_BASE or last > SHARED_BASE + self.shared_bytes:
             raise NotTimed(f"line {one.line} accesses an element outside its shared array")
-        if one.is_load:
-            self._load(step, data, first, last)
+        if not one.is_load:
+            step.is_result = bool((step.on & (self.registers.word(data) == PRODUCT)).any())
             return
-        stored = np.broadcast_to(self.registers.word(data), step.on.shape)[step.on]
-        step.is_result = PRODUCT in stored
-        if one.is_shared:
-            found = {LOADED - mark for mark in stored.tolist() if PRODUCT < mark <= LOADED}
-            self.stored |= {(first, last, array) for array in found}
-
-    def _load(self, step: TraceStep, name: str, first: int, last: int) -> None:
-        if step.one.is_shared:
-            there = {array for begin, end, array in self.stored if begin < last and first < end}
-            step.array = there.pop() if len(there) == 1 else -1
-        mark = np.array([LOADED - step.array if step.array >= 0 else OTHER])
-        for _ in range(-(-step.one.size // 4)):
-            self.registers.write(name, mark, step.on)
-            name = following(name)
+        for _ in range(-(-one.size // 4)):
+            self.registers.write(data, np.array([LOADED]), step.on)
+            data = following(data)

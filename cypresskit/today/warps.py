@@ -96,19 +96,15 @@ class Warps:
         """Return what a step's cost is given for."""
         one = step.one
         if not one.is_access:
-            return one.line, MULTIPLY_ADDS if step.factors else OTHER
+            return one.line, MULTIPLY_ADDS if step.is_product else OTHER
         array = "shared memory" if one.is_shared else self.launch.names[step.array]
         return one.line, f"{'loads' if one.is_load else 'stores'} of {array}"
-
-    def by_block(self, values: np.ndarray) -> np.ndarray:
-        """Arrange threads of the ``corners`` as (blocks, warps, threads)."""
-        return values.reshape(-1, self.block_warps, WARP)
 
     @property
     def paths(self) -> list[np.ndarray]:
         """The warps of a block, those on the same path together."""
         masks = [
-            self.by_block(mask)[0].any(axis=1)
+            mask[0].any(axis=1)
             for segment in self.trace
             for step in segment.steps
             for mask in (step.active, step.on)
@@ -122,11 +118,7 @@ class Warps:
         """Return the clauses of an iteration of a segment by some warps on the same path, of the
         first blocks, without what is ``free``.
         """
-        moves = [
-            (step, move)
-            for step, move in segment.moves()
-            if self.by_block(step.active)[0, warps[0]].any()
-        ]
+        moves = [each for each in segment.moves() if each[0].active[0, warps[0]].any()]
         scoreboards = self.code.scoreboards
         made = _ClauseList()
         for n, (step, move) in enumerate(moves):
@@ -138,7 +130,7 @@ class Warps:
                 made.wait(1 << STORED)
                 made.clauses.append(Clause(BARRIER))
             elif (one.is_load or one.is_shared) and not is_free:
-                if self.by_block(step.on)[0, warps].any():
+                if step.on[0, warps].any():
                     stream = self._stream(step, move, warps, blocks)
                     mask = scoreboards.get(one.index, 1 << STORED)
                     made.load(max(mask.bit_length() - 1, 0), one.line, stream)
@@ -153,24 +145,22 @@ class Warps:
 
     def requests(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> Requests:
         """Return what some warps of the first block request."""
-        address, on = self.by_block(step.address)[0, warps], self.by_block(step.on)[0, warps]
-        return requests_of(address, on, step.one.size, self.board)
+        return requests_of(step.address[0, warps], step.on[0, warps], step.one.size, self.board)
 
     def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
         """Return what a load, or an access of shared memory, requests."""
         if step.one.is_shared:
             return unit_stream(np.tile(quarters(self.requests(step, warps).clocks), blocks))
         address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
-        on = np.tile(self.by_block(step.on)[0, warps], (blocks, 1))
+        on = np.tile(step.on[0, warps], (blocks, 1))
         return memory_stream(address, on, step.one.size, move, self.board)
 
     def _addresses(self, step: TraceStep, blocks: int) -> np.ndarray:
         """Return the addresses of the first blocks. Raises ``NotTimed`` if they grow unevenly."""
-        address = self.by_block(step.address)
-        first = address[0]
-        growth = address[4:7] - first
+        first = step.address[0]
+        growth = step.address[4:7] - first
         even = first + np.tensordot(corners(self.launch), growth, 1)
-        if np.any((address != even)[7:] & self.by_block(step.on)[7:]):
+        if np.any((step.address != even)[7:] & step.on[7:]):
             raise NotTimed(
                 f"line {step.one.line} loads from addresses that don't grow evenly along the grid:"
                 " let each block begin at its number times a size"
