@@ -50,27 +50,28 @@ class ClockedLaunch(Warps):
         board = self.board
         share = replace(
             board,
+            clock_ghz=SCHEDULERS * board.clock_ghz,
             simd_engines=board.simd_engines // SHARES,
+            l1_clocks=SCHEDULERS * board.l1_clocks,
+            l2_clocks=SCHEDULERS * board.l2_clocks,
             l2_slices=board.l2_slices // SHARES,
+            l2_slice_bytes_clock=board.l2_slice_bytes_clock / SCHEDULERS,
             l2_bytes=board.l2_bytes // SHARES,
+            dram_clocks=SCHEDULERS * board.dram_clocks,
             memory_channels=board.memory_channels // SHARES,
             memory_gb_s=board.memory_gb_s / SHARES,
         )
         sizes = [end - begin for begin, end in self.launch.bounds]
         if sum(sizes) - sizes[self.product.result] < board.l2_bytes:
-            share = replace(share, dram_clocks=board.l2_clocks, memory_gb_s=1e6)
-        return share.in_quarters
-
-    @property
-    def full(self) -> int:
-        """The blocks that the share holds at once."""
-        return self.together * self.share.simd_engines
+            share = replace(share, dram_clocks=share.l2_clocks, memory_gb_s=1e6)
+        return share
 
     @cached_property
-    def rounds(self) -> list[tuple[float, int]]:
+    def rounds(self) -> list[tuple[int, int]]:
         """(times, blocks): how many blocks run at once on the share, and how often."""
-        whole, rest = divmod(-(-self.launch.blocks // SHARES), self.full)
-        return [(float(n), some) for n, some in ((whole, self.full), (1, rest)) if n * some]
+        full = self.together * self.share.simd_engines
+        whole, rest = divmod(-(-self.launch.blocks // SHARES), full)
+        return [(n, some) for n, some in ((whole, full), (1, rest)) if n * some]
 
     def run(self, blocks: int, free: What = NOTHING) -> tuple[float, Outcome]:
         """Return the clocks of the first ``blocks`` blocks at once, and a simulation of some

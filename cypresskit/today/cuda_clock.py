@@ -14,16 +14,15 @@ part, is run by itself.
 
 from typing import Any
 
-from cypresskit.today import stored_code
 from cypresskit.today.clocked_launch import ClockedLaunch
-from cypresskit.today.cuda_compile import code_of
 from cypresskit.today.cuda_report import CudaReport, report_on
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
-from cypresskit.today.grid_launch import GridLaunch, function_of, launch_of
+from cypresskit.today.grid_launch import GridLaunch, launch_of
 from cypresskit.today.product import corners, find_product
 from cypresskit.today.sass import SassCode
 from cypresskit.today.sass_threads import NotTimed
 from cypresskit.today.sass_trace import WARP, Tracer
+from cypresskit.today.stored_code import machine_code
 
 RESERVED_BYTES = 1024  # of shared memory, for each block
 REGISTER_UNIT = 8  # registers that a thread gets at once
@@ -113,8 +112,4 @@ def simulate(
     if not isinstance(board, CudaGpu):
         raise TypeError(f"board must be a CudaGpu, such as ck.today.H200, not {board!r}")
     launch = launch_of(kernel, grid, threads, arguments, shared)
-    code = stored_code.find(kernel, arguments)
-    if code is None:
-        options = dict(getattr(kernel, "targetoptions", {}))
-        code = code_of(function_of(kernel), options, arguments)
-    return report_on(simulate_code(code, launch, board))
+    return report_on(simulate_code(machine_code(kernel, arguments), launch, board))

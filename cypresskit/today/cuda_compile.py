@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import typeof
 
-from cypresskit.today.grid_launch import without_elements
+from cypresskit.today.grid_launch import function_of, without_elements
 from cypresskit.today.sass import SassCode, read_listing
 
 INSTALL = "pip install 'cypresskit[cuda]' brings them, and needs no GPU"
@@ -40,30 +40,22 @@ def find_tool(name: str) -> str:
     return found
 
 
-def code_of(function: Any, options: dict[str, Any], arguments: Iterable) -> SassCode:
-    """Return the machine code of a kernel for arguments.
-
-    Parameters
-    ----------
-    function
-        The Python function.
-    options
-        Those of ``cuda.jit``.
-    """
+def code_of(kernel: Any, arguments: Iterable) -> SassCode:
+    """Return the machine code of a kernel for arguments."""
     with TemporaryDirectory() as folder:
-        return assemble(function, options, arguments, Path(folder, "kernel.cubin"))[1]
+        return assemble(kernel, arguments, Path(folder, "kernel.cubin"))
 
 
-def assemble(
-    function: Any, options: dict[str, Any], arguments: Iterable, made: Path
-) -> tuple[str, SassCode]:
-    """Write a kernel's machine code to a file. Return the name of its entry, and the code."""
+def assemble(kernel: Any, arguments: Iterable, made: Path) -> SassCode:
+    """Write a kernel's machine code to a file, and return it."""
     for name in ("ptxas", "nvdisasm"):
         find_tool(name)
     try:
         from cypresskit.today.cuda_kernels import cuda
     except ImportError as error:
         raise NoTools(f"numba-cuda is missing: {INSTALL}") from error
+    function = function_of(kernel)
+    options = getattr(kernel, "targetoptions", {})
     wanted = {name: options[name] for name in OPTIONS if options.get(name) is not None}
     limit = [f"-maxrregcount={most}" for most in [options.get("max_registers")] if most]
     types = tuple(map(_type_of, arguments))
@@ -81,8 +73,8 @@ def assemble(
         sum(map(int, re.findall(pattern, about)))
         for pattern in (r"Used (\d+) registers", r"(\d+) bytes smem")
     )
-    code = SassCode(function.__name__, registers, shared, read_listing(listing))
-    return ptx.split(".entry ")[1].split("(")[0].strip(), code
+    entry = ptx.split(".entry ")[1].split("(")[0].strip()
+    return SassCode(entry, registers, shared, read_listing(listing))
 
 
 def _type_of(argument: Any) -> Any:

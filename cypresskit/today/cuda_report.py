@@ -68,7 +68,7 @@ class CudaReport(ChipReport):
         return ACCURACY["tiles" if is_tiled else "blocks" if len(sums) > 1 else "sums"]
 
     @cached_property
-    def accesses(self) -> dict[What, tuple[float, float]]:
+    def accesses(self) -> dict[What, np.ndarray]:
         """For the loads of an array, or the accesses of shared memory, of a line: the sectors of 32
         bytes that a warp requests; and the clocks that the load unit takes, over those that it
         would take without bank conflicts.
@@ -82,8 +82,7 @@ class CudaReport(ChipReport):
                 clocks = float(requested.clocks.sum()) / max(one.size // 4, 1)
                 each = len(requested.sectors) / warps, clocks / warps
                 found[self.launch.what_of(step)].append(each)
-        means = {what: np.mean(some, axis=0).tolist() for what, some in found.items()}
-        return {what: (sectors, ways) for what, (sectors, ways) in means.items()}
+        return {what: np.mean(some, axis=0) for what, some in found.items()}
 
     @cached_property
     def waits(self) -> dict[str, float]:

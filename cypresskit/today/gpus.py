@@ -8,7 +8,7 @@ every kernel.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from cypresskit.devices import Board, Terms, _amount, _count, _positive, _power, check_numbers
 
@@ -87,18 +87,6 @@ class CudaGpu(Board):
         """Return the peak in Gflop/s: in double precision for numbers of 8 bytes."""
         each = self.double_fmas if bytes_of_number == 8 else 1
         return 2 * each * self.simd_engines * self.thread_processors * self.clock_ghz
-
-    @property
-    def in_quarters(self) -> "CudaGpu":
-        """The same GPU for the engine, in quarters of a clock."""
-        return replace(
-            self,
-            clock_ghz=SCHEDULERS * self.clock_ghz,
-            l2_slice_bytes_clock=self.l2_slice_bytes_clock / SCHEDULERS,
-            l1_clocks=SCHEDULERS * self.l1_clocks,
-            l2_clocks=SCHEDULERS * self.l2_clocks,
-            dram_clocks=SCHEDULERS * self.dram_clocks,
-        )
 
 
 H200 = CudaGpu(name="H200")

@@ -26,7 +26,7 @@ KINDS = {
     "barrier": "BAR",
 }
 KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
-LOADS, STORES = ("LDG", "LD", "LDS"), ("STG", "ST", "STS")
+LOADS, STORES = ("LDG", "LDS"), ("STG", "STS")
 SHARED = "LDS", "STS"
 
 
@@ -109,15 +109,15 @@ class SassCode:
 
     Attributes
     ----------
-    name
-        The kernel's name.
+    entry
+        What the kernel is called in it.
     registers, shared_bytes
         Of a thread, and of a block.
     text
         A line for each instruction, as the module says.
     """
 
-    name: str
+    entry: str
     registers: int
     shared_bytes: int
     text: str

@@ -191,36 +191,28 @@ class Tracer:
     def _follow_loop(self, header: int, last: int) -> None:
         """Follow a loop until no thread is in it."""
         followed = 0
-        states: list[dict[str, Values]] = []  # registers before the last two iterations
+        values = self.registers.values
+        growth: dict[str, Values] = {}  # of registers in the last iteration
         while header in self.pending:
-            states = [*states[-1:], dict(self.registers.values)]
+            before = dict(values)
             steps = self._follow(last + 1, header)
             segment = self._add(header, steps)
-            if segment.count >= 3 and len(states) == 2 and self._is_even(*states):
+            earlier, growth = growth, {name: values[name] - value for name, value in before.items()}
+            is_even = all(np.all(grown == earlier.get(name, 0)) for name, grown in growth.items())
+            if segment.count >= 3 and is_even:
                 count = even_iterations(segment)
                 segment.count += count
-                self._advance(states[1], count)
-                states = []
+                for name, value in before.items():
+                    now = values[name]
+                    later = now + count * growth[name] & MASK
+                    values[name] = np.where(np.minimum(now, value) < 0, now, later)
+                growth = {}
             followed += len(steps)
             if followed > MAX_STEPS:
                 raise NotTimed(
                     f"iterations of its loop over k don't repeat within {MAX_STEPS:,} instructions:"
                     " let all of them do the same, and more threads share the work"
                 )
-
-    def _is_even(self, earlier: dict[str, Values], before: dict[str, Values]) -> bool:
-        """Whether all registers grew in the last two iterations alike."""
-        return all(
-            np.all(self.registers.values[name] - value == value - earlier.get(name, value))
-            for name, value in before.items()
-        )
-
-    def _advance(self, before: dict[str, Values], count: int) -> None:
-        """Let registers grow as in the last iteration, ``count`` times."""
-        for name, value in before.items():
-            now = self.registers.values[name]
-            grown = now + count * (now - value) & MASK
-            self.registers.values[name] = np.where(np.minimum(now, value) < 0, now, grown)
 
     # -- single instructions
 

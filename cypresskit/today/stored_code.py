@@ -4,22 +4,20 @@ import ast
 import inspect
 import json
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from cypresskit.today.cuda_compile import code_of
 from cypresskit.today.grid_launch import function_of
 from cypresskit.today.sass import SassCode
 
 
-class _Plain(ast.NodeTransformer):
-    """Removes docstrings and ``pass``."""
-
-    def visit_Pass(self, node: ast.Pass) -> None:
-        return None
-
-    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-        return None if isinstance(node.value, ast.Constant) else node
+def machine_code(kernel: Any, arguments: tuple) -> SassCode:
+    """Return the machine code of a kernel for arguments: what is stored, or what NVIDIA's tools
+    make. Raises ``NoTools`` without either.
+    """
+    return find(kernel, arguments) or code_of(kernel, arguments)
 
 
 def find(kernel: Any, arguments: tuple) -> SassCode | None:
@@ -35,30 +33,28 @@ def find(kernel: Any, arguments: tuple) -> SassCode | None:
         return None
     if [what for what, _ in own] != [what for what, _ in reference] or types != {("float32", 2)}:
         return None
-    first = reference[0][1]
-    lines = {theirs - first: mine for (_, theirs), (_, mine) in zip(reference, own)}
     text = files("cypresskit.today").joinpath("code.json").read_text(encoding="utf-8")
     stored = json.loads(text)
+    lines = [line for _, line in own]
     return SassCode(**stored | {"text": renumbered(stored["text"], lines)})
 
 
-def statements_of(function: Callable) -> list[tuple[str, int]]:
-    """Return the statements of a function, from its ``def`` on: what each does, and its line."""
+def statements_of(function: Callable) -> list[tuple[tuple[int, str], int]]:
+    """Return the statements of a function, from its ``def`` on, without docstrings and ``pass``:
+    the column and the first line of each, and the number of that line in the source.
+    """
     lines, first = inspect.getsourcelines(function)
     (tree,) = ast.parse(textwrap.dedent("".join(lines))).body
-    if not isinstance(tree, ast.FunctionDef):
-        raise TypeError(f"{function} isn't defined by def")
-    tree.name = ""
-    tree.decorator_list = []
-    plain = _Plain().visit(tree)
-    return [
-        (ast.dump(node), first + node.lineno - 1)
-        for node in ast.walk(plain)
+    vars(tree).update(name="", decorator_list=[])
+    found = [
+        ((node.col_offset, ast.unparse(node).splitlines()[0]), first + node.lineno - 1)
+        for node in ast.walk(tree)
         if isinstance(node, ast.stmt)
     ]
+    return [one for one in found if one[0][1] != "pass" and one[0][1][0] not in "\"'"]
 
 
-def renumbered(text: str, lines: Mapping[int, int]) -> str:
+def renumbered(text: str, lines: Sequence[int] | Mapping[int, int]) -> str:
     """Return the text of a code with another number for each line."""
     rows = (row.split(" ", 1) for row in text.splitlines())
     return "\n".join(f"{lines[int(line)]} {rest}" for line, rest in rows)

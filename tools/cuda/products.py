@@ -192,9 +192,8 @@ def compile_all(folder: Path) -> None:
 
     rows = []
     for n, (_, one) in enumerate(launches()):
-        function = kernel_of(one).py_func
-        entry, _ = assemble(function, {}, matrices(one), folder / f"{n}.cubin")
-        rows.append(asdict(one) | {"entry": entry, "cubin": f"{n}.cubin"})
+        code = assemble(kernel_of(one), matrices(one), folder / f"{n}.cubin")
+        rows.append(asdict(one) | {"entry": code.entry, "cubin": f"{n}.cubin"})
     (folder / "cases.json").write_text(json.dumps(rows), encoding="utf-8")
 
 

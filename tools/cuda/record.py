@@ -50,12 +50,11 @@ class Modeled(experiments.Experiments):
 
 
 def write_code() -> None:
-    """Write the code of lesson 14's kernel, with lines from its ``def`` on."""
+    """Write the code of lesson 14's kernel, with numbers of statements for lines."""
     matrices = (SimpleNamespace(shape=(64, 64), dtype=np.dtype(np.float32)),) * 3
-    function = as_written.py_func
-    code = code_of(function, {}, matrices)
-    statements = stored_code.statements_of(function)
-    lines = {line: line - statements[0][1] for _, line in statements}
+    code = code_of(as_written, matrices)
+    statements = stored_code.statements_of(as_written.py_func)
+    lines = {line: number for number, (_, line) in enumerate(statements)}
     found = asdict(code) | {"text": stored_code.renumbered(code.text, lines)}
     (FOLDER / "code.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 

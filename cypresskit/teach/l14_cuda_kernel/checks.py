@@ -25,7 +25,6 @@ from cypresskit.teach.check import (
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.l13_what_is_left.checks import has_gpu, small_launches_allowed
 from cypresskit.today import clock_errors, cuda_compile, figures, record, stored_code
-from cypresskit.today.grid_launch import function_of
 from cypresskit.today.sass_threads import NotTimed
 
 REPEAT_RUN = "cypresskit.isolated.repeat_run"
@@ -260,11 +259,8 @@ def nvidia_code(product: Callable) -> str:
     It is compiled by NVIDIA's compiler, which needs no GPU.
     """
     own, _, _, _, *arguments = launched(product)
-    function = function_of(own)
     try:
-        code = stored_code.find(own, tuple(arguments)) or cuda_compile.code_of(
-            function, {}, tuple(arguments)
-        )
+        code = stored_code.machine_code(own, tuple(arguments))
     except cuda_compile.NoTools as error:
         return str(error)
     loops = [code.instructions[first : last + 1] for first, last in code.loops.items()]
