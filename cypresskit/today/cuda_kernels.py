@@ -49,6 +49,12 @@ def _simulated(array, row, column):
 four = _simulated if config.ENABLE_CUDASIM else intrinsic(_four)
 
 
+@cuda.jit(device=True, inline="always")
+def load_four(array, row, column, loaded, n):
+    """Load four numbers of a row, by one load, as ``loaded[n : n + 4]``."""
+    loaded[n], loaded[n + 1], loaded[n + 2], loaded[n + 3] = four(array, row, column)
+
+
 @cache
 def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, wide: bool = False):
     """Return a kernel for C = A^T B, or A B, in which each thread computes ``rows`` x ``columns``
@@ -70,9 +76,9 @@ def blocked(rows: int, columns: int, dtype=np.float32, transposed: bool = True, 
         while k < b.shape[0]:
             if wide:
                 for n in range(0, rows, 4):
-                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(a, k, row + n)
+                    load_four(a, k, row + n, left, n)
                 for n in range(0, columns, 4):
-                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(b, k, column + n)
+                    load_four(b, k, column + n, right, n)
             else:
                 for i in range(rows):
                     left[i] = a[k, row + i] if transposed else a[row + i, k]

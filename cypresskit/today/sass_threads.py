@@ -237,7 +237,7 @@ def _truths(modifiers: Modifiers, *values: Values) -> Values:
     return one | other << 32
 
 
-def _integers(modifiers: Modifiers, *values: Values) -> list[Values]:
+def integers(modifiers: Modifiers, *values: Values) -> list[Values]:
     """Return the numbers that 32 bits stand for: signed, unless U32 says otherwise."""
     bits = [value & MASK for value in values]
     return bits if "U32" in modifiers else [signed(value) for value in bits]
@@ -246,7 +246,7 @@ def _integers(modifiers: Modifiers, *values: Values) -> list[Values]:
 def _multiply(
     modifiers: Modifiers, first: Values, second: Values, added: Values, *carry: Values
 ) -> Values:
-    first, second = _integers(modifiers, first, second)
+    first, second = integers(modifiers, first, second)
     value = first * second + added + sum(carry)
     return value >> 32 & MASK if "HI" in modifiers else value
 
@@ -255,7 +255,7 @@ def _compare(
     modifiers: Modifiers, first: Values, second: Values, other: Values, *lower: Values
 ) -> Values:
     """Compare, and combine with a predicate. EX continues a comparison of 64 bits."""
-    first, second = _integers(modifiers, first, second)
+    first, second = integers(modifiers, first, second)
     order = np.sign(first - second)
     truth = getattr(operator, modifiers[0].lower())(order, 0)
     if "EX" in modifiers:

@@ -26,6 +26,7 @@ from cypresskit.today.sass_threads import (
     are_factors,
     compute,
     following,
+    integers,
     signed,
 )
 
@@ -248,9 +249,8 @@ class Tracer:
             words = (self.registers.word(factor.value) for factor in one.operands[1:3])
             step.is_product = bool((are_factors(*words) & step.on).any())
         if "ISETP" in one.name:
-            first, second = (self.registers.read(operand) & MASK for operand in one.operands[2:4])
-            if "U32" not in one.modifiers:
-                first, second = signed(first), signed(second)
+            numbers = map(self.registers.read, one.operands[2:4])
+            first, second = integers(one.modifiers, *numbers)
             difference = np.broadcast_to(first - second, step.on.shape)
             step.difference = np.stack([difference, signed(difference & MASK)])
         compute(self.registers, one, step.on)

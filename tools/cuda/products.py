@@ -81,6 +81,7 @@ def _from_memory(one: Drawn) -> Any:
     import numpy as np
 
     from cypresskit.today.cuda_kernels import cuda
+    from tools.cuda.tiles import clear
 
     rows, columns, parts = one.rows, one.columns, one.parts
     turned_a, turned_b = one.turned_a, one.turned_b
@@ -93,9 +94,7 @@ def _from_memory(one: Drawn) -> Any:
         length = a.shape[0] if turned_a else a.shape[1]
         each = (length + parts - 1) // parts
         block = cuda.local.array((rows, columns), dtype)
-        for i in range(rows):
-            for j in range(columns):
-                block[i, j] = 0
+        clear(block)
         for k in range(part * each, min((part + 1) * each, length)):
             for i in range(rows):
                 row = min(rows * y + i, c.shape[1] - 1)
@@ -112,17 +111,45 @@ def _from_memory(one: Drawn) -> Any:
     return from_memory
 
 
+def _filler(one: Drawn, width: int, in_rows: bool) -> Any:
+    """Return a function that fills a tile from the values of k of a part, in rows or columns of
+    a matrix.
+    """
+    from cypresskit.today.cuda_kernels import cuda
+
+    depth = one.depth
+    across, down = one.threads
+
+    @cuda.jit(device=True, inline="always")
+    def fill(tile, matrix, first, end, begin, limit):
+        thread = across * cuda.threadIdx.y + cuda.threadIdx.x
+        for place in range(thread, depth * width, across * down):
+            k = place // width if in_rows else place % depth
+            at = place % width if in_rows else place // depth
+            if first + k < end and begin + at < limit:
+                if in_rows:
+                    tile[k, at] = matrix[first + k, begin + at]
+                else:
+                    tile[k, at] = matrix[begin + at, first + k]
+            else:
+                tile[k, at] = 0
+
+    return fill
+
+
 def _from_tiles(one: Drawn) -> Any:
     import numpy as np
 
     from cypresskit.today.cuda_kernels import cuda
+    from tools.cuda.tiles import clear
 
-    rows, columns, parts, depth, pad = one.rows, one.columns, one.parts, one.depth, one.pad
-    turned_a, turned_b = one.turned_a, one.turned_b
+    rows, columns, parts, depth = one.rows, one.columns, one.parts, one.depth
     across, down = one.threads
-    high, wide, count = rows * down, columns * across, across * down
-    height, width = high + pad, wide + pad
+    high, wide = rows * down, columns * across
+    height, width = high + one.pad, wide + one.pad
+    turned_a = one.turned_a
     dtype = np.float64 if one.double else np.float32
+    fill_a, fill_b = _filler(one, high, turned_a), _filler(one, wide, not one.turned_b)
 
     @cuda.jit
     def from_tiles(a, b, c):
@@ -135,30 +162,10 @@ def _from_tiles(one: Drawn) -> Any:
         each = (length + parts - 1) // parts
         end = min((part + 1) * each, length)
         block = cuda.local.array((rows, columns), dtype)
-        for i in range(rows):
-            for j in range(columns):
-                block[i, j] = 0
+        clear(block)
         for first in range(part * each, end, depth):
-            for place in range(across * y + x, depth * high, count):
-                k = place // high if turned_a else place % depth
-                row = place % high if turned_a else place // depth
-                if first + k < end and first_row + row < c.shape[1]:
-                    if turned_a:
-                        tile_a[k, row] = a[first + k, first_row + row]
-                    else:
-                        tile_a[k, row] = a[first_row + row, first + k]
-                else:
-                    tile_a[k, row] = 0
-            for place in range(across * y + x, depth * wide, count):
-                k = place % depth if turned_b else place // wide
-                column = place // depth if turned_b else place % wide
-                if first + k < end and first_column + column < c.shape[2]:
-                    if turned_b:
-                        tile_b[k, column] = b[first_column + column, first + k]
-                    else:
-                        tile_b[k, column] = b[first + k, first_column + column]
-                else:
-                    tile_b[k, column] = 0
+            fill_a(tile_a, a, first, end, first_row, c.shape[1])
+            fill_b(tile_b, b, first, end, first_column, c.shape[2])
             cuda.syncthreads()
             for k in range(depth):
                 for i in range(rows):

@@ -60,7 +60,7 @@ def write_code() -> None:
 
 
 def main() -> None:
-    """Write the code and the record. Print each product's modeled and measured speed."""
+    """Write the code and the record."""
     write_code()
     bench = Modeled(n=record()["n"])
     with patch.object(experiments, "attribute", {experiments.SHARED: H200.lds_bytes}.get):
@@ -74,8 +74,6 @@ def main() -> None:
             row["modeled"] = modeled[name]
     text = json.dumps(record(), indent=1) + "\n"
     (FOLDER / "record.json").write_text(text, encoding="utf-8")
-    for name, speed, measured in today.clock_errors():
-        print(f"{name:28} {speed:8.0f} {measured:8.0f} {speed / measured:6.2f}")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,17 @@ from functools import cache
 
 import numpy as np
 
-from cypresskit.today.cuda_kernels import cuda, four
+from cypresskit.today.cuda_kernels import cuda, load_four
 
 TILE_K = 8  # of k that a tile holds
+
+
+@cuda.jit(device=True, inline="always")
+def clear(block):
+    """Let all numbers of a block be 0."""
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            block[i, j] = 0
 
 
 @cache
@@ -16,7 +24,6 @@ def tiled(side: int):
     rows, and its columns, are two groups of four.
     """
     width = 8 * side
-    threads = side * side
 
     @cuda.jit
     def kernel(a, b, c):
@@ -27,24 +34,18 @@ def tiled(side: int):
         block = cuda.local.array((8, 8), np.float32)
         left = cuda.local.array(8, np.float32)
         right = cuda.local.array(8, np.float32)
-        for i in range(8):
-            for j in range(8):
-                block[i, j] = 0
+        clear(block)
         first = 0
         while first < b.shape[0]:
-            for n in range(0, TILE_K * width, threads):
+            for n in range(0, TILE_K * width, side * side):
                 k, place = divmod(n + side * y + x, width)
                 tile_a[k, place] = a[first + k, row + place]
                 tile_b[k, place] = b[first + k, column + place]
             cuda.syncthreads()
             for k in range(TILE_K):
                 for n in range(0, 8, 4):
-                    left[n], left[n + 1], left[n + 2], left[n + 3] = four(
-                        tile_a, k, side * n + 4 * y
-                    )
-                    right[n], right[n + 1], right[n + 2], right[n + 3] = four(
-                        tile_b, k, side * n + 4 * x
-                    )
+                    load_four(tile_a, k, side * n + 4 * y, left, n)
+                    load_four(tile_b, k, side * n + 4 * x, right, n)
                 for i in range(8):
                     for j in range(8):
                         block[i, j] += left[i] * right[j]
