@@ -653,7 +653,6 @@ ASHRAF = System(
     launch_overhead_us=225.0,
     fitted_to="packed products, from 450 Gflop/s at N = 512; APP gives 225 as the most",
 )
-SYSTEMS = NAKASATO, ASHRAF
 
 
 @dataclass(frozen=True, kw_only=True)

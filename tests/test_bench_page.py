@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import JS, SIX
 from pages import axe_finds, site_with_python
+from random_edits import edited
 
 import cypresskit as ck
 from cypresskit.editing.answering import AnswerHere
@@ -22,7 +23,6 @@ from tools.bench_page.browser import (
     type_at_end,
     wait_for_part,
 )
-from tools.random_edits import edited
 
 EDITS = 6
 AREA = "#bench textarea"

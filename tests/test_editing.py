@@ -8,6 +8,7 @@ import warnings
 from functools import partial
 
 import pytest
+from random_edits import random_edits
 
 import cypresskit as ck
 from cypresskit import compiler
@@ -22,7 +23,6 @@ from cypresskit.editing.small_product import small_product
 from cypresskit.il import dataflow
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.timing.launch_time import bound
-from tools.random_edits import random_edits
 
 TEXT = ck.kernels["sgemm_tn"].text
 NAIVE = ck.kernels["sgemm_naive"].text

@@ -200,8 +200,3 @@ def pack_constants(
     words[4, :3] = ALL if scalars[1].any() else 0, blocks[1], blocks[0]
     words[5] = places
     return words
-
-
-def adds_c(cb0: np.ndarray) -> bool:
-    """Return whether a launch with this cb0 adds beta C, which it does unless beta is 0."""
-    return bool(cb0[4, 0])

@@ -275,10 +275,14 @@ def exercise(
     page of what the answer prints. Under nbgrader, the check raises ``AssertionError`` if the
     answer isn't right, so that nbgrader gives no points.
 
-    function : the answer's name, if the answer must be a function. Not needed if the check's
-        parameter is annotated as Callable or Answer. The check receives an ``isolated.Answer``.
-    services : names of functions that run in the check's process when the answer calls them, such
-        as "gemm". Before it calls the answer, the check puts them into ``answer.services``.
+    Parameters
+    ----------
+    function
+        The answer's name, if the answer must be a function. Not needed if the check's parameter is
+        annotated as Callable or Answer. The check receives an ``isolated.Answer``.
+    services
+        Names of functions that run in the check's process when the answer calls them, such as
+        "gemm". Before it calls the answer, the check puts them into ``answer.services``.
     """
     name, parameter = next(iter(signature(check).parameters.items()))
     needed = bool(function) or parameter.annotation in (Callable, Answer)

@@ -33,8 +33,12 @@ def unread(
     """Return a verdict if the answer that ``cells[-1]`` checks was never set, because its cell
     isn't valid Python or stopped too early; otherwise None.
 
-    cells : in the order in which they were run.
-    failed : the number of a cell that stopped, to the line and the error.
+    Parameters
+    ----------
+    cells
+        In the order in which they were run.
+    failed
+        The number of a cell that stopped, to the line and the error.
     """
     match = re.search(r"\((\w+)\)\s*\Z", cells[-1])
     if not match:

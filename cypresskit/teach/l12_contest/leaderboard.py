@@ -99,9 +99,14 @@ def row(
 ) -> Row:
     """Return the row of the entry in ``text``, judged in a process of its own. Never raises.
 
-    n : it is timed at n x n x n.
-    seed : what the judge's random numbers belong to; by default other ones each time.
-    server : where the process comes from; by default a new one.
+    Parameters
+    ----------
+    n
+        It is timed at n x n x n.
+    seed
+        What the judge's random numbers belong to; by default other ones each time.
+    server
+        Where the process comes from; by default a new one.
     """
     limits = CallLimits(SECONDS, 4 * SECONDS, MEGABYTES)
     where = "cypresskit.teach.l12_contest.leaderboard", "judge_text"
