@@ -4,6 +4,7 @@ It is drawn from the same figures and sources as the moving picture: stages, and
 axes, grid and legend. Widgets aren't drawn.
 """
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,8 @@ from bokeh.models import (
 from cypresskit.draw import svg, theme
 from cypresskit.draw.theme_colors import ThemeColors
 
-WIDTH, HEAD = 1100, 46  # pixels: the picture's width, the height of title and caption
+WIDTH, HEAD = 1100, 46  # pixels: the picture's width, the height of title and a line of caption
+LINE, LETTERS = 16, 160  # pixels of a further line of caption, and the letters that fit into one
 GAP = 8  # between two figures
 SHAPES = {
     "circle": "M-1 0a1 1 0 1 0 2 0a1 1 0 1 0-2 0z",
@@ -336,11 +338,12 @@ def _sample(d: _Drawing, renderer: GlyphRenderer, x: float, y: float) -> str:
 # -- the whole
 
 
-def _placed(figures: Sequence[Plot], data: Data, colors: ThemeColors) -> Iterator[_Drawing]:
-    """Place figures side by side where they fit."""
+def _placed(
+    figures: Sequence[Plot], data: Data, colors: ThemeColors, top: float
+) -> Iterator[_Drawing]:
+    """Place figures side by side where they fit, from ``top`` on."""
     left = 0.0
-    top = float(HEAD)
-    below = float(HEAD)
+    below = top
     for fig in figures:
         width, height = _natural_size(fig)
         unit = 1.0 if _is_chart(fig) else min(WIDTH / width, theme.HIGH / height)
@@ -377,13 +380,13 @@ def render(
 
     ``data`` has the columns that differ from the sources in the frame that is shown.
     """
-    plain = theme.unmarked(caption).split("\n")[0]
-    parts = [
-        _text(4, 18, title, 15, more='font-weight="bold"'),
-        _text(4, 37, plain, 12, "var(--soft)"),
-    ]
+    lines = textwrap.wrap(
+        theme.unmarked(caption).split("\n")[0], LETTERS, break_on_hyphens=False
+    ) or [""]
+    parts = [_text(4, 18, title, 15, more='font-weight="bold"')]
+    parts += [_text(4, 37 + LINE * n, line, 12, "var(--soft)") for n, line in enumerate(lines)]
     below = 0.0
-    for drawing in _placed(figures, data, colors):
+    for drawing in _placed(figures, data, colors, HEAD + LINE * (len(lines) - 1.0)):
         parts += _figure(drawing)
         below = max(below, drawing.foot + (drawing.fig.min_border_bottom or 0) + GAP)
     return svg.picture(parts, (WIDTH, round(below)), title=title)
