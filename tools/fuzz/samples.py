@@ -62,10 +62,10 @@ def trial(rng: random.Random) -> Trial:
         question = _question(rng)
         try:
             launch = question.launch()
-        except (CompileError, ValueError):
+            numbers = np.unique(np.linspace(0, launch.wavefronts - 1, SOME).astype(np.int64))
+            work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
+        except (CompileError, ck.KernelError, ValueError):  # no launch, or a loop that is too long
             continue
-        numbers = np.unique(np.linspace(0, launch.wavefronts - 1, SOME).astype(np.int64))
-        work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
         if effort_of_whole < work < MOST * effort_of_whole:
             limits: dict[str, Any] = {"WHOLE_EFFORT": effort_of_whole, "PATIENCE": patience}
             with patch.multiple(sampling, **limits):
