@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from conftest import JS, SIX
+from conftest import JS, SIX, SIZE
 from pages import axe_finds, site_with_python
 from random_edits import edited
 
@@ -24,7 +24,7 @@ from tools.bench_page.browser import (
     wait_for_part,
 )
 
-EDITS = 6
+EDITS = 3
 AREA = "#bench textarea"
 #: A text that the package can't tell to be endless.
 ENDLESS = """
@@ -41,6 +41,15 @@ answering.AnswerHere.ask = endless
 """
 
 
+class Packing(SilentHandler):
+    """Says that packed files are packed, so a browser unpacks them."""
+
+    def end_headers(self) -> None:
+        if self.path.endswith(".gz"):
+            self.send_header("Content-Encoding", "gzip")
+        super().end_headers()
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, once):
     """A site with the page."""
@@ -49,9 +58,19 @@ def folder(tmp_path_factory, once):
 
 @pytest.fixture(scope="module")
 def site(folder):
-    """The address of that site, on this computer."""
-    with served(folder) as address:
+    """The address of that site, on a server that says what is packed."""
+    with served(folder, Packing) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def opened(site, browser):
+    """The page with its Python, which tests look at and ask, and don't edit."""
+    context = browser.new_context(viewport=SIZE)
+    page = context.new_page()
+    open_bench(page, f"{site}/bench/")
+    yield page
+    context.close()
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +121,14 @@ def tab(site, bare):
 
 def text_of(page) -> str:
     return page.locator(AREA).input_value()
+
+
+def assert_shown(page, address: str, text: str) -> None:
+    """Open the page, which has to show a text before Python is there."""
+    page.route("**/*.gz", lambda route: None)
+    page.goto(address, wait_until="commit")
+    shows = "text => document.querySelector('#kernel pre')?.textContent === text"
+    page.wait_for_function(shows, arg=text)
 
 
 def shared_link(page) -> str:
@@ -156,27 +183,23 @@ def answers(job: dict) -> list[dict]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1))
-def test_page_and_notebook_answer_alike_to_the_last_digit(seed, bench, page):
+def test_page_and_notebook_answer_alike_to_the_last_digit(opened):
     """Faults, bundles, verdicts, findings, terms, clocks and costs."""
-    open_bench(page, bench)
     kinds = set()
-    edits = [random_job(seed * EDITS + number) for number in range(EDITS)]
-    for job in [*catalog_jobs()[::12], *edits]:
-        run_python(page, REPORT.format(job=json.dumps(job)))
-        page.wait_for_function("reports.length")
+    for job in [*catalog_jobs()[::20], *map(random_job, range(EDITS))]:
+        run_python(opened, REPORT.format(job=json.dumps(job)))
+        opened.wait_for_function("reports.length")
         here = answers(job)
-        assert json.loads(page.evaluate("reports.pop()")) == here, job
+        assert json.loads(opened.evaluate("reports.pop()")) == here, job
         kinds |= {answer.get("part", answer["type"]) for answer in here}
     assert kinds >= {"code", "verdict", "clocks", "replay", "costs", "done"}
 
 
 @pytest.mark.slow
-def test_the_sites_compiled_kernels_compute_the_interpreters_bits(bench, page):
-    open_bench(page, bench)
-    run_python(page, COMPILED.format(names=SIX))
-    page.wait_for_function("reports.length")
-    assert page.evaluate("reports.pop()") == "[]"
+def test_the_sites_compiled_kernels_compute_the_interpreters_bits(opened):
+    run_python(opened, COMPILED.format(names=SIX))
+    opened.wait_for_function("reports.length")
+    assert opened.evaluate("reports.pop()") == "[]"
 
 
 #: Reports the kernels whose results differ, or which weren't compiled with the site.
@@ -198,39 +221,17 @@ _host.call(b"report " + repr(found).encode())
 @pytest.mark.slow
 def test_an_edit_is_saved_shared_and_there_without_a_network(bench, page, tab):
     open_bench(page, f"{bench}?step=01a")
-    type_at_end(page, "\n; a remark")
-    page.reload()  # in the middle of a word
-    wait_for_part(page, "verdict")
-    assert text_of(page).endswith("; a remark")
-    elsewhere = tab("")  # another browser
-    open_bench(elsewhere, shared_link(page))
-    assert text_of(elsewhere) == text_of(page)
-
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.wait_for_function("async () => Boolean(await caches.match('memory of page_python'))")
+    type_at_end(page, "\n; a remark")
+    assert_shown(tab(""), shared_link(page), text_of(page))  # in another browser
     page.context.set_offline(True)
     try:
-        page.goto(f"{bench}?step=01a")
+        page.reload()  # in the middle of a word
         wait_for_part(page, "verdict")
         assert text_of(page).endswith("; a remark")
     finally:
         page.context.set_offline(False)
-
-
-@pytest.mark.slow
-def test_a_check_that_takes_too_long_is_stopped_and_the_text_stays(bench, page):
-    """A text that never ends isn't checked again until it is edited."""
-    open_bench(page, f"{bench}?step=00", "costs")
-    run_python(page, ENDLESS)
-    page.evaluate("parts.length = 0")
-    type_at_end(page, "\n; endless")
-    page.wait_for_timeout(300)  # the worker has begun with it
-    page.evaluate(LATER, bench_page.SILENCE_MS)
-    page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
-    assert text_of(page).endswith("; endless")
-    page.evaluate("parts.length = 0")
-    type_at_end(page, " no more")
-    wait_for_part(page, "verdict")
 
 
 #: Moves the page's clock on.
@@ -240,23 +241,37 @@ LATER = """ms => {
 }"""
 
 
-@pytest.mark.slow
-def test_a_newer_text_does_not_wait_for_one_that_never_ends(bench, page):
-    """A new worker answers it, and the editor keeps its focus."""
-    open_bench(page, f"{bench}?step=00", "costs")
+def type_endless(page) -> None:
+    """Type a text that the page's Python then checks without an end."""
     run_python(page, ENDLESS)
-    old = page.workers[0]
-    ended = []
-    old.on("close", lambda worker: ended.append(worker))
     page.evaluate("parts.length = 0")
     type_at_end(page, "\n; endless")
     page.wait_for_timeout(300)  # the worker has begun with it
+
+
+@pytest.mark.slow
+def test_a_text_that_never_ends_is_stopped_and_stays(bench, page):
+    """A new worker answers a newer text, and the editor keeps its focus. Without a newer one the
+    text isn't checked again until it is edited.
+    """
+    open_bench(page, f"{bench}?step=00", "costs")
+    ended = []
+    page.workers[0].on("close", lambda worker: ended.append(worker))
+    type_endless(page)
     page.keyboard.insert_text(" no more")
     page.keyboard.insert_text(", and on")
-    wait_for_part(page, "verdict")
+    wait_for_part(page, "costs")
     assert len(ended) == 1
     assert text_of(page).endswith("; endless no more, and on")
     assert page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+
+    type_endless(page)
+    page.evaluate(LATER, bench_page.SILENCE_MS)
+    page.wait_for_selector(".ckw-help:has-text('took too long, or failed')")
+    assert text_of(page).endswith("; endless")
+    page.evaluate("parts.length = 0")
+    type_at_end(page, " no more")
+    wait_for_part(page, "verdict")
 
 
 REFUSE = "indexedDB.open = () => { throw new Error('refused') };"
@@ -281,9 +296,7 @@ def test_a_text_survives_a_browser_that_lacks_something(lack, bench, tab):
     assert ("saves nothing" in status) == ("store" in lack), status
     type_at_end(page, "ark")
     page.close(run_before_unload=True)
-    again = tab(BROKEN[lack])
-    open_bench(again, bench)
-    assert text_of(again).endswith("\n; a remark")
+    assert_shown(tab(BROKEN[lack]), bench, f"{STEPS['00'].starter}\n; a remark")
 
 
 #: As a browser that can't compile Python: it lacks an instruction of WebAssembly.
@@ -317,46 +330,45 @@ def test_an_old_browser_gets_a_sentence_and_another_way(lack, bench, tab):
 
 
 @pytest.mark.slow
-def test_it_is_accessible_on_screens_of_both_sizes(bench, page):
-    open_bench(page, bench)
+def test_it_is_accessible_on_screens_of_both_sizes(opened):
     for width, height, scheme in ((1366, 768, "light"), (390, 844, "dark")):
-        page.set_viewport_size({"width": width, "height": height})
-        page.emulate_media(color_scheme=scheme)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        assert not axe_finds(page)
+        opened.set_viewport_size({"width": width, "height": height})
+        opened.emulate_media(color_scheme=scheme)
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        assert not axe_finds(opened)
 
 
 @pytest.mark.slow
-def test_a_second_tab_says_where_texts_are_saved(bench, page):
-    open_bench(page, bench)
-    second = page.context.new_page()
-    open_bench(second, bench)
+def test_a_second_tab_says_where_texts_are_saved(opened):
+    second = opened.context.new_page()
+    open_bench(second, opened.url)
     assert second.locator("#status").inner_text() == bench_page.PROBLEMS["other tab"]
+    second.close()
 
 
 PACK = "async text => (await import(new URL('page.js', location.href).href)).pack(text)"
 
 
 @pytest.mark.slow
-def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, page):
-    for hostile in ("?step=__proto__#text=%00", "?step=99#text=" + "A" * 5000, "#%"):
-        page.goto("about:blank")
-        open_bench(page, f"{bench}{hostile}")
-        assert text_of(page) == STEPS["00"].starter, hostile
-        status = page.locator("#status").inner_text()
-        assert "no kernel that can be read" in status
-        assert ("no such step" in status) == ("step=" in hostile)
-        assert page.evaluate("location.hash") == ""
+def test_an_address_that_holds_no_kernel_opens_the_first_step_and_says_so(bench, page, tab):
+    for hostile in ("?step=99#text=" + "A" * 5000, "#%"):
+        assert_shown(tab(""), f"{bench}{hostile}", STEPS["00"].starter)
+    open_bench(page, f"{bench}?step=__proto__#text=%00")
+    assert text_of(page) == STEPS["00"].starter
+    status = page.locator("#status").inner_text()
+    assert "no kernel that can be read" in status and "no such step" in status
+    assert page.evaluate("location.hash") == ""
 
 
 @pytest.mark.slow
 def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     """What is typed after it stays; the text before it is in the history."""
-    open_bench(page, f"{bench}?step=01a")
-    type_at_end(page, "\n; mine")
-    page.evaluate("parts.length = 0")
-    wait_for_part(page, "verdict")
-    packed = page.evaluate(PACK, starter_text(STEPS["01a"].reference))
+    reference = starter_text(STEPS["01a"].reference)
+    assert_shown(page, f"{bench}?step=01a", STEPS["01a"].starter)
+    packed = page.evaluate(PACK, reference)
+    typed = "text => localStorage.setItem('cypresskit typed 01a', text)"
+    page.evaluate(typed, f"{STEPS['01a'].starter}\n; mine")
+    page.unroute_all()
     page.goto("about:blank")
     open_bench(page, f"{bench}?step=01a#text={packed}&speed=271.4&by=<b>Ann", "clocks")
     status = "This kernel came with the link, from <b>Ann, at 271 Gflop/s. Yours is in History."
@@ -367,14 +379,10 @@ def test_a_link_is_taken_once_and_its_kernel_is_not_its_readers(bench, page):
     type_at_end(page, "\n; newer")
     page.wait_for_selector(".ckw-targets:has-text('Saved as your step 01a')")
     assert page.locator("#next").inner_text() == "Next step: 01b Four by four"
-    page.reload()
-    page.evaluate("parts.length = 0")
-    wait_for_part(page, "verdict")
-    assert text_of(page).endswith("; newer")
-    assert page.locator("#status").inner_text() == ""
+    assert_shown(page, page.url, f"{reference}\n; newer")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_blocked_cookies_are_not_another_tab(bench, tab):
     page = tab(BLOCKED)
     open_bench(page, bench)
@@ -394,22 +402,10 @@ if (globalThis.window) {
 
 @pytest.mark.parametrize("name", ["01a", "larger"])
 def test_a_step_can_be_read_before_python_is_there(name, bench, page):
-    page.route("**/*.gz", lambda route: None)
-    page.goto(f"{bench}?step={name}", wait_until="commit")
-    page.wait_for_selector("#kernel pre")
     step = STEPS[name]
-    assert page.locator("#kernel pre").text_content() == step.starter
+    assert_shown(page, f"{bench}?step={name}", step.starter)
     words = page.locator("#kernel").inner_text().replace(",", "")
     assert step.idea.replace(",", "") in words and f"solution {step.targets.reference:.0f}" in words
-
-
-class Packing(SilentHandler):
-    """Says that packed files are packed, so a browser unpacks them."""
-
-    def end_headers(self) -> None:
-        if self.path.endswith(".gz"):
-            self.send_header("Content-Encoding", "gzip")
-        super().end_headers()
 
 
 class Plain(SilentHandler):
@@ -424,12 +420,6 @@ class Strict(SilentHandler):
     def end_headers(self) -> None:
         self.send_header("Content-Security-Policy", "script-src 'self' 'unsafe-inline'")
         super().end_headers()
-
-
-@pytest.mark.slow
-def test_a_server_that_says_what_is_packed_serves_the_page(folder, page):
-    with served(folder, Packing) as address:
-        open_bench(page, f"{address}/bench/")
 
 
 @pytest.mark.slow

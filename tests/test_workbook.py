@@ -30,6 +30,8 @@ RUN = f"""async (code) => {{
     return [texts.join(""), reply.content.status]
 }}"""
 
+(LESSON_01,) = (path for path in workbook.lessons() if path.stem.startswith("01"))
+
 #: Calls a function; fails if it hasn't ended after some milliseconds.
 WITHIN = """([script, argument, most]) => Promise.race([
     eval(`(${script})`)(argument),
@@ -55,19 +57,13 @@ def reader(browser):
 
 
 @pytest.fixture(scope="module")
-def visited(browser):
-    """A browser that keeps what a Python that has begun has in its memory."""
+def running(site, browser):
+    """A window with lesson 01, whose Python these tests share."""
     context = browser.new_context()
-    yield context
+    page = opened(context)
+    open_lesson(page, site, "01")
+    yield page
     context.close()
-
-
-@pytest.fixture
-def again(visited):
-    """A window of that browser."""
-    yield opened(visited)
-    for page in visited.pages:
-        page.close()
 
 
 def opened(context) -> Page:
@@ -82,14 +78,19 @@ def evaluate(page: Page, script: str, argument: object = None):
     return page.evaluate(WITHIN, [script, argument, TIMEOUT_MS])
 
 
-def open_lesson(page: Page, site: str, lesson: str) -> None:
-    """Open a lesson by its number, and wait until its Python runs."""
+def show_lesson(page: Page, site: str, lesson: str) -> None:
+    """Open a lesson by its number."""
     page.goto(f"{site}/?lesson={lesson}")
     page.wait_for_function(
         f"lesson => {APP}?.shell.currentWidget?.context?.path.startsWith(lesson)"
         f" && {APP}.shell.currentWidget.context.isReady",
         arg=lesson,
     )
+
+
+def open_lesson(page: Page, site: str, lesson: str) -> None:
+    """Open a lesson by its number, and wait until its Python runs."""
+    show_lesson(page, site, lesson)
     page.wait_for_function("[...cypresskitKernels.values()].some((kernel) => kernel.begun)")
     evaluate(page, "() => [...cypresskitKernels.values()].find((kernel) => kernel.begun).begun")
 
@@ -122,81 +123,75 @@ def differences(path: Path, ran: list[list[dict]]) -> list:
     return found
 
 
-#: The lesson of each change, and those of each night.
-LESSONS = [
-    pytest.param(path, id=path.stem, marks=mark)
-    for path in workbook.lessons()
-    for mark in [[] if path.stem.startswith("01") else pytest.mark.nightly]
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", LESSONS)
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "path", [path for path in workbook.lessons() if path != LESSON_01], ids=lambda path: path.stem
+)
 def test_a_lesson_gives_what_its_file_holds(path, site, reader):
-    """And shows no list of files."""
+    """Each night; 01, with each change: see below."""
     open_lesson(reader, site, path.stem[:2])
     assert differences(path, run_all(reader)) == []
-    assert reader.evaluate(f"{APP}.shell.leftCollapsed")
 
 
 @pytest.mark.slow
-def test_what_a_cell_may_do_in_a_page(site, again):
+def test_what_a_cell_may_do_in_a_page(running):
     """It asks, awaits, writes files, and ends when it is stopped, which says what is left."""
-    open_lesson(again, site, "01")
 
     def run(code: str) -> list[str]:
-        return evaluate(again, RUN, code)
+        return evaluate(running, RUN, code)
 
     assert run("print(input('name? '))") == ["typed\n", "ok"]
     assert run("import asyncio; await asyncio.sleep(0.01); print('slept')") == ["slept\n", "ok"]
     assert "no shell" in run("!ls")[0]
     assert run("x = 1; open('mine.txt', 'w').write('kept')")[1] == "ok"
-    again.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
-    again.wait_for_timeout(500)
-    evaluate(again, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
-    text, status = evaluate(again, "() => window.endless")
+    running.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
+    running.wait_for_timeout(500)
+    evaluate(running, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
+    text, status = evaluate(running, "() => window.endless")
     assert status == "error" and "Your files are kept" in text and "gone" in text
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
 
 
 @pytest.mark.slow
-def test_a_file_that_is_changed_elsewhere_reaches_python(site, again):
-    open_lesson(again, site, "01")
+def test_a_file_that_is_changed_elsewhere_reaches_python(running):
     model = {"type": "file", "format": "text", "content": "from the editor"}
     save = f"(model) => {APP}.serviceManager.contents.save('other.txt', model)"
-    evaluate(again, save, model)
-    again.wait_for_timeout(500)
-    assert evaluate(again, RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
+    evaluate(running, save, model)
+    running.wait_for_timeout(500)
+    assert evaluate(running, RUN, "print(open('other.txt').read())")[0] == "from the editor\n"
 
 
 @pytest.mark.slow
-def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, again):
-    open_lesson(again, site, "01")
-    assert evaluate(again, RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
-    second = opened(again.context)
+def test_a_second_tab_runs_no_python_and_says_where_it_runs(site, running):
+    assert evaluate(running, RUN, "open('mine.txt', 'w').write('first')")[1] == "ok"
+    second = opened(running.context)
     second.goto(f"{site}/?lesson=01")
     second.wait_for_function(f"{APP}?.shell.currentWidget?.context?.isReady")
     second.wait_for_function(f"{APP}.shell.currentWidget.sessionContext.session?.kernel")
     text, status = evaluate(second, RUN, "open('mine.txt', 'w').write('second')")
     assert status == "error" and "open in another tab" in text
-    assert evaluate(again, RUN, "print(open('mine.txt').read())")[0] == "first\n"
+    second.close()
+    assert evaluate(running, RUN, "print(open('mine.txt').read())")[0] == "first\n"
 
 
 @pytest.mark.slow
-def test_what_a_reader_writes_is_there_after_a_reload_and_is_graded(site, again, tmp_path):
-    """Also by the command that grades a download."""
-    open_lesson(again, site, "01")
-    run_all(again)
-    evaluate(again, f"() => {{ {CELLS}[0].model.sharedModel.setSource('mine = 1') }}")
-    evaluate(again, f"() => {APP}.commands.execute('docmanager:save')")
-    open_lesson(again, site, "01")
-    assert evaluate(again, f"() => {CELLS}[0].model.sharedModel.getSource()") == "mine = 1"
+def test_a_lesson_runs_is_kept_and_is_graded(site, reader, tmp_path):
+    """It gives what its file holds, beside no list of files; what a reader writes is there after a
+    reload, and in what the command grades.
+    """
+    open_lesson(reader, site, "01")
+    assert differences(LESSON_01, run_all(reader)) == []
+    assert reader.evaluate(f"{APP}.shell.leftCollapsed")
+    evaluate(reader, f"() => {{ {CELLS}[0].model.sharedModel.setSource('mine = 1') }}")
+    evaluate(reader, f"() => {APP}.commands.execute('docmanager:save')")
+    show_lesson(reader, site, "01")
+    assert evaluate(reader, f"() => {CELLS}[0].model.sharedModel.getSource()") == "mine = 1"
     held = f"{APP}.serviceManager.contents.get('climb', {{content: true}})"
     listed = "({content}) => content.map((file) => file.name)"
-    names = evaluate(again, f"() => {held}.then({listed})")
+    names = evaluate(reader, f"() => {held}.then({listed})")
     assert "01a.il" in names
-    with again.expect_download() as saved:
-        again.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
+    with reader.expect_download() as saved:
+        reader.evaluate(f"() => {{ {APP}.commands.execute('docmanager:download') }}")
     saved.value.save_as(tmp_path / "mine.ipynb")
     cells = course.parse_cells((tmp_path / "mine.ipynb").read_bytes())
     assert course.identify_lesson("mine.ipynb", cells, course.read_lessons()) == "01_register_block"
