@@ -60,6 +60,18 @@ def notes_on(step: str, text: str) -> tuple[str, ...]:
 ROWS = LACKS["01b"]
 EXCHANGED = [ROWS[0], "mad r12, r2.w, r3, r12", "mad r13, r2.z, r3, r13"]
 BLOCK = written("01b", ROWS)
+ONE, ORDER = STEPS["00"].starter, STEPS["03"].starter
+COUNT, FETCH = "    add r0.z, r0.z, l0.y\n", "    sample_resource(1)_sampler(1) r4"
+NUMBERED = ["ushr r1.z, vTidInGrpFlat.x, l8.y", "iand r1.w, vTidInGrpFlat.x, l8.w"]
+
+
+def renumbered(*lines: str) -> str:
+    """Lesson 05's kernel with other lines that number its work-items."""
+    text = STEPS["05"].starter
+    given = [line for line in text.splitlines() if line.startswith((*NUMBERED,))]
+    return text.replace("\n".join(given), "\n".join(lines))
+
+
 #: Mistakes of each kind: the step, the text or new lines, and what is said of which line.
 PLANTED = {
     "factors exchanged": ("01a", ["mad r11.xy__, r3.x, r2, r11"], 22, "factors of A and B are"),
@@ -79,6 +91,28 @@ PLANTED = {
     "test": ("01b", BLOCK.replace("ge r1.x", "lt r1.x"), 16, "the wrong way round"),
     "store lost": ("01b", BLOCK.replace("mov g[r1.x], r12\n", ""), 52, "A line is missing before"),
     "address": ("01b", BLOCK.replace("r0.x, l0.w", "r0.x, l0.z"), 28, "another component"),
+    "component of one": ("00", ONE.replace("r2.x, r3.x", "r2.y, r3.x"), 18, "another component"),
+    "moved": ("03", ORDER.replace(COUNT, "").replace(FETCH, COUNT + FETCH), 32, "wrong place"),
+    "target": ("03", ORDER.replace(") r3, r0.xz", ") r2, r0.xz"), 31, "no line sets r3"),
+    "rewritten": (
+        "01b",
+        BLOCK.replace("add r0.xy, vWinCoord0.yx, l0.x", "mov r0.xy, vWinCoord0.yx"),
+        8,
+        "this line",
+    ),
+    "first k": ("01b", BLOCK.replace("mov r0.z, l0.y", "mov r0.z, l0.x"), 9, "another component"),
+    "once more": (
+        "01b",
+        BLOCK.replace("ge r1.x, r0.z, cb0[0].z", "lt r1.x, cb0[0].z, r0.z"),
+        16,
+        "by one iteration",
+    ),
+    "moved and changed": (
+        "05",
+        renumbered(NUMBERED[1].replace("l8.w", "l8.y"), NUMBERED[0]),
+        17,
+        "another component",
+    ),
     "break": ("01b", BLOCK.replace("break_logicalnz", "break_logicalz"), 17, "the wrong way"),
 }
 
@@ -112,7 +146,7 @@ def test_a_note_on_a_given_line_names_the_readers_line_as_well():
         exchange += ["lds_load_vec_id(0) r20, r3.y, r3.y", "lds_load_vec_id(0) r21, r3.z, r3.z"]
         text = text.replace(f"    ; column {column} of A\n", "\n".join([*exchange, ""]))
     notes, line = replayed(step, text)
-    assert re.search(rf"Of your lines, line {line} is part", notes[0])
+    assert re.search(rf"Of your lines, .*\b{line} (is|are) part", notes[0])
     assert text.splitlines()[line - 1].startswith("lds")
 
 
@@ -121,6 +155,50 @@ def test_no_line_of_the_readers_is_blamed_for_a_fetch_that_is_missing():
         lines = [line for n, line in enumerate(LACKS["02"]) if n != fetch]
         notes, _ = replayed(STEPS["02"], written("02", lines))
         assert not any("Of your lines" in note for note in notes), notes
+
+
+def test_lines_are_not_blamed_if_it_is_their_stores_that_are_exchanged():
+    text = written("01a", ["mad r11.xy__, r2.y, r3, r11"])
+    text = text.replace("o0.xy__, r10", "o0.xy__, r11").replace("o1.xy__, r11", "o1.xy__, r10")
+    notes, line = replayed(STEPS["01a"], text)
+    assert not line and notes[0].startswith("Line 26 stores the sum of C[1, 0] here"), notes
+
+
+def test_where_no_work_item_stores_the_lines_of_the_address_are_named():
+    """And nothing is said of the sum: there is none."""
+    wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]
+    wrong[2:2] = ["iand r1.w, r2.x, l8.x", "ior r1.z, r1.z, r1.w"]
+    notes, line = replayed(STEPS["05"], renumbered(*wrong[:2], "mov r1.w, r1.z"))
+    assert notes == [
+        "No work-item stores this element: check the addresses, and the size of the domain. Of your"
+        " lines, 17, 18 and 19 are part of the address.",
+        "No work-item stores this element: check the addresses, and the size of the domain.",
+    ]
+    assert line == 19
+
+
+def test_a_number_added_without_a_factor_is_no_product_of_the_line_that_reads_it():
+    notes, _ = replayed(STEPS["01a"], written("01a", ["mad r11.xy__, r2.y, l0.z, r11"]))
+    assert notes[0].startswith("A[0, 1] is in this sum without a second factor; line 18 reads it")
+    assert "line 22 is part of that sum" in notes[0]
+
+
+@pytest.mark.parametrize("step", [0.0, -0.5])
+def test_of_an_endless_loop_the_lines_that_decide_it_are_named(step):
+    text = ONE.replace("add r0.z, r0.z, l0.x", f"add r0.z, r0.z, {'l0.y' if step else 'l0.z'}")
+    seen = judged_kernel(text, STEPS["00"].file, STEPS["00"].like)
+    advice = [finding.advice for finding in seen.findings if finding.kind == "endless loop"]
+    assert advice and "Line 14 tests r0.z; line 19 changes it." in advice[0]
+
+
+def test_a_register_that_a_later_line_sets_anew_needs_no_first_value():
+    """A sum does: its own line reads it."""
+    fetch = LACKS["02"][1]
+    late = written("02", [line for line in LACKS["02"] if line != fetch] + [fetch])
+    unset = written("02", LACKS["02"]).replace("mov r9, l0.x\n", "")
+    for text, said in (late, "come first, or is another"), (unset, "first value before the loop"):
+        seen = judged_kernel(text, STEPS["02"].file, STEPS["02"].like)
+        assert said in seen.findings[0].advice
 
 
 def test_a_line_that_counts_or_scales_is_no_product():

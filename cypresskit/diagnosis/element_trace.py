@@ -250,7 +250,7 @@ def _traced(traced: TracedElement) -> ElementTrace:
         place = sliced.whole.place(item)
         terms, notes = _Judge(traced, sliced).judged()
     expected = float(given.expected.reshape(-1, *given.size[:2])[0, row, column])
-    if got != expected and not _adds_up(terms, given, got):
+    if stores.writer and got != expected and not _adds_up(terms, given, got):
         notes.append(OTHER)
     return ElementTrace(
         kernel,
@@ -445,6 +445,9 @@ class _Judge:
                 continue
             line = self._line(addend)
             note = f"Line {line} adds {_product(added)}, which doesn't belong in this sum."
+            if len(added) == 1 and added[0].matrix != "C":
+                line = self.slice.line(addend.factors[0].step)
+                note = f"{added[0]} is in this sum without a second factor; line {line} reads it."
             result.append(self._term("wrong", addend, None, note, line))
         return result
 
@@ -501,10 +504,13 @@ class _Judge:
             )
             return f": {reads} its factors, but no line multiplies them", read[-1]
         absent = next(reading.element for reading in readings if not reading.line)
-        steps = self._steps_of(absent.matrix)
-        fetch = sliced.line(steps[0]) if steps else 0
-        others = f"; line {fetch} reads other elements of {absent.matrix}" if fetch else ""
-        return f": no line reads {absent}{others}", fetch
+        lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
+        if not lines:
+            return f": no line reads {absent}", 0
+        read = f"line {lines[0]} reads"
+        if lines[1:]:
+            read = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} read"
+        return f": no line reads {absent}; {read} other elements of {absent.matrix}", lines[0]
 
     def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
         """Return where a product that was made at a step was lost, and the line to fix.

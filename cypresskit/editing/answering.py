@@ -117,7 +117,7 @@ class Case:
             answer["notes"] = [self.leads, *notes]
         elif notes:
             red = next((term["lines"] for term in answer["terms"] if not term["right"]), ())
-            fault = self.fault or name_own_line(notes[0], red, self.known, self.job["text"])
+            fault = self.fault or name_own_line(notes[0], red, self.known, self.seen.kernel)
             if fault and not fault.is_named_by(notes[0]):
                 answer |= {"notes": [fault.message, *notes], "line": fault.line}
         return answer

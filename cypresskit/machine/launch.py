@@ -14,8 +14,10 @@ import numpy as np
 
 from cypresskit.devices import Range
 from cypresskit.il import Program
+from cypresskit.il.dataflow import defines, keys, uses
 from cypresskit.il.errors import shorten
 from cypresskit.il.meaning import ONE
+from cypresskit.il.program import LETTERS
 from cypresskit.machine import arguments
 from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
 
@@ -169,10 +171,30 @@ def endless_error(shape: LaunchShape, at: int, count: int, item: int | None = No
     instructions of work-item ``item``, or of any.
     """
     culprit = "a work-item" if item is None else shape.item_name(item)
-    why = "Does its break condition ever become true?"
+    why = f"Does its break condition ever become true?{_tested(shape.program, at)}"
     what = f"this loop has not ended after {count:,} instructions of {culprit}. {why}"
     advice = "" if item is None else "max_instructions raises the limit."
     return kernel_error(shape, "endless", at, what, item, advice)
+
+
+def _tested(program: Program, at: int) -> str:
+    """Return which lines of the loop opened at ``body[at]`` change what ends it."""
+    depth, loop = 0, []
+    for i in program.body[at:]:
+        depth += {"loop": 1, "endloop": -1}.get(i.op.flow, 0)
+        loop.append(i)
+        if not depth:
+            break
+    end = next((i for i in loop if i.op.flow == "break"), None)
+    decides = keys(uses(program, end)) if end else set()
+    test = next((i for i in loop if decides & {*defines(i)}), None)
+    if test is None:
+        return ""
+    counted = keys(uses(program, test))
+    names = " and ".join(f"r{number}.{LETTERS[component]}" for number, component in sorted(counted))
+    lines = [i.line for i in loop if counted & {*defines(i)}]
+    changes = f"line {lines[0]} changes it" if lines else "no line of the loop changes it"
+    return f" Line {test.line} tests {names}; {changes}." if names else ""
 
 
 def kernel_error(

@@ -7,6 +7,7 @@ never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from math import ceil, floor, gcd, isclose
@@ -94,7 +95,7 @@ class Formula:
         want = [self.right(*case) for case in cases]
         fine = [_is_equal(result, value) for result, value in zip(results, want)]
         if not all(fine):
-            return replace(self, cases=cases).refused(results, want, failed)
+            return replace(self, cases=cases).refused(results, want, failed, answer)
         if failed:
             raise failed[0]
 
@@ -119,7 +120,11 @@ class Formula:
             require(_is_equal(result, want), message, why)
 
     def refused(
-        self, results: list[float], want: list[float], failed: Sequence[CheckStopped]
+        self,
+        results: list[float],
+        want: list[float],
+        failed: Sequence[CheckStopped],
+        answer: Callable,
     ) -> Verdict:
         """Return the verdict on wrong results: the first, and the mistake that explains all; or,
         beside the hint, what other calls ``failed`` with.
@@ -138,18 +143,35 @@ class Formula:
         hint = self.hint
         if not whether and all(map(_is_rounded, results, want)):
             hint = ROUNDED
-        if not any(results) and not whether and not failed:
+        elif not any(results) and not whether and not failed:
             hint = f"it returns 0 in every call (printing isn't returning). {capitalize(hint)}"
+        elif not whether and not failed:
+            pattern = _pattern(results, want) or self.ignored(answer)
+            hint = f"{pattern} {capitalize(hint)}" if pattern else hint
         if any(fine):
-            # A number in every call, but not the 0 with which one begins.
-            if results[0] and len(set(results)) == 1 and not whether and not failed:
-                ignored = "it returns that in every call, as if it did not use its arguments."
-                hint = f"{ignored} {capitalize(hint)}"
             are = "is" if sum(fine) == 1 else "are"
             hint += f" ({sum(fine)} of {len(fine) + len(failed)} calls {are} right.)"
         if failed:
             hint += f" In another call {failed[0].verdict.message}"
         return Verdict(False, message, hint)
+
+    def ignored(self, answer: Callable) -> str:
+        """Return two calls of which the answer gives the same, and which show an argument that it
+        never uses; "" if it uses all.
+        """
+        for place, column in enumerate(zip(*self.cases)):
+            pairs = []
+            for case in self.cases:
+                others = ((*case[:place], value, *case[place + 1 :]) for value in column)
+                pairs += [(o, case) for o in others if self.right(*o) != self.right(*case)][:1]
+            with suppress(CheckStopped):
+                if pairs and all(
+                    self.result(answer, a) == self.result(answer, b) for a, b in pairs
+                ):
+                    other, case = pairs[0]
+                    also = f"{self.call(other)} gives the same as {self.call(case)}"
+                    return f"{also}: does it use its arguments?"
+        return ""
 
     def result(self, answer: Callable, case: tuple) -> float:
         """Return the answer's result for a case; anything but a number stops the check."""
@@ -222,6 +244,22 @@ def _is_rounded(value: float, right: float) -> bool:
         return False
     places = ((10.0**digits, way) for digits in range(7) for way in (round, floor, ceil))
     return any(isclose(value, way(right * power) / power, rel_tol=1e-12) for power, way in places)
+
+
+def _pattern(results: Sequence[float], right: Sequence[float]) -> str:
+    """Return what the results have in common if they are the right ones times a number, or if whole
+    numbers are off by one; else "".
+    """
+    if len(right) > 1 and all(right):
+        ratio = results[0] / right[0]
+        if all(
+            isclose(result, ratio * value, rel_tol=1e-6) for result, value in zip(results, right)
+        ):
+            return f"each result is {ratio:.6g} times the right one."
+    off = [abs(result - value) for result, value in zip(results, right)]
+    if all(isinstance(value, int) for value in right) and {*off} == {0, 1}:
+        return "the wrong results are off by one: is each rounded as it has to be?"
+    return ""
 
 
 def _text(value) -> str:

@@ -248,9 +248,16 @@ class UninitialisedCheck(Check):
                 f" fetch, or by `mov {name}, {zero}`."
             )
         if min(full) >= at:
-            later = [body[n].line for n in full if n > at]
+            later = [n for n in full if n > at]
+            if later and source not in keys(uses(self.program, body[later[0]])):
+                return (
+                    f"Line {body[later[0]].line} sets it, but comes later. Does it have to come"
+                    " first, or is another register meant?"
+                )
             setter = (
-                f"Line {later[0]} sets it, but comes later" if later else "Only this line sets it"
+                f"Line {body[later[0]].line} sets it, but comes later"
+                if later
+                else "Only this line sets it"
             )
             return f"{setter}. Set it to a first value before the loop."
         return (
