@@ -164,6 +164,15 @@ def test_lines_are_not_blamed_if_it_is_their_stores_that_are_exchanged():
     assert not line and notes[0].startswith("Line 26 stores the sum of C[1, 0] here"), notes
 
 
+def test_a_line_lost_from_a_block_that_was_moved_is_the_missing_one():
+    """The lines that came with it aren't in a wrong place."""
+    products = [line for line in ORDER.splitlines() if line.startswith("    mad r")][:16]
+    for lost in range(0, 16, 5):
+        turned = [line for line in products[8:] + products[:8] if line != products[lost]]
+        fault = fault_of("03", ORDER.replace("\n".join(products), "\n".join(turned)))
+        assert fault is None or products[lost].strip() in fault.message, fault
+
+
 def test_where_no_work_item_stores_the_lines_of_the_address_are_named():
     """And nothing is said of the sum: there is none."""
     wrong = [NUMBERED[0].replace("r1.z", "r2.x"), "iand r1.z, r2.x, l8.y", NUMBERED[1]]

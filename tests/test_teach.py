@@ -109,9 +109,11 @@ def test_a_slip_is_named_only_if_it_explains_every_result():
 
     assert judged(lambda x: x**2).right
     assert judged(lambda x: 2 * x + 4).hint == "SLIP"
-    assert judged(lambda x: 8).hint == "HINT"
+    same = "f(3) gives the same as f(2): does it use its arguments? HINT"
+    assert judged(lambda x: 8).hint == same
+    assert judged(lambda x: x + 1).hint == "HINT"
     assert judged(lambda x: 2 * x).hint == "HINT (1 of 2 calls is right.)"
-    assert judged(lambda x: 4).hint.startswith("it returns that in every call")
+    assert judged(lambda x: 4).hint == f"{same} (1 of 2 calls is right.)"
 
 
 def test_a_hint_says_only_what_is_true_where_other_calls_fail():

@@ -507,10 +507,11 @@ class _Judge:
         lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
         if not lines:
             return f": no line reads {absent}", 0
-        read = f"line {lines[0]} reads"
+        reads = f"line {lines[0]} reads"
         if lines[1:]:
-            read = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} read"
-        return f": no line reads {absent}; {read} other elements of {absent.matrix}", lines[0]
+            reads = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} read"
+        others = f"{reads} other elements of {absent.matrix}"
+        return f": no line reads {absent}; {others}", lines[0]
 
     def _lost(self, step: int, register: int, component: int) -> tuple[str, int]:
         """Return where a product that was made at a step was lost, and the line to fix.

@@ -268,15 +268,17 @@ class _Search:
             what = "the change in this line" if change.old else "this line"
             message = f"Line {at + 1}: {self.what} is correct without {what}."
             return Variant(at, "\n".join(change.old), message)
-        quoted = elided(change.old[0], LETTERS)
-        message = f"A line is missing before line {at + 1}: {quoted}"
-        if moved := tuple(n for n in sorted(own) if _bare(self.lines[n]) in change.old):
+        elsewhere = {_bare(self.lines[n]): n for n in sorted(own, reverse=True)}
+        lost = [line for line in change.old if line not in elsewhere]
+        moved = () if lost else tuple(elsewhere[line] for line in change.old)
+        message = f"A line is missing before line {at + 1}: {elided((*lost, '')[0], LETTERS)}"
+        if moved:
             message = (
                 f"Line {moved[0] + 1} is in the wrong place: {self.what} is correct if it comes"
                 f" right before line {at + 1}."
             )
         following = self.lines[at] if at < len(self.lines) else ""
-        return Variant(at, "\n".join((*change.old, following)), message, moved)
+        return Variant(at, "\n".join((*(lost or change.old), following)), message, moved)
 
     def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
         """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of it;

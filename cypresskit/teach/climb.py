@@ -104,7 +104,7 @@ def explain_wrong_product(mine: Kernel, seen: Verification, known: str = "") -> 
         fault = find_changed_fault(seen, known)
         if notes and not fault:
             red = next((term.lines for term in trace.terms if not term.right), ())
-            fault = name_own_line(notes[0], red, known, mine.text)
+            fault = name_own_line(notes[0], red, known, mine)
         if fault and not (notes and fault.is_named_by(notes[0])):
             return Verdict(False, f"{wrong}.", fault.message)
         if notes:
