@@ -179,7 +179,8 @@ def endless_error(shape: LaunchShape, at: int, count: int, item: int | None = No
 
 def _tested(program: Program, at: int) -> str:
     """Return which lines of the loop opened at ``body[at]`` change what ends it."""
-    depth, loop = 0, []
+    depth = 0
+    loop = []
     for i in program.body[at:]:
         depth += {"loop": 1, "endloop": -1}.get(i.op.flow, 0)
         loop.append(i)
