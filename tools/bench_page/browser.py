@@ -56,15 +56,3 @@ def open_bench(page: Page, address: str, until: str = "verdict") -> None:
 def wait_for_part(page: Page, part: str) -> None:
     """Wait until the page has received a part of an answer."""
     page.wait_for_function("part => window.parts?.includes(part)", arg=part)
-
-
-def run_python(page: Page, program: str) -> None:
-    """Run a program in the page's Python."""
-    page.workers[0].evaluate("program => python.run(program)", program)
-
-
-def type_at_end(page: Page, text: str) -> None:
-    """Type a text at the end of the kernel."""
-    page.locator("#bench textarea").click()
-    page.keyboard.press("Control+End")
-    page.keyboard.insert_text(text)

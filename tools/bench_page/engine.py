@@ -54,14 +54,8 @@ def engine_module() -> bytes:
     for name, function, signature in native_functions():
         compiled = njit(**OPTIONS)(function)
         compiled.compile(signature)
-        result = compiled.overloads[signature]
-        library = library or result.target_context.codegen().create_library("engine")
-        library.add_linking_library(result.library)
-        library.add_ir_module(_entry(library, name, result))
-    assert library is not None, "simulations call no native function"
-    with global_compiler_lock:
-        library.finalize()
-    return web_module(library.get_llvm_str(), lambda name: name.startswith("cypresskit."))
+        library = add_entry(library, name, compiled.overloads[signature], ENTRY, _unpacked)
+    return web_module(text_of(library), lambda name: name.startswith("cypresskit."))
 
 
 def native_functions() -> Iterator[tuple[str, Callable, tuple]]:
@@ -122,19 +116,39 @@ def _kinds(arguments) -> Iterator[str]:
             yield as_dtype(each).kind
 
 
-def _entry(library, name: str, result) -> ir.Module:
-    """Return a function that unpacks a block and calls a compiled function."""
-    context = result.target_context
+def add_entry(library, name: str, result, called: ir.FunctionType, arguments_of: Callable):
+    """Add a function of this name and type to a library, which is made for the first: it calls a
+    compiled one with those arguments that ``arguments_of`` makes of its own. Return the library.
+    """
+    context, signature = result.target_context, result.signature
+    library = library or context.codegen().create_library("engine")
+    library.add_linking_library(result.library)
     module = library.create_ir_module(name)
-    function = ir.Function(module, ENTRY, name)
+    function = ir.Function(module, called, name)
     builder = ir.IRBuilder(function.append_basic_block())
-    words = _words(builder, function.args[0])
-    arguments = [_value(context, builder, each, words) for each in result.signature.args]
+    held = arguments_of(builder, function.args, context, signature.args)
     target = context.declare_function(module, result.fndesc)
-    none = result.signature.return_type
-    context.call_conv.call_function(builder, target, none, result.signature.args, arguments)
-    builder.ret_void()
-    return module
+    kinds = signature.return_type, signature.args
+    _, value = context.call_conv.call_function(builder, target, *kinds, held)
+    if called is ENTRY:
+        builder.ret_void()
+    else:
+        builder.ret(value)
+    library.add_ir_module(module)
+    return library
+
+
+def text_of(library) -> str:
+    """Return a library's IR."""
+    with global_compiler_lock:
+        library.finalize()
+    return library.get_llvm_str()
+
+
+def _unpacked(builder, arguments, context, kinds) -> list:
+    """Return values of numba's types, of the words at an address."""
+    words = _words(builder, *arguments)
+    return [_value(context, builder, each, words) for each in kinds]
 
 
 def _words(builder, block) -> Iterator[ir.Value]:
@@ -199,7 +213,9 @@ def _for_any_target(text: str) -> str:
 
 def _with_exports(file: bytes, exported: list[tuple[int, str]]) -> bytes:
     """Turn an object file into a module: export its functions of these numbers by these names."""
-    listed = b"".join(_text(name) + b"\0" + _number(at) for at, name in exported)
+    listed = b"".join(
+        _number(len(name)) + name.encode() + b"\0" + _number(at) for at, name in exported
+    )
     exports = _number(len(exported)) + listed
     result, place = file[:8], 8
     while place < len(file):
@@ -213,10 +229,6 @@ def _with_exports(file: bytes, exported: list[tuple[int, str]]) -> bytes:
         if kind != CUSTOM:
             result += bytes([kind]) + _number(len(contents)) + contents
     return result
-
-
-def _text(text: str) -> bytes:
-    return _number(len(text.encode())) + text.encode()
 
 
 def _number(number: int) -> bytes:

@@ -10,8 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
-from numba.core.compiler_lock import global_compiler_lock
+from numba import types
 
 import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
@@ -21,7 +20,7 @@ from cypresskit.machine.compiled.host import HostTarget
 from cypresskit.machine.compiled.processor import HostProcessor
 from tools.bench_page import missing_math
 from tools.bench_page.cypresskit_native import program_key
-from tools.bench_page.engine import LIBRARY, web_module
+from tools.bench_page.engine import LIBRARY, add_entry, text_of, web_module
 
 HOST = HostProcessor("generic", "", "soft")
 ENTRY = "kernel"
@@ -59,36 +58,12 @@ def programs() -> Iterator[Program]:
 def missing_functions() -> str:
     """Return the IR of the functions of ``missing_math``, by the names that LLVM calls."""
     library: Any = None
-    own = {name: value for name, value in vars(missing_math).items() if callable(value)}
-    for name, function in own.items():
-        setattr(missing_math, name, njit(error_model="numpy", _nrt=False)(function))
     for name in LIBRARY:
-        kind = types.float32 if name.endswith("f") else types.float64
-        count = len(inspect.signature(own[name]).parameters)
         compiled = getattr(missing_math, name)
-        compiled.compile((kind,) * count)
+        kind = types.float32 if name.endswith("f") else types.float64
+        compiled.compile((kind,) * len(inspect.signature(compiled.py_func).parameters))
         (result,) = compiled.overloads.values()
-        library = library or result.target_context.codegen().create_library("missing_math")
-        library.add_linking_library(result.library)
-        library.add_ir_module(_entry(library, name, result))
-    for name, function in own.items():
-        setattr(missing_math, name, function)
-    with global_compiler_lock:
-        library.finalize()
-    return library.get_llvm_str()
-
-
-def _entry(library, name: str, result) -> ir.Module:
-    """Return a function with LLVM's name that calls a compiled one."""
-    context, signature = result.target_context, result.signature
-    module = library.create_ir_module(name)
-    kinds = [context.get_value_type(each) for each in signature.args]
-    kind = context.get_value_type(signature.return_type)
-    function = ir.Function(module, ir.FunctionType(kind, kinds), name)
-    builder = ir.IRBuilder(function.append_basic_block())
-    target = context.declare_function(module, result.fndesc)
-    _, value = context.call_conv.call_function(
-        builder, target, signature.return_type, signature.args, function.args
-    )
-    builder.ret(value)
-    return module
+        kinds = [result.target_context.get_value_type(each) for each in result.signature.args]
+        called = ir.FunctionType(kinds[0], kinds)
+        library = add_entry(library, name, result, called, lambda _, own, *__: own)
+    return text_of(library)

@@ -19,10 +19,7 @@ class AnyWidget:
         self.callback = callback
 
     def send(self, content: dict[str, Any], buffers: object = None) -> None:
-        """Send a message to the page, without the names of views: these need Bokeh."""
-        for part in (content, content.get("step") or {}):
-            if "views" in part:
-                part["views"] = []
+        """Send a message to the page."""
         post(type="say", content=content)
 
 

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 from _host import call as ask_host
 
 FOLDER = "/work"  # the reader's files, which the browser saves; as in python.js
-LIMITS = "AS", "CORE", "CPU", "DATA", "FSIZE", "NOFILE", "NPROC", "STACK"
 
 
 def stand_in(name: str, **contents: Any) -> ModuleType:
@@ -43,16 +42,7 @@ def post(**message: Any) -> None:
 # There are no threads. Nothing watches the files; the page ends a run that takes too long.
 threading.Thread.start = lambda self: None  # type: ignore[method-assign]
 stand_in("fcntl", flock=lambda file, how: None, LOCK_EX=0, LOCK_UN=8, LOCK_SH=1, LOCK_NB=4)
-stand_in(
-    "resource",
-    getrlimit=lambda kind: (-1, -1),
-    setrlimit=lambda kind, value: None,
-    getrusage=lambda kind: None,
-    RLIM_INFINITY=-1,
-    RUSAGE_SELF=0,
-    RUSAGE_CHILDREN=-1,
-    **{f"RLIMIT_{name}": number for number, name in enumerate(LIMITS)},
-)
+stand_in("resource")  # whose functions only processes call
 
 import numpy as np  # noqa: E402  # before there is a module ctypes
 import tqdm  # noqa: E402  # after the modules that it imports

@@ -79,8 +79,6 @@ def write_workbook(folder: Path) -> None:
     entry = f"remoteEntry.{hashlib.sha256(script.encode()).hexdigest()[:12]}.js"
     (extension / "static" / entry).write_text(script, encoding="utf-8")
     build = {"load": f"static/{entry}", "extension": "./extension"}
-    own = {"name": NAME, "version": "1.0.0", "jupyterlab": {"extension": True, "_build": build}}
-    (extension / "package.json").write_text(json.dumps(own))
     unused: set[str] = set()  # extensions of this environment
     for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:
         unused |= configure(file, build)

@@ -127,6 +127,7 @@
         super(options)
         this.files = new Files(contents, this.location)
         this.asked = new Map() // requests that Python hasn't answered
+        this.comms = {} // its channels, by id
         this.number = 0
       }
 
@@ -169,6 +170,7 @@
         const error = Object.assign(new Error(words), {name})
         this.worker?.terminate()
         this.begun = undefined
+        this.comms = {}
         this.fail?.(error)
         for (const {fail} of this.asked.values()) fail(error)
         this.asked.clear()
@@ -209,7 +211,12 @@
         else if (msg_type === "clear_output") this.clearOutput(content, parent)
         else if (msg_type === "execute_result") this.publishExecuteResult(content, parent)
         else if (msg_type === "error") this.publishExecuteError(content, parent)
-        else this.handleComm(msg_type, content, metadata, buffers?.map(bytesOf), parent)
+        else {
+          const {comm_id, target_name} = content
+          if (msg_type === "comm_open") this.comms[comm_id] = {target_name}
+          if (msg_type === "comm_close") delete this.comms[comm_id]
+          this.handleComm(msg_type, content, metadata, buffers?.map(bytesOf), parent)
+        }
       }
 
       /** A file was changed elsewhere: in JupyterLab's editor, or by another notebook. */
@@ -275,12 +282,15 @@
         return this.ask("inspect", content)
       }
 
-      isCompleteRequest(content) {
-        return this.ask("is_complete", content)
+      isCompleteRequest() {
+        return {status: "unknown"} // only consoles ask
       }
 
-      commInfoRequest(content) {
-        return this.begun ? this.ask("comm_info", content) : {status: "ok", comms: {}}
+      commInfoRequest({target_name: wanted}) {
+        const kept = Object.entries(this.comms).filter(
+          ([, {target_name}]) => !wanted || target_name === wanted,
+        )
+        return {status: "ok", comms: Object.fromEntries(kept)}
       }
 
       async _commInfo(msg) {

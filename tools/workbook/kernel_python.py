@@ -96,10 +96,10 @@ class Stream:
         return True
 
 
-def read_line(prompt: object = "", password: bool = False) -> str:
-    """Ask the reader for a line: ``input`` and ``getpass.getpass``."""
+def read_line(prompt: object = "") -> str:
+    """Ask the reader for a line: ``input``."""
     sys.stdout.flush()
-    question = {"prompt": str(prompt), "password": password}
+    question = {"prompt": str(prompt), "password": False}
     answer = ask_host(b"input " + json.dumps(question).encode())
     if not answer:
         raise RuntimeError(
@@ -259,7 +259,6 @@ shell.kernel = SimpleNamespace(
 )
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
 builtins.input = read_line
-stand_in("getpass", getpass=lambda prompt="Password: ": read_line(prompt, True))
 
 import anywidget  # noqa: E402, F401
 import bokeh.models  # noqa: E402, F401
@@ -291,8 +290,7 @@ def execute(content: dict) -> dict:
     shell.payload_manager.clear_payload()
     if shell.failure is not None:
         return {"status": "error", **shell.failure}
-    expressions = shell.user_expressions(content.get("user_expressions") or {})
-    return {"status": "ok", "payload": payload, "user_expressions": expressions}
+    return {"status": "ok", "payload": payload, "user_expressions": {}}
 
 
 def complete(content: dict) -> dict:
@@ -300,14 +298,12 @@ def complete(content: dict) -> dict:
     code, place = content["code"], content["cursor_pos"]
     with provisionalcompleter():
         found = [*rectify_completions(code, shell.Completer.completions(code, place))]
-    fields = "start", "end", "text", "type", "signature"
-    kinds = [{field: getattr(each, field) for field in fields} for each in found]
     return {
         "status": "ok",
         "matches": [each.text for each in found],
         "cursor_start": found[0].start if found else place,
         "cursor_end": found[0].end if found else place,
-        "metadata": {"_jupyter_types_experimental": kinds},
+        "metadata": {},
     }
 
 
@@ -321,20 +317,6 @@ def inspect(content: dict) -> dict:
     return {"status": "ok", "found": bool(data), "data": data, "metadata": {}}
 
 
-def is_complete(content: dict) -> dict:
-    """Say whether a text is a whole cell."""
-    status, spaces = shell.input_transformer_manager.check_complete(content["code"])
-    return {"status": status} | ({"indent": " " * spaces} if status == "incomplete" else {})
-
-
-def comm_info(content: dict) -> dict:
-    """List the channels."""
-    wanted = content.get("target_name") or ""
-    known = {key: one.target_name for key, one in manager.comms.items()}
-    comms = {key: {"target_name": name} for key, name in known.items() if wanted in ("", name)}
-    return {"status": "ok", "comms": comms}
-
-
 def channel(message: dict) -> dict:
     """Pass a message to a channel."""
     sent = message.get("buffers") or ()
@@ -345,13 +327,7 @@ def channel(message: dict) -> dict:
     return {}
 
 
-REQUESTS = {
-    "execute": execute,
-    "complete": complete,
-    "inspect": inspect,
-    "is_complete": is_complete,
-    "comm_info": comm_info,
-}
+REQUESTS = {"execute": execute, "complete": complete, "inspect": inspect}
 
 
 def work() -> None:
