@@ -67,10 +67,10 @@ class KernelFile:
             return None
         if self.path.exists() and (obstacle := self._obstacle()):
             raise OSError(errno.EACCES, obstacle)
-        save_file(self.path, text)
-        self.text = text
-        self.stamp = file_stamp(self.path)
-        return others
+        late: list[str | None] = []  # written while ours was brought to the disk
+        stamp = save_file(self.path, text, lambda: late.append(self.news()))
+        self.text, self.stamp = text, stamp
+        return late[0] or others
 
     def _obstacle(self) -> str:
         """Why what is there must not be replaced, or ""."""

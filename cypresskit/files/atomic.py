@@ -6,14 +6,22 @@ old file is unchanged.
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
 
 from cypresskit.tables import one_line
 
+Stamp = tuple[int, int, int]
 
-def save_file(path: str | Path, data: str | bytes) -> None:
+
+def save_file(
+    path: str | Path, data: str | bytes, look: Callable[[], object] = lambda: None
+) -> Stamp | None:
     """Write a file; text is encoded as UTF-8. Symbolic links are followed, not replaced.
+
+    ``look`` is called just before the old file is replaced. Returns the stamp of what was written;
+    None for a pipe or a device.
 
     Raises
     ------
@@ -28,14 +36,17 @@ def save_file(path: str | Path, data: str | bytes) -> None:
     try:
         if path.exists() and not path.is_file():  # a pipe or a device can't be replaced
             path.write_bytes(content)
-            return
+            return None
         with beside.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
             beside.chmod(stat.S_IMODE(target.stat().st_mode))
+        stamp = file_stamp(beside)
+        look()
         beside.replace(target)
+        return stamp
     except OSError as error:
         error.filename = str(path)
         raise
@@ -50,9 +61,6 @@ def try_to_save(path: Path, data: str | bytes) -> list[str]:
     except OSError as error:
         return [f"can't write {one_line(str(path))}: {error.strerror or error}"]
     return []
-
-
-Stamp = tuple[int, int, int]
 
 
 def file_stamp(path: Path) -> Stamp | None:
