@@ -16,6 +16,7 @@ from cypresskit.editing.conversation import Conversation
 from cypresskit.editing.edit_history import Edits, history_path
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.steps import starter_text, step_texts
+from cypresskit.files.atomic import save_file
 from cypresskit.kernels.generated import block_kernel
 
 NAIVE = ck.kernels["sgemm_naive"].text
@@ -333,8 +334,11 @@ def test_in_jupyterlab_the_file_holds_what_a_person_did_last(lab, page):
         new = []
         if typing:
             new.append(books.type_in(path, "endmain", f"; {number} "))
-        if kind in ("outside", "both"):
+        if kind == "outside":
             books.path.write_text(theirs)
+        elif kind == "both":  # in one operation: what is half written when it is replaced is lost
+            save_file(books.path, theirs)
+        if kind in ("outside", "both"):
             new.append(theirs)
         texts += new
         last = books.show(*new or [last])  # of two, which came first is open
