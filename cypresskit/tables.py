@@ -115,6 +115,12 @@ def plural(noun: str, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
+def listed(values: Sequence[Any]) -> str:
+    """Return values as in a sentence: "1", "1 and 2", "1, 2 and 3"."""
+    *others, last = map(str, values)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 def duration(seconds: float) -> str:
     """Return a time in ns, \N{MICRO SIGN}s, ms or s, whichever suits, with three digits."""
     for unit, scale in (("ns", 1e9), ("\N{MICRO SIGN}s", 1e6), ("ms", 1e3)):

@@ -34,7 +34,7 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.own import Source, resolve
 from cypresskit.kernels.products import Product, Size, blocks, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import quantity
+from cypresskit.tables import listed, quantity
 
 SHOWN = 40  # most terms printed
 OTHER = "The stored value isn't a sum of products of two elements: another operation changed it."
@@ -507,9 +507,7 @@ class _Judge:
         lines = list(dict.fromkeys(map(sliced.line, self._steps_of(absent.matrix))))
         if not lines:
             return f": no line reads {absent}", 0
-        reads = f"line {lines[0]} reads"
-        if lines[1:]:
-            reads = f"lines {', '.join(map(str, lines[:-1]))} and {lines[-1]} read"
+        reads = f"lines {listed(lines)} read" if lines[1:] else f"line {lines[0]} reads"
         others = f"{reads} other elements of {absent.matrix}"
         return f": no line reads {absent}; {others}", lines[0]
 

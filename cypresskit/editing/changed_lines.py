@@ -31,7 +31,7 @@ from cypresskit.il.dataflow import ADDRESS, Key, defines, keys, uses
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
-from cypresskit.tables import elided
+from cypresskit.tables import elided, listed
 
 SECONDS = 1.5  # of processor time for all variants of a text
 MAX_CHANGES = 64  # a text with more changed lines is another kernel
@@ -135,9 +135,7 @@ def name_own_line(note: str, lines: Collection[int], known: str, made: Kernel) -
         return None
     line = mine[-1]
     what = "the address" if nowhere else "that sum"
-    are = f"line {line} is"
-    if len(mine) > 1:
-        are = f"{', '.join(map(str, mine[:-1]))} and {line} are"
+    are = f"{listed(mine)} are" if mine[1:] else f"line {line} is"
     message = f"{note} Of your lines, {are} part of {what}."
     if other := STORED.match(note):
         message = f"Line {line} adds products of {other[1]} to this sum: check its factors."

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from cypresskit.diagnosis.verification import Verification
 from cypresskit.il import Program
+from cypresskit.tables import listed
 
 PRODUCTS = ("mad", "mul", "fma", "dp2", "dp3", "dp4")
 MATRICES = ("A", "B")  # of textures 0 and 1
@@ -60,4 +61,4 @@ def _rows(rows: list[int], begins: bool = True) -> str:
         return f"{word} {rows[0]} is"
     if rows == [*range(rows[0], rows[-1] + 1)] and len(rows) > 2:
         return f"{word} {rows[0]} to {rows[-1]} are"
-    return f"{word} {', '.join(map(str, rows[:-1]))} and {rows[-1]} are"
+    return f"{word} {listed(rows)} are"
