@@ -358,9 +358,7 @@ def test_other_lines_of_the_same_program_are_seen_anew():
         for source in (text, f"{header}\n; a comment\n{body}")
     )
     assert [line.line + 1 for line in first.lines] == [line.line for line in second.lines]
-    assert [line.waiting_clocks for line in first.lines] == [
-        line.waiting_clocks for line in second.lines
-    ]
+    assert [line.clocks for line in first.lines] == [line.clocks for line in second.lines]
 
 
 TWICE = """il_cs_2_0

@@ -41,8 +41,6 @@ def all_of(report):
     numbers = (
         report.row(),
         report.error,
-        report.resident_clocks,
-        report.line_observations,
         report.lines,
     )
     said = repr((numbers, costs.lines, costs.iterations, costs.wavefronts))

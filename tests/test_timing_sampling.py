@@ -41,7 +41,7 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
         simulated=simulated,
         error=0.0,
     )
-    return sampling._extrapolate(launch, outcome, [], Spread([]))
+    return sampling._extrapolate(launch, outcome, Spread([]))
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5, 2.0])
@@ -105,6 +105,6 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
         pytest.param(832000166, marks=pytest.mark.slow),
     ],
 )
-def test_a_sample_takes_and_lives_as_long_as_the_whole(seed):
+def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))

@@ -24,7 +24,7 @@ from cypresskit.chip.units.sequencer import (
     log_clause,
     next_clause,
 )
-from cypresskit.chip.units.state import NEVER, Chip, Ledger, make_chip, split_tally
+from cypresskit.chip.units.state import NEVER, Chip, make_chip, split_tally
 from cypresskit.chip.units.store_path import run_store_clause
 from cypresskit.chip.units.texture import (
     clear_scoreboards,
@@ -62,8 +62,8 @@ class Outcome:
     error, unsteady
         The share by which ``end_clock`` may be off because the pace changed; and if its changes
         didn't cancel.
-    ledger
-        What each clause waited for, and what each access moved.
+    waited
+        Of each clause: the clocks in which wavefronts were at it and no unit served them.
     """
 
     end_clock: float
@@ -77,7 +77,7 @@ class Outcome:
     simulated: float
     error: float
     unsteady: float
-    ledger: Ledger
+    waited: np.ndarray
 
     @property
     def resident_clocks(self) -> float:
@@ -134,7 +134,7 @@ def run(
         simulated=skipper.simulated / int(over[0]) if skipper else 1.0,
         error=abs(skipper.drift) / end if skipper else 0.0,
         unsteady=skipper.unsteady / end if skipper else 0.0,
-        ledger=chip.ledger,
+        waited=log.waited,
     )
 
 
@@ -157,7 +157,7 @@ def run_chip(chip, room, until):
         began = served = now
         over = -1.0  # the clause isn't over
         if kind == BARRIER:
-            ended = arrive_at_barrier(jobs, slots, groups, chip.ledger, e, s, now)
+            ended = arrive_at_barrier(jobs, slots, groups, chip.log, e, s, now)
             now = slots.ready[e, s]
         elif kind == ALU:
             began, served, over = run_alu_clause(jobs, chip.alu, chip.lds, e, s, now)
@@ -178,7 +178,7 @@ def run_chip(chip, room, until):
                 shown = served if kind == TEX else over
                 log_clause(chip.log, s, jobs.wavefront[e, s], kind, began, over, shown)
             before = began - slots.came[e, s]
-            chip.ledger.waited[clause] += before + over - served
+            chip.log.waited[clause] += before + over - served
             now = slots.came[e, s] = over + (
                 chip.clause_switch_clocks + jobs.work.clauses[clause].pause
             )

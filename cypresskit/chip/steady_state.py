@@ -46,8 +46,8 @@ class Snapshot:
         Of each wavefront slot; iterations with fractions.
     clock, clauses
         The time, and the number of clauses that are over.
-    done, ledger
-        The counters of the units, and of clauses and accesses.
+    done
+        The counters of the units.
     """
 
     wavefront: np.ndarray
@@ -56,7 +56,6 @@ class Snapshot:
     clock: float
     clauses: int
     done: np.ndarray
-    ledger: np.ndarray
 
 
 class SteadyStateSkipper:
@@ -145,7 +144,6 @@ class SteadyStateSkipper:
             clock=float(chip.slots.next_clock.min()),
             clauses=int(chip.log.over[0]),
             done=chip.tally.all.copy(),
-            ledger=chip.ledger.all.copy(),
         )
 
     def _skip(self, first: Snapshot, middle: Snapshot, last: Snapshot, change: float) -> bool:
@@ -204,7 +202,6 @@ class SteadyStateSkipper:
         log.progress[noted] = last.clock + share * clocks
         tally.snapshots[noted] = tally.all + share[:, np.newaxis] * done
         tally.all[...] += done
-        chip.ledger.all[...] += times * (last.ledger - first.ledger)
         log.over[0] += clauses
         self.skipped += clauses
         memory = (chip.memory, chip.memory.l2, chip.texture.l1)

@@ -16,7 +16,6 @@ import numpy as np
 from cypresskit.chip.engine import Outcome
 from cypresskit.chip.units.l2 import l2_clocks
 from cypresskit.devices import Board
-from cypresskit.timing.line_work import LineObservations
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
@@ -63,9 +62,6 @@ class ChipTime:
         Core clocks from the first wavefront's start to the last store's end.
     simulated
         The share of clauses that were simulated. The rest is extrapolated.
-    resident_clocks
-        The sum of the core clocks that each wavefront is on the chip, served or waiting
-        (``LineWork.waiting_clocks``).
     bound
         The bottleneck.
 
@@ -95,7 +91,6 @@ class ChipTime:
 
     clocks: float
     simulated: float
-    resident_clocks: float
     bound: str
     busy: Mapping[str, float]
     hits: Mapping[str, float]
@@ -111,14 +106,11 @@ class LaunchTime(ChipTime):
     Attributes
     ----------
     error
-        The share by which ``clocks`` and ``resident_clocks`` may be off; 0 if all was simulated
+        The share by which ``clocks`` may be off; 0 if all was simulated
         (``sampling.stated_error``).
-    line_observations
-        What each line of the kernel waited for and moved.
     """
 
     error: float
-    line_observations: LineObservations = field(repr=False, compare=False)
 
 
 def busy_shares(counts: Mapping[str, float], clocks: float, device: Board) -> dict[str, float]:

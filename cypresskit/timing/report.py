@@ -237,11 +237,11 @@ class Report(ChipReport, LaunchTime):
 
     @cached_property
     def lines(self) -> tuple[LineWork, ...]:
-        """The work of each line of the kernel in the whole launch, found on first use. Clocks and
-        bytes add up to ``busy`` and ``bytes``.
+        """The work of each line of the kernel in the whole launch, found on first use. Clocks add
+        up to ``busy``.
         """
         whole = self.simulated == 1
-        find = partial(launch_line_work, self.launch, self.line_observations, whole)
+        find = partial(launch_line_work, self.launch, whole)
         return result_cache.load_or_compute("lines", self.request, self.launch, find)
 
     @property

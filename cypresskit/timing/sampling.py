@@ -38,7 +38,6 @@ from cypresskit.timing.launch_time import (
     read_only,
     use_of,
 )
-from cypresskit.timing.line_work import observe_lines, scale_waits, service_clocks
 from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 # Effort is in cache lines and clauses.
@@ -60,8 +59,6 @@ class Evidence:
         determines.
     sending
         The share in which DRAM channels send.
-    simulated
-        The share of the launch that was simulated.
     seen, unsteady
         The share by which the time may be off because the pace changed; and if the changes of the
         loops' pace didn't cancel.
@@ -71,7 +68,6 @@ class Evidence:
 
     busy: float
     sending: float
-    simulated: float
     seen: float
     slower: float
     unsteady: float
@@ -111,14 +107,14 @@ def time_launch(launch: TimedLaunch, *, exact: bool, progress: bool = True) -> L
         farthest = 2 * largest / WHOLE_EFFORT - 1
         watch = partial(SteadyStateSkipper, farthest=farthest, strict=strict)
     outcome = _run(launch, paths, watch, bar)
-    sampled = _extrapolate(launch, outcome, paths, spread)
+    sampled = _extrapolate(launch, outcome, spread)
     settled = sampled.error <= CONVERGED_ERROR or everything > PATIENCE
     return sampled if settled and sampled.simulated <= MAX_SHARE else _whole(launch, bar)
 
 
 def _whole(launch: TimedLaunch, bar: Bar) -> LaunchTime:
     paths = launch.trace(launch.wavefronts)
-    return _extrapolate(launch, _run(launch, paths, None, bar), paths, Spread(paths))
+    return _extrapolate(launch, _run(launch, paths, None, bar), Spread(paths))
 
 
 def _run(launch: TimedLaunch, paths: list[WavefrontPath], watch, bar: Bar) -> Outcome:
@@ -145,20 +141,13 @@ def _chosen(launch: TimedLaunch) -> tuple[list[WavefrontPath], Spread]:
     return paths, Spread(paths)
 
 
-def _extrapolate(
-    launch: TimedLaunch, outcome: Outcome, paths: list[WavefrontPath], spread: Spread
-) -> LaunchTime:
+def _extrapolate(launch: TimedLaunch, outcome: Outcome, spread: Spread) -> LaunchTime:
     """Return the launch's time, given the simulation of its first wavefronts.
 
     A round that was left out takes as long as the later ones of these: from the mean start of its
     wavefronts to the mean start in the next round.
 
-    Parameters
-    ----------
-    paths
-        The wavefronts that were simulated.
-    spread
-        Wavefronts that represent the work of the launch.
+    ``spread`` has wavefronts that represent the work of the launch.
     """
     device = launch.device
     part = len(outcome.start) / launch.wavefronts
@@ -166,26 +155,20 @@ def _extrapolate(
     counts = {name: count / part for name, count in outcome.counts.items()}
     counts |= {name: spread.times * count for name, count in requested.items()}
     simulated = outcome.simulated * part
-    clocks, resident, (seen, slower) = _with_rounds(launch, outcome, part)
+    clocks, seen, slower = _with_rounds(launch, outcome, part)
     error = 0.0
-    observations = observe_lines(launch.code, paths, outcome.ledger, device.line_bytes, part)
     if simulated < 1:
-        least = min_clocks(counts, device)
-        resident *= max(least / clocks, 1)
-        clocks = max(clocks, least)
+        clocks = max(clocks, min_clocks(counts, device))
         worked = busy_shares(counts, 1.0, device)
         busy = max(worked[unit] for unit in ("ALU", "texture", "LDS")) / clocks
         evidence = Evidence(
             busy=float(busy),
             sending=float(worked["DRAM"] / clocks),
-            simulated=float(simulated),
             seen=float(seen),
             slower=float(slower),
             unsteady=outcome.unsteady * part,
         )
         error = stated_error(evidence)
-        served = spread.times * service_clocks(spread.paths, device)
-        observations = scale_waits(observations, resident - served)
 
     clocks = float(clocks)
     busy_units = busy_shares(counts, clocks, device)
@@ -196,7 +179,6 @@ def _extrapolate(
         clocks=clocks,
         error=error,
         simulated=float(simulated),
-        resident_clocks=float(resident),
         bound=bound(
             busy_units,
             occupied,
@@ -208,23 +190,19 @@ def _extrapolate(
         bytes=read_only(bytes_moved(counts, device)),
         events=outcome.timeline,
         use=use_of(outcome, device),
-        line_observations=observations,
     )
 
 
-def _with_rounds(
-    launch: TimedLaunch, outcome: Outcome, part: float
-) -> tuple[float, float, tuple[float, float]]:
+def _with_rounds(launch: TimedLaunch, outcome: Outcome, part: float) -> tuple[float, float, float]:
     """Add the rounds that were left out.
 
     Returns
     -------
-    Clocks, resident clocks, and two relative changes: of the pace, as observed, and to the
-    slowest round.
+    Clocks, and two relative changes: of the pace, as observed, and to the slowest round.
     """
-    clocks, resident = outcome.end_clock, outcome.resident_clocks
+    clocks = outcome.end_clock
     if part == 1:
-        return clocks, resident, (outcome.error, 0.0)
+        return clocks, outcome.error, 0.0
     rounds = len(outcome.start) // launch.round_size
     start, end = (
         times[: rounds * launch.round_size].reshape(rounds, launch.round_size).mean(axis=1)
@@ -235,11 +213,10 @@ def _with_rounds(
     lifetimes = (end - start)[rounds - 1 - 2 * third : -1].reshape(2, third).mean(axis=1)
     left = launch.wavefronts - len(outcome.start)
     clocks += left / launch.round_size * ahead.mean()
-    resident += left * lifetimes.mean()
     changes = [abs(np.diff(pace)[0]) / max(pace.max(), 1) for pace in (ahead, lifetimes)]
     seen = outcome.error * part + min(max(changes), 1) * (1 - part)
     slower = (np.diff(start).max() / max(ahead.mean(), 1) - 1) * (1 - part)
-    return clocks, resident, (seen, slower)
+    return clocks, seen, slower
 
 
 def stated_error(known: Evidence) -> float:

@@ -14,7 +14,7 @@ from cypresskit.tables import aligned, duration, plural, quantity
 from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
-from cypresskit.today.clocked_launch import SHARES, ClockedLaunch
+from cypresskit.today.clocked_launch import ClockedLaunch
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
 from cypresskit.today.warps import OTHER, What
@@ -98,7 +98,7 @@ class CudaReport(ChipReport):
             for segment in launch.trace
             for clause in launch.clauses(segment, warps, 1)
         ]
-        for clause, waited in zip(every, launch.out.ledger.waited.tolist()):
+        for clause, waited in zip(every, launch.out.waited.tolist()):
             lines = sorted(set(clause.sources))
             loads = f"the loads of {plural('line', len(lines))} {' and '.join(map(str, lines))}"
             found[loads if lines else WAITS[clause.kind]] += waited / launch.out.resident_clocks
@@ -227,7 +227,6 @@ def report_on(launch: ClockedLaunch) -> CudaReport:
         busy=read_only(launch.busy),
         hits=read_only({}),
         bytes=read_only({}),
-        resident_clocks=SHARES * out.resident_clocks * repeats / SCHEDULERS,
         events=events,
         use=use,
         launch=launch,

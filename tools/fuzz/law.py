@@ -19,7 +19,7 @@ import numpy as np
 
 import cypresskit as ck
 from cypresskit.chip.units.dram import line_clocks
-from cypresskit.chip.work import ALU, BARRIER, TEX, WavefrontPath
+from cypresskit.chip.work import ALU, TEX, WavefrontPath
 from cypresskit.compiler import Code, CompileError, compile
 from cypresskit.compiler.assembly import FetchInstruction, Operation, StoreInstruction
 from cypresskit.devices import DEVICES, HD5870, Device
@@ -268,44 +268,6 @@ def _report_faults(report: Report, total: np.ndarray, near: float = EXACT) -> li
             faults.append(
                 f"{name} over time goes from {np.nanmin(over_time)} to {np.nanmax(over_time)}"
             )
-    return faults
-
-
-def worked(report: Report) -> float:
-    """Return the clocks in which the report's wavefronts execute or switch clauses."""
-    device = report.device
-    clocks = 0.0
-    for path in report.launch.trace(report.wavefronts):
-        clauses = [(c, turns) for body, turns in path.segments for c in body if c.kind != BARRIER]
-        for clause, turns in clauses:
-            each = device.clause_switch_clocks
-            if clause.kind == ALU:
-                each += clause.bundles * device.alu_latency_clocks + device.clause_overhead_clocks
-            else:
-                clocks += sum(stream.total(turns) for stream in clause.streams)
-            clocks += turns * len(path.wavefronts) * each
-        if path.segments[-1][0][-1] is clauses[-1][0]:  # nothing follows the last clause
-            clocks -= len(path.wavefronts) * device.clause_switch_clocks
-    return clocks
-
-
-def unbalanced(report: Report) -> list[str]:
-    """Return the faults in a report's waits by line.
-
-    Work and waits of all lines must add up to the lifetime of the wavefronts, within 1 percent if
-    rounds of wavefronts were skipped.
-    """
-    waits = [line.waiting_clocks for line in report.lines]
-    clocks = worked(report) + sum(waits)
-    whole_rounds = len(report.use.wavefronts) == report.wavefronts
-    near = EXACT if whole_rounds else 0.01
-    faults = []
-    if not math.isclose(clocks, report.resident_clocks, rel_tol=near, abs_tol=1e-6):
-        faults.append(
-            f"work and waits are {clocks:.1f} clocks; wavefronts live {report.resident_clocks:.1f}"
-        )
-    if min(waits, default=0.0) < -1e-6:
-        faults.append(f"a line waits for {min(waits):.1f} clocks")
     return faults
 
 

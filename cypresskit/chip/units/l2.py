@@ -14,9 +14,7 @@ from cypresskit.devices import Board
 
 @part
 def read_l2(memory, line, clock):
-    """Return when a line that is requested at ``clock`` arrives at its SIMD engine, and whether
-    DRAM is read (1 or 0).
-    """
+    """Return when a line that is requested at ``clock`` arrives at its SIMD engine."""
     l2 = memory.l2
     channel, bank, row = dram_location(line, memory.address_bits)
     slice_ = channel
@@ -37,14 +35,14 @@ def read_l2(memory, line, clock):
     if l2.size > 0 and in_texture:
         spot = find(l2.line, l2.used, fold(tag, l2.bits) * l2.ways, l2.ways, tag, age)
     if spot >= 0:
-        return max(begin + memory.l2_clocks, l2.ready[spot]), 0
+        return max(begin + memory.l2_clocks, l2.ready[spot])
     if in_texture:
         memory.l2_misses[slice_] += 1
     arrival = memory.dram_clocks + read_dram(memory, begin, channel, bank, row)
     if l2.size > 0 and in_texture:
         spot = -1 - spot
         l2.line[spot], l2.used[spot], l2.ready[spot] = tag, age, arrival
-    return arrival, 1
+    return arrival
 
 
 def l2_clocks(counts, device: Board):

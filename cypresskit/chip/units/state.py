@@ -110,7 +110,6 @@ class Texture(NamedTuple):
     l1_requests: Amounts  # [e], lines, counted once per quad
     l1_misses: Amounts  # [e], lines
     delivered: Amounts  # [e], bytes of texels
-    lines: Amounts  # of each stream: lines read from DRAM
 
 
 class StorePath(NamedTuple):
@@ -118,7 +117,6 @@ class StorePath(NamedTuple):
 
     free: Times  # [e]
     written: Amounts  # lines, of the whole chip
-    lines: Amounts  # of each stream: lines written
 
 
 class MemorySystem(NamedTuple):
@@ -153,23 +151,15 @@ class Tally(NamedTuple):
     snapshots: Amounts  # copies of ``all``, row by row
 
 
-class Ledger(NamedTuple):
-    """What each clause waited for, and what each access moved: views of ``all``."""
-
-    all: Amounts
-    waited: Amounts  # per clause: clocks in which wavefronts were at it and no unit served them
-    read: Amounts  # per stream: lines from DRAM
-    written: Amounts  # per stream: lines to DRAM
-
-
 class Log(NamedTuple):
-    """The first clauses of engine 0, and the chip's progress. Their times are past."""
+    """The first clauses of engine 0, the chip's progress, and waiting. Their times are past."""
 
     rows: Amounts  # slot, wavefront, kind, start, end, served
     row_count: Integers
     pace: int  # clauses between two snapshots
     over: Integers  # clauses that are over
     progress: Amounts  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
+    waited: Amounts  # [clause]: clocks in which wavefronts were at it and no unit served them
 
 
 class Chip(NamedTuple):
@@ -184,7 +174,6 @@ class Chip(NamedTuple):
     stores: StorePath
     memory: MemorySystem
     tally: Tally
-    ledger: Ledger
     log: Log
     clause_switch_clocks: float  # between a wavefront's clauses
 
@@ -210,12 +199,9 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
     places = engines, -(-slots // LANES) * LANES
     total = len(work.path)
     groups = total // work.group_wavefronts
-    clauses, streams = len(work.clauses), len(work.streams)
     executions = int(work.clauses_run[work.path].sum())
     done = np.zeros(sum(_counter_sizes(device).values()))
     counters = split_tally(done, device)
-    entries = np.zeros(clauses + 2 * streams)
-    ledger = Ledger._make([entries, *np.split(entries, [clauses, clauses + streams])])
     sets = device.l1_bytes // device.line_bytes // device.l1_ways
     return Chip(
         jobs=blank(SlotJobs, places, work=work, wavefront=np.full(places, -1)),
@@ -255,19 +241,18 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
             l1_clocks=device.l1_clocks,
             in_order=device.fetches_in_order,
             busy=counters["texture"],
-            lines=ledger.read,
             **{name: counters[name] for name in ("l1_requests", "l1_misses", "delivered")},
         ),
-        stores=blank(StorePath, engines, written=counters["written"], lines=ledger.written),
+        stores=blank(StorePath, engines, written=counters["written"]),
         memory=make_memory(device, counters),
         tally=Tally(Amounts(done), Amounts(np.zeros((SNAPSHOTS + 1, len(done))))),
-        ledger=ledger,
         log=blank(
             Log,
             1,
             pace=max(-(-executions // SNAPSHOTS), 1),  # rounded up: none is after the last row
             rows=(LOGGED_CLAUSES, 6),
             progress=SNAPSHOTS + 1,
+            waited=len(work.clauses),
         ),
         clause_switch_clocks=float(device.clause_switch_clocks),
     )

@@ -26,7 +26,6 @@ def run_store_clause(jobs, stores, memory, e, s, now):
             memory.pending[channel] += memory.line_clocks
             memory.channel_busy[channel] += memory.line_clocks
             stores.written[0] += 1
-            stores.lines[stream] += 1
             accepted = max(accepted, memory.channel_free[channel] + memory.pending[channel])
     stores.free[e] = done
     return begin, done, max(done, accepted)

@@ -110,10 +110,9 @@ def fetch(work, texture, memory, e, stream, entry, moved, now):
         offset = work.offset[p]
         memory.accesses[0] += 1
         if bypasses:
-            arrival, from_dram = read_l2(memory, line, now + offset)
+            arrival = read_l2(memory, line, now + offset)
         else:
-            arrival, from_dram = read_l1(texture, memory, e, line, now + offset)
-        texture.lines[stream] += from_dram
+            arrival = read_l1(texture, memory, e, line, now + offset)
         data = max(data, arrival + cost - offset)
     texture.busy[e] += cost
     texture.data_free[e] = data
@@ -122,16 +121,14 @@ def fetch(work, texture, memory, e, stream, entry, moved, now):
 
 @part
 def read_l1(texture, memory, e, line, clock):
-    """Return when a line that is requested at ``clock`` is in L1, and whether DRAM is read (1 or
-    0).
-    """
+    """Return when a line that is requested at ``clock`` is in L1."""
     l1 = texture.l1
     age = memory.accesses[0]
     spot = find(l1.line, l1.used, e * l1.size + fold(line, l1.bits) * l1.ways, l1.ways, line, age)
     if spot >= 0:
-        return l1.ready[spot], 0
+        return l1.ready[spot]
     spot = -1 - spot
     texture.l1_misses[e] += 1
-    arrival, from_dram = read_l2(memory, line, clock)
+    arrival = read_l2(memory, line, clock)
     l1.line[spot], l1.used[spot], l1.ready[spot] = line, age, arrival
-    return arrival, from_dram
+    return arrival
