@@ -22,6 +22,7 @@ from cypresskit.editing.edit_history import MOST, Edit, Edits
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
+from cypresskit.editing.versions import NO_COSTS, side_by_side
 from cypresskit.il import dataflow
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.timing.launch_time import bound
@@ -332,6 +333,36 @@ def test_a_loop_over_the_history_is_over_what_it_was_at_its_beginning(direction)
         seen.append(edit)
         edits.rows[:] = [Edit(9, "; 9")] * (5 if len(seen) == 1 else 1)
     assert seen == [*direction(first)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_two_versions_side_by_side_hold_all_that_differs(seed):
+    """Where the shown lines of one are replaced by those of the other, it is the other."""
+    chance = random.Random(seed)
+    before = ck.kernels[chance.choice(sorted(ck.kernels))].text.splitlines()
+    after = list(before)
+    for _ in range(chance.randint(0, 6)):
+        at = chance.randrange(len(after))
+        new = chance.choice(([], [chance.choice(before)], ["mov r1, r2", ""]))
+        after[at : at + chance.randint(0, 3)] = new
+    pair = [Edit(0, "\n".join(text), bundles=n) for n, text in enumerate((before, after))]
+    lines = [{"line": n, "shown": f"{n}.0"} for n in range(1, len(before) + 1, 2)]
+    found = side_by_side(pair, [{"message": "line 1", "lines": lines}, NO_COSTS])
+    for part in reversed(found["parts"]):
+        old, new = (
+            [line for line in side if line] for side in zip(*(row["sides"] for row in part))
+        )
+        assert all(text == before[n - 1] for n, _, text in old)
+        assert all(cost == (f"{n}.0" if n % 2 else "") for n, cost, _ in old)
+        first = old[0][0] if old else len(before) + 1
+        before[first - 1 : first - 1 + len(old)] = [text for _, _, text in new]
+        for row in part:
+            left, right = (line and line[2] for line in row["sides"])
+            assert row["changed"] or left == right
+    assert before == after
+    figures = {name: values for name, *values in found["figures"]}
+    assert figures["bundles per iteration"] == ["–", 1]
+    assert figures["costs"][0] == "line 1" and "not known" in figures["costs"][1]
 
 
 def test_a_full_history_keeps_the_newest_and_the_fastest():

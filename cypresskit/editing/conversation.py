@@ -33,6 +33,7 @@ from cypresskit.editing.step_files import (
 )
 from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Start, Supervisor
+from cypresskit.editing.versions import NO_COSTS, side_by_side
 from cypresskit.editing.views import VIEWS
 
 LONG_TEXT = 50_000  # characters: of a longer text, the faults are also left to the process
@@ -79,6 +80,7 @@ class Conversation:
         self.edit = "file-0"
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
+        self.costs: dict[str, Message] = {}  # of lines, by text
         self.numbers = count(1)  # of texts that did not come from a page
 
     # -- pages
@@ -240,6 +242,14 @@ class Conversation:
         if edit is not None:
             self.put(edit.text, f"edit {edit.number} again")
 
+    def _hear_compare(self, message: Message, page: Send | None) -> None:
+        """Show two edits side by side."""
+        pair = [self.edits.find(int(entry)) for entry in message["entries"]]
+        known = [edit for edit in pair if edit is not None]
+        if len(known) == 2:
+            costs = [self.costs.get(edit.text, NO_COSTS) for edit in known]
+            self.say({"type": "versions"} | side_by_side(known, costs), page)
+
     def _acknowledge(self, edit: str) -> None:
         self.say({"type": "heard", "edit": edit, "problem": self.file.problem})
 
@@ -320,6 +330,8 @@ class Conversation:
             self.answers[message["part"]] = message
             if message["part"] == "clocks":
                 self._note_edit()
+            elif message["part"] == "costs":
+                self.costs[self.text] = message
         self.say(message)
 
     # -- history

@@ -32,6 +32,8 @@ Messages of the page
     Show one more line of the step's solution, to a reader who is stuck; the reply is ``trouble``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
+``compare``: entries
+    Compare two entries of the history; the reply is ``versions``.
 
 Messages of Python
 ------------------
@@ -66,6 +68,8 @@ Messages of Python
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
     ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: whether one
     more line can be shown.
+``versions``: figures, parts
+    Two entries side by side (``versions.side_by_side``).
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)
 ``trouble``: message

@@ -76,6 +76,7 @@ export class Workbench {
     else if (message.type === "done" && current) this.rest()
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.showHistory(message)
+    else if (message.type === "versions") this.history.versions.show(message)
     else if (message.type === "trouble") this.note(message.message)
     else if (message.type === "gone") this.lose()
   }
@@ -162,7 +163,8 @@ export class Workbench {
       },
     })
     const recall = (entry) => this.post({type: "recall", entry})
-    this.history = new History(make(history, "div", {class: "ckw-history"}), recall)
+    const compare = (entries) => this.post({type: "compare", entries})
+    this.history = new History(make(history, "div", {class: "ckw-history"}), recall, compare)
   }
 
   /** The history has changed, and perhaps what the step saves. */
