@@ -62,7 +62,10 @@ export class Versions {
       }
     }
     const count = parts.flat().filter(({changed}) => changed).length
-    const marks = "Changed lines have − or + in front; the number beside a line is its cost in percent."
-    this.said.textContent = count ? `Rows that differ: ${count}. ${marks}` : "The texts are the same."
+    const marks =
+      "Changed lines have − or + in front; the number beside a line is its cost in percent."
+    this.said.textContent = count
+      ? `Rows that differ: ${count}. ${marks}`
+      : "The texts are the same."
   }
 }
