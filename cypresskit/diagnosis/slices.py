@@ -5,8 +5,8 @@ How it works
 ------------
 1. The work-item that stores the element runs with its workgroup, on matrices whose elements are all
    different. Each step is recorded: what is active, which words it reads and writes.
-2. A word that is one of these numbers is that element, wherever it stands. A second run beside it
-   has other numbers. A word that is the same in both comes from no matrix: it is a number, such as
+2. A word that is one of these numbers is that element, wherever it stands. A second run has other
+   numbers. A word that is the same in both comes from no matrix: it is a number, such as
    alpha, or a rounding error, which is 0 here.
 3. From the store, sums are followed backward, through registers, LDS and global memory, down to the
    products of two elements. Addresses aren't followed.
@@ -17,6 +17,7 @@ Not covered: results that are no sums of products, such as a maximum (``UNKNOWN`
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -30,8 +31,8 @@ from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.convention import BYTES
 from cypresskit.kernels.products import Product
 from cypresskit.machine import KernelError, interpreter
+from cypresskit.machine.group_launch import launch_of_group
 from cypresskit.machine.observer import MemoryEvent, Observer, StepEvent, WroteEvent
-from cypresskit.machine.replicas import group_of, make_replicas
 
 SUMS = {"add": 1.0, "dadd": 1.0, "sub": -1.0}  # of two sources, the second times this
 PRODUCTS = {"mul", "mad", "fma", "dmul", "dmad", "dp2", "dp3", "dp4"}
@@ -130,7 +131,7 @@ class StoreRecorder(Observer):
 
 @dataclass
 class RecordedStep:
-    """What an instruction did, for all work-items of the group in both runs.
+    """What an instruction did, for all work-items of the group.
 
     Attributes
     ----------
@@ -278,22 +279,11 @@ class Slice:
         given = traced.given
         count = len(given.a) if traced.kernel.convention.packed else 1
         self.whole = traced.kernel.shape(*given.size, given.alpha, given.beta, count)
-        members = group_of(self.whole, item)
-        self.item = item - int(members[0])
-        self.items = len(members)
+        self.item = item % self.whole.group_items
         (first, self.elements), (second, _) = (numbered(given, seed) for seed in (1, 2))
-        arrays = first.arguments(), second.arguments()
-        nothing = np.zeros(4, np.float32)
-        memory = np.stack([a.get("global_memory", nothing).reshape(-1) for a in arrays])
-        textures = {n: np.stack([a["inputs"][n] for a in arrays]) for n in arrays[0]["inputs"]}
-        recorder = StepRecorder(self.item, traced.place)
-        launch = make_replicas(self.whole, int(members[0]), textures, memory, given.longest)
-        try:
-            interpreter.run(launch, (recorder,))
-        except KernelError:
-            pass  # it failed after the store: ``verify`` has reported any failure before it
-        self.steps = recorder.steps
-        self.store = recorder.store
+        runs = [self._run(product, item) for product in (first, second)]
+        self.steps, self.other_steps = (run.steps for run in runs)
+        self.store = runs[0].store
         self.writers: dict[Key, list[int]] = defaultdict(list)
         self.stores: dict[tuple[int, int], list[Node]] = defaultdict(list)
         for step in range(self.store + 1):
@@ -301,7 +291,22 @@ class Slice:
         self.singles: list[int] = []
         self.number = 0.0
         self.terms: dict[Elements, tuple[Addend, ...]] = defaultdict(tuple)
-        self._follow((self.store, self.item, traced.place.word + (traced.words > 1)))
+        ran, also_ran = ([(s.at, s.active.tobytes()) for s in run.steps] for run in runs)
+        if ran == also_ran:
+            self._follow((self.store, self.item, traced.place.word + (traced.words > 1)))
+        else:  # branches depend on the elements
+            self._add_term(OPAQUE)
+
+    def _run(self, product: Product, item: int) -> StepRecorder:
+        """Run the work-item with its group, on a product of its launch's shape."""
+        recorder = StepRecorder(self.item, self.traced.place)
+        arrays = product.arguments()
+        memory = arrays.get("global_memory", np.zeros(4, np.float32))
+        launch = launch_of_group(self.whole, item, arrays["inputs"], memory, product.longest)
+        # A failure is after the store: ``verify`` has reported any before it
+        with suppress(KernelError):
+            interpreter.run(launch, (recorder,))
+        return recorder
 
     def instruction(self, step: int) -> Instruction:
         return self.program.body[self.steps[step].at]
@@ -317,7 +322,7 @@ class Slice:
             self.writers[key].append(step)
         if record.place and (i.op.store or (i.dest and i.dest.register.kind == "g")):
             memory, first = record.place
-            for item in np.flatnonzero(record.active[: self.items]).tolist():
+            for item in np.flatnonzero(record.active).tolist():
                 for c in i.dest.written if i.dest else (0,):
                     self.stores[memory, int(first[item]) + c].append((step, item, c))
 
@@ -325,8 +330,11 @@ class Slice:
 
     def _words(self, at: ReadWord) -> tuple[int, int]:
         """Return what an operand reads, without its modifiers, in both runs."""
-        row = self.steps[at.step].sources[at.n][at.position]
-        return int(row[at.item]), int(row[at.item + self.items])
+        one, other = (
+            int(steps[at.step].sources[at.n][at.position, at.item])
+            for steps in (self.steps, self.other_steps)
+        )
+        return one, other
 
     def element(self, at: ReadWord) -> MatrixElement:
         """Return the element that an operand reads, or ``NO_ELEMENT``."""
@@ -509,7 +517,7 @@ class Slice:
                 for row in rows_
             ]
             for row in rows:
-                for item in np.flatnonzero(record.active[: self.items]).tolist():
+                for item in np.flatnonzero(record.active).tolist():
                     element = self.elements.get(int(row[item]))
                     if element:
                         found[element].append((step, item))

@@ -98,6 +98,5 @@ class Memories:
 
     def store_global(self, element: np.ndarray, values: Arrays, active: np.ndarray) -> None:
         """Store components, by their numbers, to elements of global memory."""
-        rows = self.launch.row_of(element)[active]
         for c, row in values.items():
-            self.launch.memory[rows, c] = row[active]
+            self.launch.memory[element[active], c] = row[active]

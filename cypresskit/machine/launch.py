@@ -65,18 +65,15 @@ class KernelError(RuntimeError):
 class Surface(Extent):
     """A texture or output. ``words``: uint32 of shape (height, width, words per texel), the latter
     1, 2 or 4. ``single``: whether the data is float32, whose missing components read 0, 0, 1.0.
-    ``replica``: see ``Launch``; the textures of all replicas are one below the other.
     """
 
     words: np.ndarray
     single: bool
-    replica: np.ndarray | int = 0
 
     def texels(self, x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> np.ndarray:
         """Return the texels at coordinates that are ``inside``, 0 for the others: uint32 of shape
         (items, 4).
         """
-        y = y + self.height * self.replica
         if self.texel == 16 and inside.all():
             chosen: np.ndarray = self.words.reshape(-1, 4).take(y * self.width + x, axis=0)
             return chosen
@@ -90,9 +87,7 @@ class Surface(Extent):
 class Launch:
     """A checked launch: its ``shape`` and its arrays. These are C-contiguous uint32; ``outputs``
     and global ``memory``, of shape (elements, 4), are working copies; if ``in_place``, they are the
-    caller's arrays where those are contiguous (and ``memory`` aligned). In a launch of ``replicas``
-    (see that module), ``replica`` is the one that each work-item belongs to, and global memory has
-    equal parts for all.
+    caller's arrays where those are contiguous (and ``memory`` aligned).
     """
 
     shape: LaunchShape
@@ -101,8 +96,6 @@ class Launch:
     memory: np.ndarray
     max_instructions: int
     in_place: bool  # whether results are computed in the caller's arrays
-    replicas: int = 1
-    replica: np.ndarray | int = 0
 
     @property
     def program(self) -> Program:
@@ -134,11 +127,7 @@ class Launch:
 
     def exist(self, element: np.ndarray) -> np.ndarray:
         """Return whether elements of global memory exist (bool)."""
-        return (element >= 0) & (element < len(self.memory) // self.replicas)
-
-    def row_of(self, element: np.ndarray) -> np.ndarray:
-        """Return the rows of ``memory`` that hold a work-item's elements of global memory."""
-        return element + len(self.memory) // self.replicas * self.replica
+        return (element >= 0) & (element < len(self.memory))
 
     def elements(self, element: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return elements of global memory, uint32 of shape (items, 4), 0 for those that don't
@@ -146,7 +135,7 @@ class Launch:
         """
         inside = self.exist(element)
         words = np.zeros((len(element), 4), np.uint32)
-        words[inside] = self.memory[self.row_of(element)[inside]]
+        words[inside] = self.memory[element[inside]]
         return words, inside
 
     def store_error(self, at: int, item: int, place: int) -> KernelError:

@@ -17,9 +17,9 @@ import numpy as np
 
 from cypresskit.il import Program
 from cypresskit.machine import interpreter
+from cypresskit.machine.group_launch import launch_of_group
 from cypresskit.machine.launch import KernelError, Launch
 from cypresskit.machine.observer import FetchEvent, MemoryEvent, Observer, StepEvent, WroteEvent
-from cypresskit.machine.replicas import group_of, make_replicas
 from cypresskit.machine.shape import LaunchShape
 
 ROWS = {"writes": 4, "fetches": 5, "stores": 2}  # numbers per row
@@ -123,14 +123,15 @@ class Recording:
         count = 0
         for resource, sizes in self.textures.items():
             words = NUMBERED + count + np.arange(np.prod(sizes), dtype=np.uint32)
-            numbered[resource] = words.reshape(1, *sizes).view(np.float32)
+            numbered[resource] = words.reshape(sizes).view(np.float32)
             count += words.size
-        memory = np.zeros((1, 4 * self.elements), np.float32)
-        members = group_of(self.shape, self.item)
-        again = Recorder(self.item - int(members[0]), len(self))
-        limit = 2 * len(self) * len(members)
+        memory = np.zeros(4 * self.elements, np.float32)
+        members = self.shape.group_items
+        again = Recorder(self.item % members, len(self))
+        limit = 2 * len(self) * members
+        launch = launch_of_group(self.shape, self.item, numbered, memory, limit)
         with suppress(KernelError):
-            interpreter.run(make_replicas(self.shape, self.item, numbered, memory, limit), (again,))
+            interpreter.run(launch, (again,))
         if not np.array_equal(again.recording.at, self.at):
             return np.full(self.bits.shape, -1)
         held = again.recording.bits.astype(np.int64) - NUMBERED

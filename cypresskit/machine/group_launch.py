@@ -1,0 +1,44 @@
+"""A launch of one work-item, or of its workgroup, alone: nothing that others store is seen."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from cypresskit.machine.launch import Arrays, Launch, fitting
+from cypresskit.machine.shape import Extent, LaunchShape, coordinates, input_registers
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLaunch(Launch):
+    """A launch of some work-items. ``members``: their numbers in ``whole``."""
+
+    whole: LaunchShape = field(kw_only=True)
+    members: np.ndarray = field(kw_only=True)
+
+    @cached_property
+    def ids(self) -> dict[str, np.ndarray]:
+        return input_registers(self.whole, *coordinates(self.whole, self.members))
+
+
+def launch_of_group(
+    whole: LaunchShape,
+    item: int,
+    textures: Arrays,
+    memory: np.ndarray,
+    max_instructions: int,
+) -> GroupLaunch:
+    """Return the launch of the workgroup of work-item ``item``, or in pixel mode of that alone, of
+    a launch of shape ``whole``. It has ``textures`` by number, and global ``memory``.
+    """
+    size = whole.group_items
+    results = {n: Extent(1, 1, extent.texel) for n, extent in whole.outputs.items()}
+    launch = fitting(
+        replace(whole, domain=(size, 1, 1), outputs=results),
+        max_instructions,
+        inputs=textures,
+        outputs={n: np.zeros((1, 1, e.texel // 4), np.float32) for n, e in results.items()},
+        global_memory=memory,
+    )
+    members = item // size * size + np.arange(size)
+    return GroupLaunch(**vars(launch), whole=whole, members=members)
