@@ -37,7 +37,7 @@ def random_matrix(rng, precision, rows, columns, spread=0):
     )
     if precision != "double-double":
         return values.astype(np.float32 if precision == "single" else np.float64)
-    return ck.DD(values) + (values * rng.uniform(-1, 1, values.shape) * 2.0**-53)
+    return ck.DD.wrap(np.stack([values, values * rng.uniform(-1, 1, values.shape) * 2.0**-54], -1))
 
 
 def exact(matrix):
@@ -112,9 +112,9 @@ def test_zero_scalars_never_read_their_matrices(kernel):
     a, b = random_matrix(rng, kernel.precision, m, k), random_matrix(rng, kernel.precision, k, n)
     nan = random_matrix(rng, kernel.precision, m, n)
     getattr(nan, "pairs", nan)[...] = np.nan
-    check(
-        ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), a[:, :1] * 0 + b[:1] * 0, 1, 0
-    )
+    nothing = np.zeros((m, n), kernel.dtype)
+    nothing = ck.DD(nothing) if kernel.precision == "double-double" else nothing
+    check(ck.gemm(a, b, nan, beta=0.0, kernel=kernel), products(a, b), nothing, 1, 0)
     getattr(a, "pairs", a)[...] = np.nan
     ones = np.ones((m, n), kernel.dtype)
     ones = ck.DD(ones) if kernel.precision == "double-double" else ones
@@ -134,7 +134,7 @@ def test_double_double_of_ill_conditioned_sums(kernel):
         ck.DD(np.hstack([a.fractions(), -a.fractions()])),
         ck.DD(np.vstack([b.fractions(), b.fractions()])),
     )
-    a, b = a + 0, b + ck.DD(rng.standard_normal(b.shape) * 1e-12)
+    b = ck.DD(b.fractions() + ck.DD(rng.standard_normal(b.shape) * 1e-12).fractions())
     got = ck.gemm(a, b, kernel=kernel).fractions()
     fa, fb = a.fractions(), b.fractions()
     want, size, k = fa.dot(fb), abs(fa).dot(abs(fb)), a.shape[1]
