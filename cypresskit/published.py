@@ -1,8 +1,4 @@
-"""Read the published figures: ``data/published.json``, which names the five papers.
-
-``data/llvm.json`` has statistics of LLVM's code for the kernels; ``python -m tools.llvm`` writes
-it.
-"""
+"""Read the published figures: ``data/published.json``, which names the five papers."""
 
 import json
 import re
@@ -56,17 +52,7 @@ def figures() -> dict[str, Any]:
     Its keys are ``kernels`` (rows with an ``id``), ``conditions`` (what each author timed),
     ``host``, ``bandwidth_need_tb_s``, and ``note`` (names the sources).
     """
-    return _data("published.json")
-
-
-@cache
-def llvm() -> dict[str, Any]:
-    """Return LLVM's version, the date, and the registers and loop bundles of each kernel."""
-    return _data("llvm.json")
-
-
-def _data(name: str) -> dict[str, Any]:
-    text = files("cypresskit.data").joinpath(name).read_text(encoding="utf-8")
+    text = files("cypresskit.data").joinpath("published.json").read_text(encoding="utf-8")
     content: dict[str, Any] = json.loads(text)
     return content
 

@@ -1,8 +1,8 @@
 """The interface between the translator and a machine: how work-items reach memory, and their
 numbers.
 
-``host`` is this computer's processor; ``tools/llvm.py`` has LLVM's Cypress. Values are words (i32)
-of one lane or of several; addresses count bytes (i64).
+``host`` is this computer's processor. Values are words (i32) of one lane or of several; addresses
+count bytes (i64).
 """
 
 from abc import abstractmethod

@@ -30,16 +30,13 @@ from cypresskit.machine.compiled.vec import Vec
 Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
 
 
-def register_slots(program: Program, vectors: bool) -> Slots:
-    """Return the variable that holds each component of a register, and its lane there; without
-    ``vectors``, every component has a variable.
-    """
+def register_slots(program: Program) -> Slots:
+    """Return the variable that holds each component of a register, and its lane there."""
     written_by = find_writers(program)
     slots = {}
     for number in program.registers:
         for c in range(4):
             together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
-            together = together if vectors else [c]
             name = f"r{number}{''.join(LETTERS[d] for d in together)}"
             slots[number, c] = name, together.index(c)
     return slots
@@ -70,12 +67,10 @@ def _moves_numbers(program: Program, i: Instruction) -> bool:
 class Translator:
     """Writes a program's instructions to ``target.ir``."""
 
-    vectors = True
-
     def __init__(self, program: Program, target: Target):
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
-        self.slots = register_slots(program, self.vectors)
+        self.slots = register_slots(program)
         self.types = number_types(program, self.slots)
         lanes = Counter(name for name, _ in self.slots.values())
         for name, count in lanes.items():

@@ -73,28 +73,23 @@ def working(clauses: Iterable[Control]) -> list[Bundle]:
 
 
 def compiler_table() -> str:
-    """Tabulate bundles, registers and filled slots: AMD's compiler as published, this package's,
-    and LLVM's back end for this chip, as recorded.
+    """Tabulate bundles, registers and filled slots: AMD's compiler as published, and this
+    package's.
     """
-    record = published.llvm()
-    lines = ["                 AMD's, published       this workbook's                LLVM's"]
-    lines.append(
-        "kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots  bundles regs"
-    )
+    lines = ["                 AMD's, published       this workbook's"]
+    lines.append("kernel           bundles regs 4+5 slots  bundles        regs 4+5 slots")
     for name in COMPARED:
         row = published.kernel(name)
         made = kernel_stats(name)
         registers = row["gprs"] if "gprs" in row else row["floats"] // 4
         share = f"{row['slots4_pct'] + row['slots5_pct']:.0f} %" if "slots4_pct" in row else "-"
         our_bundles = f"{made.bundles_per_iteration} for {made.k_per_iteration} k"
-        other = record["kernels"].get(name)
-        theirs = f"{other['loop_bundles']:7} {other['registers']:4}" if other else "refused"
         line = (
             f"{name:16} {row.get('bundles', '-'):>7} {registers:4} {share:>9}  {our_bundles:14}"
             f" {made.gprs:4}"
         )
-        lines.append(f"{line} {made.slots4_pct + made.slots5_pct:7.0f} %  {theirs}")
-    return "\n".join([*lines, f"LLVM {record['llvm']}, recorded on {record['date']}"])
+        lines.append(f"{line} {made.slots4_pct + made.slots5_pct:7.0f} %")
+    return "\n".join(lines)
 
 
 def chains(count: int, terms: int = 32) -> Code:
