@@ -3,22 +3,20 @@
 The rules are written from the text of the ISA. Tests and the fuzzer check all code that they
 compile.
 
-- Control-flow instructions nest; clauses have the right kind and length (ISA 2.4).
+- Clauses have the right length (ISA 2.4).
 - A slot writes its channel, and executes only its operations (4.4, 4.8); doubles use their slots
   (4.12).
 - Read ports follow the mapping algorithm of 4.7.9; constants and literals, 4.7.5 and 4.7.6.
-- PV and PS hold results of the previous bundle of the clause (4.6.2).
 - Negated operands (4.7.2).
-- The LDS queue is first in, first out, and empty at the end of a clause (8.3.4).
-- Clause temporaries don't outlive their clause (2.6.1).
 
 Each function yields a sentence per violation. A rule is an ``if`` followed by a ``yield``; a test
 disables each rule and expects a fault to be missed.
 
-Not covered: whether the code computes what the IL does.
+Not covered: whether the code computes what the IL does. ``machine.vliw`` runs it, with the control
+flow, PV, PS, clause temporaries and LDS queue of the hardware; a word that isn't there is poison.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from cypresskit.compiler.assembly import (
     TEMPORARY,
@@ -34,9 +32,6 @@ from cypresskit.compiler.isa import SCALAR_SWIZZLES, SLOT_SETS, SLOTS, VECTOR_SW
 from cypresskit.devices import CodeLimits
 
 CONSTANTS = ("constant", "literal", "inline")
-TESTING = ("ALU_PUSH_BEFORE", "ALU_BREAK")
-OPENING = {"ALU_PUSH_BEFORE": "if", "LOOP_START_DX10": "loop"}
-CLOSING = {"POP": ("if", "else"), "LOOP_END": ("loop",)}
 OFFSETS = range(-8, 8)  # of a fetch, in texels: five bits, one of them a fraction (ISA 5)
 
 Violations = Iterator[str]
@@ -51,7 +46,6 @@ def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
     """Yield the violations in ``code``, each with its place."""
     if code.gprs > limits.registers:
         yield f"{code.gprs} registers, {limits.registers} exist"
-    yield from _flow(code.controls)
 
     for n, control in enumerate(code.controls):
         where = f"{n:02d} {control.name}"
@@ -65,45 +59,6 @@ def violations(code: Code | MachineCode, limits: CodeLimits) -> Violations:
             continue
         for fault in faults:
             yield f"{where}{'' if fault.startswith(' bundle') else ':'} {fault.lstrip()}"
-
-
-def _flow(controls: Sequence[Control]) -> Violations:
-    """Check that control-flow instructions nest, and that jumps have valid targets."""
-    opened: list[str] = []
-    names = {n: control.name for n, control in enumerate(controls)}
-
-    for n, control in enumerate(controls):
-        name, target = control.name, control.target
-        where = f"{n:02d} {name}"
-        tests = sum(o.row.is_test for o in control.operations)
-        if target != -1 and target not in names:
-            yield f"{where}: jumps out of the program"
-        if tests != (name in TESTING):
-            yield f"{where}: {tests} tests in the clause"
-
-        if name == "JUMP":
-            if names.get(target) not in ("ELSE", "POP"):
-                yield f"{where}: not to ELSE or POP"
-        elif name.endswith("BREAK"):
-            if "loop" not in opened:
-                yield f"{where}: outside a loop"
-        elif name == "ELSE":
-            if opened[-1:] != ["if"]:
-                yield f"{where}: without an if"
-            opened[-1:] = ["else"]
-        elif name in OPENING:
-            opened.append(OPENING[name])
-            if name == "LOOP_START_DX10" and names.get(target - 1) != "LOOP_END":
-                yield f"{where}: has no end"
-        elif name in CLOSING:
-            top = opened.pop() if opened else "nothing"
-            if top not in CLOSING[name]:
-                yield f"{where}: closes {top}"
-
-    if opened:
-        yield f"left open: {opened}"
-    if list(names.values())[-1:] != ["END"]:
-        yield "no END"
 
 
 def _registers(numbers: Iterable[int | None], gprs: int) -> Violations:
@@ -160,34 +115,19 @@ def _alu_clause(clause: Control, gprs: int, limits: CodeLimits) -> Violations:
     if len(clause.windows) > 2:
         yield f"{len(clause.windows)} constant windows"
 
-    previous: set[int] = set()  # slots with a result of the previous bundle
-    temporaries: set[tuple[int, int]] = set()  # written by the clause so far
-    queue: list[int] = []  # words of each LDS read in the queue
     for n, bundle in enumerate(clause.bundles):
-        for what in _bundle(bundle, previous, temporaries, queue, gprs, limits):
+        for what in _bundle(bundle, gprs, limits):
             yield f" bundle {n}: {what}"
-        temporaries |= {o.dest for o in bundle.operations if o.dest and o.dest[0] >= TEMPORARY}
-        previous = {o.slot for o in bundle.operations if o.row.words}
-    if queue:
-        yield "the LDS queue is not empty at the clause's end"
 
 
-def _bundle(
-    bundle: Bundle,
-    previous: set[int],
-    temporaries: set[tuple[int, int]],
-    queue: list[int],
-    gprs: int,
-    limits: CodeLimits,
-) -> Violations:
-    """Check a bundle in the state of its clause, and update the LDS ``queue``."""
+def _bundle(bundle: Bundle, gprs: int, limits: CodeLimits) -> Violations:
+    """Check a bundle."""
     yield from _shape(bundle)
     yield from _ports(bundle)
     yield from _constants(bundle)
     for operation in bundle.operations:
-        yield from _operands(operation, previous, temporaries, gprs)
+        yield from _operands(operation, gprs)
         yield from _result(operation, gprs, limits)
-    yield from _queue(bundle, queue)
     writes = [o.dest for o in bundle.operations if o.dest is not None]
     if len(set(writes)) < len(writes):
         yield "two slots write the same word"
@@ -296,21 +236,11 @@ def _constants(bundle: Bundle) -> Violations:
             yield f"literal {r.bits:#x} is not where it is read"
 
 
-def _operands(
-    o: Operation, previous: set[int], temporaries: set[tuple[int, int]], gprs: int
-) -> Violations:
-    row = o.row
+def _operands(o: Operation, gprs: int) -> Violations:
     for r in o.reads:
         if r.kind == "gpr" and r.index < TEMPORARY:
             yield from _registers((r.index,), gprs)
-        elif r.kind == "gpr":
-            if (r.index, r.channel) not in temporaries:
-                yield f"T{r.index - TEMPORARY} read before written"
-        elif r.kind in ("pv", "ps"):
-            slot = r.channel if r.kind == "pv" else 4
-            if slot not in previous:
-                yield f"{r.kind.upper()} holds nothing of slot {SLOTS[slot]}"
-        if r.neg and row.kind not in ("float", "double"):
+        if r.neg and o.row.kind not in ("float", "double"):
             yield f"{o.name} can't negate operands"
 
 
@@ -320,13 +250,3 @@ def _result(o: Operation, gprs: int, limits: CodeLimits) -> Violations:
             yield f"{o.name} writes nothing"
         if not TEMPORARY <= o.dest[0] < TEMPORARY + limits.clause_temporaries:
             yield from _registers((o.dest[0],), gprs)
-
-
-def _queue(bundle: Bundle, queue: list[int]) -> Violations:
-    """Check the words that a bundle takes from the LDS queue, and add those of its reads."""
-    taken = {r.index for o in bundle.operations for r in o.reads if r.kind == "queue"}
-    if taken:
-        words = queue.pop(0) if queue else 0
-        if max(taken) >= words:
-            yield f"takes word {max(taken)} of an LDS read of {words}"
-    queue += [o.row.queued for o in bundle.operations if o.name.startswith("LDS_READ")]
