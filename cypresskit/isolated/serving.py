@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from cypresskit.isolated import card, plain, teach_stub
+from cypresskit.isolated import card, plain
 from cypresskit.isolated.plain import decode, encode
 
 PACKAGE = Path(__file__).parents[1]
@@ -158,8 +158,6 @@ class Server:
         """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
         for statement in tree.body:
             code = compile(ast.Module([statement], []), file, "exec", AWAITS)
-            Absent = teach_stub.Absent
-            Absent.lenient = True
             try:
                 waiting = eval(code, names)
                 if code.co_flags & CO_COROUTINE:
@@ -171,8 +169,6 @@ class Server:
                     line, text = place_of(error)
                     message = f"stops with {error_text(error)}"
                     raise CellError(cell["sets"], message, line or statement.lineno, text) from None
-            finally:
-                Absent.lenient = False
 
     # -- calls
 

@@ -1,8 +1,8 @@
 """The stub of ``cypresskit.teach`` in a bare process: published figures and the contest's
 generator.
 
-While a notebook's cells run, a lesson's helper is an ``Absent`` object, which any code may call, so
-that cells which only print don't fail. While the answer is called, using one is an error.
+A lesson is an ``Absent`` object: a cell may name it, but using it is an error. That ends the cell's
+statement, and only those count that set a name that the answer needs.
 """
 
 import sys
@@ -15,43 +15,17 @@ from cypresskit.kernels import generated
 
 
 class Absent:
-    """A ``name`` of ``cypresskit.teach`` that doesn't exist while an answer is judged."""
-
-    lenient = False
+    """A part of ``cypresskit.teach`` that doesn't exist while an answer is judged."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def _used(self) -> "Absent":
-        if not Absent.lenient:
-            raise RuntimeError(
-                f"{self.name} isn't available while an answer is judged: define what you need"
-            )
-        return self
-
-    def __getattr__(self, name: str) -> "Absent":
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Absent(f"{self.name}.{name}")
-
-    def __call__(self, *_: Any, **__: Any) -> "Absent":
-        return self._used()
-
-    def __getitem__(self, _: Any) -> "Absent":
-        return self._used()
-
-    def __iter__(self) -> Any:
-        self._used()
-        return iter(())
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __format__(self, _: str) -> str:
-        return repr(self)
-
-    def __repr__(self) -> str:
-        return f"<{self.name}, which isn't available while an answer is judged>"
+        raise RuntimeError(
+            f"{self.name}.{name} isn't available while an answer is judged: define what you need"
+        )
 
 
 def workbench(*_: Any, text: str = "", **__: Any) -> str:
