@@ -93,7 +93,6 @@ PICTURES: dict[str, Callable[[str], Displayable]] = {
     "block_race": lambda text: ck.teach.register_block.block_race(
         {text: ck.teach.register_block.block_runs((8,))["8 x 8"]}
     ),
-    "bundle_game": lambda text: ck.teach.bundles.bundle_game(commented(text)),
     "a sheet": sheet,
 }
 #: Views of numbers and of the catalogue's kernels; ``explore`` is made of three of the above.

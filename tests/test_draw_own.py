@@ -15,7 +15,6 @@ def one_frame(view):
 
 VIEWS = {
     "bundles": ("sgemm_tn", one_frame(draw.bundles)),
-    "bundle_game": ("sgemm_tn", one_frame(ck.teach.bundles.bundle_game)),
     "chip": ("dgemm_tn", lambda kernel: draw.chip(kernel, (256,))),
     "explore": ("sgemm_nn", lambda kernel: draw.explore(kernel, 128)),
     "lds_transpose": ("sgemm_64x64_lds", one_frame(ck.teach.lds.lds_transpose)),

@@ -121,7 +121,7 @@ def test_scripts_at_the_end_of_an_output_find_their_pictures(page, show):
     show(view("digits"))  # a page with the scripts
     pictures = {
         ".cypresskit-journey [data-ready]": ck.draw.explore,
-        ".cypresskit-figure[data-ready]": ck.teach.bundles.bundle_game,
+        ".cypresskit-figure[data-ready]": ck.teach.lds.lds_pitch,
     }
     for ready, make in pictures.items():
         page.evaluate(JS.append, make().bundle()["text/html"])

@@ -20,7 +20,7 @@ MARGIN = 2.0  # pixels by which edges and estimates may be off
 PATH = re.compile(r"M([-\d.]+) ([-\d.]+)h([-\d.]+)v([-\d.]+)")
 PLAYERS = {name: make for name, (_, make) in gallery.VIEWS.items() if name not in VIEWS}
 PLAYERS |= VIEWS | {f"{name} in its lesson": make for name, make in IN_LESSONS.items()}
-PLAYERS = {name: make for name, make in PLAYERS.items() if name not in ("lds_pitch", "bundle_game")}
+PLAYERS = {name: make for name, make in PLAYERS.items() if name != "lds_pitch"}
 
 
 class Box(NamedTuple):

@@ -74,8 +74,8 @@ BECAME = """() => {
 }"""
 
 
-@pytest.mark.parametrize("view", ["a sheet", "line_chart", "bundle_game"])
-def test_a_hostile_text_stays_text_in_a_player_a_chart_and_a_toy(stage, view):
+@pytest.mark.parametrize("view", ["a sheet", "line_chart"])
+def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     """Names, captions, comments and labels that somebody else wrote, at the first and last frame,
     with everything that can be pointed at or chosen.
     """
@@ -165,7 +165,6 @@ def fail(**_):
 
 KEYS = {
     "player": (lambda: view("register_block"), ["ArrowRight", "End", " ", "Escape"]),
-    "game": (ck.teach.bundles.bundle_game, ["ArrowDown", "b", "u", "Escape"]),
     "pitch": (ck.teach.lds.lds_pitch, ["ArrowLeft", "r", "Escape"]),
 }
 FREE = ["Shift+Enter", "Control+s", "Control+b", "Alt+ArrowRight", "Meta+z", "Tab", "Shift+Tab"]

@@ -183,8 +183,8 @@ def test_an_untrusted_notebook_shows_a_still(lab, page):
 # -- one type scale, and one kind of button
 
 
-#: A player, a journey, two toys and a chart: the others are drawn by the same functions.
+#: A player, a journey, a toy and a chart: the others are drawn by the same functions.
 KINDS = {
-    name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch", "bundle_game")
+    name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")
 }
 KINDS["line_chart"] = VIEWS["line_chart"]

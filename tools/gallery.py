@@ -48,7 +48,6 @@ VIEWS: dict[str, tuple[str, Callable[[], Displayable]]] = {
     ),
     "published": ("A paper's plot, and the model's", lambda: draw.published("nakasato_4")),
     "bundles": ("VLIW bundles of SGEMM", draw.bundles),
-    "bundle_game": ("The bundle game: pack the loop yourself", teach.bundles.bundle_game),
     "wavefronts": ("Wavefronts of an engine: 25 against 37 registers", draw.wavefronts),
     "chip": ("The chip at work, over time", lambda: draw.chip(simulate("sgemm_tn", 1024))),
     "chip_sizes": ("The chip's average use as N grows", draw.chip),

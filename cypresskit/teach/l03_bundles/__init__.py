@@ -1,5 +1,5 @@
-"""Lesson 03, bundles: its checks and helpers, and pictures of its own."""
+"""Lesson 03, bundles: its checks and helpers."""
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {"bundle_game": "bundle_game"}, others="checks")
+import_later(__name__, {}, others="checks")
