@@ -7,7 +7,6 @@ import pytest
 from tools.check_imports import (
     find_duplicate_names,
     find_import_cycles,
-    find_mixed_assignments,
     find_wrong_imports,
     find_wrong_scripts,
 )
@@ -69,31 +68,12 @@ def broken(rule, **changed: str) -> list[str]:
             {"timing__lexer": ""},
             "il/lexer.py, timing/lexer.py have the same name",
         ),
-        (
-            find_mixed_assignments,
-            {"il__lexer": "k, n = find(text), 8"},
-            "il/lexer.py:1: split `k, n",
-        ),
     ],
 )
 def test_a_violation_is_reported(rule, changed, words):
     assert not broken(rule)
     (violation,) = broken(rule, **changed)
     assert words in violation
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "a, b = b, a + b",
-        "row, column = 8 * y, 4 * x",
-        "low, high = bounds[0], bounds[-1]",
-        "first, *others = f(text), 8",
-        "a, b = pair",
-    ],
-)
-def test_assignments_of_one_form_are_allowed(statement):
-    assert not broken(find_mixed_assignments, il__lexer=statement)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,5 @@ def test_an_untrusted_notebook_shows_a_still(lab, page):
 
 
 #: A player, a journey, a toy and a chart: the others are drawn by the same functions.
-KINDS = {
-    name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")
-}
+KINDS = {name: gallery.VIEWS[name][1] for name in ("timeline", "explore", "lds_pitch")}
 KINDS["line_chart"] = VIEWS["line_chart"]

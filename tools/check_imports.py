@@ -1,4 +1,4 @@
-"""Check the package's structure: imports between its layers, duplicate names, mixed assignments.
+"""Check the package's structure: imports between its layers, and duplicate names.
 
 ``python -m tools.check_imports``, which is part of ``make lint``, prints each violation, and fails
 if there are any. All rules are computed from the sources:
@@ -10,8 +10,6 @@ if there are any. All rules are computed from the sources:
   quickly; ``LATE_PACKAGES`` and ``LATE_MODULES`` list the exceptions.
 - No two classes have the same name, nor two files (but for each package's ``__init__.py`` and each
   lesson's ``checks.py``).
-- A statement that assigns several values at once assigns like values: ``x, y = row[0], row[1]``,
-  not ``kernel, n = find(text), 1024``.
 """
 
 import ast
@@ -257,35 +255,7 @@ def find_duplicate_names(files: dict[str, ast.Module]) -> list[str]:
     ]
 
 
-def find_mixed_assignments(files: dict[str, ast.Module]) -> list[str]:
-    """Find statements that assign unlike values: ``kernel, n = find(text), 1024``.
-
-    Values are alike if they differ only in names, numbers and operators: ``x[0], y[1]``.
-    """
-    result = []
-    for path, tree in files.items():
-        for node in ast.walk(tree):
-            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)):
-                continue
-            values = [ast.unparse(value) for value in node.value.elts]
-            targets = node.targets[0].elts if isinstance(node.targets[0], ast.Tuple) else []
-            if any(isinstance(target, ast.Starred) for target in targets):
-                continue
-            names = [rf"(?<![\w.]){re.escape(ast.unparse(target))}(?!\w)" for target in targets]
-            swaps = any(re.search(name, value) for name in names for value in values)
-            if len(targets) == len(values) and not swaps and len(set(map(_form, values))) > 1:
-                result.append(f"{path}:{node.lineno}: split `{ast.unparse(node)}` into lines")
-    return result
-
-
-def _form(value: str) -> str:
-    """Return an expression with one symbol in place of each name, number and string."""
-    text = re.sub(r"'[^']*'|\"[^\"]*\"|[\w.]*\w", "_", value)
-    text = re.sub(r"(?<![\w)\] ])[-~]", "", text)  # a sign
-    return re.sub(r"[-+*/%|&^<>]+", "+", text)
-
-
-RULES = (find_wrong_imports, find_import_cycles, find_duplicate_names, find_mixed_assignments)
+RULES = (find_wrong_imports, find_import_cycles, find_duplicate_names)
 
 
 def find_violations() -> list[str]:
