@@ -328,7 +328,7 @@ def test_the_key_of_kept_kernels_covers_what_translation_reads():
         found.add(path := needed.pop())
         needed |= {
             target
-            for _, target in find_imports(path, parse_sources()[path], parse_sources())
+            for target in find_imports(path, parse_sources()[path], parse_sources())
             if target in parse_sources()
         } - found
     read = {PACKAGE / path for path in found | {"il/opcodes.txt"} if path != "tables.py"}

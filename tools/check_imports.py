@@ -6,8 +6,6 @@ if there are any. All rules are computed from the sources:
 - A module imports only its own layer and those above it in ``LAYERS``. This includes imports inside
   functions, in ``TYPE_CHECKING`` blocks, and of JavaScript modules.
 - Modules don't import each other in a cycle.
-- Only ``cypresskit/__init__.py`` and ``cli`` may import inside functions, since they must start
-  quickly; ``LATE_PACKAGES`` and ``LATE_MODULES`` list the exceptions.
 - No two classes have the same name, nor two files (but for each package's ``__init__.py`` and each
   lesson's ``checks.py``).
 """
@@ -54,35 +52,6 @@ LAYERS = (
     "cli",
 )
 DRAWING = ("bokeh", "ipywidgets")  # imported only by `draw` and by the pictures of lessons
-#: Third-party packages that may be imported inside a function: they are optional or slow to import.
-LATE_PACKAGES = (
-    *DRAWING,
-    "IPython",
-    "anywidget",
-    "cupy",
-    "jupyterlab",
-    "nbformat",
-    "llvmlite",
-    "numba",
-    "tqdm",
-    "traitlets",
-)
-#: Modules of the package that may be imported inside a function: importing them takes longer than
-#: all the rest of `import cypresskit`, or needs a GPU.
-LATE_MODULES = {
-    "editing/views.py": ("draw/__init__.py",),  # for the first view
-    "machine/compiled/__init__.py": ("machine/compiled/execute.py",),  # for the first launch
-    "machine/compiled/jit.py": ("machine/compiled/host.py",),  # if compiled code isn't cached
-    # judging needs no CUDA
-    "teach/l13_what_is_left/checks.py": ("teach/l13_what_is_left/own_gpu.py",),
-    "today/cuda_compile.py": ("today/cuda_kernels.py",),
-    "today/stored_code.py": ("today/cuda_kernels.py",),
-    "teach/l14_cuda_kernel/checks.py": (
-        "today/cuda_clock.py",
-        "today/cuda_kernels.py",
-        "teach/l13_what_is_left/own_gpu.py",
-    ),
-}
 
 
 @cache
@@ -101,24 +70,16 @@ def layer_of(path: str) -> str:
     return "" if first in ("__init__", "__main__") else first
 
 
-def find_imports(path: str, tree: ast.Module, files: dict) -> list[tuple[ast.stmt, str]]:
-    """Return all imports of a file.
-
-    Returns
-    -------
-    list of (statement, target)
-        The target is the path of a file of the package, or the name of another package.
-    """
-    result: list[tuple[ast.stmt, str]] = []
+def find_imports(path: str, tree: ast.Module, files: dict) -> list[str]:
+    """Return what a file imports: paths of files of the package, and names of other packages."""
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            result += [(node, _target(alias.name, files)) for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: write `from cypresskit...`"
-            result += [
-                (node, _target(f"{node.module}.{alias.name}", files)) for alias in node.names
-            ]
-    return result
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [_target(name, files) for name in names]
 
 
 def _target(name: str, files: dict) -> str:
@@ -133,17 +94,6 @@ def _target(name: str, files: dict) -> str:
     return "__init__.py"
 
 
-def find_function_imports(tree: ast.Module) -> set[ast.stmt]:
-    """Return the imports inside functions."""
-    inside = (
-        node
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for node in ast.walk(function)
-    )
-    return {node for node in inside if isinstance(node, ast.Import | ast.ImportFrom)}
-
-
 def lesson_of(path: str) -> str:
     """Return the lesson whose folder contains a file, or ""."""
     match = re.match(r"teach/(l\d\d_\w+)/", path)
@@ -151,15 +101,14 @@ def lesson_of(path: str) -> str:
 
 
 def find_wrong_imports(files: dict[str, ast.Module]) -> list[str]:
-    """Find imports of higher layers, of drawing packages, and inside functions."""
+    """Find imports of higher layers, and of drawing packages."""
     violations = []
     for path, tree in files.items():
         layer = layer_of(path)
-        inside = find_function_imports(tree)
         if layer and layer not in LAYERS:
             violations.append(f"{path} is in no layer: add it to LAYERS")
             continue
-        for node, target in find_imports(path, tree, files):
+        for target in find_imports(path, tree, files):
             if target in files and layer and layer != "cli":
                 target_layer = layer_of(target)
                 if not target_layer or (
@@ -171,12 +120,6 @@ def find_wrong_imports(files: dict[str, ast.Module]) -> list[str]:
                 violations.append(f"{path} imports {target}, which only draw may")
             if lesson_of(path) and layer_of(target) == "draw" and not may_draw:
                 violations.append(f"{path} imports {target}: a lesson's checks must not draw")
-            if (
-                node in inside
-                and layer not in ("", "cli")
-                and target not in (*LATE_PACKAGES, *LATE_MODULES.get(path, ()))
-            ):
-                violations.append(f"{path} imports {target} inside a function")
     return violations
 
 
@@ -218,7 +161,7 @@ def find_import_cycles(files: dict[str, ast.Module]) -> list[str]:
         path: (
             {
                 target
-                for _, target in find_imports(path, tree, files)
+                for target in find_imports(path, tree, files)
                 if target in files and layer_of(target)
             }
             - {path}
