@@ -7,25 +7,21 @@ from pages import drawn, frames, pipeline
 from cypresskit import draw, host
 from cypresskit.host import Resource, Task, run_tasks
 
-RUNS = {
-    "four": host.four_stage(4096, 4096, 1024, host.Machine()),
-    "five": host.five_stage(4096, 4096, 1024, host.Machine()),
-}
 
-
-def rows_of(player, name: str) -> dict[str, float]:
+def rows_of(player, name: str, run) -> dict[str, float]:
     """The y of a timeline's rows."""
-    run = RUNS[name]
     used = {row for span in run.spans for row in span.task.uses}
     return {row: drawn(player, f"row {row} {name}")["y"][0] for row in run.resources if row in used}
 
 
 def test_bars_and_the_critical_path_stand_at_their_clocks_in_a_row_that_they_use():
     """On one axis for all timelines; the path is framed in the last frame, and in no other."""
-    player = draw.timeline(*RUNS.values(), names=tuple(RUNS))
-    end = max(run.seconds for run in RUNS.values())
-    for name, run in RUNS.items():
-        head, rows = frames(player, f"head {name}", "x")[:, 0], rows_of(player, name)
+    stages = {"four": host.four_stage, "five": host.five_stage}
+    runs = {name: make(4096, 4096, 1024, host.Machine()) for name, make in stages.items()}
+    player = draw.timeline(*runs.values(), names=tuple(runs))
+    end = max(run.seconds for run in runs.values())
+    for name, run in runs.items():
+        head, rows = frames(player, f"head {name}", "x")[:, 0], rows_of(player, name, run)
 
         def to_x(seconds, head=head):
             return head[0] + np.array(seconds) / end * (head[-1] - head[0])
