@@ -146,14 +146,34 @@ def test_what_would_leave_the_check_becomes_a_verdict(soon, answer, said):
     assert not verdict.right and verdict.hint and said in verdict.message
 
 
-def test_the_stop_button_stops_an_answer():
+@pytest.fixture
+def calls(monkeypatch):
+    """The calls that a formula's check has made, as a student would write them."""
+    made = []
+
+    def call_answer(call, *arguments, **options):
+        made.append(call)
+        return shell.call_answer(call, *arguments, **options)
+
+    monkeypatch.setattr(formula, "call_answer", call_answer)
+    return made
+
+
+def test_an_answer_that_does_not_end_is_called_once(soon, calls):
+    assert "had not ended after" in start.check_peak(forever).message
+    assert calls == [PEAK]
+
+
+def test_the_stop_button_stops_an_answer(calls):
     for seconds in (1, 4, 16, 64):  # a busy computer may not have begun with it sooner
         signalled = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
         signalled.start()  # what JupyterLab's button sends
+        calls.clear()
         verdict = start.check_peak(forever)
         if verdict.message != "The check was stopped.":
             break
     assert verdict.message == f"You stopped it while `{PEAK}` was running: does its loop end?"
+    assert calls == [PEAK], "no other call is tried"
     assert start.check_peak(lambda *given: 2 * np.prod(given)).right, "the next one is judged"
 
 

@@ -162,7 +162,7 @@ def call_answer(
     except NoResult as lost:
         raise CheckStopped(*explain_no_result(call, lost)) from None
     except KeyboardInterrupt:
-        raise CheckStopped(STOPPED.format(call), LOOP_HINT) from None
+        raise KeyboardInterrupt(STOPPED.format(call)) from None  # no further call is tried
     except UNUSABLE_ERRORS as error:
         nothing = "NoneType" in error_text(error)
         what = "nothing" if nothing else unusable
@@ -319,8 +319,9 @@ def exercise(
             verdict = judged(*arguments)
         except CheckStopped as halted:
             verdict = replace(halted.verdict, right=False)
-        except KeyboardInterrupt:
-            verdict = Verdict(False, "The check was stopped.", "run it again, and let it end.")
+        except KeyboardInterrupt as stopped:
+            hint = LOOP_HINT if stopped.args else "run it again, and let it end."
+            verdict = Verdict(False, str(stopped) or "The check was stopped.", hint)
         except Exception as error:
             verdict = report_broken_check(error)
         if os.environ.get(NBGRADER_VARIABLE) == "autograde" and not verdict.right:
