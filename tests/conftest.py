@@ -178,15 +178,7 @@ def first_part(items: list) -> list:
     spread over its table (``FEW``, or as many as the mark says), and of the heavy ones those marked
     ``proof``.
     """
-    families: dict[tuple[str, int], list] = {}
-    for item in items:
-        if few := item.get_closest_marker("few"):
-            count = few.args[0] if few.args else FEW
-            families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
-    left_out = set()
-    for (_, count), cases in families.items():
-        step = (len(cases) - 1) / max(count - 1, 1)
-        left_out |= set(cases) - {cases[round(n * step)] for n in range(count)}
+    left_out = left_out_of("few", items)
     return [
         item
         for item in items
@@ -194,9 +186,27 @@ def first_part(items: list) -> list:
     ]
 
 
+def left_out_of(marker: str, items: list) -> set:
+    """Return the cases of families with ``marker`` but for so many of each family as it says, which
+    are spread over its table.
+    """
+    families: dict[tuple[str, int], list] = {}
+    for item in items:
+        if given := item.get_closest_marker(marker):
+            count = given.args[0] if given.args else FEW
+            families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
+    left_out = set()
+    for (_, count), cases in families.items():
+        step = (len(cases) - 1) / max(count - 1, 1)
+        left_out |= set(cases) - {cases[round(n * step)] for n in range(count)}
+    return left_out
+
+
 def pytest_collection_modifyitems(items, config):
     """The part that is asked for, in an order in which all processes end together."""
     part = config.getoption("part")
+    for item in left_out_of("some", items):
+        item.add_marker("nightly")
     chosen = items
     if part != "whole":
         first = set(first_part(items))

@@ -23,6 +23,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_race_is_found_where_there_is_one(name):
     text, domain = PROGRAMS[name]

@@ -52,6 +52,7 @@ def test_stored_figures_match_compiler_and_timing_model():
         assert kept.clocks(20, 1000) == pytest.approx(fresh.clocks(20, 1000), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_choices_estimate_is_close_to_the_timing_model():
     from cypresskit.timing.simulate import simulate
 

@@ -57,6 +57,7 @@ def said(capsys, *words: str) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_what_readme_and_api_show_runs(here):
     np.save("x.npy", np.load("a.npy"))
     for page in ("README.md", "docs/api.md"):

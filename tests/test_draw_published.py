@@ -20,6 +20,7 @@ def test_every_chart_has_its_curves():
     }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", sorted(STORED))
 def test_stored_curves_are_the_models(name, monkeypatch):
     """A point of each curve is simulated again: another one for each curve."""

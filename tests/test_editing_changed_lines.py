@@ -138,6 +138,7 @@ def test_lines_written_in_place_of_given_ones_are_no_missing_lines():
     assert fault is None or "missing" not in fault.message
 
 
+@pytest.mark.slow
 def test_a_note_on_a_given_line_names_the_readers_line_as_well():
     """Where each column's store is wrong, no single repair helps."""
     text, step = STEPS["07"].starter, STEPS["07"]
@@ -164,6 +165,7 @@ def test_lines_are_not_blamed_if_it_is_their_stores_that_are_exchanged():
     assert not line and notes[0].startswith("Line 26 stores the sum of C[1, 0] here"), notes
 
 
+@pytest.mark.slow
 def test_a_line_lost_from_a_block_that_was_moved_is_the_missing_one():
     """The lines that came with it aren't in a wrong place."""
     products = [line for line in ORDER.splitlines() if line.startswith("    mad r")][:16]

@@ -356,6 +356,7 @@ def test_a_text_is_given_to_so_many_processes_and_then_given_up(talk, fate, trou
     assert talk.troubles() == [trouble]
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_is_begun_anew_and_the_last_text_answered(tmp_path):
     """With the process itself, killed while it begins and while it works."""
     path = tmp_path / "my.il"
@@ -751,6 +752,7 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     assert [edit.text for edit in talk.talk.edits if edit.text] == [*begun, texts[-1], *others]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["00", "own"])
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     """Neither the text that it begins with, nor one that came with a link."""

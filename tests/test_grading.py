@@ -255,6 +255,7 @@ def open_folder():
         yield Path(folder)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("user", [os.getuid(), ORDINARY])
 @pytest.mark.parametrize("where", ["sandbox", "process"])
 def test_an_answer_gets_no_more_memory_threads_or_time(user, where, open_folder):
@@ -356,6 +357,7 @@ def test_grades_are_the_same_when_made_again(server):
 
 
 @pytest.mark.slow
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells

@@ -222,6 +222,7 @@ COUNTS = (
 )
 
 
+@pytest.mark.few(4)
 @ENGINES
 @pytest.mark.parametrize("most", [130, 1000, 1_999_999, None])
 @pytest.mark.parametrize("domain", [(1, 1), (8, 8), (40, 30)])

@@ -217,6 +217,7 @@ def said_by(cell) -> str:
 
 
 @pytest.mark.notebook
+@pytest.mark.some(4)  # their cells are those of the solved ones, of which all are run
 @each_lesson
 def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     """Each check fails until its exercise is solved. And in the body of the lesson, outside of

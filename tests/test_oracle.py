@@ -26,6 +26,7 @@ def test_rejects_a_part_that_there_is_not():
     assert "zooo: a part is one of kernels, zoo" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_prints_what_was_asked_for():
     assert oracle("host").stdout.startswith("host: five stages: ")

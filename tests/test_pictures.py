@@ -574,6 +574,7 @@ PICTURES: dict[str, Callable[[], Picture]] = {
 IDLE = re.compile("No fetch has|LDS is empty|Nothing is fetched|at most 0 words| 0 wavefronts are")
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_number_is_one_of_what_was_given(name):
     """And every figure has a name for those who listen, and opens at its first event."""

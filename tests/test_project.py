@@ -224,6 +224,7 @@ MODEL = (ROOT / "docs/figures.md").read_text()
 (SCORE,) = re.findall(r"<!-- score -->\n(.+?)<!-- end of score -->", MODEL, re.DOTALL)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_score_in_the_model_is_current(capsys, scored, monkeypatch):
     monkeypatch.setattr(score, "score", lambda: scored.kernels)

@@ -61,20 +61,21 @@ def launches(check) -> bool:
     return not callable(right[0]) or check.__name__ == "check_product"
 
 
-#: Of answers that are launched, a third comes in `make test`, and the others in `make rest`.
+#: Of answers that are launched, a third comes in `make test`, one in `make rest`, and one at night.
 EACH = [
     pytest.param(
         check,
         part,
-        marks=[pytest.mark.slow] * (check in SIMULATES or part == "others"),
+        marks=[pytest.mark.slow] * (check in SIMULATES or part in (2, 3))
+        + [pytest.mark.nightly] * (part == 3),
         id=f"{check.__module__.split('.')[-2]}-{check.__name__}-{part}",
     )
     for check in CHECKS
-    for part in (("some", "others") if launches(check) else ("all",))
+    for part in ((1, 2, 3) if launches(check) else ("all",))
 ]
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("check", "part"), EACH)
 def test_planted_answers_get_their_verdicts(check, part):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
@@ -82,8 +83,8 @@ def test_planted_answers_get_their_verdicts(check, part):
     planted = [(answer, True) for answer in right] + [
         (answer, False, *words) for answer, words in wrong
     ]
-    chosen = {"all": planted, "some": planted[::3], "others": planted[1::3] + planted[2::3]}
-    assert not "".join(said_otherwise(check, *answer) for answer in chosen[part])
+    chosen = planted if part == "all" else planted[part - 1 :: 3]
+    assert not "".join(said_otherwise(check, *answer) for answer in chosen)
 
 
 def test_every_check_has_answers():
@@ -126,6 +127,7 @@ def test_a_hint_says_only_what_is_true_where_other_calls_fail():
     assert "(1 of 3 calls is right.)" in judged(lambda x: 7 + 0 // x).hint
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("mode", ["ps", "cs"])
 @pytest.mark.parametrize("check", [check for check in CHECKS if launches(check)])
 def test_a_kernel_of_the_other_mode_gets_a_verdict(check, mode):

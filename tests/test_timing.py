@@ -101,6 +101,7 @@ LATE = {  # by rows of pixels: how many turns, or which texel is fetched
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("test, more", LATE.values(), ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):
     program = pixel(
@@ -320,6 +321,7 @@ def test_a_report_prints_its_error_unless_it_is_0():
 LEFT_OPEN = {"dram_clocks": (300, 380), "clause_overhead_clocks": (4, 7)}
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_what_is_left_open_is_what_the_evidence_allows(monkeypatch):
     """Within 5 % of its rows at both ends."""

@@ -171,6 +171,7 @@ def test_rejects_an_unknown_limit_and_names_the_known(nn, name):
         ck.what_if(nn.report)[name]
 
 
+@pytest.mark.slow
 def test_one_register_fewer_is_one_more_wavefront_for_nn(nn):
     assert nn.report.registers == 33
     what_if = ck.what_if(nn.report)

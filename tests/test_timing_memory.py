@@ -149,6 +149,7 @@ def test_another_number_of_banks_changes_the_conflicts():
     assert clocks_of(4 * LANES, replace(HD5870, lds_banks=8)) == 8
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_buffer_sgemm_collapses_at_powers_of_two():
     """Rows of A and B 16 KB apart meet one channel and two of its banks (APP 4.6.2); 65 bursts

@@ -340,6 +340,7 @@ def check_barriers(of):
     return between
 
 
+@pytest.mark.slow
 def test_lds_accesses_stay_on_their_side_of_a_barrier():
     between = 0
     for seed in range(14):

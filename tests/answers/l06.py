@@ -3,12 +3,22 @@
 import re
 
 from answers import given
-from cypresskit.blas import dd
 from cypresskit.editing.steps import starter_text
 
 
+def two_sum(a, b):
+    s = a + b
+    of_b = s - a
+    return s, (a - (s - of_b)) + (b - of_b)
+
+
+def of_larger_first(a, b):
+    s = a + b
+    return s, b - (s - a)
+
+
 def sorted_first(a, b):
-    return dd.fast_two_sum(a, b) if abs(a) >= abs(b) else dd.fast_two_sum(b, a)
+    return of_larger_first(a, b) if abs(a) >= abs(b) else of_larger_first(b, a)
 
 
 LOST = "dmad r4.xy, r2.xy, r3.xy, r1.xy_neg(xyzw)"
