@@ -2,4 +2,4 @@
 
 from cypresskit.lazy import import_later
 
-import_later(__name__, {}, others="checks")
+import_later(__name__, {"first_updates": "first_updates"}, others="checks")
