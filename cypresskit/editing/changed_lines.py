@@ -17,7 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from difflib import SequenceMatcher, get_close_matches
-from itertools import chain, zip_longest
+from itertools import combinations, product, zip_longest
+from operator import attrgetter
 from time import process_time
 from typing import NamedTuple
 
@@ -25,9 +26,8 @@ import numpy as np
 
 from cypresskit.diagnosis.element_trace import trace_element
 from cypresskit.diagnosis.verification import Verification, verify
-from cypresskit.il import ILError, Program
-from cypresskit.il.cursor import strip_comment
-from cypresskit.il.dataflow import ADDRESS, Key, defines, keys, uses
+from cypresskit.il import ILError
+from cypresskit.il.cursor import bare_line
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
@@ -39,6 +39,8 @@ MAX_UNDONE = 12  # of more new lines, none is tried without: most of a kernel is
 SEEDS = 12, 13, 14, 15  # of products, two of which must be incorrect
 LARGEST = 9  # number in them
 LETTERS = 48  # of a line that is quoted
+PAIR = 2  # rank of two new lines; two changes of another kind that have nothing in common: 3
+RANK = attrgetter("rank")
 SIMILAR = 0.8  # from this ratio on, a new line counts as a change of an old one
 ARITHMETIC = ("mad", "mul", "add", "dmad", "dmul", "dadd")
 #: Tests of a loop, and their opposites.
@@ -47,11 +49,9 @@ TESTS |= {opposite: op for op, opposite in TESTS.items()}
 PRODUCTS = "mad", "dmad", "mul", "dmul"
 TRACED = "sample", *PRODUCTS[:2]  # lines that the trace of an element names
 STORED = re.compile(r"Line \d+ stores the sum of (C\[\d+, \d+\])")
-EXCHANGED = ": the factors of A and B are exchanged."
 UNREAD, NOWHERE = "no line reads", "No work-item stores"  # in such a sentence
-OFFSET = re.compile(r"_aoffimmi\([-\d,]+\)")
-OFFSETS = "1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0"
-RESOURCE = re.compile(r"_resource\((\d)\)_sampler\((\d)\)")
+OFFSETS = ("", *map("_aoffimmi({})".format, ("1,0,0", "0,1,0", "1,1,0", "0,2,0", "1,2,0")))
+FETCH = re.compile(r"sample_resource\(([01])\)_sampler\(\1\)")
 
 
 class LineFault(NamedTuple):
@@ -76,14 +76,13 @@ class LineChange(NamedTuple):
 
 
 class Variant(NamedTuple):
-    """A new text of the line at an index, and a sentence on the fault that it would repair; the
-    lines at the indices ``moved`` go.
+    """A text, and the fault that it would repair: the line, and a sentence. The variant with the
+    lowest ``rank`` is tried first.
     """
 
-    at: int
     text: str
-    message: str
-    moved: tuple[int, ...] = ()
+    fault: LineFault
+    rank: int = 0
 
 
 def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
@@ -101,8 +100,7 @@ def find_changed_fault(seen: Verification, known: str) -> LineFault | None:
     own = {change.at + 1 for change in changes if change.new}
     if any(STORED.match(note) and _numbers(note) & own for note in notes):
         return None  # the note itself names the store
-    fault = _Search(seen, lines).fault(changes, traced, " ".join(notes))
-    return fault and LineFault((fault.moved or (fault.at,))[0] + 1, fault.message)
+    return _Search(seen, lines).fault(changes, traced, " ".join(notes))
 
 
 def _traced(seen: Verification) -> tuple[Sequence[str], set[int]]:
@@ -123,41 +121,24 @@ def _traced(seen: Verification) -> tuple[Sequence[str], set[int]]:
 
 def name_own_line(note: str, lines: Collection[int], known: str, made: Kernel) -> LineFault | None:
     """Return a trace's note on a given line, with its reader's lines among the ``lines`` of the
-    wrong sum, or of the address at which no work-item stores; None if the note names one of these
-    itself, if there is none, or if what is missing is a line that reads a number.
+    wrong sum, or with all if no work-item stores; None if the note names one of these itself, if
+    there is none, or if what is missing is a line that reads a number.
     """
     changes = _changes(known.splitlines(), made.text.splitlines()) if known else ()
     own = {change.at + 1 for change in changes if change.new}
-    nowhere = NOWHERE in note
-    mine = sorted(own & (_address_lines(made.program) if nowhere else {*lines}))
+    nowhere = NOWHERE in note and len(own) <= MAX_UNDONE
+    mine = sorted(own if nowhere else own.intersection(lines))
     named = _numbers(note)
     if not (named or nowhere) or named & own or not mine or UNREAD in note:
         return None
     line = mine[-1]
-    what = "the address" if nowhere else "that sum"
     are = f"{listed(mine)} are" if mine[1:] else f"line {line} is"
-    message = f"{note} Of your lines, {are} part of {what}."
+    message = f"{note} Of your lines, {are} part of that sum."
+    if nowhere:
+        message = f"{note} You wrote line{'s' * (len(mine) > 1)} {listed(mine)}."
     if other := STORED.match(note):
         message = f"Line {line} adds products of {other[1]} to this sum: check its factors."
     return LineFault(line, message)
-
-
-def _address_lines(program: Program) -> set[int]:
-    """Return the lines that compute the addresses at which a program stores and loads C."""
-    needed: set[Key] = set()
-    found = set()
-    for i in reversed(program.body):
-        operands = [*uses(program, i)]
-        if needed & {*defines(i)}:
-            needed = needed - {*defines(i)} | keys(operands)
-            found.add(i.line)
-        needed |= keys(use for use in operands if use[0] == ADDRESS)
-    return found
-
-
-def _bare(line: str) -> str:
-    """Return a line without its comment and needless spaces."""
-    return " ".join(strip_comment(line).split())
 
 
 def _numbers(sentence: str) -> set[int]:
@@ -168,43 +149,19 @@ def _numbers(sentence: str) -> set[int]:
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[LineChange]:
     """Return the changed lines of a text. Comments, spaces and empty lines don't count."""
-    before = [line for line in map(_bare, old) if line]
-    places = [at for at, line in enumerate(new) if _bare(line)]
-    after = [_bare(new[at]) for at in places]
+    before = [line for line in map(bare_line, old) if line]
+    places = [at for at, line in enumerate(new) if bare_line(line)]
+    after = [bare_line(new[at]) for at in places]
     changes: list[LineChange] = []
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, False).get_opcodes():
-        gone = before[i1:i2] if kind != "equal" else []
+        gone = before[i1:i2]
         if kind == "delete":
-            changes.append(LineChange(places[j1] if j1 < len(places) else len(new), (*gone,), 0))
-        for at in places[j1:j2] if kind != "equal" else ():
-            like = get_close_matches(_bare(new[at]), gone, 1, SIMILAR) or _of_same_result(
-                new[at], gone
-            )
+            changes.append(LineChange((*places, len(new))[j1], (*gone,), 0))
+        for place in range(j1, j2) if kind != "equal" else ():
+            in_turn = gone[:1] if i2 - i1 == j2 - j1 else []
+            like = in_turn or get_close_matches(after[place], gone, 1, SIMILAR)
             gone = [line for line in gone if line not in like]
-            changes.append(LineChange(at, (*like,), 1))
-    return _without_moved_changes(changes, new)
-
-
-def _of_same_result(line: str, gone: Sequence[str]) -> list[str]:
-    """Return the first of some lines that writes the same components of a register."""
-    return [other for other in gone if "," in line and _parts(other)[1] == _parts(line)[1]][:1]
-
-
-def _without_moved_changes(changes: list[LineChange], new: Sequence[str]) -> list[LineChange]:
-    """Return the changes; a line that was deleted in one place, and written with a change in
-    another, is one change.
-    """
-    for deleted in [change for change in changes if not change.new and len(change.old) == 1]:
-        for place, change in enumerate(changes):
-            like = (
-                get_close_matches(_bare(new[change.at]), deleted.old, 1, SIMILAR)
-                if change.new
-                else []
-            )
-            if like and not change.old and _bare(new[change.at]) != like[0]:
-                changes[place] = change._replace(old=deleted.old)
-                changes.remove(deleted)
-                break
+            changes.append(LineChange(places[place], (*like,), 1))
     return changes
 
 
@@ -221,62 +178,94 @@ class _Search:
             result = _result(given, seen.kernel.text)
             if len(self.tried) < 2 and given.wrong(result).any():
                 self.tried.append((given, result))
-        self.what = "C" if self.tried else "the kernel"
 
-    def fault(self, changes: Sequence[LineChange], traced: set[int], notes: str) -> Variant | None:
-        """Return the variant that repairs the product, or None. First, each change is undone; then
-        the changed lines are repaired, those first that the trace of an incorrect element names. By
-        its ``notes``, these are no products, if an element isn't read; if it isn't stored, a change
-        alone tells which of the lines that compute its address is wrong.
+    def fault(
+        self, changes: Sequence[LineChange], traced: set[int], notes: str
+    ) -> LineFault | None:
+        """Return the fault that a variant repairs, or None. First, each change is undone; then a
+        word of a changed line is replaced, of those first that the trace of an incorrect element
+        names; then two changes are undone. By its ``notes``, a product isn't at fault if an element
+        isn't read; if it isn't stored, a change alone tells which of the lines that compute its
+        address is wrong.
         """
-        if self.seen.wrong is not None and len(self.tried) < 2:
-            return None
         own = [change.at for change in changes if change.new]
-        suspects = [at for at in own if at + 1 in traced or not self._starts(at, TRACED)]
+        suspects = {at for at in own if at + 1 in traced or not self._starts(at, TRACED)}
         few = len(own) <= MAX_UNDONE
-        if UNREAD in notes or not self.tried:
-            own = suspects = [at for at in own if not self._starts(at, PRODUCTS)]
-        if not self.tried:
-            suspects = [at for at in own if self._starts(at, (*TESTS,))]
-        changes = [
-            change for change in reversed(changes) if change.old or (few and change.at in suspects)
-        ]
-        undone = self._best((self._undo(change, own) for change in changes), whole=True)
-        if undone is not None:
-            own = [change.at for change in changes if change.at == undone.at and change.old]
-            suspects = own
-        elif NOWHERE in notes:
+        if UNREAD in notes:
+            own = [at for at in own if not self._starts(at, PRODUCTS)]
+            suspects = {*own}
+        changes = [each for each in reversed(changes) if each.old or (few and each.at in suspects)]
+        pairs = combinations(changes, 2) if few else ()
+        undone = sorted((self._undo(*some) for some in (*zip(changes), *pairs)), key=RANK)
+        likely = [each for each in undone if each.rank < PAIR]
+        if len(self.tried) < 2:
+            repaired = (each.fault for each in likely if self._is_right(each.text))
+            return next(repaired, None)
+        found = self._best(likely, whole=True)
+        if found is None and NOWHERE in notes:
             return None
-        others = [at for at in own if at not in suspects]
-        in_turn = chain(self._in_turn(suspects), self._in_turn(others))
-        return self._best(in_turn) or undone
+        for part in suspects, {*own} - suspects:
+            repairs = [self._repairs(at) for at in sorted(part)]
+            in_turn = (each for turn in zip_longest(*repairs) for each in turn if each)
+            found = found or self._best(in_turn)
+        found = found or self._best(each for each in undone if each.rank == PAIR)
+        return found and found.fault
 
     def _starts(self, at: int, opcodes: tuple[str, ...]) -> bool:
         return self.lines[at].strip().startswith(opcodes)
 
-    def _in_turn(self, own: Sequence[int]) -> Iterator[Variant]:
-        """Yield the first repair of each line, then the second of each, and so on."""
-        repairs = [_repairs(self.lines, at) for at in own]
-        return (variant for turn in zip_longest(*repairs) for variant in turn if variant)
+    def _undo(self, *changes: LineChange) -> Variant:
+        """Return the text without a change, or without two."""
+        slots = [*([line] for line in self.lines), []]
+        for change in changes:
+            slot = slots[change.at]
+            if change.new:
+                slot[-1:] = change.old
+            else:
+                slot[:0] = self._lost(change) or change.old
+        text = "\n".join(line for slot in slots for line in slot)
+        first, *others = sorted(changes, key=lambda change: -change.new)
+        number = first.at + 1
+        if said := self._said(first, others):
+            return Variant(text, LineFault(number, f"Line {number}{said}"))
+        if others:
+            numbers = listed(sorted(change.at + 1 for change in changes))
+            message = f"Lines {numbers}: the kernel is correct without these two changes."
+        elif not first.new:
+            line = (*self._lost(first), *first.old)[0]
+            message = f"A line is missing before line {number}: {elided(line, LETTERS)}"
+        else:
+            what = "the change in this line" if first.old else "this line"
+            message = f"Line {number}: the kernel is correct without {what}."
+        rank = len(changes) + any(not change.new for change in others)
+        return Variant(text, LineFault(number, message), rank)
 
-    def _undo(self, change: LineChange, own: Sequence[int]) -> Variant:
-        """Return the text without a change."""
-        at = change.at
-        if change.new:
-            what = "the change in this line" if change.old else "this line"
-            message = f"Line {at + 1}: {self.what} is correct without {what}."
-            return Variant(at, "\n".join(change.old), message)
-        elsewhere = {_bare(self.lines[n]): n for n in sorted(own, reverse=True)}
-        lost = [line for line in change.old if line not in elsewhere]
-        moved = () if lost else tuple(elsewhere[line] for line in change.old)
-        message = f"A line is missing before line {at + 1}: {elided((*lost, '')[0], LETTERS)}"
-        if moved:
-            message = (
-                f"Line {moved[0] + 1} is in the wrong place: {self.what} is correct if it comes"
-                f" right before line {at + 1}."
-            )
-        following = self.lines[at] if at < len(self.lines) else ""
-        return Variant(at, "\n".join((*(lost or change.old), following)), message, moved)
+    def _lost(self, change: LineChange) -> list[str]:
+        """Return the lines that a change deleted and that stand nowhere else."""
+        held = {*map(bare_line, self.lines)}
+        return [line for line in change.old if line not in held]
+
+    def _said(self, new: LineChange, others: Sequence[LineChange]) -> str:
+        """Return what is wrong in a new line that was another one, here or elsewhere; or ""."""
+        old = [line for change in (new, *others) for line in change.old]
+        if not new.new or len(old) != 1 or any(change.new for change in others):
+            return ""
+        line = self.lines[new.at]
+        if bare_line(line) != old[0]:
+            return _mistake(_parts(line), _parts(old[0]))
+        place = f"right before line {others[0].at + 1}"
+        return f" is in the wrong place: the kernel is correct if it comes {place}."
+
+    def _repairs(self, at: int) -> Iterator[Variant]:
+        """Yield the text with a word of a line replaced, the likeliest first."""
+        words = _parts(self.lines[at])
+        for right in _repaired_words(words, [*map(_parts, self.lines)]):
+            if right == words:
+                continue
+            text = f"{right[0]} {', '.join(right[1:])}"
+            lines = [*self.lines[:at], text, *self.lines[at + 1 :]]
+            message = f"Line {at + 1}{_mistake(words, right)}"
+            yield Variant("\n".join(lines), LineFault(at + 1, message))
 
     def _best(self, variants: Iterable[Variant], whole: bool = False) -> Variant | None:
         """Return the variant that makes C correct or, unless only a ``whole`` C counts, most of it;
@@ -286,16 +275,8 @@ class _Search:
         for variant in variants:
             if process_time() > self.end:
                 break
-            new = [*self.lines, ""]
-            for moved in variant.moved:
-                new[moved] = ""
-            new[variant.at] = variant.text
-            if self.seen.wrong is None and not self.tried:
-                if self._is_right("\n".join(new)):
-                    return variant
-                continue
-            repaired, left = self._repaired("\n".join(new), 0)
-            if repaired > most and self._repaired("\n".join(new), 1)[0]:
+            repaired, left = self._repaired(variant.text, 0)
+            if repaired > most and self._repaired(variant.text, 1)[0]:
                 if not left:
                     return variant
                 if not whole:
@@ -304,6 +285,8 @@ class _Search:
 
     def _is_right(self, text: str) -> bool:
         """Return whether nothing is found in a text, in place of one whose C is right."""
+        if process_time() > self.end:
+            return False
         with suppress(ILError, KernelError, ValueError, TypeError):
             kernel = replace(self.seen.kernel, text=text, given=None)
             return verify(kernel, alpha=self.seen.alpha, beta=self.seen.beta).right
@@ -330,101 +313,104 @@ def _result(given: Product, text: str) -> np.ndarray:
         return np.full(given.expected.shape, np.nan)
 
 
-# -- mistakes: each yields the opcode and operands without it, and what is wrong
+# -- words of a line
 
-Repair = tuple[str, list[str], str]
+Words = list[str]  # the opcode, the result, and the sources
 
 
-def _parts(line: str) -> list[str]:
-    """Return the opcode and the operands of a line."""
-    op, _, operands = _bare(line).partition(" ")
+def _parts(line: str) -> Words:
+    """Return the words of a line."""
+    op, _, operands = bare_line(line).partition(" ")
     return [op, *(operand.strip() for operand in operands.split(","))]
 
 
-def _repairs(lines: Sequence[str], at: int) -> Iterator[Variant]:
-    """Yield a line without each of the mistakes that it may have, the commonest first."""
-    op, *operands = _parts(lines[at])
-    repairs = [*_opcode_repairs(op, operands, lines), *_operand_repairs(op, operands, lines)]
-    repairs.sort(key=lambda repair: ("components are" not in repair[2], EXCHANGED in repair[2]))
-    for its_op, its_operands, message in repairs:
-        text = f"{its_op} {', '.join(its_operands)}"
-        yield Variant(at, text, f"Line {at + 1}{message}")
+def _name(operand: str) -> str:
+    return operand.partition(".")[0]
 
 
-def _opcode_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
-    """Yield a line with another opcode, sum or mask, or with exchanged operands."""
-    if op in TESTS:
-        message = ": the test is the wrong way round, so the loop ends at once."
-        yield TESTS[op], operands, message
-        yield op, [*operands[:1], *operands[:0:-1]], message
-        message = ": the test is true too late, or too early, by one iteration."
-        yield TESTS[op], [*operands[:1], *operands[:0:-1]], message
-    if resource := RESOURCE.search(op):
-        other = str(int(resource[1] == "0"))
-        fixed = op.replace(resource[0], f"_resource({other})_sampler({other})")
-        yield fixed, operands, f" fetches from texture {resource[1]}; texture 0 is A, 1 is B."
-    for offset in ("", *map("_aoffimmi({})".format, OFFSETS)) if resource else ():
-        message = " fetches another texel than belongs here: look at its offset."
-        yield OFFSET.sub("", op) + offset, operands, message
-    to, *sources = operands
-    for other in _unset(lines) if resource else ():
-        yield op, [other, *sources], f" writes {to}, and no line sets {other}, which is read."
-    if op not in ARITHMETIC or len(operands) < 3:
-        return
-    name, _, letters = to.partition(".")
-    masks = {_parts(line)[1].partition(".")[2] for line in lines if op in line} | {*letters}
-    for mask in sorted(masks - {"_"}):
-        message = f" writes {to}; the mask leaves out, or has, a component too many."
-        yield op, [f"{name}.{mask}".rstrip("."), *sources], message
-    first, second, *rest = sources
-    mad = "d" * op.startswith("d") + "mad"
-    own = to if op.startswith("d") else to.partition(".")[0]
-    factors = first.partition(".")[0], second.partition(".")[0]
-    if not rest and to.partition(".")[0] in factors:
-        return  # it counts, or scales
-    if not rest:
-        what = "adds its operands" if op.endswith("add") else "only multiplies"
-        yield mad, [*operands, own], f": `{op}` {what}. A product is added to a sum by `{mad}`."
-        return
-    if rest[0] not in (own, to):
-        message = f" adds to {rest[0]}, but writes {to}: a sum stays in its own register."
-        yield op, [to, first, second, own], message
-    for letters in _letters(op):
-        yield op, [to, f"{factors[1]}.{letters}", factors[0], *rest], EXCHANGED
+def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
+    """Yield the words of a line with one replaced by what such lines have there, or two exchanged,
+    the likeliest first.
+    """
+    op, to, *sources = words
+    letters = ("xy", "zw") if op.startswith("d") else ("x", "y", "z", "w")
+    own = to if op.startswith("d") else _name(to)
+    alike = [other for other in lines if other[0] == op and len(other) == len(words)]
 
+    def put(place: int, word: str) -> Words:
+        return [*words[:place], word, *words[place + 1 :]]
 
-def _unset(lines: Sequence[str]) -> list[str]:
-    """Return the registers that lines read, and none writes."""
-    read = {name for line in lines for name in re.findall(r"\br\d+", _bare(line).partition(",")[2])}
-    return sorted(read - {_parts(line)[1].partition(".")[0] for line in lines})
-
-
-def _letters(op: str) -> Sequence[str]:
-    """Return the components that hold a number."""
-    return ("xy", "zw") if op.startswith("d") else "xyzw"
-
-
-def _operand_repairs(op: str, operands: list[str], lines: Sequence[str]) -> Iterator[Repair]:
-    """Yield a line with other components, or another register, in one of its operands."""
-    fetched = {_parts(line)[1] for line in lines if line.strip().startswith("sample")}
-    for place, operand in enumerate(operands[1:], 1):
-        if operand == operands[0] and len(operands) == 3:
-            continue  # it counts
-        name, _, components = operand.partition(".")
-        others = []
+    for place, source in enumerate(sources, 2):
+        name, _, components = source.partition(".")
         if len(components) > 1:
-            turned = f"{name}.{components[1::-1]}{components[2:]}"
-            others.append((turned, "its components are exchanged"))
-        if len(components) <= len(_letters(op)[0]):
-            which = "another" if components else "one"
-            text = f"{which} component belongs here"
-            others += [(f"{name}.{letters}", text) for letters in _letters(op)]
-        if components and op in ARITHMETIC:
-            others.append((name, "all components belong here"))
-        if name in fetched or op in ARITHMETIC:
-            text = "another register belongs here"
-            others += [(operand.replace(name, other), text) for other in sorted(fetched - {name})]
-        for other, text in others:
-            if other != operand:
-                replaced = [*operands[:place], other, *operands[place + 1 :]]
-                yield op, replaced, f" reads {operand}; {text}."
+            yield put(place, f"{name}.{components[1::-1]}{components[2:]}")
+    if op in TESTS:
+        for test, operands in product((TESTS[op], op), (sources, sources[::-1])):
+            yield [test, to, *operands]
+    if fetch := FETCH.match(op):
+        other = "10"[int(fetch[1])]
+        yield put(0, op.replace(fetch[0], f"sample_resource({other})_sampler({other})"))
+        for offset in OFFSETS:
+            yield put(0, fetch[0] + offset)
+    is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
+    if is_product:
+        yield ["dmad" if op.startswith("d") else "mad", to, *sources[:2], own]
+        masks = {other[1].partition(".")[2] for other in alike} | {*to.partition(".")[2]}
+        for mask in sorted(masks - {"_"}):
+            yield put(1, f"{_name(to)}.{mask}".rstrip("."))
+    for place, source in enumerate(sources[:2], 2):
+        if source == to:
+            continue  # it counts
+        name, _, components = source.partition(".")
+        for other in sorted({_name(other[place]) for other in alike} | {name}, key=name.__ne__):
+            yield put(place, source.replace(name, other))
+            for some in (*letters, *[""] * is_product):
+                if len(components) <= len(letters[0]):
+                    yield put(place, f"{other}.{some}".rstrip("."))
+    if is_product and len(sources) == 3:
+        first, second = map(_name, sources[:2])
+        for some in letters:
+            yield [op, to, f"{second}.{some}", first, sources[2]]
+
+
+def _mistake(words: Words, right: Words) -> str:
+    """Return what is wrong in a line whose words should be others, or "" if much is."""
+    op = words[0]
+    places = [place for place, pair in enumerate(zip(words, right)) if pair[0] != pair[1]]
+    if op in TESTS and right[0] in TESTS and {*words[1:]} == {*right[1:]}:
+        late = places[0] == 0 and len(places) > 1
+        how = "true too late, or too early, by one iteration" if late else "the wrong way round"
+        return f": the test is {how}."
+    if op in ARITHMETIC and len(words) < len(right):
+        what = "adds its operands" if op.endswith("add") else "only multiplies"
+        return f": `{op}` {what}. A product is added to a sum by `{right[0]}`."
+    if len(words) != len(right) or op.startswith("dcl"):
+        return ""
+    if places == [2, 3] and _name(words[2]) == _name(right[3]):
+        return ": the factors of A and B are exchanged."
+    if len(places) > 1:
+        return ""
+    (place,) = places
+    wrong, good = words[place], right[place]
+    name, _, letters = wrong.partition(".")
+    other, _, others = good.partition(".")
+    if place == 0 and (fetch := FETCH.match(op)):
+        if good.startswith(fetch[0]):
+            return " fetches another texel than belongs here: look at its offset."
+        return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
+    if place == 0:
+        return f": another opcode than `{op}` belongs here."
+    if place == 1 and name == other:
+        return f" writes {wrong}; the mask leaves out, or has, a component too many."
+    if place == 1:
+        return f" writes {wrong}; another register belongs here."
+    if place == 4 and op in ARITHMETIC and other == _name(words[1]):
+        return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
+    what = f"{'another' if letters else 'one'} component belongs here"
+    if name != other:
+        what = "another register belongs here"
+    elif sorted(letters) == sorted(others):
+        what = "its components are exchanged"
+    elif not others:
+        what = "all components belong here"
+    return f" reads {wrong}; {what}."

@@ -143,14 +143,16 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
         trace = trace_element(seen.kernel, row, column, size=of.size, alpha=of.alpha, beta=of.beta)
     except (ValueError, KernelError) as error:
         return {"problem": last_line(error)}
-    writer = "" if trace.work_item is None else f", stored by work-item {trace.work_item}"
+    state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
+    message = (
+        f"C[{row}, {column}]: {state}. The test uses alpha = {of.alpha:g}, beta = {of.beta:g}."
+    )
     if small is not None:
-        state = small.sums(trace)
-    else:
-        state = f"{trace.got:.9g}" + ("" if trace.right else f"; it should be {trace.expected:.9g}")
-        state += f". The test uses alpha = {of.alpha:g}, beta = {of.beta:g}"
+        message = small.in_words(row, column)
+    if trace.work_item is not None:
+        message += f" Work-item {trace.work_item} stores it."
     return {
-        "message": f"C[{row}, {column}]{writer}: {state}.",
+        "message": message,
         "notes": sorted(trace.notes, key=lambda note: OVERWRITES not in note),
         "terms": [_term_row(term, trace) for term in trace.terms[:TERMS]],
         "more": max(0, len(trace.terms) - TERMS),

@@ -81,7 +81,7 @@ class Edits(Sequence[Edit]):
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self.rows: list[Edit] = []
+        self.rows: list[Edit] = []  # replaced, never changed: another thread may read them
         self._stamp: object = ...  # of the file when it was last read or written
         self.news()
 
@@ -90,12 +90,6 @@ class Edits(Sequence[Edit]):
 
     def __getitem__(self, number):
         return self.rows[number]
-
-    def __iter__(self) -> Iterator[Edit]:
-        return iter(tuple(self.rows))  # another thread may change the rows
-
-    def __reversed__(self) -> Iterator[Edit]:
-        return reversed(tuple(self.rows))
 
     def find(self, number: int) -> Edit | None:
         """Return the edit with a number, or None."""
@@ -120,7 +114,8 @@ class Edits(Sequence[Edit]):
         ``OSError`` if the file can't be written; the edit is then written with the next one.
         """
         with self._change():
-            last = self.rows[-1] if self.rows else Edit(0, "", right=True)
+            rows = [*self.rows]
+            last = rows[-1] if rows else Edit(0, "", right=True)
             now = round(edit.time or time.time(), 1)
             is_same = last.text == edit.text
             is_begun = last.right and last.number < 2  # the text that the reader began with
@@ -130,21 +125,12 @@ class Edits(Sequence[Edit]):
             if (is_same and not last.right) or (is_unread and not is_begun):
                 origin = last.note if is_same and last.note != UNWRITTEN else ""
                 edit = replace(edit, note=origin or edit.note)
-                self.rows.pop()
-            before = self.rows[-1].text if self.rows else edit.text
+                rows.pop()
+            before = rows[-1].text if rows else edit.text
             change = change_between(before, edit.text)
-            self.rows.append(replace(edit, number=last.number + 1, time=now, change=change))
-            self._drop()
-            return self.rows[-1]
-
-    def _drop(self) -> None:
-        """Drop edits beyond ``MOST`` from the older half: unchecked or incorrect ones, then the
-        slowest.
-        """
-        while len(self.rows) > MOST:
-            older = self.rows[: len(self.rows) // 2]
-            worst = min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number))
-            self.rows.remove(worst)
+            rows.append(replace(edit, number=last.number + 1, time=now, change=change))
+            self.rows = kept(rows)
+            return rows[-1]
 
     # -- the file
 
@@ -172,6 +158,17 @@ class Edits(Sequence[Edit]):
     def __repr__(self) -> str:
         lines = (f"  {edit.number:3}  {edit}" for edit in self.rows)
         return "\n".join([f"{len(self)} edits", *lines])
+
+
+def kept(rows: list[Edit]) -> list[Edit]:
+    """Return edits without one of the older half if they are too many: an unchecked or incorrect
+    one, or else the slowest.
+    """
+    if len(rows) <= MOST:
+        return rows
+    older = rows[: len(rows) // 2]
+    worst = min(older, key=lambda edit: (bool(edit.right), edit.gflops, edit.number))
+    return [edit for edit in rows if edit is not worst]
 
 
 def change_between(before: str, after: str) -> str:

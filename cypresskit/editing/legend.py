@@ -76,7 +76,6 @@ LEGEND = (
     ("bundle", "a row: operations that run at once in slots x y z w t; a dashed slot is empty"),
     ("MAD, PRED", "multiply-add; the test of the loop. Point at a slot to see the whole operation"),
     ("gray", "belongs to the previous text"),
-    ("hollow mark", "a line that compiles to nothing"),
     (
         "cost",
         "percent of the time that is saved if the line takes no time; it depends on what "

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from cypresskit.draw.climb_picture import PAPER, Bar, Climb
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.steps import CLOSE, FIRST, STEPS, Step
-from cypresskit.il.cursor import strip_comment
+from cypresskit.il.cursor import bare_line
 from cypresskit.tables import quantity
 
 PRODUCT = re.compile(r"d?(mad|mul|fma)\b")
@@ -80,5 +80,4 @@ def _loop(text: str) -> list[str]:
 
 def _instructions(text: str) -> list[str]:
     """Return the lines of a text without comments and blank lines."""
-    lines = (" ".join(strip_comment(line).split()) for line in text.splitlines())
-    return [line for line in lines if line]
+    return [*filter(None, map(bare_line, text.splitlines()))]

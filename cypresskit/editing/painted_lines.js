@@ -107,7 +107,6 @@ export class PaintedLines {
   /** Set what is known about lines: a Map from a line's number to its
    * - live, cost: {text, title, part, most} of its cell in the gutter
    * - color: a number
-   * - dropped: true if it compiles to nothing
    * - faults: [{column}] at whose words they are; without a column, all of the line is */
   know(kind, about) {
     this.all = this.all.map((line, n) => {
@@ -156,7 +155,7 @@ export class PaintedLines {
 
   /** Write a line into a row, unless it is there. */
   fill(row, line, number) {
-    const {text, live, cost, color, dropped = false, faults = []} = line
+    const {text, live, cost, color, faults = []} = line
     const kinds = [this.here === number && "here", this.lit.has(number) && "lit"]
     const lit = kinds.flatMap((kind) => (kind ? [`ckw-${kind}`] : [])).join(" ")
     if (row.line === line && row.at === number && row.lit === lit) return
@@ -166,7 +165,6 @@ export class PaintedLines {
     row.number.textContent = String(number)
     fillCell(row.live, live)
     fillCell(row.cost, cost)
-    row.chip.classList.toggle("ckw-dropped", dropped)
     row.chip.style.background = color === undefined ? "" : `var(--ckw-${color % COLORS})`
     unhighlight(row)
     row.paint.textContent = text || "\n"

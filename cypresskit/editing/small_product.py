@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.diagnosis.element_trace import ElementTrace, Term
 from cypresskit.editing.static_answers import Answer
 from cypresskit.kernels import Kernel
-from cypresskit.kernels.products import Product
+from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
 
 SIDE = 8  # rows and columns of C that are shown
@@ -20,14 +19,17 @@ SHOWN_TERMS = 8  # of a sum, at most
 class SmallProduct:
     """A kernel's result on a small product, with alpha = 1 and beta = 0.
 
-    ``a`` (m x k) and ``b`` (k x n) are op(A) and op(B); ``c`` (m x n, float64) is the kernel's
-    result. ``given`` has A and B as stored, and the expected C.
+    ``given`` has A and B as stored, and the expected C; ``c`` (m x n, float64) is the kernel's
+    result.
     """
 
     given: Product
-    a: np.ndarray
-    b: np.ndarray
     c: np.ndarray
+
+    @property
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return op(A) and op(B), m x k and k x n."""
+        return self.given.kernel.convention.operands(self.given.a, self.given.b)
 
     @property
     def wrong(self) -> tuple[int, int] | None:
@@ -40,41 +42,25 @@ class SmallProduct:
         C its sum, in words (``sums``).
         """
         rows, columns = self.c[:SIDE, :SIDE].shape
+        a, b = self.factors
         return {
-            "sums": [[self._in_words(m, n) for n in range(columns)] for m in range(rows)],
-            "a": _rows(self.a[:SIDE, :SHOWN_TERMS]),
-            "b": _rows(self.b[:SHOWN_TERMS, :SIDE]),
+            "sums": [[self.in_words(m, n) for n in range(columns)] for m in range(rows)],
+            "a": _rows(a[:SIDE, :SHOWN_TERMS]),
+            "b": _rows(b[:SHOWN_TERMS, :SIDE]),
             "c": _rows(self.c[:SIDE, :SIDE]),
             "right": _rows(self.given.expected[:SIDE, :SIDE]),
         }
 
-    def sums(self, trace: ElementTrace) -> str:
-        """Return the value of an element and the correct one, each as a sum of products."""
-        right = self._right(trace.row, trace.column)
-        if trace.right:
-            return right
-        got = [self._product(term) for term in trace.terms if term.kind != "missing"]
-        sum_of_terms = f"{_sum(got)} = " if got else ""
-        return f"{sum_of_terms}{self.c[trace.row, trace.column]:g}; it should be {right}"
-
-    def _in_words(self, row: int, column: int) -> str:
+    def in_words(self, row: int, column: int) -> str:
         """Return an element's place, its correct sum, and its value if that is another."""
-        got = self.c[row, column]
-        if got == self.given.expected[row, column]:
-            return f"C[{row}, {column}] = {self._right(row, column)}"
-        return f"C[{row}, {column}] should be {self._right(row, column)}. It is {got:.6g}."
-
-    def _right(self, row: int, column: int) -> str:
-        """Return the sum of products that an element should be, and its value."""
-        terms = [f"{a:g}·{b:g}" for a, b in zip(self.a[row], self.b[:, column])]
-        return f"{_sum(terms)} = {self.given.expected[row, column]:g}"
-
-    def _product(self, term: Term) -> str:
-        """Return a term's factors as numbers, such as "2·3"."""
-        matrices = {"A": self.given.a, "B": self.given.b, "C": self.given.c}
-        elements = [factor.element for factor in term.factors]
-        numbers = [matrices[each.matrix][each.row, each.column] for each in elements]
-        return "·".join(f"{number:g}" for number in [term.times, *numbers][term.times == 1 :])
+        left, right = self.factors
+        terms = [f"{a:g}·{b:g}" for a, b in zip(left[row], right[:, column])]
+        got, expected = self.c[row, column], self.given.expected[row, column]
+        more = ["…"] * (len(terms) > SHOWN_TERMS)
+        correct = f"{' + '.join(terms[:SHOWN_TERMS] + more)} = {expected:g}."
+        if got == expected:
+            return f"C[{row}, {column}] = {correct}"
+        return f"C[{row}, {column}] should be {correct} It is {got:.6g}."
 
 
 def small_product(mine: Kernel) -> SmallProduct | None:
@@ -86,21 +72,12 @@ def small_product(mine: Kernel) -> SmallProduct | None:
         return None
     m, n = (-(-SIDE // side) * side for side in how.multiple)
     k = -(-TERMS // mine.k_step) * mine.k_step
-    chance = np.random.default_rng([m, n, k])
-    a, b = (chance.integers(1, 5, shape).astype(float) for shape in ((m, k), (k, n)))
-    stored = how.operands(a, b)
-    given = Product(mine, (m, n, k), *stored, np.zeros((m, n)), 1.0, 0.0, a @ b)
+    given = make_product(mine, (m, n, k), 1.0, 0.0, least=1)
     try:
         c = np.asarray(given.run(engine="interpreter"), float)
     except (KernelError, ValueError, TypeError):
         return None
-    return SmallProduct(given, a, b, c)
-
-
-def _sum(terms: list[str]) -> str:
-    """Return terms as a sum, shortened if it is long."""
-    shown = terms if len(terms) <= SHOWN_TERMS else [*terms[:SHOWN_TERMS], "…"]
-    return " + ".join(shown)
+    return SmallProduct(given, c)
 
 
 def _rows(matrix: np.ndarray) -> list[list[float | str]]:

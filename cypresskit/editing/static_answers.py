@@ -5,7 +5,7 @@ All results are plain data for JSON.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,6 @@ from cypresskit.il import ILError, Instruction, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
 from cypresskit.il.dataflow import Numbering, liveness
 from cypresskit.il.opcodes import Opcode
-from cypresskit.il.program import LETTERS
 from cypresskit.kernels.convention import ELEMENTS
 from cypresskit.timing.line_work import LineWork
 
@@ -91,17 +90,15 @@ def _live(program: Program) -> list[list]:
 
 
 def _registers(numbering: Numbering, bits: int) -> list[str]:
-    """Return the live registers of a bit set, with their live components if these aren't all."""
-    live = {number: bits >> first & 15 for number, first in numbering.first.items()}
-    letters = {n: "".join(LETTERS[c] for c in range(4) if live[n] >> c & 1) for n in live}
-    return [f"r{n}" if live[n] == 15 else f"r{n}.{letters[n]}" for n in live if live[n]]
+    """Return the live registers of a bit set."""
+    return [f"r{number}" for number, first in numbering.first.items() if bits >> first & 15]
 
 
 def code_answer(program: Program) -> Answer:
     """Return the part "code" of an assembled text.
 
-    It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``,
-    ``dropped`` (lines that compile to nothing), and ``card``, the statistics.
+    It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``
+    and ``card``, the statistics.
 
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
     ``clause``, whether it is in the main ``loop``, and its ``text`` (for a jump) or ``parts``:
@@ -120,15 +117,7 @@ def code_answer(program: Program) -> Answer:
     ]
     stats = code.stats()
     card = {field: getattr(stats, field) for _, field, _ in STATISTICS}
-    return {"rows": rows, "card": card, "dropped": _absent_lines(program, rows)}
-
-
-def _absent_lines(program: Program, rows: Sequence[Answer]) -> list[int]:
-    """Return the lines that set a register, but compile to nothing."""
-    left = {part[2] for row in rows for part in row["parts"]}
-    setting = {i.line for i in program.body if i.dest and i.dest.register.kind == "r"}
-    called = {line for i in program.body for line in i.calls}
-    return sorted(setting - left - called)
+    return {"rows": rows, "card": card}
 
 
 def _control_rows(control: Control) -> Iterator[Answer]:

@@ -14,7 +14,7 @@ from cypresskit.editing.edit_history import Edit, Edits, history_path
 from cypresskit.editing.kernel_file import whole_letters
 from cypresskit.editing.steps import STEPS, Step, saved_texts
 from cypresskit.files.atomic import save_file
-from cypresskit.il.cursor import strip_comment
+from cypresskit.il.cursor import bare_line
 from cypresskit.kernels.own import read_text
 
 CLIMB = "climb"  # the folder
@@ -53,7 +53,7 @@ def is_stuck(edits: Edits, step: Step) -> bool:
 
 def next_line(text: str, step: Step) -> str:
     """Return the first line of a step's solution that a text lacks, or "" if it has all."""
-    has = {" ".join(strip_comment(line).split()) for line in text.splitlines()}
+    has = {*map(bare_line, text.splitlines())}
     return next((line for line in step.solution if line not in has), "")
 
 

@@ -22,7 +22,6 @@ const RESTARTED =
   "Python was restarted: run the first cell and this cell again. Until then this page keeps your text."
 const GUESS =
   "Which line costs the most? Click its number, or put the caret into that line and press "
-const DROPPED = "Compiles to nothing: its result is unused, or is read from where it already was. "
 const MAX_LINES = 8 // that a sentence names
 const SEEN = 150 // characters of a headline that are visible
 // The statements about a text: each becomes fresh with the part of its answer that has its name.
@@ -307,7 +306,6 @@ export class Workbench {
     }
     this.list([])
     this.explain()
-    this.editor.lines.know("dropped", new Map(answer.dropped?.map((line) => [line, true])))
     this.bundles.show(answer)
     this.editor.lines.know("color", this.bundles.colors)
     this.figures.card(answer.card)
@@ -478,7 +476,6 @@ export class Workbench {
     if (meaning) {
       say(meaning[0], "", "b")
       say(` ${meaning[1]}. `)
-      if (this.answers.code?.dropped?.includes(line)) say(DROPPED)
       const {cost} = this.editor.lines.all[line - 1]
       if (cost?.text && !this.panels.all.get("costs").box.hidden) say(cost.title, "ckw-of-costs")
     } else say("Put the caret on a word to see what it means.", "ckw-soft")

@@ -23,6 +23,11 @@ def strip_comment(line: str) -> str:
     return _COMMENT.split(line, maxsplit=1)[0].rstrip()
 
 
+def bare_line(line: str) -> str:
+    """Return a line without its comment and needless spaces."""
+    return " ".join(strip_comment(line).split())
+
+
 class FaultAt(Exception):
     """A fault at a column (from 1) of the line being read."""
 

@@ -97,6 +97,7 @@ def make_product(
     beta: float = -1.0,
     seed: int = 12,
     largest: int = 4,
+    least: int | None = None,
 ) -> Product:
     """Return a product of random integers.
 
@@ -108,15 +109,16 @@ def make_product(
         The scalars.
     seed
         Of the random numbers.
-    largest
-        The largest absolute value.
+    largest, least
+        The largest and the least number; the default of ``least`` is ``-largest``.
     """
     m, n, k = size
     rng = np.random.default_rng(seed)
+    least = -largest if least is None else least
     count = (2,) if kernel.convention.packed else ()
     shapes = (*kernel.convention.stored(m, n, k), (m, n))
     a, b, c = (
-        rng.integers(-largest, largest + 1, (*count, *shape)).astype(np.float64) for shape in shapes
+        rng.integers(least, largest + 1, (*count, *shape)).astype(np.float64) for shape in shapes
     )
     left, right = kernel.convention.operands(a, b)
     return Product(kernel, size, a, b, c, alpha, beta, alpha * (left @ right) + beta * c)
