@@ -83,8 +83,11 @@ def measured_table() -> str:
     for name in PUBLISHED:
         row = published(name)
         made = kernel_stats(name)
-        small, large = (simulate(name, n).gflops for n in (1024, 4096))
         best = row["gflops_max"]
+        small, large = (
+            f"{report.gflops:.0f}{report.uncertainty} ({100 * (report.gflops / best - 1):+.1f} %)"
+            for report in (simulate(name, n) for n in (1024, 4096))
+        )
         here = f"{made.fetches}, {made.multiply_adds}"
         rows.append(name)
         for words, theirs, ours in (
@@ -94,8 +97,8 @@ def measured_table() -> str:
             ("bundles per iteration", row["bundles"], made.bundles_per_iteration),
             ("nominal Gflop/s", row["nominal_gflops"], f"{made.nominal_gflops:.0f}"),
             ("L1 bytes per clock", row["l1_bytes_per_clock"], f"{made.l1_bytes_per_clock:.1f}"),
-            ("Gflop/s; here at N = 1024", best, f"{small:.0f} ({100 * (small / best - 1):+.1f} %)"),
-            ("and at N = 4096", "", f"{large:.0f} ({100 * (large / best - 1):+.1f} %)"),
+            ("Gflop/s; here at N = 1024", best, small),
+            ("and at N = 4096", "", large),
         ):
             rows.append(f"  {words:30} {theirs!s:>12} {ours!s:>30}")
     return "\n".join(rows)
