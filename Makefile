@@ -19,7 +19,7 @@ install := $(bin)/python -m pip install --quiet --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE # hundreds of processes would compile every module anew
 
-.PHONY: help lab test rest whole core coverage lint format oldest bench book docs clip fuzz address clean distclean
+.PHONY: help lab test rest whole core coverage lint format oldest bench book docs fuzz address clean distclean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -77,9 +77,6 @@ book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their
 
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
 	@$(bin)/python -m tools.site site
-
-clip: $(VENV)/installed-tests  ## make the README's pictures anew, the moving one included
-	@$(bin)/python -m tools.clip
 
 fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/test_fuzz.py for some
 	$(tests) -q $(three) --new $$(date +%s) $(ARGS)

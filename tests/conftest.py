@@ -54,7 +54,7 @@ READY = "() => document.querySelector('[data-ready]')"
 SCRIPTS = re.findall(
     r"(?ms)^const (\w+) = (.+?)\n(?=\n|\Z)", (ROOT / "tests/pages.js").read_text(encoding="utf-8")
 )
-PLACE = (ROOT / "tools/place.js").read_text(encoding="utf-8")
+PLACE = (ROOT / "tests/place.js").read_text(encoding="utf-8")
 JS = SimpleNamespace(**dict(SCRIPTS), place=PLACE)
 SIZE = {"width": 1400, "height": 1000}
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")

@@ -22,7 +22,7 @@ from cypresskit.draw.climb_picture import (
 from cypresskit.editing.edit_history import Edit, Edits
 from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.steps import STEPS, starter_text
-from tools import clip, stored_figures
+from tools import stored_figures
 
 KEPT = {"00": ("00", 45.0), "01a": ("block_2x2", 271.0), "12": ("sgemm_tn", 1988.0)}
 
@@ -85,10 +85,8 @@ def test_the_books_figures_are_the_models():
             "make it anew: python -m tools.stored_figures"
         )
         assert gflops <= ceiling and unit == FIGURES[launch][2]
-    for name, picture in clip.STILLS.items():
-        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), (
-            "make it anew: make clip"
-        )
+    for name, picture in {"climb": draw.climb, "pipelines": draw.timeline}.items():
+        assert (ROOT / f"docs/pictures/{name}.svg").read_text() == picture().still(), "save it anew"
 
 
 def test_other_lessons_are_refused():
