@@ -50,13 +50,7 @@ def parse_path(text: str) -> Path:
 def contest(args: argparse.Namespace) -> None:
     """Judge the entries and print the leaderboard."""
     from cypresskit.isolated.process import ForkServer, map_with_servers
-    from cypresskit.teach.l12_contest.leaderboard import (
-        Row,
-        explain_unjudged,
-        line,
-        rank_rows,
-        row,
-    )
+    from cypresskit.teach.l12_contest.leaderboard import Row, board, explain_unjudged, row
 
     def judged(entry: tuple[Path, str], server: ForkServer) -> "Row":
         file, why = entry
@@ -79,8 +73,7 @@ def contest(args: argparse.Namespace) -> None:
         outcome = f"{result.gflops:.0f} Gflop/s" if result.gflops else result.verdict
         outcome = one_line(outcome.partition("\n")[0])
         print(f"{one_line(str(file))} ... {outcome}", file=sys.stderr, flush=True)
-    for place, entry in rank_rows(rows, args.n):
-        print(f"{place:3} {line(entry)}")
+    print(board(rows, args.n))
     print(f"{len(rows)} entries")
 
 

@@ -7,13 +7,11 @@ judged nevertheless.
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cache
 
 from cypresskit import published, tables
 from cypresskit.devices import HD5870, Device
-from cypresskit.editing.steps import CLOSE
 from cypresskit.isolated import NoResult, Raised, call
 from cypresskit.isolated.answer import CallLimits
 from cypresskit.isolated.process import ForkServer
@@ -39,7 +37,6 @@ class Row:
 
     name: str
     gflops: float = 0.0
-    percent: float = 0.0  # of the peak
     registers: int = 0
     bound: str = ""
     verdict: str = ""
@@ -78,7 +75,6 @@ def make_row(score: contest.Score) -> Row:
     return replace(
         row,
         gflops=report.gflops,
-        percent=report.percent,
         registers=report.registers,
         bound=report.bound,
     )
@@ -124,57 +120,37 @@ def row(
             own.end()
 
 
-def rank_rows(rows: Sequence[Row], n: int = contest.N) -> list[tuple[int | str, Row]]:
-    """Return (place, row), the best first. Speeds less than half a percent apart share a place. The
-    target and the published figure are among them, without a place.
+def board(rows: Iterable[Row], n: int = contest.N) -> str:
+    """Return rows as lines, the best first and equal ones once, with the published figure among
+    them. Wrong ones come last, with the reason.
     """
-    beside = _target_row(n), _published_row()
-    places: list[tuple[int | str, Row]] = []
-    for row in sorted([*rows, *beside], key=lambda line: -line.gflops):
-        faster = sum(other.gflops > CLOSE * row.gflops for other in rows)
-        place = 1 + faster if row not in beside and row.gflops else ""
-        places.append((place, row))
-    return places
+    ranked = sorted([*rows, _published_row()], key=lambda row: -row.gflops)
+    return "\n".join([f"Gflop/s, simulated at N = {n}", *dict.fromkeys(map(line, ranked))])
 
 
 def _published_row() -> Row:
     """Return the row of the published figure."""
     paper = published.kernel("sgemm_tn")
-    best = float(paper["gflops_max"])
     name = f"Nakasato 2010, measured at N = {paper['n_at_max']}"
-    percent = 100 * best / HD5870.single_gflops
-    return Row(name, best, percent, paper["gprs"], verdict="Published, not simulated.")
-
-
-@cache
-def _target_row(n: int) -> Row:
-    """Return the row of the target, timed at n x n x n."""
-    report = contest.time_kernel(contest.TARGET_KERNEL, n, exact=True)
-    name = f"to beat: {contest.TARGET_KERNEL.name}"
-    remark = "The fastest that contest.generate_kernel makes."
-    return Row(name, report.gflops, report.percent, report.registers, report.bound, remark)
+    return Row(name, float(paper["gflops_max"]), paper["gprs"])
 
 
 Entry = Kernel | str
 
 
 def leaderboard(entries: Iterable[Entry | tuple[Entry, Device]], n: int = contest.N) -> str:
-    """Kernels or their names, or pairs of one and a chip, judged and listed, the best first and
-    equal lines once, with the published figure among them. Wrong ones come last, with the reason.
-    It has neither the target nor shared places, which a class's board has (``rank_rows``).
-    """
+    """Return the board of kernels or their names, or of pairs of one and a chip, all judged."""
     pairs = [
         item if isinstance(item, tuple) and len(item) == 2 else (item, HD5870) for item in entries
     ]
     given = [(contest.find_kernel(it) if isinstance(it, str) else it, chip) for it, chip in pairs]
-    rows = [_published_row()]
+    rows = []
     for kernel, chip in given:
         row = make_row(contest.judge(kernel, chip, n))
         if chip is not HD5870:
             row = replace(row, name=f"{row.name}, {contest.format_name(chip)}")
         rows.append(row)
-    rows.sort(key=lambda row: -row.gflops)
-    return "\n".join([f"Gflop/s, simulated at N = {n}", *dict.fromkeys(map(line, rows))])
+    return board(rows, n)
 
 
 def line(row: Row) -> str:
