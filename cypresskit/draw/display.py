@@ -29,7 +29,7 @@ MODULES = (
     "draw/journey.js",
     "draw/start.js",
 )
-STYLES = ("draw/look.css", "draw/interactive_figure.css", "draw/journey.css")
+STYLES = ("draw/look.css", "draw/figure.css", "draw/journey.css")
 #: The fields of a player's data. The format number is their checksum.
 FIELDS = (
     "about captions figures fitted colors label labels "

@@ -2,14 +2,19 @@
 // clock, and a work-item requests two words together. Eight neighbors that request the same word
 // get it at once, so only different words are counted.
 import {askGuess} from "../../draw/guess.js"
-import {prepareFigure} from "../../draw/interactive_figure.js"
 import {leave, listenKeys, make, makeButton, takeFocus} from "../../draw/shell.js"
+
+const KEYS =
+  "up and down choose a row, left and right move it by a bank, R lays all rows out by the pitch"
 
 /** Bring the rows to life. */
 export function beginPitch(host, data, _place, ends) {
-  const {banks, groups, rows, pitches, choices, most, series, gpu, today, ghz} = data
+  const {title, banks, groups, rows, pitches, choices, most, series, gpu, today, ghz} = data
   const button = (parent, text, act, title) => makeButton(parent, host, text, act, title)
-  prepareFigure(host, data)
+  host.classList.add("cypresskit-figure")
+  host.tabIndex = 0
+  host.setAttribute("role", "group")
+  host.setAttribute("aria-label", `${title}. Keys: ${KEYS}.`)
   const SIDE = 16,
     WIDE = banks * SIDE,
     LEFT = [8, WIDE + 76],

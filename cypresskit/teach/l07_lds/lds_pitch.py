@@ -5,22 +5,56 @@ so sixteen rows give the clocks of a whole iteration. ``lds_pitch.js`` counts th
 Left out: the other units.
 """
 
+import json
+
 from cypresskit.devices import HD5870
 from cypresskit.draw import svg, theme
-from cypresskit.draw.interactive_figure import InteractiveFigure
+from cypresskit.draw.display import Displayable, embed, still_image
+from cypresskit.draw.scripts import join_modules
 from cypresskit.today import clock_ghz, figures, record
 
 PITCHES = range(4, 36)  # that have a bar; any up to what the LDS holds can be typed
 CHOICES = 4, 5, 6, 8, 16, 32
 TOGETHER, ROW = HD5870.lds_items_clock, 4  # work-items served together, words of a row
+MODULES = "draw/shell.js", "draw/guess.js", "teach/l07_lds/lds_pitch.js"
+#: Registers the script, which ``picture.js`` calls.
+SCRIPT = """<script>(() => {{
+{modules}
+globalThis.cypresskitFigures ??= {{}}
+globalThis.cypresskitFigures.lds_pitch = beginPitch
+window.dispatchEvent(new Event("cypresskit-loaded"))
+}})()</script>"""
 
 
-def lds_pitch() -> InteractiveFigure:
+class PitchFigure(Displayable):
+    """Rows of A in the banks, which the reader moves. It has its own script, and no frames."""
+
+    title = "Rows of A in the LDS, and the pitch between them"
+
+    def __repr__(self) -> str:
+        return f"{self.title}: which rows conflict?"
+
+    def still(self) -> str:
+        style = "rect{stroke:var(--line)}text{fill:var(--ink)}"
+        return svg.picture(_marks(), (1100, 400), style=style, title=self.title)
+
+    def to_html(self, *, links: bool = True, still: bool = True) -> str:
+        data = json.dumps(_data() | {"title": self.title, "series": theme.SERIES})
+        inside = still_image(self.still(), repr(self)) if still else ""
+        return embed("lds_pitch", data, inside) + SCRIPT.format(modules=join_modules(*MODULES))
+
+
+def lds_pitch() -> PitchFigure:
     """Return the picture in which a reader lays out sixteen rows of A in the LDS banks.
 
     It shows the words that a store and a load request from each bank, and an iteration's clocks.
     """
-    data = {
+    return PitchFigure()
+
+
+def _data() -> dict:
+    """Return the script's data."""
+    return {
         "banks": HD5870.lds_banks,
         "groups": 64 // TOGETHER,
         "rows": TOGETHER,
@@ -31,22 +65,6 @@ def lds_pitch() -> InteractiveFigure:
         "today": figures("L1, 32 words"),  # nanoseconds by pitch
         "ghz": clock_ghz(),
     }
-    title = "Rows of A in the LDS, and the pitch between them"
-    keys = (
-        "up and down choose a row, left and right move it by a bank, R lays all rows out by the"
-        " pitch"
-    )
-    return InteractiveFigure(
-        title=title,
-        keys=keys,
-        text=f"{title}: which rows conflict?",
-        kind="lds_pitch",
-        modules=("teach/l07_lds/lds_pitch.js",),
-        begin="beginPitch",
-        marks=_marks(),
-        size=(1100, 400),
-        data=data,
-    )
 
 
 def _marks() -> list[str]:
