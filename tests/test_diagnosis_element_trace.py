@@ -20,7 +20,7 @@ SINGLE = "sgemm_tn"
 def mine(name: str, text: str) -> ck.Kernel:
     """A changed text of a kernel of the catalogue, launched like it."""
     like = ck.kernels[name]
-    return ck.load_kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+    return ck.load_kernel(text, like=like, name="mine")
 
 
 def changed(name: str, *changes: tuple[str, str]) -> ck.Kernel:

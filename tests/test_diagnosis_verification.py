@@ -16,7 +16,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 
 def mine(name: str, text: str) -> ck.Kernel:
     like = ck.kernels[name]
-    return ck.load_kernel(text, like=like, block=like.block, k_step=like.k_step, name="mine")
+    return ck.load_kernel(text, like=like, name="mine")
 
 
 @pytest.mark.parametrize("name", SIX)

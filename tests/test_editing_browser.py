@@ -194,7 +194,7 @@ def test_any_two_versions_are_compared_by_the_keyboard(begin, page):
 
 
 def bench_kernel(text):
-    return ck.load_kernel(text, like="sgemm_tn", block=(8, 8), k_step=2)
+    return ck.load_kernel(text, like="sgemm_tn")
 
 
 def test_that_a_text_isnt_saved_is_shown_until_it_is(begin, page, tmp_path, monkeypatch):

@@ -48,7 +48,6 @@ TAKES = {
     "shape": lambda n, k: TN.shape(n, n, k).domain,
     "padded": lambda n, k: TN.convention.padded(n, n, k),
     "domain": lambda n, k: Convention(mode="compute", group=(8, 8)).domain(n, n, k),
-    "load_kernel": lambda n, k: ck.load_kernel(TN, block=(k, k), k_step=k).convention,
     "block_kernel": lambda n, k: block_kernel(k, k, k).text,
     "generate_kernel": lambda n, k: generate_kernel(k, k, k).text,
     "trace_element": lambda n, k: str(ck.trace_element(TN, k, k, size=(n, n, k))),

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from cypresskit.devices import is_whole
 from cypresskit.il import Program
 from cypresskit.il.errors import MAX_QUOTED, did_you_mean, shorten
 from cypresskit.il.parser import MAX_TEXT
@@ -18,7 +17,6 @@ from cypresskit.kernels.catalogue import KERNELS, Kernel
 from cypresskit.kernels.convention import Convention
 from cypresskit.kernels.statement import (
     EXAMPLE,
-    MAX_SIZE,
     LaunchConventionError,
     find_statement,
     read_statement,
@@ -26,15 +24,12 @@ from cypresskit.kernels.statement import (
 
 KINDS = "the name of a kernel in ck.kernels, a Kernel, a file FILE.il, IL text or a Program"
 Source = str | Path | Program | Kernel
-GivenSizes = tuple[tuple[int, int] | None, int | None]  # block and k_step, None if not given
 
 
 def load_kernel(
     source: Source,
     *,
     like: Source | None = None,
-    block: tuple[int, int] | None = None,
-    k_step: int | None = None,
     name: str | None = None,
 ) -> Kernel:
     """Return your own kernel, for use wherever a catalog kernel can be used.
@@ -43,14 +38,10 @@ def load_kernel(
     ----------
     source
         IL source, a path that ends in ``.il``, an assembled ``Program``, or a ``Kernel`` or its
-        name, to change its convention.
+        name, to give it another name.
     like
         The kernel whose launch convention it follows: precision, transposes, and how results are
         stored. By default the source states its convention, as ``; product: TN, 8 x 8, k 2``.
-    block
-        Rows and columns of C per work-item, if they differ from the convention's.
-    k_step
-        k must be a multiple of it: the values of k per iteration of the loop, if they differ.
     name
         The kernel's name; by default the file's, or the program's.
 
@@ -66,7 +57,7 @@ def load_kernel(
         (a ``ValueError``) If no convention is given, and the source states none, or an incorrect
         one. The message says what to write.
     ValueError
-        For a ``like`` of the other mode, and for sizes out of range.
+        For a ``like`` of the other mode.
     KeyError
         For an unknown name.
     OSError
@@ -83,18 +74,16 @@ def load_kernel(
     >>> ck.simulate(mine, 512).bound
     'too few wavefronts'
     """
-    check_sizes(block, k_step)
     if name is not None and not isinstance(name, str):
         raise TypeError(f"name is what to call the kernel, a string, not {shorten(name)}")
     known, is_launchable = _find(source, "source")
     convention = known if is_launchable else None
     if like is not None:
         convention = resolve(like, "like")
-    elif is_launchable and (block, k_step, name) == (None, None, None):
+    elif is_launchable and name is None:
         return known
     bare = Kernel(name or known.name, known.text, given=known.given)
-    sizes = block and (int(block[0]), int(block[1])), k_step and int(k_step)
-    return _launched(bare, convention, sizes)
+    return _launched(bare, convention)
 
 
 def resolve(given: object, argument: str = "kernel") -> Kernel:
@@ -163,26 +152,6 @@ def _suggest_name(given: str) -> str:
     return did_you_mean(given, KERNELS)
 
 
-def check_sizes(block: object, k_step: object) -> None:
-    """Raise ``ValueError`` for a block or ``k_step`` out of range. None means not given."""
-    if block is not None:
-        numbers = block if isinstance(block, (tuple, list)) else ()
-        if len(numbers) != 2 or not all(map(_is_size, numbers)):
-            raise ValueError(
-                f"block is (rows, columns) of C per work-item, such as (8, 8), each from 1 to"
-                f" {MAX_SIZE}; found {shorten(block)}"
-            )
-    if k_step is not None and not _is_size(k_step):
-        raise ValueError(
-            f"k_step is a whole number from 1 to {MAX_SIZE}, the values of k per iteration of the"
-            f" loop; found {shorten(k_step)}"
-        )
-
-
-def _is_size(number: object) -> bool:
-    return is_whole(number, MAX_SIZE)
-
-
 def read_text(path: Path) -> str:
     """Return the text of an IL file.
 
@@ -211,10 +180,8 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def _launched(bare: Kernel, like: Kernel | None = None, sizes: GivenSizes = (None, None)) -> Kernel:
-    """Return the kernel with its convention: that of ``like``, or else the stated one; given sizes
-    replace its own.
-    """
+def _launched(bare: Kernel, like: Kernel | None = None) -> Kernel:
+    """Return the kernel with its convention: that of ``like``, or else the stated one."""
     program = bare.program
     if like is None:
         convention = _stated(bare)
@@ -226,7 +193,7 @@ def _launched(bare: Kernel, like: Kernel | None = None, sizes: GivenSizes = (Non
         )
     else:
         convention = like.convention
-    return _with_convention(bare, _resize(convention, sizes))
+    return _with_convention(bare, convention)
 
 
 @lru_cache(maxsize=128)
@@ -263,16 +230,3 @@ def _stated(bare: Kernel) -> Convention:
             f" the kernel {does}{place}"
         )
     return convention
-
-
-def _resize(convention: Convention, sizes: GivenSizes) -> Convention:
-    """Return the convention with the given sizes. The workgroup is scaled with the block."""
-    block, k_step = sizes
-    rows, columns = block or convention.block
-    group = convention.group and (
-        convention.group[0] // convention.block[0] * rows,
-        convention.group[1] // convention.block[1] * columns,
-    )
-    return replace(
-        convention, block=(rows, columns), group=group, k_step=k_step or convention.k_step
-    )
