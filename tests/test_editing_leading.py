@@ -9,6 +9,8 @@ from cypresskit.editing.steps import STEPS, reference_kernel
 STEP = STEPS["own"]
 WHOLE = reference_kernel(STEP.like).text.splitlines()
 FIRST = WHOLE.index(next(line for line in WHOLE if line.startswith("dcl_literal"))) + 1
+#: With a fetch outside of A, since half a pixel isn't subtracted.
+FETCHED = ["sample_resource(0)_sampler(0) r2, vWinCoord0.xy00", "mov o0, r2"]
 STORES = [f"mov o{row}, l0.y" for row in range(4)]
 
 
@@ -34,6 +36,7 @@ def without(*words: str) -> list[str]:
         ([], "No work-item stores C yet."),
         (STORES[:1], "Row 0 is stored, rows 1 to 3 are not."),
         ([STORES[0], STORES[3]], "Rows 0 and 3 are stored, rows 1 and 2 are not."),
+        (FETCHED, "Row 0 is stored, rows 1 to 3 are not."),
         (STORES, "No number of A is fetched yet: A is texture 0."),
         (without("resource(0)", "mad"), "No number of A is fetched yet: A is texture 0."),
         (without("resource(1)", "mad"), "No number of B is fetched yet: B is texture 1."),
