@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cypresskit as ck
-from cypresskit.today import cuda_compile, stored_code
+from cypresskit.today import cuda_compile, figures, stored_code
+from cypresskit.today.cuda_access import requests_of
 from cypresskit.today.cuda_clock import launch_of, occupancy, simulate_code
 from cypresskit.today.cuda_kernels import as_written, blocked
 from cypresskit.today.cuda_report import report_on
@@ -97,6 +98,27 @@ def test_data_stay_unknown_and_products_stay_products(words):
     assert (got.word("R3")[0] == PRODUCT) == is_product
     assert (got.word("R4")[0] < 0) == any(word < 0 for word in words)
     assert got.word("R3")[0] < 0
+
+
+def shared_clocks(words):
+    """Clocks of the load unit for a warp whose threads access these words of shared memory."""
+    address = 4 * np.array([words])
+    (clocks,) = requests_of(address, address >= 0, 4, H200, is_shared=True).clocks
+    return clocks
+
+
+@given(st.lists(st.integers(0, 4000), min_size=32, max_size=32))
+def test_shared_memory_takes_the_clocks_of_its_busiest_bank(words):
+    banks = [len({word for word in words if word % 32 == bank}) for bank in range(32)]
+    assert shared_clocks(words) == max(banks)
+
+
+@pytest.mark.parametrize("pitch", figures("bank, 32 warps"))
+def test_a_store_and_a_load_of_shared_memory_take_the_clocks_that_were_measured(pitch):
+    """Also at a pitch of 33 words, which lie in 33 lines. The measuring loop takes 3.35 clocks."""
+    modeled = 2 * shared_clocks([int(pitch) * thread for thread in range(32)])
+    measured = figures("bank, 32 warps")[pitch] * ck.today.clock_ghz()
+    assert max(modeled, 3.35) == pytest.approx(measured, rel=0.02)
 
 
 def traced(text):

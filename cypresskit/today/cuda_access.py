@@ -32,22 +32,26 @@ class Requests:
     bounds: np.ndarray
 
 
-def requests_of(address: np.ndarray, on: np.ndarray, size: int, board: CudaGpu) -> Requests:
+def requests_of(
+    address: np.ndarray, on: np.ndarray, size: int, board: CudaGpu, is_shared: bool = False
+) -> Requests:
     """Return what warps request: (warps, 32) threads of a mask, ``size`` bytes from the first byte
-    of each. Half a warp is served at once if that is 8 bytes, a quarter if 16.
+    of each. Half a warp is served at once if that is 8 bytes, a quarter if 16. Shared memory has no
+    lines.
     """
     parts = max(size // 8 * 2, 1)
     shape = len(address) * parts, -1
-    clocks = _load_clocks(address.reshape(shape), on.reshape(shape), size)
+    most = BANKS if is_shared else LINES_PER_CLOCK
+    clocks = _load_clocks(address.reshape(shape), on.reshape(shape), size, most)
     sectors = np.where(on, address // board.line_bytes, -1)
     is_new = _sort(sectors)
     bounds = np.concatenate(([0], np.cumsum(is_new.sum(axis=1))))
     return Requests(clocks.reshape(-1, parts).sum(axis=1), sectors[is_new], bounds)
 
 
-def _load_clocks(address: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
+def _load_clocks(address: np.ndarray, on: np.ndarray, size: int, most: int) -> np.ndarray:
     """Return the clocks of the load unit: a clock for each different word of the busiest bank, or
-    for four lines.
+    for the ``most`` lines that it serves at once.
     """
     each = max(size // WORD, 1)
     words = (address[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(address), -1)
@@ -56,7 +60,7 @@ def _load_clocks(address: np.ndarray, on: np.ndarray, size: int) -> np.ndarray:
     banks = np.nonzero(is_new)[0] * BANKS + words[is_new] % BANKS
     busiest = np.bincount(banks, minlength=len(words) * BANKS).reshape(-1, BANKS).max(axis=1)
     lines = np.count_nonzero(np.diff(words // BANKS, axis=1, prepend=-1), axis=1)
-    return np.maximum(busiest, -(-lines // LINES_PER_CLOCK))
+    return np.maximum(busiest, -(-lines // most))
 
 
 def _sort(numbers: np.ndarray) -> np.ndarray:

@@ -145,7 +145,8 @@ class Warps:
 
     def requests(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> Requests:
         """Return what some warps of the first block request."""
-        return requests_of(step.address[0, warps], step.on[0, warps], step.one.size, self.board)
+        address, on = step.address[0, warps], step.on[0, warps]
+        return requests_of(address, on, step.one.size, self.board, step.one.is_shared)
 
     def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
         """Return what a load, or an access of shared memory, requests."""
