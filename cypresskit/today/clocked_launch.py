@@ -17,6 +17,12 @@ from cypresskit.today.sass_trace import Segment
 from cypresskit.today.warps import NOTHING, Warps, What
 
 SHARES = 4  # of the board, of which one is run
+#: How numbers of the board change in a share of it, in quarters of a clock.
+SCALED = (
+    (SCHEDULERS, "clock_ghz l1_clocks l2_clocks dram_clocks"),
+    (1 / SCHEDULERS, "l2_slice_bytes_clock"),
+    (1 / SHARES, "simd_engines l2_slices l2_bytes memory_channels memory_gb_s"),
+)
 #: The units of a report on a kernel in CUDA, and the engine's names for them.
 UNITS = {"issue": "ALU", "L1": "texture", "L2": "L2", "DRAM": "DRAM"}
 
@@ -48,19 +54,13 @@ class ClockedLaunch(Warps):
         A and B, and has room for C's lines, as after an earlier launch.
         """
         board = self.board
-        share = replace(
-            board,
-            clock_ghz=SCHEDULERS * board.clock_ghz,
-            simd_engines=board.simd_engines // SHARES,
-            l1_clocks=SCHEDULERS * board.l1_clocks,
-            l2_clocks=SCHEDULERS * board.l2_clocks,
-            l2_slices=board.l2_slices // SHARES,
-            l2_slice_bytes_clock=board.l2_slice_bytes_clock / SCHEDULERS,
-            l2_bytes=board.l2_bytes // SHARES,
-            dram_clocks=SCHEDULERS * board.dram_clocks,
-            memory_channels=board.memory_channels // SHARES,
-            memory_gb_s=board.memory_gb_s / SHARES,
-        )
+        changed = {
+            name: type(value)(value * factor)
+            for factor, names in SCALED
+            for name in names.split()
+            for value in [getattr(board, name)]
+        }
+        share = replace(board, **changed)
         sizes = [end - begin for begin, end in self.launch.bounds]
         if sum(sizes) - sizes[self.product.result] < board.l2_bytes:
             share = replace(share, dram_clocks=share.l2_clocks, memory_gb_s=1e6)

@@ -1,7 +1,6 @@
 """What warps request from the load unit and the memory, given the addresses of their threads."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,52 +14,24 @@ LINES_PER_CLOCK = 4
 MAX_PHASES = 8  # iterations after which addresses have moved by whole sectors
 
 
-@dataclass(frozen=True, eq=False)
-class Requests:
-    """What warps request.
-
-    Attributes
-    ----------
-    clocks
-        Of the load unit, for each warp.
-    sectors, bounds
-        The sectors that each warp requests, each once.
+def load_clocks(
+    address: np.ndarray, on: np.ndarray, size: int, is_shared: bool = False
+) -> np.ndarray:
+    """Return the clocks of the load unit for warps: (warps, 32) threads of a mask, ``size`` bytes
+    from the first byte of each. Half a warp is served at once if that is 8 bytes, a quarter if 16.
+    A part takes a clock for each different word of the busiest bank, or for four lines; shared
+    memory has no lines.
     """
-
-    clocks: np.ndarray
-    sectors: np.ndarray
-    bounds: np.ndarray
-
-
-def requests_of(
-    address: np.ndarray, on: np.ndarray, size: int, board: CudaGpu, is_shared: bool = False
-) -> Requests:
-    """Return what warps request: (warps, 32) threads of a mask, ``size`` bytes from the first byte
-    of each. Half a warp is served at once if that is 8 bytes, a quarter if 16. Shared memory has no
-    lines.
-    """
-    parts = max(size // 8 * 2, 1)
-    shape = len(address) * parts, -1
-    most = BANKS if is_shared else LINES_PER_CLOCK
-    clocks = _load_clocks(address.reshape(shape), on.reshape(shape), size, most)
-    sectors = np.where(on, address // board.line_bytes, -1)
-    is_new = _sort(sectors)
-    bounds = np.concatenate(([0], np.cumsum(is_new.sum(axis=1))))
-    return Requests(clocks.reshape(-1, parts).sum(axis=1), sectors[is_new], bounds)
-
-
-def _load_clocks(address: np.ndarray, on: np.ndarray, size: int, most: int) -> np.ndarray:
-    """Return the clocks of the load unit: a clock for each different word of the busiest bank, or
-    for the ``most`` lines that it serves at once.
-    """
-    each = max(size // WORD, 1)
-    words = (address[:, :, np.newaxis] // WORD + np.arange(each)).reshape(len(address), -1)
-    words = np.where(np.repeat(on, each, axis=1), words, -1)
+    each = size // WORD
+    words = address[:, :, np.newaxis] // WORD + np.arange(each)
+    words = np.where(on[:, :, np.newaxis], words, -1).reshape(len(address) * each, -1)
     is_new = _sort(words)
     banks = np.nonzero(is_new)[0] * BANKS + words[is_new] % BANKS
-    busiest = np.bincount(banks, minlength=len(words) * BANKS).reshape(-1, BANKS).max(axis=1)
-    lines = np.count_nonzero(np.diff(words // BANKS, axis=1, prepend=-1), axis=1)
-    return np.maximum(busiest, -(-lines // most))
+    clocks = np.bincount(banks, minlength=len(words) * BANKS).reshape(-1, BANKS).max(axis=1)
+    if not is_shared:
+        lines = np.count_nonzero(np.diff(words // BANKS, axis=1, prepend=-1), axis=1)
+        clocks = np.maximum(clocks, -(-lines // LINES_PER_CLOCK))
+    return clocks.reshape(-1, each).sum(axis=1)
 
 
 def _sort(numbers: np.ndarray) -> np.ndarray:
@@ -78,15 +49,18 @@ def memory_stream(
     phases = min(board.line_bytes // math.gcd(board.line_bytes, move), MAX_PHASES)
     moves = move * np.arange(phases)[:, np.newaxis]
     moved = (address[:, np.newaxis] + moves).reshape(-1, 32)
-    found = requests_of(moved, np.repeat(on, phases, axis=0), size, board)
-    counts = np.diff(found.bounds)
-    amounts = cost_amounts(quarters(found.clocks))
+    on = np.repeat(on, phases, axis=0)
+    sectors = np.where(on, moved // board.line_bytes, -1)
+    is_new = _sort(sectors)
+    sectors, counts = sectors[is_new], is_new.sum(axis=1)
+    bounds = np.concatenate(([0], np.cumsum(counts)))
+    amounts = cost_amounts(quarters(load_clocks(moved, on, size)))
     amounts["requests"] = counts
     # A warp's sectors are requested one after the other in its clocks.
-    within = np.arange(len(found.sectors)) - np.repeat(found.bounds[:-1], counts)
+    within = np.arange(len(sectors)) - np.repeat(bounds[:-1], counts)
     offset = within * np.repeat(amounts["cost"], counts) // np.repeat(counts, counts)
     step = move * phases // board.line_bytes
-    return Stream(amounts, found.bounds, found.sectors, offset, phases, step)
+    return Stream(amounts, bounds, sectors, offset, phases, step)
 
 
 def quarters(clocks: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from cypresskit.timing.launch_time import bound, read_only
 from cypresskit.timing.limits import Limit, WhatIf
 from cypresskit.timing.report import ChipReport
 from cypresskit.today.clocked_launch import ClockedLaunch
+from cypresskit.today.cuda_access import WORD
 from cypresskit.today.gpus import H200, SCHEDULERS, CudaGpu
 from cypresskit.today.sass_trace import steps_of
 from cypresskit.today.warps import OTHER, What
@@ -63,26 +64,22 @@ class CudaReport(ChipReport):
     def accuracy(self) -> str:
         """How far the times of such launches were off measured ones."""
         trace = self.launch.trace
-        sums = {step.one.index for step, _ in steps_of(trace) if step.is_result}
+        sums = {step.one.index for step, _ in steps_of(trace) if step.one.name == "STG"}
         is_tiled = any(step.one.is_shared for step, _ in steps_of(trace))
         return ACCURACY["tiles" if is_tiled else "blocks" if len(sums) > 1 else "sums"]
 
-    @cached_property
-    def accesses(self) -> dict[What, np.ndarray]:
-        """For the loads of an array, or the accesses of shared memory, of a line: the sectors of 32
-        bytes that a warp requests; and the clocks that the load unit takes, over those that it
-        would take without bank conflicts.
+    @property
+    def conflicts(self) -> dict[What, float]:
+        """For the loads of an array, or the accesses of shared memory, of a line: the clocks that
+        the load unit takes, over those that it would take without bank conflicts.
         """
-        found: dict[What, list[tuple[float, float]]] = defaultdict(list)
+        found: dict[What, list[float]] = defaultdict(list)
         for step, _ in steps_of(self.launch.trace):
-            one = step.one
-            if (one.is_load or one.is_shared) and step.on.any():
-                requested = self.launch.requests(step)
-                warps = np.count_nonzero(np.diff(requested.bounds)) or 1
-                clocks = float(requested.clocks.sum()) / max(one.size // 4, 1)
-                each = len(requested.sectors) / warps, clocks / warps
-                found[self.launch.what_of(step)].append(each)
-        return {what: np.mean(some, axis=0) for what, some in found.items()}
+            warps = np.count_nonzero(step.on[0].any(axis=1))
+            if (step.one.is_load or step.one.is_shared) and warps:
+                clocks = float(self.launch.load_clocks(step).sum())
+                found[self.launch.what_of(step)].append(clocks / warps / (step.one.size // WORD))
+        return {what: sum(some) / len(some) for what, some in found.items()}
 
     @cached_property
     def waits(self) -> dict[str, float]:
@@ -162,7 +159,7 @@ class CudaReport(ChipReport):
             yield f"C    the launch stores {share:.3g} % of {name}: its grid or block is too small"
         conflicts = [
             f"line {line}, {what}: {ways:.3g}-way"
-            for (line, what), (_, ways) in sorted(self.accesses.items())
+            for (line, what), ways in sorted(self.conflicts.items())
             if ways > 1.5
         ]
         if conflicts:
@@ -192,17 +189,15 @@ class CudaLineCosts:
             f"{report.kernel} on {report.device.name}: what each line of the main loop costs, the"
             " time saved if a part of it took no time"
         )
-        names = "line", "what", "cost", "sectors per warp", "source"
-        return "\n".join([title, *aligned("  >  <  >  >  <", [names, *self._rows()])])
+        names = "line", "what", "cost", "source"
+        return "\n".join([title, *aligned("  >  <  >  <", [names, *self._rows()])])
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         """Yield a row for each part of a line."""
         for (line, what), cost in sorted(self.costs.items()):
-            sectors, _ = self.report.accesses.get((line, what), (0, 0))
-            shown = f"{sectors:.3g}" if what.startswith("loads") and sectors else ""
             source = getline(self.report.launch.launch.source, line).strip()
             if round(100 * cost) or what != OTHER:
-                yield str(line), what, f"{100 * cost:.0f} %", shown, source
+                yield str(line), what, f"{100 * cost:.0f} %", source
 
 
 def report_on(launch: ClockedLaunch) -> CudaReport:

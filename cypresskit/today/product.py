@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.today.grid_launch import GridLaunch
+from cypresskit.today.sass import PRODUCTS, SUMS
 from cypresskit.today.sass_threads import NotTimed
 from cypresskit.today.sass_trace import Segment, steps_of
 
@@ -52,15 +53,17 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
     else.
     """
     loops = [step for segment in trace if segment.loop >= 0 for step in segment.steps]
-    adding = [step for step in loops if step.is_product]
-    stores = [step for step, _ in steps_of(trace) if step.is_result]
-    if not adding or not stores:
+    products = {step.one.name for step in loops if step.one.name in PRODUCTS}
+    sums = [step.one for step in loops if step.one.name in SUMS]
+    stores = [step for step, _ in steps_of(trace) if step.one.name == "STG"]
+    if not products or not stores or any("-" in one.text for one in sums):
         raise NotTimed(NO_PRODUCT)
-    for step in [step for step in stores if step.one.is_shared or step in loops]:
-        raise NotTimed(
-            f"line {step.one.line} stores a sum in shared memory, or within a loop: keep each"
-            " sum in a variable, and store it in C after the loop"
-        )
+    for step in stores:
+        if step in loops:
+            raise NotTimed(
+                f"line {step.one.line} stores within a loop: keep each sum in a variable, and store"
+                " it in C after the loop"
+            )
     result = stores[0].array
     factors = {step.array for step in loops if step.one.is_load} - {-1}
     if len(factors) != 2 or result in factors:
@@ -75,9 +78,9 @@ def find_product(launch: GridLaunch, trace: list[Segment]) -> MatrixProduct:
                 " over what a block computes, rounded up"
             )
     elements = first * math.prod(n - 1 + last / first for last, n in zip(lasts, launch.grid))
-    adds = sum(times * step.on[0].sum() for step, times in steps_of(trace) if step.is_product)
+    adds = sum(n * step.on[0].sum() for step, n in steps_of(trace) if step.one.name in PRODUCTS)
     flops = _flops(launch, (*factors, result), elements, elements * float(adds) / first)
-    return MatrixProduct(result, adding[0].one.name[0] == "D", elements / c.size, flops)
+    return MatrixProduct(result, "DFMA" in products, elements / c.size, flops)
 
 
 def _flops(launch: GridLaunch, numbers: tuple[int, ...], elements: float, adds: float) -> float:

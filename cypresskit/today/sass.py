@@ -28,6 +28,8 @@ KINDS = {
 KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
 LOADS, STORES = ("LDG", "LDS"), ("STG", "STS")
 SHARED = "LDS", "STS"
+PRODUCTS = "FFMA", "FMUL", "DFMA", "DMUL"
+SUMS = "FADD", "DADD"
 
 
 class Operand(NamedTuple):

@@ -2,11 +2,7 @@
 
 A register is an int64 array (blocks, warps, threads); an axis along which all have the same may
 have one element, or be missing. Its 32 bits are a number from 0 on. What a kernel loads, and what
-it computes from that, isn't known: it has a *mark*, a number below 0.
-
-- ``PRODUCT`` is a sum of products of elements of arrays.
-- ``LOADED`` is an element of an array.
-- ``OTHER`` is anything else.
+it computes from that, is ``UNKNOWN``, which is below 0.
 
 Addresses lie below 4 GB, so their upper words are 0.
 """
@@ -17,11 +13,11 @@ from functools import reduce
 
 import numpy as np
 
-from cypresskit.today.sass import Operand, SassInstruction
+from cypresskit.today.sass import PRODUCTS, SUMS, Operand, SassInstruction
 
 MASK = 0xFFFFFFFF
 SIGN = 0x80000000
-PRODUCT, LOADED, OTHER = -3, -2, -1
+UNKNOWN = -1
 PREDICATES = "PT", *(f"P{n}" for n in range(8))
 FIXED = dict.fromkeys(("RZ", "URZ", "SRZ"), 0) | {"PT": 1, "UPT": 1}
 #: What to try in place of instructions that aren't followed.
@@ -82,7 +78,7 @@ class Registers:
             return np.array([name & MASK])
         if name in FIXED:
             return np.array([FIXED[name]])
-        return self.values.get(name, np.array([OTHER]))
+        return self.values.get(name, np.array([UNKNOWN]))
 
     def read(self, operand: Operand) -> Values:
         """Return an operand's 32 bits, or its truth. The negative of a number has 33 bits: its
@@ -166,25 +162,10 @@ def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
     found = {str(to.value): result for to, result in zip(results, [value & MASK, *carries])}
     if is_long:
         found[following(str(results[0].value))] = value >> 32 & MASK
-    marks = marks_of(name, [registers.word(source.value) for source in sources])
+    words = [registers.word(source.value) for source in sources]
+    least = reduce(np.minimum, words, np.array([UNKNOWN if name in REAL else 0]))
     for to, result in found.items():
-        registers.write(to, np.where(marks < 0, marks, result), on)
-
-
-def marks_of(name: str, words: list[Values]) -> Values:
-    """Return the marks of what an instruction computes from registers; 0 where it is known."""
-    least = reduce(np.minimum, words, np.array([0]))
-    if name not in REAL:
-        return least
-    is_product = least == PRODUCT
-    if name in PRODUCTS:
-        is_product = is_product | are_factors(*words[:2])
-    return np.where(is_product, PRODUCT, OTHER)
-
-
-def are_factors(first: Values, second: Values) -> Values:
-    """Return where two registers are elements of arrays."""
-    return (first == LOADED) & (second == LOADED)
+        registers.write(to, np.where(least < 0, least, result), on)
 
 
 Modifiers = tuple[str, ...]
@@ -269,8 +250,7 @@ def _select(modifiers: Modifiers, first: Values, second: Values, choice: Values)
     return np.asarray(np.where(choice > 0, first, second))
 
 
-PRODUCTS = "FFMA", "DFMA", "FMUL", "DMUL"
-REAL = *PRODUCTS, "FADD", "DADD"
+REAL = *PRODUCTS, *SUMS
 MOVES = "MOV", "S2R", "S2UR", "R2UR", "CS2R", "LDC", "ULDC", "HFMA2"
 MEANING: dict[str, Callable[..., Values]] = {
     "LEA": _lea,

@@ -16,14 +16,11 @@ import numpy as np
 from cypresskit.today.grid_launch import GridLaunch
 from cypresskit.today.sass import SassCode, SassInstruction
 from cypresskit.today.sass_threads import (
-    LOADED,
     MASK,
-    PRODUCT,
-    PRODUCTS,
+    UNKNOWN,
     NotTimed,
     Registers,
     Values,
-    are_factors,
     compute,
     following,
     integers,
@@ -52,10 +49,6 @@ class TraceStep:
         Of an access: the first byte for each thread.
     array
         Of an access of memory: the array, the number of an argument.
-    is_product
-        Of a multiply-add: whether it multiplies elements of arrays.
-    is_result
-        Of a store: whether it stores sums of products.
     difference
         Of a comparison: by how much the first number is larger, for each thread; and the same as
         a signed number of 32 bits, of which 0 is the next change.
@@ -66,8 +59,6 @@ class TraceStep:
     on: np.ndarray
     address: Any = None
     array: int = -1
-    is_product: bool = False
-    is_result: bool = False
     difference: Any = None
 
 
@@ -245,9 +236,6 @@ class Tracer:
 
     def _compute(self, step: TraceStep) -> None:
         one = step.one
-        if one.name in PRODUCTS:
-            words = (self.registers.word(factor.value) for factor in one.operands[1:3])
-            step.is_product = bool((are_factors(*words) & step.on).any())
         if "ISETP" in one.name:
             numbers = map(self.registers.read, one.operands[2:4])
             first, second = integers(one.modifiers, *numbers)
@@ -271,9 +259,6 @@ class Tracer:
             step.array = self.launch.array_at(one.line, first, last)
         elif first < SHARED_BASE or last > SHARED_BASE + self.shared_bytes:
             raise NotTimed(f"line {one.line} accesses an element outside its shared array")
-        if not one.is_load:
-            step.is_result = bool((step.on & (self.registers.word(data) == PRODUCT)).any())
-            return
-        for _ in range(-(-one.size // 4)):
-            self.registers.write(data, np.array([LOADED]), step.on)
+        for _ in range(one.is_load * one.size // 4):
+            self.registers.write(data, np.array([UNKNOWN]), step.on)
             data = following(data)

@@ -1,16 +1,18 @@
 """Machine code of lesson 14's kernel, which is timed without NVIDIA's tools."""
 
-import ast
-import inspect
+import dis
 import json
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from cypresskit.today.cuda_compile import code_of
 from cypresskit.today.grid_launch import function_of
 from cypresskit.today.sass import SassCode
+
+#: Operations that look names up, call and do nothing, and targets of jumps.
+OTHERS = re.compile("GLOBAL|ATTR|METHOD|CALL|NULL|NOP|^to .*")
 
 
 def machine_code(kernel: Any, arguments: tuple) -> SassCode:
@@ -27,31 +29,28 @@ def find(kernel: Any, arguments: tuple) -> SassCode | None:
     from cypresskit.today.cuda_kernels import as_written
 
     types = {(str(getattr(one, "dtype", "")), len(getattr(one, "shape", ()))) for one in arguments}
-    try:
-        own, reference = (statements_of(function_of(one)) for one in (kernel, as_written))
-    except (OSError, TypeError, SyntaxError):  # its source can't be read
-        return None
-    if [what for what, _ in own] != [what for what, _ in reference] or types != {("float32", 2)}:
+    own, reference = (operations_of(function_of(one)) for one in (kernel, as_written))
+    if [what for _, what in own] != [what for _, what in reference] or types != {("float32", 2)}:
         return None
     text = files("cypresskit.today").joinpath("code.json").read_text(encoding="utf-8")
     stored = json.loads(text)
-    lines = [line for _, line in own]
+    lines = sorted({line for line, _ in own})
     return SassCode(**stored | {"text": renumbered(stored["text"], lines)})
 
 
-def statements_of(function: Callable) -> list[tuple[tuple[int, str], int]]:
-    """Return the statements of a function, from its ``def`` on, without docstrings and ``pass``:
-    the column and the first line of each, and the number of that line in the source.
+def operations_of(function: Any) -> list[tuple[Any, str]]:
+    """Return the operations of a function in Python's bytecode, each with its line. How a name is
+    looked up and called differs from module to module: these names come first.
     """
-    lines, first = inspect.getsourcelines(function)
-    (tree,) = ast.parse(textwrap.dedent("".join(lines))).body
-    vars(tree).update(name="", decorator_list=[])
-    found = [
-        ((node.col_offset, ast.unparse(node).splitlines()[0]), first + node.lineno - 1)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt)
+    code = function.__code__
+    return [
+        (code.co_firstlineno, str(code.co_names)),
+        *(
+            (one.positions and one.positions.lineno, f"{one.opname} {OTHERS.sub('', one.argrepr)}")
+            for one in dis.get_instructions(code)
+            if not OTHERS.search(one.opname)
+        ),
     ]
-    return [one for one in found if one[0][1] != "pass" and one[0][1][0] not in "\"'"]
 
 
 def renumbered(text: str, lines: Sequence[int] | Mapping[int, int]) -> str:

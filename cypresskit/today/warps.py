@@ -13,11 +13,11 @@ import numpy as np
 
 from cypresskit.chip.units.state import SCOREBOARDS
 from cypresskit.chip.work import ALU, BARRIER, TEX, WAIT, Clause, Stream, unit_stream
-from cypresskit.today.cuda_access import Requests, memory_stream, quarters, requests_of
+from cypresskit.today.cuda_access import load_clocks, memory_stream, quarters
 from cypresskit.today.gpus import SCHEDULERS, CudaGpu
 from cypresskit.today.grid_launch import GridLaunch
 from cypresskit.today.product import corners
-from cypresskit.today.sass import SassCode
+from cypresskit.today.sass import PRODUCTS, SassCode
 from cypresskit.today.sass_threads import NotTimed
 from cypresskit.today.sass_trace import WARP, Segment, TraceStep
 
@@ -25,7 +25,6 @@ from cypresskit.today.sass_trace import WARP, Segment, TraceStep
 GROUP_CLOCKS = 32
 BRANCH = 15  # clocks of a warp's branch to a label: calibrated on single warps
 STORED = SCOREBOARDS - 1  # set by stores to shared memory, for which barriers wait
-MULTIPLY_ADDS = "multiply-adds"
 OTHER = "other instructions"
 
 What = tuple[int, str]  # a line, and "loads of" or "stores of" an array, or kinds of instructions
@@ -96,7 +95,7 @@ class Warps:
         """Return what a step's cost is given for."""
         one = step.one
         if not one.is_access:
-            return one.line, MULTIPLY_ADDS if step.is_product else OTHER
+            return one.line, "multiply-adds" if one.name in PRODUCTS else OTHER
         array = "shared memory" if one.is_shared else self.launch.names[step.array]
         return one.line, f"{'loads' if one.is_load else 'stores'} of {array}"
 
@@ -143,15 +142,15 @@ class Warps:
         made.flush()
         return tuple(made.clauses)
 
-    def requests(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> Requests:
-        """Return what some warps of the first block request."""
-        address, on = step.address[0, warps], step.on[0, warps]
-        return requests_of(address, on, step.one.size, self.board, step.one.is_shared)
+    def load_clocks(self, step: TraceStep, warps: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """Return the clocks of the load unit for some warps of the first block."""
+        one = step.one
+        return load_clocks(step.address[0, warps], step.on[0, warps], one.size, one.is_shared)
 
     def _stream(self, step: TraceStep, move: int, warps: np.ndarray, blocks: int) -> Stream:
         """Return what a load, or an access of shared memory, requests."""
         if step.one.is_shared:
-            return unit_stream(np.tile(quarters(self.requests(step, warps).clocks), blocks))
+            return unit_stream(np.tile(quarters(self.load_clocks(step, warps)), blocks))
         address = self._addresses(step, blocks)[:, warps].reshape(-1, WARP)
         on = np.tile(step.on[0, warps], (blocks, 1))
         return memory_stream(address, on, step.one.size, move, self.board)

@@ -50,11 +50,11 @@ class Modeled(experiments.Experiments):
 
 
 def write_code() -> None:
-    """Write the code of lesson 14's kernel, with numbers of statements for lines."""
+    """Write the code of lesson 14's kernel, with each line's place among its lines."""
     matrices = (SimpleNamespace(shape=(64, 64), dtype=np.dtype(np.float32)),) * 3
     code = code_of(as_written, matrices)
-    statements = stored_code.statements_of(as_written.py_func)
-    lines = {line: number for number, (_, line) in enumerate(statements)}
+    used = sorted({line for line, _ in stored_code.operations_of(as_written.py_func)})
+    lines = {line: number for number, line in enumerate(used)} | {used[0] + 1: 0}  # of `def`
     found = asdict(code) | {"text": stored_code.renumbered(code.text, lines)}
     (FOLDER / "code.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
