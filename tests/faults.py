@@ -6,6 +6,10 @@ import random
 import re
 from dataclasses import dataclass
 
+from cypresskit.kernels import Kernel
+from cypresskit.kernels.products import blocks, make_product
+from cypresskit.machine import KernelError
+
 KINDS = ("component", "coordinate", "repeated", "missing", "offset")
 MAD = re.compile(r"\s*(mad|dmad|fma) r")
 FETCH = re.compile(r"\s*(sample|load)_resource")
@@ -85,3 +89,16 @@ def _offset(line: str, rng: random.Random) -> str:
     found = ELEMENT.search(line)
     assert found
     return f"{line[: found.start(1)]}{int(found[1]) - 1}{line[found.end(1) :]}"
+
+
+def count_correct_share(kernel: Kernel) -> float:
+    """Return the share of C's elements that are correct, in a product of 2 x 3 blocks of C.
+
+    It is 0 if the launch is refused or the kernel fails.
+    """
+    given = make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
+    try:
+        result = given.run(engine="interpreter", in_place=True)
+    except (KernelError, ValueError):
+        return 0.0
+    return float(1 - given.wrong(result).mean())

@@ -23,13 +23,13 @@ from functools import cache
 import numpy as np
 import pytest
 from conftest import ROOT
+from faults import count_correct_share
 
 import cypresskit as ck
 from cypresskit.chip.units.lds_banks import access_clocks
 from cypresskit.compiler import compile
 from cypresskit.editing.steps import reference_kernel
 from cypresskit.host.rates import kernel_rate
-from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.samples import record_traffic
 from cypresskit.teach.l02_why_blocks.checks import simulate_block
 from cypresskit.teach.l05_texture_cache import checks as texture_cache

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import SIX
+from faults import count_correct_share
 
 import cypresskit as ck
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
-from cypresskit.kernels.products import count_correct_share
 from cypresskit.kernels.statement import state
 from cypresskit.machine import compiled, interpreter
 from cypresskit.timing import run_request

@@ -310,13 +310,6 @@ def test_memory_that_cannot_be_written_is_refused_before_the_run(memory, monkeyp
         ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
 
 
-@pytest.mark.parametrize("strides", [(8, 4), (16, 2), (4, 4), (16, -2)])
-def test_memory_that_overlaps_itself_is_refused(strides):
-    memory = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32)[8:], (4, 4), strides)
-    with pytest.raises(ValueError, match="global_memory overlaps itself"):
-        ck.launch(pixel("mov g[0], vWinCoord0"), (1, 1), global_memory=memory)
-
-
 @ENGINES
 def test_an_empty_domain_does_nothing(engine):
     program = pixel("mov g[0], vWinCoord0", "mov o0, vWinCoord0")

@@ -11,7 +11,6 @@ import numpy as np
 
 from cypresskit.kernels.catalogue import Kernel
 from cypresskit.kernels.comparison import ProductComparison, compare, rounding_bounds
-from cypresskit.machine import KernelError
 from cypresskit.machine.engines import launch
 
 MAX_INSTRUCTIONS = 10**4  # most instructions of a work-item: ten times what a small product needs
@@ -128,16 +127,3 @@ def blocks(kernel: Kernel, down: int, across: int, iterations: int) -> Size:
     """Return the size of a product with this many blocks of C, and iterations of the loop."""
     rows, columns = kernel.convention.multiple
     return down * rows, 1 if kernel.is_vector else across * columns, iterations * kernel.k_step
-
-
-def count_correct_share(kernel: Kernel) -> float:
-    """Return the share of C's elements that are correct, in a product of 2 x 3 blocks of C.
-
-    It is 0 if the launch is refused or the kernel fails.
-    """
-    given = make_product(kernel, blocks(kernel, 2, 3, 3), 1.0, 0.0, seed=41, largest=9)
-    try:
-        result = given.run(engine="interpreter", in_place=True)
-    except (KernelError, ValueError):
-        return 0.0
-    return float(1 - given.wrong(result).mean())

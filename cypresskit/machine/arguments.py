@@ -81,26 +81,6 @@ def check_results(results: Mapping[str, object]) -> None:
             )
 
 
-def check_written(array: np.ndarray, name: str) -> None:
-    """Raise ``ValueError`` for an array that can't hold results: read-only, or with elements that
-    share memory.
-    """
-    if not array.flags.writeable:
-        raise ValueError(f"{name} is read-only")
-    if not array.size:  # of an empty domain
-        return
-    room = array.itemsize
-    for stride, size in sorted(
-        (abs(stride), size) for stride, size in zip(array.strides, array.shape) if size > 1
-    ):
-        if stride < room:
-            raise ValueError(
-                f"{name} overlaps itself (strides {array.strides}): one of two results would"
-                " be lost"
-            )
-        room += stride * (size - 1)
-
-
 def check_unmasked(array: object, name: str) -> None:
     """Raise ``TypeError`` for a masked array."""
     if isinstance(array, np.ma.MaskedArray):
@@ -122,8 +102,8 @@ def check_array(array, name: str, written: bool = False) -> None:
         raise TypeError(
             f"{name} has dtype {array.dtype}: the device takes {known}, in native byte order"
         )
-    if written:
-        check_written(array, name)
+    if written and not array.flags.writeable:
+        raise ValueError(f"{name} is read-only")
 
 
 def texel_words(array, name: str, written: bool = False) -> np.ndarray:
