@@ -2,6 +2,7 @@
 a reader writes stays.
 """
 
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -10,6 +11,7 @@ from pages import site_with_python
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
 
+import cypresskit as ck
 from cypresskit.grading import course
 from tools import bench_page, workbook
 from tools.bench_page.browser import TIMEOUT_MS, served
@@ -30,6 +32,7 @@ RUN = f"""async (code) => {{
     return [texts.join(""), reply.content.status]
 }}"""
 
+LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 (LESSON_01,) = (path for path in workbook.lessons() if path.stem.startswith("01"))
 
 #: Calls a function; fails if it hasn't ended after some milliseconds.
@@ -42,7 +45,11 @@ WITHIN = """([script, argument, most]) => Promise.race([
 @pytest.fixture(scope="module")
 def site(tmp_path_factory, once):
     """The address of a site with the workbook, on this computer."""
-    parts = {"bench": bench_page.write_page, "workbook": workbook.write_workbook}
+    lesson = tmp_path_factory.mktemp("lesson") / "launch.ipynb"
+    cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
+    write_workbook = partial(workbook.write_workbook, ran=[lesson])
+    parts = {"bench": bench_page.write_page, "workbook": write_workbook}
     folder = site_with_python(tmp_path_factory, once, **parts)
     with served(folder) as address:
         yield f"{address}/workbook"
@@ -150,6 +157,16 @@ def test_what_a_cell_may_do_in_a_page(running):
     text, status = evaluate(running, "() => window.endless")
     assert status == "error" and "Your files are kept" in text and "gone" in text
     assert run("print(open('mine.txt').read(), 'x' in globals())") == ["kept False\n", "ok"]
+
+
+@pytest.mark.slow
+def test_a_launch_of_a_lesson_is_read_from_the_site_and_another_is_simulated(running):
+    fetched = []
+    running.on("requestfinished", lambda request: fetched.append(request.url))
+    for n in 256, 128:
+        ran = evaluate(running, RUN, LAUNCH.format(n))
+        assert ran == [f"{ck.simulate('sgemm_tn', n).clocks}\n", "ok"]
+        assert sum("/launches/launch-" in url for url in fetched) == 1
 
 
 @pytest.mark.slow

@@ -65,9 +65,9 @@ def sizes(site: Path) -> dict[str, int]:
     return bytes_of
 
 
-def build(site: Path, solutions: bool = False) -> None:
-    """Build the site anew, with or without ``solutions``. Raises ``SystemExit`` if Sphinx warns, or
-    if the folder contains other files.
+def build(site: Path, solutions: bool = False, launches: bool = False) -> None:
+    """Build the site anew, with or without ``solutions`` and results of ``launches`` (in minutes).
+    Raises ``SystemExit`` if Sphinx warns, or if the folder contains other files.
     """
     if site.exists() and any(site.iterdir()) and not (site / "searchindex.js").exists():
         raise SystemExit(f"{site} contains files, and isn't an earlier site: use an empty folder")
@@ -75,7 +75,7 @@ def build(site: Path, solutions: bool = False) -> None:
         fresh = Path(folder, "site")
         try:
             bench_page.write_page(fresh / "bench")
-            workbook.write_workbook(fresh / "workbook")
+            workbook.write_workbook(fresh / "workbook", workbook.lessons() if launches else [])
         except bench_page.NotAvailable as why:
             print(f"The site has no Python, or no workbook: {why}.", file=sys.stderr)
         options = ["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs")]
@@ -97,7 +97,7 @@ def main() -> int:
         "--solutions", action="store_true", help="with solutions, and the answers for teachers"
     )
     options = parser.parse_args()
-    build(options.site, options.solutions)
+    build(options.site, options.solutions, launches=True)
     found = faults(options.site)
     print(*found or [f"open {options.site}/index.html"], sep="\n")
     return bool(found)

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import NullCache
@@ -56,8 +57,8 @@ def part(function):
 
 
 def compiler() -> tuple:
-    """Return the version of numba, and the processor that code is compiled for."""
-    return numba.__version__, numba.config.CPU_NAME or host_processor()
+    """Return the versions of numba and numpy, and the processor that code is compiled for."""
+    return numba.__version__, np.__version__, numba.config.CPU_NAME or host_processor()
 
 
 @intrinsic

@@ -21,8 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from cypresskit.chip.native import compiler
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
@@ -76,7 +74,7 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
         return None
     parts = (
         what,
-        (np.__version__, compiler()),
+        str(compiler()),
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # from before the first line
         (vars(device), launch.memory_layout.key),

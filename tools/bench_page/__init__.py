@@ -44,14 +44,21 @@ SILENCE_MS = 90_000  # without a message from a busy Python, until it is restart
 HANDOVER_MS = 2_500  # that a newer text waits for a busy Python, until it is restarted
 EPOCH = (1980, 1, 1, 0, 0, 0)  # of every file, so that equal files make equal archives
 #: The suffixes of the package's files that the page contains.
-SUFFIXES = ".py", ".il", ".json", ".toml", ".txt", ".css", ".html", ".js"
+SUFFIXES = ".py .il .ll .json .toml .txt .css .html .js".split()
+#: What compiled kernels are made of.
+KERNEL_SOURCES = """
+    cypresskit/editing/starts cypresskit/editing/steps.toml cypresskit/il cypresskit/kernels
+    cypresskit/machine/compiled cypresskit/teach/l12_contest
+    tools/bench_page/cypresskit_native.py tools/bench_page/engine.py tools/bench_page/kernels.py
+    tools/bench_page/missing_math.py
+""".split()
 LEFT_OUT = "cli", "grading"  # packages that it doesn't need
 SOURCES = "page_python.py", "stand_ins.py", "cypresskit_native.py"
 SCRIPTS = "page.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = "numpy", "tqdm"
 #: Folders of the library that a page doesn't need.
-UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
+UNUSED = "tests f2py idlelib turtledemo test tkinter ensurepip pydoc_data".split()
 PROBLEMS = {
     "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
     " the workbook; its first page says how.",
@@ -172,18 +179,7 @@ def engine_file() -> bytes:
 
 def compiled_kernels() -> bytes:
     """Return the catalog's kernels in WebAssembly, made once."""
-    packages = (
-        "il",
-        "machine/compiled",
-        "kernels",
-        "editing/starts",
-        "editing/steps.toml",
-        "teach/l12_contest",
-    )
-    tools = "kernels", "engine", "missing_math", "cypresskit_native"
-    sources = [f"cypresskit/{name}" for name in packages]
-    sources += [f"tools/bench_page/{name}.py" for name in tools]
-    return made("kernels", kernels_file, *sources)
+    return made("kernels", kernels_file, *KERNEL_SOURCES)
 
 
 def made(name: str, make: Callable[[], bytes], *sources: str) -> bytes:

@@ -17,9 +17,34 @@ const decode = (bytes) => new TextDecoder().decode(bytes)
 // Where WebAssembly may wait for a promise, Python notices between two steps that the reader types.
 export const waits = "Suspending" in WebAssembly
 
-/** Return a tree of folders with these files: [path, text or bytes]. */
-export function tree(files) {
+/** The folder of launches' results. Those of the site are fetched when Python first looks for them,
+ * while it waits. Without a network it computes them. */
+class Launches extends Map {
+  /** @param {string[]} names of the site's */
+  constructor(names) {
+    super()
+    this.missing = new Set(names)
+  }
+
+  get(name) {
+    if (this.missing.has(name)) {
+      const request = new XMLHttpRequest()
+      request.open("GET", new URL(`../workbook/launches/${name}`, import.meta.url), false)
+      request.responseType = "arraybuffer"
+      try {
+        request.send()
+        if (request.status === 200) this.set(name, new File(new Uint8Array(request.response)))
+        this.missing.delete(name)
+      } catch {}
+    }
+    return super.get(name)
+  }
+}
+
+/** Return a tree of folders with these files, [path, text or bytes], and results of launches. */
+export function tree(files, launches) {
   const root = new Map()
+  folderAt(root, ["home", ".cache"]).set("cypresskit", new Directory(new Launches(launches)))
   for (const name of ["tmp", "home", FOLDER]) folderAt(root, [name])
   for (const [path, data] of files) put(root, path, data)
   return root

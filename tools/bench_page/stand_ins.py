@@ -50,8 +50,10 @@ import tqdm  # noqa: E402  # after the modules that it imports
 tqdm.tqdm.monitor_interval = 0  # else it starts a thread
 
 # The compiled engine's names are there while its modules are imported; what they do is below.
-NAMES = "c_char", "c_int32", "c_int64", "c_void_p"
-stand_in("ctypes", **{n: Unused() for n in NAMES}, CFUNCTYPE=lambda *_: None, addressof=lambda _: 0)
+NAMES = "c_char c_int32 c_int64 c_void_p".split()
+stand_in(
+    "ctypes", **dict.fromkeys(NAMES, Unused()), CFUNCTYPE=lambda *_: None, addressof=lambda _: 0
+)
 
 import cypresskit_native  # noqa: E402
 
@@ -92,12 +94,9 @@ def run_compiled(launch: Any, threads: int | None = None) -> Any:
         return None
 
 
-for module, contents in (
-    (execute, {"compiled": compiled, "address": cypresskit_native.address}),
-    (compiled_engine, {"run": run_compiled}),
-    (engines, {"HAS_LLVM": True}),
-):
-    vars(module).update(contents)
+vars(execute).update(compiled=compiled, address=cypresskit_native.address)
+compiled_engine.run = run_compiled
+vars(engines).update(HAS_LLVM=True)
 
 
 class AnswerInPage(answering.AnswerHere):

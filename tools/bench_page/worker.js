@@ -76,7 +76,7 @@ function respond(kind, content) {
 }
 
 /** Start Python: with the memory that an earlier visit saved, or anew. */
-async function begin({key, module: name, packages = [], files}) {
+async function begin({key, module: name, packages = [], launches = [], files}) {
   module = name
   const saved = `memory of ${module}`
   const cache = await self.caches?.open(key).catch(() => undefined)
@@ -90,7 +90,7 @@ async function begin({key, module: name, packages = [], files}) {
     ...["source.json.gz", ...packages].map(textsOf),
   ])
   const texts = sources.flatMap(Object.entries).map(([path, text]) => [`source/${path}`, text])
-  const root = tree([["usr/local/lib/python315.zip", library], ...texts])
+  const root = tree([["usr/local/lib/python315.zip", library], ...texts], launches)
   python = new Python(wasm, engine, kernels, root, respond)
   for (const [path, data] of files) python.put(path, data)
   python.begin(image && new Uint8Array(image))

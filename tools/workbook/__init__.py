@@ -8,17 +8,25 @@ bundler is needed: the extension is one script.
 import hashlib
 import importlib.metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
+import nbformat
+
+from cypresskit.chip.native import compiler
 from cypresskit.cli import cmd_lab
+from cypresskit.timing import result_cache
 from tools import bench_page
+from tools.book import execute
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -33,7 +41,7 @@ PACKAGES = """
     wcwidth xyzservices
 """.split()
 DISTRIBUTIONS = {"dateutil": "python-dateutil"}  # named otherwise than their module
-SUFFIXES = ".py", ".json", ".css", ".html", ".js", ".txt", ".jinja", ".ts", ".mjs"
+SUFFIXES = ".py .json .css .html .js .txt .jinja .ts .mjs".split()
 LEFT_OUT = "bokeh/sampledata/", "bokeh/server/static/", "narwhals/testing/"
 KEPT = "bokeh/server/static/js/bokeh.min.js", "bokeh/server/static/js/types.json"
 
@@ -41,6 +49,19 @@ KEPT = "bokeh/server/static/js/bokeh.min.js", "bokeh/server/static/js/types.json
 def lessons() -> list[Path]:
     """Return the notebooks of the lessons, in order."""
     return sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+
+
+def launches(ran: Sequence[Path]) -> list[Path]:
+    """Return the files with the results of launches in lessons, which are run once."""
+    notebooks = [nbformat.read(lesson, 4) for lesson in ran]
+
+    def run(folder: Path) -> None:
+        with patch.dict(os.environ, XDG_CACHE_HOME=str(folder), CYPRESSKIT_KEEP="1"):
+            for notebook in notebooks:
+                execute(notebook)
+
+    key = result_cache.SOURCES.key(compiler(), notebooks)
+    return sorted(bench_page.kept(f"launches-{key}", run).rglob("launch-*"))
 
 
 def packages() -> dict[str, str]:
@@ -58,20 +79,29 @@ def packages() -> dict[str, str]:
     return files
 
 
-def write_workbook(folder: Path) -> None:
-    """Write the workbook into a folder beside ``bench``. Raises ``bench_page.NotAvailable``."""
+def write_workbook(folder: Path, ran: Sequence[Path] = ()) -> None:
+    """Write the workbook into a folder beside ``bench``. Raises ``bench_page.NotAvailable``.
+
+    The results of the launches in the lessons ``ran`` are computed now, so that a browser needn't.
+    """
     if find_spec("jupyterlite_core") is None:
         raise bench_page.NotAvailable("jupyterlite-core isn't installed")
     build_lite(folder)
     extension = folder / "extensions" / NAME
     (extension / "static").mkdir(parents=True)
-    data = bench_page.compress(json.dumps(packages()).encode())
+    saved = launches(ran)
+    (folder / "launches").mkdir()
+    for file in saved:
+        shutil.copy(file, folder / "launches")
+    texts = packages() | {"compiler.txt": str(compiler())}
+    data = bench_page.compress(json.dumps(texts).encode())
     (folder / "packages.json.gz").write_bytes(data)
     loaded = [folder / "packages.json.gz", *(folder.parent / "bench").glob("*.gz")]
     made_of = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(loaded)))
     script = Template((HERE / "extension.js").read_text(encoding="utf-8")).safe_substitute(
         bench="../../../../bench/",
         packages="../workbook/packages.json.gz",
+        launches=json.dumps([file.name for file in saved]),
         megabytes=round(sum(file.stat().st_size for file in loaded) / 1e6),
         key=f"workbook-{made_of.hexdigest()[:12]}",
     )
@@ -79,11 +109,8 @@ def write_workbook(folder: Path) -> None:
     entry = f"remoteEntry.{hashlib.sha256(script.encode()).hexdigest()[:12]}.js"
     (extension / "static" / entry).write_text(script, encoding="utf-8")
     build = {"load": f"static/{entry}", "extension": "./extension"}
-    unused: set[str] = set()  # extensions of this environment
     for file in [folder / "jupyter-lite.json", *folder.glob("*/jupyter-lite.json")]:
-        unused |= configure(file, build)
-    for name in unused:
-        shutil.rmtree(folder / "extensions" / name)
+        configure(file, build)
     write_start_page(folder)
 
 
@@ -104,10 +131,8 @@ def build_lite(folder: Path) -> None:
         raise bench_page.NotAvailable(f"JupyterLite can't be built: {done.stderr[-500:]}")
 
 
-def configure(file: Path, build: dict[str, str]) -> set[str]:
-    """Name the kernel and the extensions in a file of JupyterLite's settings. Return the extensions
-    that are left out.
-    """
+def configure(file: Path, build: dict[str, str]) -> None:
+    """Name the kernel and the extensions in a file of JupyterLite's settings."""
     config = json.loads(file.read_text(encoding="utf-8"))
     data = config.setdefault("jupyter-config-data", {})
     known = data.get("federated_extensions", [])
@@ -116,7 +141,6 @@ def configure(file: Path, build: dict[str, str]) -> set[str]:
         data["federated_extensions"] = [*kept, {"name": NAME, **build}]
     data |= {"defaultKernelName": "python3", "appName": "cypresskit"}
     file.write_text(json.dumps(config, indent=1), encoding="utf-8")
-    return {one["name"] for one in known} - {*EXTENSIONS}
 
 
 def write_start_page(folder: Path) -> None:

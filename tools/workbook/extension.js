@@ -158,7 +158,8 @@
         })
         const packages = ["$packages"]
         const module = "kernel_python"
-        this.worker.postMessage({type: "begin", key: "$key", module, packages, files})
+        const launches = $launches
+        this.worker.postMessage({type: "begin", key: "$key", module, packages, launches, files})
         await ready
         say("")
       }
