@@ -400,6 +400,8 @@ def _mistake(words: Words, right: Words) -> str:
         return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
     if place == 0:
         return f": another opcode than `{op}` belongs here."
+    if place == 1 and wrong.rpartition("]")[0] != good.rpartition("]")[0]:
+        return " stores to another place than belongs here: look at its address."
     if place == 1 and name == other:
         return f" writes {wrong}; the mask leaves out, or has, a component too many."
     if place == 1:
