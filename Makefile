@@ -76,7 +76,7 @@ book: $(VENV)/installed-tests  ## make and run the lessons' notebooks from their
 	@$(bin)/python -m tools.book notebooks $(ARGS)
 
 docs: $(VENV)/installed-tests  ## build the documentation as a site that works offline, into site/, and check its links
-	@$(bin)/python -m tools.site site
+	@$(bin)/python -m tools.site site --launches
 
 fuzz: $(VENV)/installed-tests  ## the laws of all tests on new random programs, launches and examples; ARGS=tests/test_fuzz.py for some
 	$(tests) -q $(three) --new $$(date +%s) $(ARGS)

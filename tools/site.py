@@ -96,8 +96,13 @@ def main() -> int:
     parser.add_argument(
         "--solutions", action="store_true", help="with solutions, and the answers for teachers"
     )
+    parser.add_argument(
+        "--launches",
+        action="store_true",
+        help="with the results of the lessons' launches for the workbook: all lessons run once",
+    )
     options = parser.parse_args()
-    build(options.site, options.solutions, launches=True)
+    build(options.site, options.solutions, options.launches)
     found = faults(options.site)
     print(*found or [f"open {options.site}/index.html"], sep="\n")
     return bool(found)
