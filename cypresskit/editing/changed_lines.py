@@ -324,8 +324,15 @@ def _parts(line: str) -> Words:
     return [op, *(operand.strip() for operand in operands.split(","))]
 
 
+def _split(operand: str) -> tuple[str, str]:
+    """Return a register, or an element of memory such as ``g[r1.x]``, and its components."""
+    closed = operand.rfind("]") + 1
+    name, _, components = operand[closed:].partition(".")
+    return operand[:closed] + name, components
+
+
 def _name(operand: str) -> str:
-    return operand.partition(".")[0]
+    return _split(operand)[0]
 
 
 def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
@@ -341,7 +348,7 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
         return [*words[:place], word, *words[place + 1 :]]
 
     for place, source in enumerate(sources, 2):
-        name, _, components = source.partition(".")
+        name, components = _split(source)
         if len(components) > 1:
             yield put(place, f"{name}.{components[1::-1]}{components[2:]}")
     if op in TESTS:
@@ -355,13 +362,13 @@ def _repaired_words(words: Words, lines: Sequence[Words]) -> Iterator[Words]:
     is_product = op in ARITHMETIC and _name(to) not in map(_name, sources[:2])
     if is_product:
         yield ["dmad" if op.startswith("d") else "mad", to, *sources[:2], own]
-        masks = {other[1].partition(".")[2] for other in alike} | {*to.partition(".")[2]}
+        masks = {_split(other[1])[1] for other in alike} | {*_split(to)[1]}
         for mask in sorted(masks - {"_"}):
             yield put(1, f"{_name(to)}.{mask}".rstrip("."))
     for place, source in enumerate(sources[:2], 2):
         if source == to:
             continue  # it counts
-        name, _, components = source.partition(".")
+        name, components = _split(source)
         for other in sorted({_name(other[place]) for other in alike} | {name}, key=name.__ne__):
             yield put(place, source.replace(name, other))
             for some in (*letters, *[""] * is_product):
@@ -392,27 +399,25 @@ def _mistake(words: Words, right: Words) -> str:
         return ""
     (place,) = places
     wrong, good = words[place], right[place]
-    name, _, letters = wrong.partition(".")
-    other, _, others = good.partition(".")
+    name, letters = _split(wrong)
+    other, others = _split(good)
+    what = f"another {'address' if '[' in wrong else 'register'} belongs here"
     if place == 0 and (fetch := FETCH.match(op)):
         if good.startswith(fetch[0]):
             return " fetches another texel than belongs here: look at its offset."
         return f" fetches from texture {fetch[1]}; texture 0 is A, 1 is B."
     if place == 0:
         return f": another opcode than `{op}` belongs here."
-    if place == 1 and wrong.rpartition("]")[0] != good.rpartition("]")[0]:
-        return " stores to another place than belongs here: look at its address."
     if place == 1 and name == other:
         return f" writes {wrong}; the mask leaves out, or has, a component too many."
     if place == 1:
-        return f" writes {wrong}; another register belongs here."
+        return f" writes {wrong}; {what}."
     if place == 4 and op in ARITHMETIC and other == _name(words[1]):
         return f" adds to {wrong}, but writes {words[1]}: a sum stays in its own register."
-    what = f"{'another' if letters else 'one'} component belongs here"
-    if name != other:
-        what = "another register belongs here"
-    elif sorted(letters) == sorted(others):
+    if name == other and sorted(letters) == sorted(others):
         what = "its components are exchanged"
-    elif not others:
+    elif name == other:
         what = "all components belong here"
+        if others:
+            what = f"{'another' if letters else 'one'} component belongs here"
     return f" reads {wrong}; {what}."
