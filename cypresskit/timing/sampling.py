@@ -231,8 +231,9 @@ def stated_error(known: Evidence) -> float:
     time is left for it, as in any queue.
 
     Calibrated on 1,170 random launches, of which none is off by more than 0.84 of it. Of 10,000
-    others, 8 are off by more than it, the worst by 2.5 times it: two that stream from the DRAM of a
-    small board are off by 28 %. ``python -m tools.fuzz.samples 1000`` shows how far others are off.
+    others, 7 are off by more than it, the worst by 2.5 times it: two that stream from the DRAM of a
+    small board are off by 27 and 28 %. ``python -m tools.fuzz.samples 1000`` shows how far others
+    are off.
     """
     idle = 1 / max(min(known.busy, 1.0), 0.1) - 1
     both = min(max(min(known.busy, 1.0) + known.sending - 1, 0.0), 0.95)
