@@ -58,7 +58,7 @@ SCRIPTS = "page.js", "worker.js", "python.js"
 #: Packages of Python's library that the page needs besides the standard library.
 PACKAGES = "numpy", "tqdm"
 #: Folders of the library that a page doesn't need.
-UNUSED = "tests f2py idlelib turtledemo test tkinter ensurepip pydoc_data".split()
+UNUSED = "tests", "f2py", "idlelib", "turtledemo", "test", "tkinter", "ensurepip", "pydoc_data"
 PROBLEMS = {
     "failed": "This browser can't run the workbench: Chromium 156 and Firefox 153 can. Or install"
     " the workbook; its first page says how.",

@@ -50,7 +50,7 @@ import tqdm  # noqa: E402  # after the modules that it imports
 tqdm.tqdm.monitor_interval = 0  # else it starts a thread
 
 # The compiled engine's names are there while its modules are imported; what they do is below.
-NAMES = "c_char c_int32 c_int64 c_void_p".split()
+NAMES = "c_char", "c_int32", "c_int64", "c_void_p"
 stand_in(
     "ctypes", **dict.fromkeys(NAMES, Unused()), CFUNCTYPE=lambda *_: None, addressof=lambda _: 0
 )

@@ -41,7 +41,7 @@ PACKAGES = """
     wcwidth xyzservices
 """.split()
 DISTRIBUTIONS = {"dateutil": "python-dateutil"}  # named otherwise than their module
-SUFFIXES = ".py .json .css .html .js .txt .jinja .ts .mjs".split()
+SUFFIXES = ".py", ".json", ".css", ".html", ".js", ".txt", ".jinja", ".ts", ".mjs"
 LEFT_OUT = "bokeh/sampledata/", "bokeh/server/static/", "narwhals/testing/"
 KEPT = "bokeh/server/static/js/bokeh.min.js", "bokeh/server/static/js/types.json"
 

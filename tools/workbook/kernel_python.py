@@ -32,8 +32,9 @@ def lenient(name: str) -> None:
         setattr(sys.modules[parent], own, module)
 
 
-MISSING = "PIL PIL.Image tornado tornado.web contourpy contourpy.enum_util contourpy.types"
-for missing in MISSING.split():
+for missing in ("PIL", "PIL.Image", "contourpy", "contourpy.enum_util", "contourpy.types"):
+    lenient(missing)
+for missing in ("tornado", "tornado.web"):
     lenient(missing)
 
 
