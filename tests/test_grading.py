@@ -9,15 +9,12 @@ import random
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from copy import deepcopy
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import hand_ins
@@ -29,7 +26,7 @@ from cypresskit import cli, tables
 from cypresskit.cli.cmd_grade import student_work
 from cypresskit.editing import steps
 from cypresskit.files.received import is_hidden, printable_name
-from cypresskit.grading import archives, class_tables, course, gradebook, judging, submissions
+from cypresskit.grading import class_tables, course, gradebook, judging, submissions
 from cypresskit.grading.gradebook import CourseRecords, GradedAnswer
 from cypresskit.grading.submissions import Student
 from cypresskit.isolated import process
@@ -427,26 +424,19 @@ def test_points_that_the_teacher_enters_while_answers_are_judged_count(tmp_path)
     assert rows(tmp_path / "grades.csv")[0][f"{FIRST}, explanation"] == "2.0"
 
 
-def test_a_class_has_statistics_lists_of_equal_code_and_points_less_lateness():
+def test_a_class_has_statistics_lists_of_equal_code_and_a_table_for_canvas():
     code = "def seconds(n, b, r):\n    'Text.'\n" + "    n = n * (b + r) / (n - b)  # {}\n" * 5
     wrong = {n: answered("", False, code.replace("{}", n), f"told {min(n, 'c')}") for n in "bcd"}
-    records = records_of({"a": answered(code="x")} | wrong, late_percent=10.0)
-    records.works[0][0].days_late = 2.0
+    records = records_of({"a": answered(code="x")} | wrong)
     (row,) = class_tables.statistics_rows(records)
     commonest = row["commonest wrong answer"], row["how often"]
     assert (row["right, percent"], *commonest) == (25, "told c", 2)
     (copies,) = class_tables.copies_rows(records)
     assert copies["students"] == "b, c, d" and "#" not in copies["code"]
-    assert "2 days late: 80 %" in records.status(records.works[0][0])
-    moodle, canvas = ([*map(list, map(dict.values, make(records)))] for make in LMS)
-    assert moodle == [["a", "a", 48.0], *([n, n, 0.0] for n in "bcd")]
-    possible, first, *_ = canvas
-    assert possible == ["Points Possible", "", "", "", 100] and first == ["a", "a", "", "", 48.0]
+    possible, first, *_ = (list(row.values()) for row in class_tables.canvas_rows(records))
+    assert possible == ["Points Possible", "", "", "", 100] and first == ["a", "a", "", "", 60.0]
     heads = [*next(class_tables.canvas_rows(records))]
     assert heads[:4] == ["Student", "ID", "SIS Login ID", "Section"], "as Canvas looks for them"
-
-
-LMS = class_tables.moodle_rows, class_tables.canvas_rows
 
 
 @pytest.mark.parametrize("due", [False, True])
@@ -677,7 +667,7 @@ def test_what_is_no_notebook_is_reported_once_and_not_judged(tmp_path):
     for file in student.notebooks:
         reason = f"not judged: {file.name} is no notebook: "
         assert row["status"].count(reason) == page.count(reason) == 1
-    assert "it is empty" in page and "more than 2,000 cells" in page
+    assert "it is no JSON" in page and "more than 2,000 cells" in page
 
 
 @pytest.mark.parametrize("stem", sorted(LESSONS)[::4])
@@ -709,7 +699,6 @@ def test_a_roster_has_all_names_however_a_spreadsheet_saved_it(coding, delimiter
     [
         ("name\nada\n", "no column `id`"),
         ("id\na\na\n", "a twice"),
-        ("id,late\na,some\n", "late of a is some, not a number of days"),
         ('id,name\n1,"Ada\n2,Bob\n', "line 3: unexpected end of data"),
         (f"id,name\n1,{'A' * (1 << 25)}\n", "line 2: field larger"),
     ],
@@ -760,57 +749,7 @@ def test_whatever_one_submits_all_others_get_their_grades(part, tmp_path, capsys
     assert not any("<script>alert" in page.read_text(encoding="utf-8") for page in pages)
 
 
-# -- archives and encodings
-
-
-def zipped(files: dict, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    written = BytesIO()
-    with zipfile.ZipFile(written, "w", method) as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return written.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("name", "id"), [("ada_4711_81_week3.ZIP", "4711"), ("ada/homework.zip", "ada")]
-)
-def test_every_notebook_in_an_archive_is_found_wherever_it_lies(name, id, tmp_path):
-    """Under any path, and nothing is written anywhere."""
-    whole = (course.lessons_folder() / "09_bus.ipynb").read_bytes()
-    files = {f"{folder}/a.ipynb": whole for folder in ("week3/a b", "../C:", "J\u00f6rg/new\nline")}
-    files |= {"__MACOSX/a.ipynb": b"x", "week3/.DS_Store": b"x"}
-    place = tmp_path / "in" / name
-    place.parent.mkdir(parents=True)
-    place.write_bytes(zipped(files))
-    before = sorted(tmp_path.rglob("*"))
-    (student,), _ = submissions.find_students(tmp_path / "in")
-    assert student.id == id and not student.notes
-    assert len(student.notebooks) == 3 and sorted(tmp_path.rglob("*")) == before
-    for notebook in student.notebooks:
-        cells, remark = submissions.read_cells(notebook)
-        assert course.identify_lesson(notebook.name, cells, LESSONS) == "09_bus" and not remark
-        assert printable_name(notebook).isprintable() and notebook.name.startswith(place.name)
-
-
-LINK = zipfile.ZipInfo("09_bus.ipynb")
-LINK.create_system, LINK.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
-ZEROS = zipped({"0.ipynb": bytes(10**6)})
-LOCKED = bytearray(zipped({"09_bus.ipynb": b"{}"}))
-for head, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
-    LOCKED[LOCKED.index(head) + flags] |= 1
-#: Each is refused with a reason.
-ARCHIVES = {
-    "a size that is a lie": ZEROS.replace((10**6).to_bytes(4, "little"), b"\x84\3\0\0"),
-    "countless": zipped({f"{n}.ipynb": b"" for n in range(3_000)}),
-    "a link": zipped({LINK: "/etc/passwd"}),
-    "nested": zipped({"b.zip": zipped({"09_bus.ipynb": b"{}"})}),
-    "locked": bytes(LOCKED),
-    "bzip2": zipped({"09_bus.ipynb": bytes(10_000)}, zipfile.ZIP_BZIP2),
-    "lzma": zipped({"09_bus.ipynb": bytes(10_000)}, zipfile.ZIP_LZMA),
-    "empty": b"",
-    "none": b"PK",
-    "a head": b"PK\3\4",
-}
+# -- files that aren't read
 
 
 def unread(folder: Path, name: str, data: bytes) -> list[str]:
@@ -827,47 +766,18 @@ def unread(folder: Path, name: str, data: bytes) -> list[str]:
     return student.notes
 
 
-@pytest.mark.parametrize("kind", ARCHIVES)
-def test_no_archive_does_harm_and_each_is_accounted_for(kind, tmp_path):
-    """Whatever is in it: it is read within the limits, or its student is told why not."""
-    assert unread(tmp_path / "ada", "09_bus.zip", ARCHIVES[kind])
+@pytest.mark.parametrize("name", ["a.zip", "a.ZIP", "a.tar.gz", "09.7z"])
+def test_an_archive_is_told_to_be_unpacked(name, tmp_path):
+    assert "unpack it" in unread(tmp_path / "ada", name, b"PK")[0]
 
 
-def test_another_archive_is_told_to_be_unpacked(tmp_path):
-    assert "unpack it" in unread(tmp_path / "ada", "a.tar.gz", b"Rar!")[0]
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_a_damaged_archive_stops_nothing(seed, tmp_path):
-    chance = random.Random(seed)
-    data = bytearray(zipped({"09_bus.ipynb": chance.randbytes(999), "é.ipynb": b"{}"}))
-    for _ in range(chance.randrange(1, 40)):
-        data[chance.randrange(len(data))] = chance.randrange(256)
-    unread(tmp_path / "ada", "a.zip", data[: chance.choice([None, chance.randrange(len(data))])])
-
-
-def test_an_archive_that_unpacks_to_too_much_is_read_as_far_as_is_allowed(monkeypatch):
-    monkeypatch.setattr(archives, "MAX_UNPACKED_BYTES", 1000)
-    data = zipped({f"{n}.ipynb": bytes(300) for n in range(5)})
-    found = archives.list_members(data, Path("a.zip"))
-    assert [bool(why) for _, why in found] == [False] * 3 + [True] * 2
-
-
-CODINGS = "utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"
-
-
-@pytest.mark.parametrize("coding", CODINGS)
-def test_a_notebook_is_read_in_any_encoding(coding, tmp_path):
-    """With any letters; and what isn't Unicode is noted."""
-    letters = "".join(map(chr, range(0xA1, 0x100 if coding == "latin-1" else 0x1000)))
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_a_notebook_is_read_in_any_encoding_of_unicode(coding, tmp_path):
+    letters = "".join(map(chr, range(0xA1, 0x1000)))
     text = json.dumps({"cells": [{"cell_type": "markdown", "source": letters}]}, ensure_ascii=False)
     (tmp_path / "09_bus.ipynb").write_bytes(text.encode(coding))
-    student = Student("ada", "Ada", [tmp_path / "09_bus.ipynb"])
-    (cell,), _ = submissions.read_cells(student.notebooks[0])
+    (cell,) = submissions.read_cells(tmp_path / "09_bus.ipynb")
     assert cell["source"] == letters
-    student_work({"09_bus": BUS._replace(exercises=())}, None, student, None)
-    remarks = [f"09_bus.ipynb: {course.LATIN}"] * (coding == "latin-1")
-    assert [note for note in student.notes if "UTF-8" in note] == remarks
 
 
 def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named(
@@ -877,7 +787,7 @@ def test_a_notebook_that_printed_much_is_read_and_one_that_is_too_large_is_named
     cell = {"cell_type": "code", "source": "peak = 1", "outputs": outputs, "id": "a"}
     data = json.dumps({"cells": [cell]}).encode()
     assert not unread(tmp_path / "ada", "09.ipynb", data)
-    (read,), _ = submissions.read_cells(tmp_path / "ada/09.ipynb")
+    (read,) = submissions.read_cells(tmp_path / "ada/09.ipynb")
     assert read["source"] == "peak = 1"
     monkeypatch.setattr(submissions, "MAX_NOTEBOOK_BYTES", 30_000_000)
     assert "more than 30,000,000 bytes" in unread(tmp_path / "ada", "09.ipynb", data)[0]
@@ -1015,13 +925,6 @@ def test_an_explanation_is_read_without_its_call_and_in_the_question_and_a_lost_
     cells = changed_lesson("question", source="because of the bus")
     found = course.read_explanations([OFF_PLACE, *cells], BUS)
     assert found == ({1: "because of the bus"}, ["of what?"])
-
-
-@pytest.mark.parametrize("kind", ["markdown", "raw"])
-def test_an_answer_cell_turned_to_another_kind_is_said(kind):
-    attempt = judging.make_attempt(changed_lesson("answer", cell_type=kind), BUS, EXERCISE)
-    ((right, message, _),) = judging.judge_all([[*attempt]], "", None)
-    assert not right and message == judging.TURNED.format(kind)
 
 
 # -- however it was installed

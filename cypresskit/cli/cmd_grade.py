@@ -23,24 +23,16 @@ NO_SANDBOX = (
     "SUBMITTED has a folder or a file for each student, as Moodle and Canvas deliver them. GRADES"
     " gets grades.csv, with a row for each student; explanations.csv, with all explanations;"
     " feedback, a folder with a page for each student; statistics.csv, of the class; copies.csv,"
-    " with equal code; moodle.csv and canvas.csv, to import there. Enter points for explanations"
-    " into explanations.csv, at any time, and run the command again. It writes the other files"
-    " anew. Answers run in bare processes under bubblewrap (bwrap).",
+    " with equal code; and canvas.csv, to import there. Enter points for explanations into"
+    " explanations.csv, at any time, and run the command again. It writes the other files anew."
+    " Answers run in bare processes under bubblewrap (bwrap).",
     option("submitted", metavar="SUBMITTED", type=Path, help="the folder of submissions"),
     option("grades", metavar="GRADES", type=Path, help="the folder for tables and feedback"),
     option(
         "--roster",
         type=Path,
         metavar="FILE",
-        help="a CSV file of the class, with a column `id` and, optionally, `name`, `late` (how many"
-        " days late a student's work is) and `extra` (how many you granted)",
-    ),
-    option(
-        "--late-percent",
-        type=float,
-        default=0.0,
-        metavar="P",
-        help="percent of the points that are lost for each day that a student is late",
+        help="a CSV file of the class, with a column `id` and, optionally, `name`",
     ),
     option(
         "--lessons",
@@ -97,7 +89,6 @@ def grade(args: argparse.Namespace) -> None:
         points=points,
         sandboxed=bool(sandbox),
         due=due,
-        late_percent=args.late_percent,
     )
     if sandbox:
         simulate("sgemm_tn", 256, progress=False)  # compiled here, since there nothing can be kept
@@ -119,7 +110,6 @@ def grade(args: argparse.Namespace) -> None:
     tables = {
         "statistics.csv": class_tables.statistics_rows,
         "copies.csv": class_tables.copies_rows,
-        "moodle.csv": class_tables.moodle_rows,
         "canvas.csv": class_tables.canvas_rows,
     }
     faults = gradebook.write_all(records, args.grades, tables)
@@ -163,12 +153,10 @@ def student_work(lessons: dict, sandbox, student, server) -> dict:
     for notebook in student.notebooks:
         shown = printable_name(notebook)
         try:
-            cells, remark = submissions.read_cells(notebook)
+            cells = submissions.read_cells(notebook)
         except ValueError as error:
             student.notes.append(f"not judged: {shown} is no notebook: {error}")
             continue
-        if remark:
-            student.notes.append(f"{shown}: {remark}")
         stem = course.identify_lesson(notebook.name, cells, lessons)
         if stem is None:
             student.notes.append(f"not judged: {shown} is none of the lessons that count")

@@ -1,7 +1,7 @@
 """Grade a course: from submitted notebooks to tables of grades and pages of feedback.
 
 - ``course`` knows the lessons and their exercises.
-- ``submissions`` finds each student's notebooks, in folders and archives of any content.
+- ``submissions`` finds each student's notebooks, in folders of any content.
 - ``judging`` judges answers in bare processes, on all processors.
 - ``gradebook`` adds up points, and writes the tables and pages.
 - ``handout`` writes lessons for students, without solutions.

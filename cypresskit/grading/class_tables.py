@@ -1,4 +1,4 @@
-"""Tables about a whole class: statistics, grades for Moodle and Canvas, and equal code."""
+"""Tables about a whole class: statistics, grades for Canvas, and equal code."""
 
 import ast
 from collections import Counter, defaultdict
@@ -42,17 +42,6 @@ def statistics_rows(records: CourseRecords) -> Iterator[dict]:
         }
 
 
-def moodle_rows(records: CourseRecords) -> Iterator[dict]:
-    """Yield the rows of ``moodle.csv``, with a column for each lesson.
-
-    Moodle's gradebook imports it: one maps ``ID number`` to the user, and each lesson to a grade
-    item. It accepts at most 100 points for each, and adds them up itself.
-    """
-    for student, _ in records.works:
-        row = {"ID number": student.id, "Full name": student.name}
-        yield row | _lesson_grades(records, student)
-
-
 def canvas_rows(records: CourseRecords) -> Iterator[dict]:
     """Yield the rows of ``canvas.csv``, with a column for each lesson, for Canvas's gradebook.
 
@@ -63,16 +52,10 @@ def canvas_rows(records: CourseRecords) -> Iterator[dict]:
     yield first | {records.lessons[stem].name: 100 for stem in records.counted}
     for student, _ in records.works:
         row = {"Student": student.name, "ID": student.id, "SIS Login ID": "", "Section": ""}
-        yield row | _lesson_grades(records, student)
-
-
-def _lesson_grades(records: CourseRecords, student: Student) -> dict[str, float | None]:
-    """Return a student's points for each lesson that counts, less what is lost by lateness."""
-    grades: dict[str, float | None] = {records.lessons[stem].name: None for stem in records.counted}
-    for submission in records.submissions(student):
-        points = records.grade(submission)[0] * records.late_factor(student)
-        grades[submission.lesson.name] = round(points, 1)
-    return grades
+        grades: dict = {records.lessons[stem].name: None for stem in records.counted}
+        for submission in records.submissions(student):
+            grades[submission.lesson.name] = records.grade(submission)[0]
+        yield row | grades
 
 
 def copies_rows(records: CourseRecords) -> Iterator[dict]:

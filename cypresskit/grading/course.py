@@ -26,7 +26,6 @@ MAX_CELLS = 2_000  # cells of a notebook; a lesson has fewer than two hundred
 MAX_CELL_CHARACTERS = 200_000  # characters of a cell that are read
 MIN_SHARED_CELLS = 0.5  # share of a lesson's cells by which a renamed notebook is recognized
 TITLE = re.compile(r"# (\d\d .+)")
-LATIN = "it isn't UTF-8: read as Latin-1"
 
 Cell = dict[str, Any]
 
@@ -137,35 +136,8 @@ def identify_lesson(file: str, cells: Iterable[Cell], lessons: Mapping[str, Less
     return next(named, next((stem for stem in lessons if stem in file), None))
 
 
-def decode_text(data: bytes) -> tuple[str, str]:
-    """Decode a notebook's file: UTF-8, UTF-16, UTF-32, or else Latin-1.
-
-    Returns
-    -------
-    text
-        The text.
-    remark
-        ``LATIN`` or "".
-
-    Raises
-    ------
-    ValueError
-        If the file is empty.
-    """
-    coding = json.detect_encoding(data)
-    remark = ""
-    try:
-        text = data.decode(coding)
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-        remark = LATIN
-    if not text.strip("\0\ufeff \t\r\n"):
-        raise ValueError("it is empty")
-    return text, remark
-
-
-def parse_cells(data: bytes | str) -> list[Cell]:
-    """Return the cells of a notebook's file or text.
+def parse_cells(data: bytes) -> list[Cell]:
+    """Return the cells of a notebook's file, in an encoding of Unicode.
 
     Each has an ``id``, ``cell_type``, ``source``, ``metadata`` and ``outputs`` of the right types;
     malformed parts are left out.
@@ -175,9 +147,8 @@ def parse_cells(data: bytes | str) -> list[Cell]:
     ValueError
         If this is no notebook, or has more than ``MAX_CELLS`` cells.
     """
-    text = data if isinstance(data, str) else decode_text(data)[0]
     try:
-        content = json.loads(text)
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"it is no JSON: {error}"[:200]) from None
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
@@ -225,18 +196,6 @@ def find_answers(cells: Iterable[Cell], lesson: Lesson) -> list[str]:
         for cell in code
         if find_lesson_entry(cell, lesson).get("part") not in excluded
     ]
-
-
-def find_turned_cells(cells: Iterable[Cell], lesson: Lesson) -> dict[str, str]:
-    """Return the types of answers' cells that are no code any more, by the answer's name."""
-    answers = {exercise.number: exercise.answer for exercise in lesson.exercises}
-    return {
-        answers[entry["exercise"]]: cell["cell_type"]
-        for cell in cells
-        if cell["cell_type"] != "code"
-        and (entry := find_lesson_entry(cell, lesson)).get("part") == "answer"
-        and entry.get("exercise") in answers
-    }
 
 
 class Explanations(NamedTuple):

@@ -87,8 +87,6 @@ class CourseRecords:
         Whether answers were judged in a sandbox. If not, grades and pages say so.
     due
         The lessons that count; if empty, all that any student submitted.
-    late_percent
-        What is lost for each day that a student is late, in percent.
     """
 
     lessons: dict[str, Lesson]
@@ -96,16 +94,10 @@ class CourseRecords:
     points: dict[str, float] = field(default_factory=dict)
     sandboxed: bool = True
     due: tuple[str, ...] = ()
-    late_percent: float = 0.0
-
-    def late_factor(self, student: Student) -> float:
-        """Return the share of the points that a student keeps."""
-        return max(0.0, 1 - student.days_late * self.late_percent / 100)
 
     def total(self, student: Student) -> float:
-        """Return a student's points for all lessons, less what is lost by lateness."""
-        points = [self.grade(submission)[0] for submission in self.submissions(student)]
-        return round(sum(points) * self.late_factor(student), 1)
+        """Return a student's points for all lessons."""
+        return round(sum(self.grade(each)[0] for each in self.submissions(student)), 1)
 
     @property
     def counted(self) -> list[str]:
@@ -167,8 +159,6 @@ class CourseRecords:
         if not judged:
             return describe_outcome(student, [])
         words = [f"judged: {', '.join(judged)}"]
-        if (factor := self.late_factor(student)) < 1:
-            words.append(f"{student.days_late:g} days late: {100 * factor:g} % of the points count")
         names = [self.lessons[stem].name for stem in self.counted]
         if missing := [name for name in names if name not in judged]:
             words.append(f"not submitted: {', '.join(missing)}")

@@ -35,7 +35,6 @@ MODULES = ["cypresskit.grading.judging"] + [
     f"cypresskit.teach.{name}.checks" for name in teach.MODULES.values() if name[1:3].isdigit()
 ]
 SPENT = "Not judged: the answers before this one took {:.0f} s."
-TURNED = "The answer's cell is of type {}, so it isn't run."
 CHECK_FAILED_HINT = "check the type and the size of what the answer returns."
 
 
@@ -88,7 +87,6 @@ class Attempt(NamedTuple):
 
     cells: list[str]  #: the source of the notebook's code cells
     check: str  #: the check, as the lesson calls it
-    turned: str = ""  #: what the answer's cell is, if it is no code any more: "markdown", "raw"
 
 
 def make_attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attempt:
@@ -100,8 +98,7 @@ def make_attempt(cells: list[Cell], lesson: Lesson, exercise: Exercise) -> Attem
     saved = course.find_saved_kernels(cells).get(exercise.step)
     if saved is not None:
         code.append(f"{exercise.answer} = {saved.text!r}")
-    turned = course.find_turned_cells(cells, lesson).get(exercise.answer, "")
-    return Attempt(code, exercise.check, turned)
+    return Attempt(code, exercise.check)
 
 
 def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[list]:
@@ -125,15 +122,13 @@ def judge_all(work: list[list], seed: str, sandbox: list[str] | None) -> list[li
     begun = time.monotonic()
     verdicts = []
     try:
-        for cells, call, turned in work:
+        for cells, call in work:
             spent = time.monotonic() - begun
             verdict = Verdict(False, SPENT.format(spent), "which of your answers takes this long?")
             if spent <= BUDGET:
                 verdict = judge(cells, call, seed=seed, server=server)
             if verdict.is_broken:
                 verdict = check_failed(verdict)
-            if turned and verdict.message.startswith("There is no "):
-                verdict = Verdict(False, TURNED.format(turned), "set the cell's type to code.")
             verdicts.append([verdict.right, verdict.message, verdict.hint])
     finally:
         server.end()

@@ -2,9 +2,9 @@
 
 Each folder or file directly in it belongs to one student; Moodle's two folders of a student, and
 Canvas's files of a student, are combined. Contents may be anything: links are not followed, only
-plain files are read, at most ``MAX_NOTEBOOK_BYTES`` of each, and zip archives are read in memory
-(``archives``). Each file that isn't read is listed with the reason in the student's ``notes``.
-Characters that aren't printable are escaped in names.
+plain files are read, at most ``MAX_NOTEBOOK_BYTES`` of each, and no archive. Each file that isn't
+read is listed with the reason in the student's ``notes``. Characters that aren't printable are
+escaped in names.
 """
 
 import csv
@@ -22,18 +22,15 @@ from cypresskit.files.received import (
     printable_name,
     read_plain,
 )
-from cypresskit.grading import archives
-from cypresskit.grading.archives import Member
-from cypresskit.grading.course import Cell, decode_text, parse_cells
-from cypresskit.number_parsing import number
+from cypresskit.grading.course import Cell, parse_cells
 from cypresskit.tables import one_line, read_csv
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
-ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|{re.escape(archives.ENDING)})\b.*", re.S | re.I)
+ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
+ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|\.zip)\b.*", re.S | re.I)
 MAX_NOTEBOOK_BYTES = 100_000_000  # a lesson has less than one million, if it doesn't print much
-COLUMNS = "id", "name", "late", "extra"  # of a roster
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 
 
@@ -43,10 +40,9 @@ class Student:
 
     id: str
     name: str
-    notebooks: list[Path | Member] = field(default_factory=list)
+    notebooks: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  #: on files that aren't read
     listed: bool = True  #: whether the student is on the roster, if there is one
-    days_late: float = 0.0  #: by the roster, less the days that were granted
 
     @property
     def page(self) -> str:
@@ -92,64 +88,39 @@ def find_students(submitted: Path) -> tuple[list[Student], list[str]]:
 
 
 def _take(student: Student, files: Iterable[tuple[Path, str, str]]) -> None:
-    """Add the notebooks among files, and in archives among them, to a student.
+    """Add the notebooks among files to a student.
 
     Each file is its path, its name as the student gave it, and why it can't be read, or "".
     """
     for path, name, why in files:
-        if not why and name.lower().endswith(archives.ENDING):
-            _take_archive(student, path)
-        elif not why and NOTEBOOK in name.lower():
+        if not why and NOTEBOOK in name.lower():
             student.notebooks.append(path)
         else:
             student.notes.append(f"{printable_name(path)}: {why or _explain_unread(name)}")
 
 
-def _take_archive(student: Student, path: Path) -> None:
-    """Add the notebooks in an archive to a student, and notes on its other files."""
-    try:
-        found = archives.list_members(read_plain(path, MAX_NOTEBOOK_BYTES), path)
-    except ValueError as error:
-        student.notes.append(f"{printable_name(path)}: {error}")
-        return
-    notebooks = [member for member, why in found if not why and NOTEBOOK in member.name.lower()]
-    if not notebooks:
-        student.notes.append(f"{printable_name(path)}: it contains no notebook")
-    for member, why in found:
-        if member not in notebooks:
-            student.notes.append(f"{member.name}: {why or _explain_unread(member.name)}")
-    student.notebooks += notebooks
-
-
 def _explain_unread(name: str) -> str:
     """Return why a file isn't read as a notebook."""
-    if name.lower().endswith(archives.OTHERS):
-        return "archives of this kind aren't read: unpack it"
-    return "it is no notebook"
+    return (
+        "archives aren't read: unpack it"
+        if name.lower().endswith(ARCHIVES)
+        else "it is no notebook"
+    )
 
 
-def read_cells(notebook: Path | Member) -> tuple[list[Cell], str]:
-    """Return a notebook's cells, and a remark on its encoding or "".
+def read_cells(notebook: Path) -> list[Cell]:
+    """Return a notebook's cells.
 
     Raises
     ------
     ValueError
         If it is no notebook, or can't be read.
     """
-    if isinstance(notebook, Member):
-        archive = read_plain(notebook.archive, MAX_NOTEBOOK_BYTES)
-        data = archives.read_member(archive, notebook, MAX_NOTEBOOK_BYTES)
-    else:
-        data = read_plain(notebook, MAX_NOTEBOOK_BYTES)
-    if data.startswith(archives.SIGNATURE):
-        raise ValueError(f"it is an archive: rename it to end in {archives.ENDING}")
-    text, remark = decode_text(data)
-    return parse_cells(text), remark
+    return parse_cells(read_plain(notebook, MAX_NOTEBOOK_BYTES))
 
 
 def read_roster(file: Path) -> list[Student]:
-    """Read a class from a CSV file with the column ``id`` and, optionally, ``name``;
-    ``late``, how many days late a student's work is; and ``extra``, how many were granted.
+    """Read a class from a CSV file with the column ``id`` and, optionally, ``name``.
 
     Raises
     ------
@@ -160,30 +131,18 @@ def read_roster(file: Path) -> list[Student]:
         rows = read_csv(file.read_bytes())
         if "id" not in (rows.fieldnames or ()):
             raise ValueError(f"{file} has no column `id`")
-        listed = [{name: (row.get(name) or "").strip() for name in COLUMNS} for row in rows]
+        listed = [[(row.get(name) or "").strip() for name in ("id", "name")] for row in rows]
     except OSError as error:
         raise ValueError(f"can't read {file}: {error}") from None
     except csv.Error as error:
         raise ValueError(
             f"can't read {file}, line {rows.reader.line_num}: {error}. Is a quote not closed?"
         ) from None
-    listed = [row for row in listed if row["id"]]
-    ids = [row["id"] for row in listed]
+    listed = [[id, name] for id, name in listed if id]
+    ids = [id for id, _ in listed]
     if twice := next((id for id in ids if ids.count(id) > 1), ""):
         raise ValueError(f"{file} has the id {twice} twice")
-    return [_listed_student(row, file) for row in listed]
-
-
-def _listed_student(row: dict[str, str], file: Path) -> Student:
-    """Return the student of a row of the roster."""
-    days = {}
-    for name in ("late", "extra"):
-        days[name] = number(row[name] or "0")
-        if days[name] is None:
-            raise ValueError(f"{file}: {name} of {row['id']} is {row[name]}, not a number of days")
-    student = Student(one_line(row["id"]), one_line(row["name"] or row["id"]))
-    student.days_late = max(0.0, (days["late"] or 0.0) - (days["extra"] or 0.0))
-    return student
+    return [Student(one_line(id), one_line(name or id)) for id, name in listed]
 
 
 def merge_roster(found: list[Student], listed: list[Student]) -> list[Student]:
