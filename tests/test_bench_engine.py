@@ -176,25 +176,21 @@ def test_where_integers_have_32_bits_entries_get_those_of_64(kernel, both, monke
 
 
 @pytest.mark.parametrize("seed", range(1))
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_fused_multiply_adds_are_rounded_once(seed, kind):
+def test_fused_multiply_adds_are_rounded_once(seed):
     """Of any bits, and where the sum nearly cancels the product, also near the limits of the
     exponent.
     """
-    function = missing_math.fma if kind is np.float64 else missing_math.fmaf
 
     @njit(error_model="numpy")
     def loop(a, b, c, result):
         for n in range(len(a)):
-            result[n] = function(a[n], b[n], c[n])
+            result[n] = missing_math.fma(a[n], b[n], c[n])
 
     rng = np.random.default_rng(seed)
-    bits = np.dtype(f"u{np.dtype(kind).itemsize}")
-    most = np.iinfo(bits).max
-    a, b, c = (rng.integers(0, most, 60_000, bits, endpoint=True).view(kind) for _ in range(3))
+    a, b, c = (rng.integers(0, 2**64, 60_000, np.uint64).view(np.float64) for _ in range(3))
     with np.errstate(all="ignore"):
         a[:20_000] = np.ldexp(a[:20_000] % 1, rng.integers(-40, 40, 20_000))
-        scale = rng.integers(np.finfo(kind).minexp - 60, np.finfo(kind).maxexp, 40_000)
+        scale = rng.integers(-1022 - 60, 1024, 40_000)
         b[:40_000] = np.ldexp(1 + rng.random(40_000), scale - np.frexp(a[:40_000])[1])
         near = -(a * b) * np.ldexp(1, rng.integers(-3, 60, 60_000))
         c[:40_000] = np.where(rng.random(60_000) < 0.5, near, np.nextafter(near, 0))[:40_000]

@@ -41,7 +41,7 @@ IMPORTED = re.compile(
     rb"[\x01\x02]\x03env\x0f__linear_memory\x02\x00.(\x03env\x0f__stack_pointer\x03\x7f\x01)?", re.S
 )
 #: Functions that WebAssembly has no instruction for: LLVM calls them by these names.
-LIBRARY = "fma", "fmaf", "fmaxf", "fminf"
+LIBRARY = "fma", "fmaxf", "fminf"
 
 
 def engine_module() -> bytes:

@@ -28,15 +28,6 @@ def fminf(a, b):
 
 
 @native
-def fmaf(a, b, c):
-    """Return a * b + c of floats. The product is exact, and the sum is rounded to odd before it is
-    rounded to a float.
-    """
-    product, third = np.float64(a) * np.float64(b), np.float64(c)
-    return np.float32(odd_sum(product, third))
-
-
-@native
 def fma(a, b, c):
     """Return a * b + c of doubles."""
     product = a * b

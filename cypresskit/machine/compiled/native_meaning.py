@@ -53,13 +53,13 @@ class Floats:
         """Return an operand, flushed unless the host does it."""
         return self.flush(value) if self.soft else value
 
-    def small(self, result: Vec, exact: Vec, also: Vec | None = None) -> Vec:
+    def small(self, result: Vec, exact: Vec) -> Vec:
         """Return ``result``, or a zero of its sign if the double ``exact`` is too small for a
         normal float.
         """
         tiny = exact.call("fabs").cmp("olt", TINY)
         zero = result.like(0.0).call("copysign", result)
-        return (tiny if also is None else tiny | also).select(zero, result)
+        return tiny.select(zero, result)
 
     def multiply(self, name: str, a: Vec, b: Vec | float) -> Vec:
         """Return a * b or a / b: ``name`` is "mul" or "div"."""
@@ -79,16 +79,18 @@ class Floats:
         """Return a * b + c, rounded once."""
         if not self.soft:
             return a.call("fma", b, c)
-        a, b, c = self.flush(a), self.flush(b), self.flush(c)
-        result = a.call("fma", b, c)
-        product = wide(a) * wide(b)
-        addend = wide(c)
-        total = product + addend
+        a, b, c = (wide(self.flush(x)) for x in (a, b, c))
+        product = a * b  # exact
+        total = product + c
         back = total - product
-        lost = (product - (total - back)) + (addend - back)
-        towards = lost * lost.like(1.0).call("copysign", total)
-        edge = total.call("fabs").cmp("oeq", TINY) & towards.cmp("olt", 0.0)
-        return self.small(result, total, edge)
+        lost = (product - (total - back)) + (c - back)
+        # An inexact sum with an even last bit gets its neighbor towards the exact one: rounding
+        # that to a float is then the only rounding (S. Boldo and G. Melquiond, 2008).
+        bits = total.bits("i64")
+        step = (bits ^ lost.bits("i64")).two("ashr", 63) | 1
+        is_changed = lost.cmp("one", 0.0) & (bits & 1).cmp("eq", 0)
+        odd = is_changed.select(bits + step, bits).bits("double")
+        return self.small(odd.cast("fptrunc", "float"), odd)
 
     def inverse_root(self, a: Vec) -> Vec:
         """Return 1 / the square root of a."""
