@@ -41,7 +41,6 @@ import pytest
 os.environ["XDG_CACHE_HOME"] = str(Path(sys.prefix, "cache"))
 
 import cypresskit as ck
-from cypresskit.isolated import serving
 from cypresskit.isolated.process import find_sandbox
 from tools.fuzz.guards import FLUSH, guarded
 from tools.host_score import host_rows
@@ -314,7 +313,7 @@ HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.
 #: and jupyter_core's, which both keep for the next call; jupyter_client's, which ends with a beat;
 #: and those of a folder that a module's tests share, each of which ends with its request.
 KEPT = re.compile(
-    rf"\w+ ({'|'.join(serving.OURS)}|asyncio_)|.* - runner$|HBChannel "
+    r"\w+ (cypresskit|tqdm|asyncio_)|.* - runner$|HBChannel "
     r"|.*\(process_request_thread\)$"
 )
 

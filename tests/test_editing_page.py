@@ -10,12 +10,9 @@ import pytest
 from conftest import close_at_script_errors
 from pages import axe_finds
 
-import cypresskit as ck
 from cypresskit.draw.scripts import join_modules
-from cypresskit.draw.theme import TOKENS
 from cypresskit.editing import page_files
 from cypresskit.editing.steps import STEPS, WITHIN
-from cypresskit.editing.views import VIEWS, view_page
 
 FAKE = (Path(__file__).parent / "workbench_page.js").read_text(encoding="utf-8")
 PAGE = """<!doctype html><html lang="en"><title>Workbench</title><body class="cypresskit">
@@ -236,7 +233,7 @@ def test_keys_that_run_a_cell_leave_the_text_its_undo_and_say_that_it_is_checked
 
 
 #: What a page shows of a step.
-STEP = {"name": "02", "title": "", "idea": "", "views": [], "hint": "", "opens": [], "kept": None}
+STEP = {"name": "02", "title": "", "idea": "", "hint": "", "opens": [], "kept": None}
 STEP |= {"record": "Nakasato", "within": WITHIN}
 STEP |= {"targets": {"minimum": 0, "reference": 0, "published": 0}}
 OPENED = f"""(step) => {{
@@ -286,7 +283,7 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
 
 
-PANELS = ("costs", "limits", "bundles", "registers", "history", "views")
+PANELS = ("costs", "limits", "bundles", "registers", "history", "climb")
 
 
 @pytest.mark.parametrize(("line", "by"), [(3, "mouse"), (6, "keys")])
@@ -351,7 +348,7 @@ def test_passing_a_target_is_told_once_and_shows_the_climb(begin, page):
         assert page.locator(".ckw-passed").is_visible() == passes, (fastest, speed)
         if passes:
             assert page.text_content(".ckw-passed") == f"{speed:,}: past Nakasato's {own + 1:,}"
-            assert page.evaluate("() => channel.heard.at(-1).view") == "climb"
+            assert page.evaluate("() => channel.heard.at(-1).part") == "climb"
         told.append(passes)
         fastest = max(fastest, speed)
     assert sum(told) == 1
@@ -435,25 +432,6 @@ def test_a_text_that_cant_be_sent_is_kept_whatever_another_workbench_sends(begin
     assert page.evaluate(again) == [lost]
     page.wait_for_selector(f"#bench {AREA}")
     assert page.evaluate(again) == []
-
-
-def test_a_view_that_is_played_follows_the_page_s_theme(begin, page):
-    """JupyterLab's theme, whatever the reader's system likes: now, and when it is changed."""
-    page.emulate_media(color_scheme="null", reduced_motion="reduce")  # an emulated one rules frames
-    begin()
-    kernel = ck.kernels["sgemm_naive"]
-    page.evaluate(
-        "([step, page]) => new StepHead(host, host, step, {}).view({page})",
-        [STEP, view_page(kernel, min(VIEWS))],
-    )
-    frame = page.frame_locator("iframe")
-    page.locator("iframe").scroll_into_view_if_needed()  # what nobody sees doesn't begin
-    for is_light, look in (("false", "dark"), ("true", "light")):
-        page.evaluate("light => { document.body.dataset.jpThemeLight = light }", is_light)
-        frame.locator(f".cypresskit-player[data-look={look}]").wait_for()
-        color = frame.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
-        hexadecimal = TOKENS["page"][look == "dark"]
-        assert color == f"rgb({', '.join(str(n) for n in bytes.fromhex(hexadecimal[1:]))})"
 
 
 def test_a_target_is_ticked_if_the_speed_that_is_shown_reaches_it(begin, page):

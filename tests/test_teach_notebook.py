@@ -168,7 +168,6 @@ PEAK = "def peak(e, p, u, g):\n    return {} * e * p * u * g"
         ([PEAK.format(3), PEAK.format(2), CHECK], "Right."),
         ([PEAK.format(2), PEAK.format(3), CHECK], "Not yet. peak(20"),
         (["import asyncio\nawait asyncio.sleep(0)\n" + PEAK.format(2), CHECK], "Right."),
-        (["async def two():\n    return 2", "N = await two()", PEAK.format("N"), CHECK], "Right."),
         (["%time 1\n" + PEAK.format(2) + "\n!true", CHECK], "Right."),
         (["lines = !true\n" + PEAK.format(2), CHECK], "Right."),
         (["from functools import cache\n@cache\n" + PEAK.format(2), CHECK], "Right."),

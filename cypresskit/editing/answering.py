@@ -16,7 +16,6 @@ from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
 from cypresskit.editing.static_answers import Answer, last_line
 from cypresskit.editing.steps import STEPS
-from cypresskit.editing.views import view_page
 from cypresskit.il import ILError
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.catalogue import assembled
@@ -33,8 +32,8 @@ class Case:
 
     A job has ``edit`` and ``text``; the ``name`` of the file; ``like``, the name of a kernel, or
     None; ``n``, at which it is timed; a ``step`` of the climb, or None; a ``known`` text, from
-    which the faulty lines differ; the ``parts`` to make; and for some parts, an ``element`` of C or
-    a ``view``.
+    which the faulty lines differ; the ``parts`` to make; and for "replay", perhaps an ``element``
+    of C.
     """
 
     def __init__(self, job: Message, answerer: "AnswerHere") -> None:
@@ -121,14 +120,6 @@ class Case:
             if fault and not fault.is_named_by(notes[0]):
                 answer |= {"notes": [fault.message, *notes], "line": fault.line}
         return answer
-
-    def view(self) -> Answer:
-        """A view of the kernel, as a page that plays; or a problem."""
-        view = str(self.job.get("view"))
-        try:
-            return {"view": view, "page": view_page(self.seen.kernel, view)}
-        except Exception as error:  # whatever a view can't show
-            return {"view": view, "problem": f"It can't be played: {last_line(error)}"}
 
     def costs(self) -> Answer | None:
         """Costs are computed for a correct kernel only."""

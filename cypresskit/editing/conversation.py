@@ -16,7 +16,7 @@ from typing import Any
 
 from cypresskit.editing.answer_process import AnswerProcess
 from cypresskit.editing.answering import AnswerHere, Message
-from cypresskit.editing.edit_history import UNWRITTEN, Edit
+from cypresskit.editing.edit_history import MOST, UNWRITTEN, Edit
 from cypresskit.editing.kernel_file import KernelFile, whole_letters
 from cypresskit.editing.legend import TABLES
 from cypresskit.editing.own_climb import own_climb
@@ -34,11 +34,9 @@ from cypresskit.editing.step_files import (
 from cypresskit.editing.steps import STEPS, WITHIN
 from cypresskit.editing.supervisor import Start, Supervisor
 from cypresskit.editing.versions import NO_COSTS, side_by_side
-from cypresskit.editing.views import VIEWS
 
 LONG_TEXT = 50_000  # characters: of a longer text, the faults are also left to the process
 MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page behind
-CLIMB = "climb"  # the view that shows all steps
 #: Notes on texts, where they come from or what became of them.
 LEFT = "was on the page when the kernel ended"
 REPLACED = "replaced when another program changed the file"
@@ -80,7 +78,7 @@ class Conversation:
         self.edit = "file-0"
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
-        self.costs: dict[str, Message] = {}  # of lines, by text
+        self.costs: dict[str, Message] = {}  # of lines, by text: those of the last texts
         self.numbers = count(1)  # of texts that did not come from a page
 
     # -- pages
@@ -166,7 +164,6 @@ class Conversation:
             "begun": self._begun_with(),
             "kept": self._kept(),
             "stuck": is_stuck(self.edits, step),
-            "views": [[view, VIEWS[view][0]] for view in step.views],
         }
         return vars(step) | more
 
@@ -299,18 +296,16 @@ class Conversation:
             self.supervisor.ask(self.job(PARTS[1:]))
 
     def _hear_ask(self, message: Message, _: Send | None) -> None:
-        """Ask for a part that the reader wants besides: the terms of an element, or a view."""
+        """Ask for a part that the reader wants besides: the terms of an element, or the climb."""
         if message.get("edit", self.edit) != self.edit:
             return
         if message["part"] == "replay":
             element = [int(place) for place in message["element"]]
             self.supervisor.ask(self.job(["replay"]) | {"element": element})
-        elif message["view"] == CLIMB:
-            picture = own_climb(histories(self.file.path.parent)).to_html()
-            answer = {"type": "answer", "edit": self.edit, "part": "view", "view": CLIMB}
-            self.say(answer | {"picture": picture})
         else:
-            self.supervisor.ask(self.job(["view"]) | {"view": str(message["view"])})
+            picture = own_climb(histories(self.file.path.parent)).to_html()
+            answer = {"type": "answer", "edit": self.edit, "part": "climb"}
+            self.say(answer | {"picture": picture})
 
     def answer_here(self) -> None:
         """Check and time the newest text in the calling process, for its history."""
@@ -326,12 +321,13 @@ class Conversation:
 
     def _take_answer(self, message: Message) -> None:
         """Take a message about the newest text, and send it to the pages."""
-        if message["type"] == "answer" and message["part"] != "view":
+        if message["type"] == "answer":
             self.answers[message["part"]] = message
             if message["part"] == "clocks":
                 self._note_edit()
             elif message["part"] == "costs":
                 self.costs[self.text] = message
+                self.costs = dict([*self.costs.items()][-MOST:])
         self.say(message)
 
     # -- history

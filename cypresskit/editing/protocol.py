@@ -24,8 +24,7 @@ Messages of the page
     The page shows a text from ``state`` or ``text``, and needs its answers. A text that no page
     shows isn't answered.
 ``ask``: edit, part, ...
-    The page needs another part: "replay", with the ``element`` [row, column] of C; or "view",
-    with the name of a ``view`` (``views.VIEWS``, or "climb").
+    The page needs another part: "replay", with the ``element`` [row, column] of C; or "climb".
 ``restart``
     Load the given text of the step; the reply is ``text``.
 ``line``
@@ -46,7 +45,7 @@ Messages of Python
 ``working``: edit, part
     This part is being made.
 ``answer``: edit, part, ...
-    A part of the answer, in the order of ``PARTS``; "view" comes when it is asked for.
+    A part of the answer, in the order of ``PARTS``; "climb" comes when it is asked for.
 
     - "text" (``static_answers.text_answer``): faults, live registers, and the meanings of words.
       With faults, no other part follows.
@@ -57,8 +56,7 @@ Messages of Python
     - "replay" (``dynamic_answers.replay_answer``): the terms of an element of C: the first
       incorrect one, or the one that the page asked for.
     - "costs" (``dynamic_answers.costs_answer``): the cost of each line, once typing pauses.
-    - "view": a ``view`` as a ``page`` to play, or the ``problem``; for "climb", a ``picture``
-      in HTML.
+    - "climb" (``own_climb``): the reader's saved steps as a ``picture`` in HTML.
 ``done``: edit
     No more parts come.
 ``text``: text, edit

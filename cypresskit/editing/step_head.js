@@ -1,4 +1,4 @@
-// A step of the climb: its idea and its targets, above the workbench; and its views, below.
+// A step of the climb: its idea and its targets, above the workbench; and the climb, below.
 import {make} from "../draw/shell.js"
 import {inWhole} from "./figures.js"
 import {makeSentence} from "./il_text.js"
@@ -8,15 +8,15 @@ const CHECK = "[data-cypresskit-check]" // the output of a check
 export class StepHead {
   /**
    * @param {HTMLElement} parent
-   * @param {HTMLElement} below where views are shown
+   * @param {HTMLElement} below where the climb is shown
    * @param {Record<string, any>} step
-   * @param {{ask: (view: string) => void, more: () => void, restart: () => void}} owner */
+   * @param {{share: () => void, more: () => void, restart: () => void}} owner */
   constructor(parent, below, step, owner) {
     this.step = step
     this.speed = 0 // of a correct kernel
     /** @type {number | undefined} */
     this.fastest = undefined // no target is passed before the reader types
-    const {title, idea, views, name, hint} = step
+    const {title, idea, name, hint} = step
     this.box = make(parent, "section", {class: "ckw-step"})
     const begin = make(this.box, "p", {class: "ckw-idea"})
     make(begin, "b", {}, /^\d/.test(name) ? `${name} ${title}. ` : `${title}. `)
@@ -28,12 +28,7 @@ export class StepHead {
     this.buttons = make(below, "p", {class: "ckw-play"})
     const button = (words, onclick, attributes = {}) =>
       make(this.buttons, "button", {...attributes, onclick}, words)
-    for (const [view, words] of views)
-      button(words, () => {
-        this.played.textContent = "Drawing …"
-        owner.ask(view)
-      })
-    button("Share your climb", () => owner.ask("climb"), {
+    button("Share your climb", owner.share, {
       title: "One picture of your saved steps, which you can save as a file",
     })
     button("Begin this step again", owner.restart, {
@@ -46,17 +41,8 @@ export class StepHead {
       {hidden: "", title: "The history says so", onclick: owner.more},
       "Stuck? Show one more line",
     )
-    this.played = make(below, "div", {class: "ckw-played"})
-    this.fit = ({source, data}) => {
-      const frame = this.played.querySelector("iframe")
-      if (source === frame?.contentWindow) frame.style.height = `${data}px`
-    }
-    window.addEventListener("message", this.fit)
+    this.climb = make(below, "div", {class: "ckw-climb"})
     this.showTargets()
-  }
-
-  end() {
-    window.removeEventListener("message", this.fit)
   }
 
   /** The step saves another text. */
@@ -133,13 +119,10 @@ export class StepHead {
     this.hint.hidden = !hint || !helps
   }
 
-  /** Show a picture, or a view in a frame, whose page follows the frame's color scheme. */
-  view({page, problem = "", picture = ""}) {
-    this.played.innerHTML = picture
-    if (problem) make(this.played, "p", {class: "ckw-bad"}, problem)
-    const attributes = {title: "A view of this kernel", sandbox: "allow-scripts", srcdoc: page}
-    if (page) make(this.played, "iframe", attributes)
-    if (this.buttons.matches(":focus-within")) this.played.scrollIntoView({block: "nearest"})
+  /** Show the climb. */
+  showClimb({picture}) {
+    this.climb.innerHTML = picture
+    if (this.buttons.matches(":focus-within")) this.climb.scrollIntoView({block: "nearest"})
   }
 }
 

@@ -56,7 +56,6 @@ class Step:
     like: str  # kernel whose launch convention the text has, unless it stores C in another way
     share: float  # of the reference kernel's speed: the minimum
     reference: str  # name of the kernel that sets the second target
-    views: tuple[str, ...]  # names of the views that can be played
     start: str = ""  # kernel that it starts from, if not the file in ``starts`` with its name
     published: str = "sgemm_tn"  # name of the published kernel that sets the third target
     hint: str = ""  # shown for a correct kernel that is slower than the reference kernel

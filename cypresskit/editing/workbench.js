@@ -55,7 +55,6 @@ export class Workbench {
     for (const timer of Object.values(this.timers)) clearTimeout(timer)
     for (const end of this.ends) end()
     this.editor?.lines.end()
-    this.step?.end()
   }
 
   /** Do something after a while, unless it is put off again. */
@@ -123,9 +122,9 @@ export class Workbench {
     this.panels = new Panels(row, make(page, "div", {class: "ckw-panels"}))
     this.addPanels(row, below)
     if (state.step) {
-      const views = this.panels.add("views", "Views", "This kernel as a picture that plays")
-      this.step = new StepHead(above, views, state.step, {
-        ask: (view) => this.ask({part: "view", view}),
+      const climb = this.panels.add("climb", "Climb", "Your saved steps in one picture")
+      this.step = new StepHead(above, climb, state.step, {
+        share: () => this.ask({part: "climb"}),
         more: () => this.post({type: "line"}),
         restart: () => this.post({type: "restart"}),
       })
@@ -273,7 +272,7 @@ export class Workbench {
     const {part, faults = [], refusal} = answer
     this.answers[part] = answer
     this.figures.works("")
-    if (part === "view") this.step?.view(answer)
+    if (part === "climb") this.step?.showClimb(answer)
     else this[`show_${part}`](answer)
     if (!faults.length && !refusal) this.markFresh(part)
   }
@@ -339,8 +338,8 @@ export class Workbench {
     const passed = right && !problem && this.step?.clocks(gflops)
     this.passed.textContent = passed || ""
     if (passed) {
-      this.panels.open("views")
-      this.ask({part: "view", view: "climb"})
+      this.panels.open("climb")
+      this.ask({part: "climb"})
     }
     if (problem || !right) return
     const shown = inDigits(gflops)

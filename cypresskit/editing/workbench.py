@@ -92,7 +92,7 @@ def workbench(
 
     Notes
     -----
-    The buttons below the code open costs, limits, bundles, registers, history, views, IL in a
+    The buttons below the code open costs, limits, bundles, registers, history, the climb, IL in a
     minute, and a legend; a step opens those that it is about. Tab indents; Escape, then Tab, leaves
     the editor.
 

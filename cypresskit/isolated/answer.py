@@ -31,7 +31,7 @@ Services = Mapping[str, Callable[..., Any]]
 class NoResult(Exception):
     """The answer gave no result.
 
-    ``reason`` is one of "time", "clock", "memory", "input", "exit", "thread", "threads", "large",
+    ``reason`` is one of "time", "clock", "memory", "input", "exit", "threads", "large",
     "forged", "broken", and "ended". ``signal`` is the signal that ended the process, or 0.
     """
 

@@ -8,7 +8,7 @@ limited or kept apart: an answer that doesn't end goes on until the notebook's s
 
 import json
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 from cypresskit.isolated import card, teach_stub
@@ -55,16 +55,6 @@ class ServerHere(Server):
         with redirect_stdout(out), redirect_stderr(errors):
             reply = self.hear(_copy(message))
         self.reply = reply and _copy(reply)
-
-    def finish(self, waiting: Coroutine) -> None:
-        """Run a cell that awaits something, beside the notebook's own event loop."""
-        try:
-            while waiting.send(None) is None:  # as of `asyncio.sleep(0)`
-                pass
-        except StopIteration:
-            return
-        waiting.close()
-        raise RuntimeError("nothing can be waited for while an answer is judged in a browser")
 
 
 def _copy(message: dict) -> dict:

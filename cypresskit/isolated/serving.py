@@ -12,23 +12,20 @@ the notebook's (``here``):
                                          and "limits"
     <- {"print": "text"}                 its output, up to one page
     <- {"ask": [name, ...]}              calls a service: -> {"answer": ...} or {"raised": ...}
-    <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory" or "thread"
+    <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory"
     <- {"broken": a traceback}           a fault of the package, not of the answer
 """
 
 import ast
-import asyncio
 import builtins
 import importlib
 import linecache
 import os
 import sys
-import threading
 import traceback
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import partial
-from inspect import CO_COROUTINE
 from io import TextIOBase
 from pathlib import Path
 from traceback import walk_tb
@@ -43,8 +40,6 @@ PACKAGE = Path(__file__).parents[1]
 MAX_LINES, MAX_CHARACTERS = 20, 4_000  # of an answer's output
 CELL = "<cell "  # begins the file name of a student's code
 MAX_ERROR = 2_000  # characters of an error's message
-AWAITS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-OURS = ("cypresskit", "tqdm")  # names of threads that a launch may leave behind
 
 
 class Halt(BaseException):
@@ -121,10 +116,6 @@ class Server:
         """Limit the memory of what is run."""
         yield
 
-    def finish(self, waiting: Coroutine) -> None:
-        """Run a cell that awaits something."""
-        asyncio.run(waiting)
-
     # -- how the answer is made
 
     def make(self, how: dict) -> None:
@@ -157,11 +148,8 @@ class Server:
     def run_statements(self, tree: ast.Module, file: str, cell: dict, names: dict) -> None:
         """Run a cell, statement by statement. One that isn't ``binding`` may fail."""
         for statement in tree.body:
-            code = compile(ast.Module([statement], []), file, "exec", AWAITS)
             try:
-                waiting = eval(code, names)
-                if code.co_flags & CO_COROUTINE:
-                    self.finish(waiting)
+                exec(compile(ast.Module([statement], []), file, "exec"), names)
             except MemoryError:
                 raise
             except Exception as error:
@@ -192,7 +180,6 @@ class Server:
 
     def guarded(self, work: Callable, made: bool = False) -> None:
         """Do some work within the limits, and send the outcome."""
-        before = threading.enumerate()
         try:
             with self.limited(), refuse_input(), redirect_stdout(self.page):
                 with redirect_stderr(self.page):
@@ -203,9 +190,6 @@ class Server:
                     reply: dict[str, Any] = {"made": what, "type": type(value).__name__}
                 else:
                     reply = {"result": encode(value)}
-            left = [thread for thread in threading.enumerate() if thread not in before]
-            if not all(thread.name.startswith(OURS) for thread in left):
-                reply = {"halted": "thread"}
         except MemoryError as error:
             full = isinstance(error, card.ERRORS["CardMemoryError"])
             reply = {"failed": self.error(error)} if full else {"halted": "memory"}

@@ -195,10 +195,6 @@ def explain_no_result(call: str, lost: NoResult) -> tuple[str, str]:
             f"`{call}` tries to quit Python.",
             "leave out `exit`: `return` ends a function.",
         ),
-        "thread": (
-            f"`{call}` leaves a thread running.",
-            "wait for it with `join`. Do you need a thread at all?",
-        ),
         "threads": (
             f"`{call}` starts too many threads.",
             "a few are enough. Do you need threads at all?",

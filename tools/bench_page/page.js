@@ -173,7 +173,6 @@ class Bench {
 
   /** Take a message of the workbench's Python. */
   hear(content) {
-    for (const part of [content, content.step]) if (part?.views) part.views = [] // these need Bokeh
     if (content.type === "state" || content.type === "text") {
       this.sent = content.text
       this.speed = 0
