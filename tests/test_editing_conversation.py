@@ -592,14 +592,12 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
             chain.append(STEPS[chain[-1]].previous)
         before = max((best[s] for s in chain if s in best), default=None)
         bench = ck.workbench(step=step)
-        begun = bench._conversation._step_state()["begun"]
         if before is None:
             assert bench.text == STEPS[step].starter
         else:
             assert bench.text == before[1]
-            assert (
-                begun == f"Begun with your kernel from step {before[2]}, {before[0]:,.0f} Gflop/s."
-            )
+            origin = f"your kernel from step {before[2]}, {before[0]:,.0f} Gflop/s"
+            assert bench.history[0].note == origin
         text, gflops = f"{NAIVE}; {number}\n", chance.uniform(100, 2000)
         right = chance.random() < 0.7
         size = [STEPS[step].n] * 3

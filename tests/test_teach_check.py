@@ -5,7 +5,6 @@ of the package is never reported as the student's.
 import inspect
 import math
 import os
-import re
 import signal
 import sys
 import threading
@@ -187,11 +186,7 @@ def test_a_page_of_what_an_answer_prints_is_shown(capsys):
 
     assert start.check_peak(talks).right
     out = capsys.readouterr().out.splitlines()
-    assert (
-        out[19] == "line 19"
-        and len(out) == 21
-        and re.fullmatch(r"\.\.\. and 349,981 lines more", out[20])
-    )
+    assert out[19:] == ["line 19", "..."]
     assert start.check_peak(lambda e, p, u, g: print("once") or 2 * e * p * u * g).right
     assert capsys.readouterr().out == "once\n" * (4 + formula.N_RANDOM_CASES)
 

@@ -16,8 +16,8 @@ handouts and the site: the number of the ``exercise``, and the ``part``, with fu
     "sentence"   the cell for the explanation, ``ck.teach.explanation(...)``
     "good"       the folded ``good`` explanation
 
-The glossary has the part "glossary" and no exercise. Answers, checks and explanations also have
-nbgrader's metadata (schema 3), so that a course with nbgrader can collect and grade them.
+Answers, checks and explanations also have nbgrader's metadata (schema 3), so that a course with
+nbgrader can collect and grade them.
 """
 
 import argparse
@@ -56,7 +56,6 @@ APART = re.compile(r"\n(?=## |<!-- (?:why: |solution|glossary)|\*\*What you will
 POINTS = {"check": 3, "sentence": 2}  # of an exercise, for nbgrader
 GLOSSARY = "<!-- glossary -->"
 IL_MINUTE = "<!-- il in a minute -->"
-GLOSSARY_FOLD = "<details><summary>All words</summary>"
 WORDS = re.compile(r"(?s)\n## Words\n.*?(\| word .*?)\n\n")  # of CONTRIBUTING.md
 PREDICT = "ck.draw.predict("
 LOADER = "nbval-ignore-output"
@@ -110,7 +109,7 @@ def _glossary() -> str:
     text = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     words = WORDS.search(text)
     assert words, "CONTRIBUTING.md has lost its glossary"
-    return f"{GLOSSARY_FOLD}\n\n{words[1]}\n\n</details>"
+    return f"<details><summary>All words</summary>\n\n{words[1]}\n\n</details>"
 
 
 def il_minute() -> str:
@@ -135,7 +134,7 @@ def _entry(cell: NotebookNode) -> dict:
         return {"part": "question", "question": question, "good": good}
     if text.startswith(FOLD):
         return {"part": "solution"}
-    return {"part": "glossary"} if text.startswith(GLOSSARY_FOLD) else {}
+    return {}
 
 
 def student(source: NotebookNode) -> NotebookNode:

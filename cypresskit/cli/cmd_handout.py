@@ -9,8 +9,8 @@ from cypresskit.cli.command import CommandError, command, option
 @command(
     "handout",
     "write lessons for a class, without solutions",
-    "The lessons NN are written to FOLDER without their folded solutions, with a glossary. Files"
-    " with other contents are never overwritten.",
+    "The lessons NN are written to FOLDER without their folded solutions. Files with other contents"
+    " are never overwritten.",
     option("lessons", metavar="NN", nargs="+", help="numbers of lessons, such as 07 09 11"),
     option("--to", type=Path, required=True, metavar="FOLDER", help="the folder to write to"),
     example="cypresskit handout 07 09 11 --to week3",
@@ -25,4 +25,4 @@ def handout(args: argparse.Namespace) -> None:
         hand_out(chosen, args.to)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    print(f"{len(chosen)} lessons and the glossary are in {args.to}")
+    print(f"{len(chosen)} lessons are in {args.to}")

@@ -23,7 +23,6 @@ from cypresskit.editing.own_climb import own_climb
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.static_answers import text_answer
 from cypresskit.editing.step_files import (
-    BEGUN,
     BROUGHT,
     SHOWN,
     histories,
@@ -161,7 +160,6 @@ class Conversation:
             "targets": asdict(step.targets),
             "record": step.record,
             "within": WITHIN,
-            "begun": self._begun_with(),
             "kept": self._kept(),
             "stuck": is_stuck(self.edits, step),
         }
@@ -174,13 +172,6 @@ class Conversation:
         origin = f", {BROUGHT}" if kept.note == BROUGHT else ""
         words = f"Saved as your step {self.step.name}: {kept.gflops:,.0f} Gflop/s{origin}"
         return {"gflops": kept.gflops, "words": words}
-
-    def _begun_with(self) -> str:
-        """A sentence on the reader's kernel that the step began with, or ""."""
-        first = next(iter(self.edits), None)
-        if first is None or not first.note.startswith(BEGUN):
-            return ""
-        return f"Begun with {first.note}."
 
     # -- texts
 

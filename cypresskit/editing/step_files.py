@@ -21,7 +21,6 @@ CLIMB = "climb"  # the folder
 BROUGHT = "brought back from this notebook"  # note on a text that was typed in another folder
 SHOWN = "one more line was shown"  # note on a text at which the reader was stuck
 STUCK_TRIES, STUCK_SECONDS = 6, 300  # without a correct kernel, until one more line can be shown
-BEGUN = "your "  # beginning of a note on the reader's kernel that a step starts from
 
 
 def histories(folder: Path) -> dict[str, Edits]:
@@ -74,7 +73,7 @@ def begin_step(path: Path, step: Step) -> None:
     save_file(path, known.text if known else text)
     if name and not known:
         with suppress(OSError):
-            note = f"{BEGUN}kernel from step {name}, {gflops:,.0f} Gflop/s"
+            note = f"your kernel from step {name}, {gflops:,.0f} Gflop/s"
             edits.add(Edit(0, text, note=note))
 
 

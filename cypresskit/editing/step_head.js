@@ -101,7 +101,7 @@ export class StepHead {
 
   showTargets() {
     const {speed} = this
-    const {targets, within, kept, hint, begun, stuck} = this.step
+    const {targets, within, kept, hint, stuck} = this.step
     this.more.hidden = !stuck
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
@@ -114,7 +114,6 @@ export class StepHead {
       say(`${reached ? "✓ " : ""}${words} ${inWhole(target)}${more}`, near ? "ckw-reached" : "")
     }
     if (kept) say(kept.words, "ckw-kept", "b")
-    else if (begun) say(begun)
     const helps = speed && speed < targets.reference * (1 - within)
     this.hint.hidden = !hint || !helps
   }

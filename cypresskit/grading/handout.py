@@ -1,4 +1,4 @@
-"""Write lessons for students: without solutions, with the glossary, and without broken links."""
+"""Write lessons for students: without solutions and broken links."""
 
 import json
 import re
@@ -9,12 +9,11 @@ from typing import Any
 from cypresskit.files.atomic import save_file
 from cypresskit.grading import course
 
-LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(#[^)]*)?\)")
-GLOSSARY = "glossary.ipynb"
+LINK = re.compile(r"\[([^\]]*)\]\((?:\.\./docs/)?([^)#]*\.(?:ipynb|md))(?:#[^)]*)?\)")
 
 
 def hand_out(lessons: Sequence[Path], target: Path) -> None:
-    """Write lessons and the glossary to a folder.
+    """Write lessons to a folder.
 
     Raises
     ------
@@ -48,22 +47,7 @@ def make_handouts(lessons: Sequence[Path]) -> dict[str, str]:
         ]
         linked = [_linked(cell, names) for cell in given]
         texts[lesson.name] = _text(notebook | {"cells": linked})
-    texts[GLOSSARY] = _glossary(lessons[0].parent)
     return texts
-
-
-def _glossary(book: Path) -> str:
-    """Return the file of a notebook with only the glossary, from the lesson that has it."""
-    lessons = map(_read, sorted(book.glob("[0-9][0-9]_*.ipynb"), reverse=True))
-    cells = ((lesson, cell) for lesson in lessons for cell in lesson["cells"])
-    lesson, words = next(
-        pair for pair in cells if course.find_entry(pair[1]).get("part") == "glossary"
-    )
-    unfolded = _source(words).replace("<details>", "<details open>", 1)
-    title = words | {"id": "glossary-title", "source": "# Glossary"}
-    # Without links, since the files are copied to folders with other lessons
-    shown = [title, _linked(words | {"source": unfolded}, set())]
-    return _text(lesson | {"cells": shown})
 
 
 def _is_another(path: Path, text: str) -> bool:
@@ -92,10 +76,8 @@ def _linked(cell: dict[str, Any], names: set[str]) -> dict[str, Any]:
     """Return the cell with its links to handed-out files; other links become plain text."""
 
     def linked(match: re.Match) -> str:
-        words, file, place = match.groups()
-        if file in names:
-            return match[0]
-        return f"[{words}]({GLOSSARY})" if place == "#Glossary" else words
+        words, file = match.groups()
+        return match[0] if file in names else words
 
     if cell["cell_type"] != "markdown":
         return cell

@@ -104,7 +104,6 @@ class Connection:
         self.server = server
         self.services: dict[str, Callable[..., Any]] = dict(services)
         self.show = show
-        self.left_out = 0  # printed lines beyond the first page
         self.busy = False  # whether it is computing
         self.reported = False  # whether its end has been reported
         self.stream: Any = None
@@ -194,7 +193,6 @@ class Connection:
 
     def checked(self, reply: dict) -> dict:
         """Return a reply whose parts have the right types."""
-        self.left_out = _whole(reply.get("left_out"))
         if "broken" in reply:  # an answer could send this, too
             raise NoResult("broken", plain.text(reply["broken"])[-MAX_TRACEBACK:])
         if "halted" in reply:

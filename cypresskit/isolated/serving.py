@@ -47,15 +47,16 @@ class Halt(BaseException):
 
 
 class Page(TextIOBase):
-    """A text stream that passes its first lines on to ``show``, and counts the others."""
+    """A text stream that passes its first lines on to ``show``, and drops the others."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
         self.show = show
         self.text = ""
-        self.more = 0  # complete lines that were left out
-        self.begun = False  # whether an incomplete line was left out, too
+        self.is_full = False
 
     def write(self, text: str) -> int:
+        if self.is_full:
+            return len(text)
         before = len(self.text)
         room = text[: MAX_CHARACTERS - before]  # of a text that may be hundreds of megabytes
         lines = (self.text + room).splitlines(keepends=True)[:MAX_LINES]
@@ -64,13 +65,9 @@ class Page(TextIOBase):
         if taken:
             self.show(self.text[before:])
         if taken < len(text):
-            self.more += text.count("\n", taken)
-            self.begun = not text.endswith("\n")
+            self.is_full = True
+            self.show("...\n" if self.text.endswith("\n") else "\n...\n")
         return len(text)
-
-    @property
-    def left_out(self) -> int:
-        return self.more + self.begun
 
 
 class Server:
@@ -204,9 +201,9 @@ class Server:
                 raise
             reply = {"failed": self.error(error)}
         try:
-            self.send(reply | {"left_out": self.page.left_out})
+            self.send(reply)
         except ValueError:
-            self.send({"halted": "large", "left_out": self.page.left_out})
+            self.send({"halted": "large"})
 
     def error(self, error: BaseException) -> dict:
         line, text = place_of(error)

@@ -387,7 +387,7 @@ def _open_answer(source: AnswerSource, services: Sequence[str], stack: ExitStack
             f"The check can't begin: no Python can be started here ({error.strerror or error}).",
             "close notebooks that you don't need, and run it again.",
         ) from None
-    stack.callback(lambda: page.end(answer.left_out))
+    stack.callback(page.end)
     answer.names = find_all_names(cells)
     return answer
 
@@ -398,7 +398,7 @@ def refuse_service(*_: Any, **__: Any) -> None:
 
 
 class _Shown:
-    """Prints what an answer prints, and how many more lines there were."""
+    """Prints what an answer prints."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -407,12 +407,11 @@ class _Shown:
         self.text = text
         sys.stdout.write(text)
 
-    def end(self, left_out: int) -> None:
+    def end(self) -> None:
+        """End the last line."""
         with suppress(OSError):  # of an output that is closed or full
             if self.text and not self.text.endswith("\n"):
                 sys.stdout.write("\n")
-            if left_out:
-                sys.stdout.write(f"... and {left_out:,} lines more\n")
 
 
 #: Modules that check arguments: an error raised there is the answer's fault.
