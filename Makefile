@@ -13,6 +13,7 @@ bin     := $(VENV)/bin
 tests   := $(bin)/python -m pytest -p no:nbval # whose plugin takes a second to load
 quick   := not notebook and not slow and not browser
 cores   := -n auto --dist worksteal
+two     := -n 2 --dist worksteal
 three   := -n 3 --dist worksteal
 four    := -n 4 --dist worksteal # while tests wait for a browser, others compute
 install := $(bin)/python -m pip install --quiet --constraint constraints.txt
@@ -29,12 +30,12 @@ lab: $(VENV)/installed  ## open the workbook in JupyterLab
 
 test: $(VENV)/installed-tests  ## does it work here, and is it right? The laws, a lesson and some pages; or the tests in ARGS
 ifeq ($(strip $(ARGS)),)
-	$(tests) -q --part first --failed-first $(three)
+	$(tests) -q --part first --failed-first $(two)
 else
 	$(tests) $(ARGS)
 endif
 
-rest: $(VENV)/installed-tests  ## run what `make test` leaves out: all cases, lessons and pages
+rest: $(VENV)/installed-tests  ## run what `make test` leaves out: some lessons, pages, and what takes seconds
 	$(tests) -q --part $(PART) $(four) $(ARGS)
 
 whole: $(VENV)/installed-tests  ## run every test

@@ -107,7 +107,7 @@ def compute(*lines: str) -> ck.Program:
 
 #: What fails most often: files that disagree, notebooks that aren't those of their sources.
 FIRST = ("test_project", "test_book", "test_draw", "test_teach")
-#: Cases of a server marked ``few`` that `make test` runs; all of them are in `make whole`.
+#: Cases of a family marked ``few`` that run by day, unless the mark says another number.
 FEW = 6
 
 
@@ -117,7 +117,7 @@ def pytest_addoption(parser):
         choices=("first", "rest", "needy_rest", "whole"),
         default="whole",
         help="first: what `make test` runs, the laws and a proof that lessons and pages work; rest:"
-        " what that leaves out, but for tests marked nightly; needy_rest: also those of the first"
+        " what that leaves out, but for nightly tests; needy_rest: also those of the first"
         " that need bubblewrap or Chromium",
     )
     parser.addoption(
@@ -172,26 +172,13 @@ def is_heavy(item) -> bool:
     )
 
 
-def first_part(items: list) -> list:
-    """Return the tests of `make test`: the quick ones, some cases of each server marked ``few``,
-    spread over its table (``FEW``, or as many as the mark says), and of the heavy ones those marked
-    ``proof``.
-    """
-    left_out = left_out_of("few", items)
-    return [
-        item
-        for item in items
-        if item.get_closest_marker("proof") or (item not in left_out and not is_heavy(item))
-    ]
-
-
-def left_out_of(marker: str, items: list) -> set:
-    """Return the cases of families with ``marker`` but for so many of each family as it says, which
+def left_out_of_families(items: list) -> set:
+    """Return the cases of families marked ``few`` but for so many of each as the mark says, which
     are spread over its table.
     """
     families: dict[tuple[str, int], list] = {}
     for item in items:
-        if given := item.get_closest_marker(marker):
+        if given := item.get_closest_marker("few"):
             count = given.args[0] if given.args else FEW
             families.setdefault((item.nodeid.partition("[")[0], count), []).append(item)
     left_out = set()
@@ -204,15 +191,15 @@ def left_out_of(marker: str, items: list) -> set:
 def pytest_collection_modifyitems(items, config):
     """The part that is asked for, in an order in which all processes end together."""
     part = config.getoption("part")
-    for item in left_out_of("some", items):
+    for item in left_out_of_families(items):
         item.add_marker("nightly")
     chosen = items
     if part != "whole":
-        first = set(first_part(items))
+        daily = [item for item in items if not item.get_closest_marker("nightly")]
+        first = {item for item in daily if item.get_closest_marker("proof") or not is_heavy(item)}
         if part == "needy_rest":
             first = {item for item in first if not NEEDS & {*item.fixturenames}}
-        chosen = [item for item in items if (item in first) == (part == "first")]
-        chosen = [item for item in chosen if not item.get_closest_marker("nightly")]
+        chosen = [item for item in daily if (item in first) == (part == "first")]
     if config.getoption("new") is not None:
         chosen = [item for item in chosen if is_random(item)]
     if len(chosen) < len(items):

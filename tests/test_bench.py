@@ -13,7 +13,7 @@ QUICK = [name for name in bench.ROWS if not name.startswith(("page", "lesson", "
 
 
 @pytest.mark.slow
-@pytest.mark.some(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", QUICK)
 def test_a_row_can_be_timed(name):
     prepared, timed = bench.ROWS[name]

@@ -20,6 +20,7 @@ from cypresskit.timing.simulate import forget_reports
 from tools.bench_page import cypresskit_native as provider
 from tools.bench_page import engine_file, missing_math
 
+pytestmark = pytest.mark.slow  # the module is compiled first
 PAGE = 1 << 16  # bytes, of WebAssembly's memory
 SIZES = 64, 200  # of the launches: one whole number of blocks, and one that leaves some over
 

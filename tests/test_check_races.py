@@ -23,7 +23,6 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.few(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_race_is_found_where_there_is_one(name):
     text, domain = PROGRAMS[name]
@@ -34,7 +33,7 @@ def test_a_race_is_found_where_there_is_one(name):
     size = program.group if program.mode == "compute" else 1
     items, group = launch.shape.items, np.arange(launch.shape.items) // size
     random, outcomes = np.random.default_rng(4), []
-    for _ in range(3000):
+    for _ in range(800):
         check = RaceCheck(Naming(launch, {}, {}, None))
         epochs, accesses = np.zeros(items, int), []
         for _ in range(random.integers(3, 8)):
@@ -66,7 +65,7 @@ def test_a_race_is_found_where_there_is_one(name):
         )
         assert bool(check.found) == race, (accesses, list(map(str, check.found.values())))
         outcomes.append(race)
-    assert 200 < sum(outcomes) < 2300
+    assert 50 < sum(outcomes) < 650
 
 
 @pytest.mark.parametrize("apart", [1, 64])

@@ -151,6 +151,7 @@ def test_the_catalogue_is_clean(kernel):
     assert not (found := check(kernel.program, **kernel.arguments(a, b, c, 1.5, 0.5))), str(found)
 
 
+@pytest.mark.slow
 def test_every_fence_of_the_lds_kernel_is_needed():
     kernel = ck.kernels["sgemm_64x64_lds"]
     a, b, _ = matrices(64)

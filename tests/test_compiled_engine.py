@@ -207,6 +207,7 @@ def test_lanes_that_read_rows_of_texels_side_by_side_or_not(step, doubles):
         assert_equal(program, arguments)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("path", sorted(PROGRAMS.iterdir()), ids=lambda path: path.stem)
 def test_programs_match_on_both_engines_and_compiled(path):
     for text, arguments in programs(path):

@@ -82,7 +82,7 @@ def test_compiling_twice_gives_the_same():
         assert len(listings) == 1, name
 
 
-@pytest.mark.few
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", list(ck.kernels))
 def test_catalogue_is_legal_and_gives_the_same_bits(name):
     kernel = ck.kernels[name]
@@ -142,6 +142,7 @@ def test_a_loop_is_left_without_a_push(test):
 # What it refuses
 
 
+@pytest.mark.slow
 def test_too_many_registers_names_the_line():
     lines = ("mad rN, rN, rN, cb0[0]", "mov rN, l0.y", "add r5, r5, rN")
     body, start, total = (
@@ -220,6 +221,7 @@ NESTS = {  # times, an opening and a closing line; the IL nests 256 deep at the 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", NESTS)
 def test_very_many_branches_and_loops_are_no_trouble(what):
     count, opening, closing = NESTS[what]

@@ -221,7 +221,7 @@ CHEATS = {
 }
 
 
-@pytest.mark.few
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CHEATS)
 def test_wrong_entries_and_cheats_have_no_speed(name):
     n, mine, said = CHEATS[name]
@@ -251,6 +251,7 @@ def test_the_judges_matrices_belong_to_the_seed():
     assert not np.array_equal(matrices("a"), matrices("b"))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_bar_is_what_write_reaches():
     shapes = [
@@ -270,6 +271,7 @@ def test_the_bar_is_what_write_reaches():
     assert shown_speed(step.share * target) == step.targets.minimum
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_launch_is_timed_whole():
     """Wavefronts that do less at the beginning of a launch, and more at its end, win nothing."""
@@ -296,6 +298,7 @@ def test_who_judges_decides_whether_a_long_launch_is_simulated_whole(monkeypatch
     assert seen == [True, False, True]
 
 
+@pytest.mark.slow
 def test_one_entry_can_not_spoil_the_board():
     named = [
         contest.make_entry(TEXT + " ", name=name) for name in (None, 5, "two\nlines", "", "\x1b[2J")
@@ -314,6 +317,7 @@ def test_one_entry_can_not_spoil_the_board():
 HOSTILE_NAMES = ["a\n  1   9999  Nakasato (x.il)\nz", "\u202elive", "x" * 250, "<b>", "=cmd()"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no pipes and links there")
 def test_whatever_is_among_the_entries_the_others_are_ranked(tmp_path, capsys):
     folder = tmp_path / "entries"
@@ -350,6 +354,7 @@ def test_an_empty_name_is_not_the_current_folder(capsys):
     assert "an entry's name is empty" in capsys.readouterr().err
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("shape, doubled", [((12, 8, 3), False), ((8, 8, 1), True)])
 def test_workbench_and_check_have_one_speed_and_one_target(shape, doubled):

@@ -98,6 +98,7 @@ def test_a_loop_that_ends_at_a_constant_is_wrong(name, end):
     assert not ck.verify(mine(name, text))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_verdict_is_numpy_s(seed):
     """On planted faults: the first wrong element, and how many there are."""

@@ -69,6 +69,7 @@ def test_lessons_begin_with_the_climb_and_end_with_the_readers_own():
         assert len(own) == (lesson in (*range(8), 12))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_the_books_figures_are_the_models():
     pars = {Timed(step.reference, step.n) for step in STEPS.values()}

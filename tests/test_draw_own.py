@@ -25,7 +25,7 @@ VIEWS = {
 }
 
 
-@pytest.mark.few
+@pytest.mark.few(3)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_of_a_copy_is_that_of_the_catalogue_s(view, tmp_path):
     name, drawn = VIEWS[view]

@@ -33,6 +33,7 @@ def test_a_fetch_takes_the_clocks_of_the_timing_model(kernel):
     assert finish(player, kernel) == clocks
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("l1_bytes", [0, 64, 512])
 def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
     ways = 1 if l1_bytes == 64 else 8
@@ -47,6 +48,7 @@ def test_a_board_with_any_caches_is_drawn_and_timed(l1_bytes):
     assert missed == requested if not l1_bytes else missed <= requested
 
 
+@pytest.mark.slow
 def test_another_number_of_banks_of_l1_is_drawn_as_it_is_timed():
     rule = {"texture_bank": lambda x, y: (x * y + x // 4) % 8}
     for banks, change in ((2, {}), (8, {}), (8, rule)):

@@ -292,6 +292,7 @@ def test_of_a_correct_kernel_the_changed_line_is_named(seed):
     assert fault is None or abs(fault.line - at - 1) <= 1, (act, lines[at], fault)
 
 
+@pytest.mark.few(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("step", LACKS)
 def test_right_lines_are_never_blamed(step):

@@ -627,6 +627,7 @@ def save_notebook(path, outputs):
     path.write_text(json.dumps({"cells": [{"source": ""}, *({"outputs": o} for o in outputs)]}))
 
 
+@pytest.mark.slow
 def test_run_all_in_another_folder_loses_nothing_that_a_notebook_keeps(tmp_path, monkeypatch):
     """A notebook's cells are run in a folder whose history keeps some of the steps, and each is
     saved with what that history keeps, or else with what it was saved with. A workbench opens with
@@ -750,6 +751,7 @@ def test_what_was_read_is_in_the_history_whatever_replaces_it(talk, right, monke
     assert [edit.text for edit in talk.talk.edits if edit.text] == [*begun, texts[-1], *others]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["00", "own"])
 def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ CHECKS = {
 
 
 @pytest.mark.slow
-@pytest.mark.some(2)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", CHECKS)
 def test_the_workbench_calls_right_what_the_check_does(step):
     """At its step: what isn't right isn't kept, and a hand-in that is kept is marked right."""

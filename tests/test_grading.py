@@ -280,7 +280,7 @@ ODD = (
 VALUES = (
     "ck.teach.registers.check_chip(my_chip)",
     "ck.teach.contest.check_entry(mine)",
-    "ck.teach.contest.check_chip(chip)",
+    pytest.param("ck.teach.contest.check_chip(chip)", marks=pytest.mark.slow),
     HALF,
     "ck.teach.bus.check_seconds(seconds)",
     "ck.teach.bundles.check_sum(sum_of_16)",
@@ -354,7 +354,7 @@ def test_grades_are_the_same_when_made_again(server):
 
 
 @pytest.mark.slow
-@pytest.mark.some(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("path", book.sources(BOOK), ids=lambda path: path.stem)
 def test_solved_lessons_get_all_points(path, server):
     made = book.solved(book.read(path)).cells
@@ -578,6 +578,7 @@ def test_without_a_sandbox_nothing_is_graded_unless_forced_and_all_outputs_say_s
     assert {row["judging"] for row in rows(out / "grades.csv")} == {gradebook.UNSAFE}
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_grading_and_keeps_a_row_for_each_student(tmp_path):
     waiting = lesson_09()
     waiting.cells += map(
@@ -939,7 +940,7 @@ print(ck.teach.bus.check_seconds(seconds))
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["--user", "--target", "checkout", "--system-site-packages"])
 def test_a_right_answer_is_right_however_the_package_was_installed(how, tmp_path):
     """In folders of links, without a network."""

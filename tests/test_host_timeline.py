@@ -190,7 +190,7 @@ def path_backwards(timeline: Timeline) -> list[Span]:
     return back[::-1]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("times", [0.5, 1.0, 8.0])
 @pytest.mark.parametrize("name", RUNS)
 def test_the_critical_path_is_the_runs_time(name, times):

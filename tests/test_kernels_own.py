@@ -23,6 +23,7 @@ TEXT = ck.kernels["sgemm_tn"].text
 SCREEN = 1600  # characters of an error: twenty lines of eighty
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", ck.kernels)
 def test_what_is_stated_is_what_is_read(name):
     """Of every kernel of the catalog, without its name, wherever the statement stands."""

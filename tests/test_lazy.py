@@ -7,31 +7,32 @@ import pytest
 
 import cypresskit as ck
 
-LOADED = "; import sys; print(*(m for m in ('bokeh', 'cypresskit.draw.chip') if m in sys.modules))"
+#: What a new Python imports, step by step, and which of two modules it has then.
+STEPS = {
+    "import cypresskit as ck; ck.draw; ck.teach": "",
+    "ck.teach.lds.check_place": "",
+    "ck.draw.climb": "",
+    "ck.draw.line_chart": "bokeh",
+    "ck.draw.chip": "bokeh cypresskit.draw.chip",
+}
+LOADED = "import sys; print(*(m for m in ('bokeh', 'cypresskit.draw.chip') if m in sys.modules))"
 
 
-@pytest.mark.parametrize(
-    ("code", "loaded"),
-    [
-        ("import cypresskit as ck; ck.draw", ""),
-        ("import cypresskit as ck; ck.teach.lds.check_place", ""),
-        ("import cypresskit as ck; ck.draw.line_chart", "bokeh"),
-        ("import cypresskit as ck; ck.draw.climb", ""),
-        ("import cypresskit as ck; ck.draw.chip", "bokeh cypresskit.draw.chip"),
-    ],
-)
-def test_only_the_view_that_is_asked_for_is_loaded(code, loaded):
-    command = [sys.executable, "-c", code + LOADED]
-    assert (
-        subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == loaded
-    )
+def printed_by(code: str) -> list[str]:
+    """The lines that a new Python prints."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", ["chip", "climb", "timeline"])
-def test_a_module_that_is_imported_first_doesnt_hide_the_view_of_its_name(name):
-    code = f"import cypresskit.draw.{ck.draw.VIEWS[name]}; print(callable(cypresskit.draw.{name}))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "True"
+def test_only_the_view_that_is_asked_for_is_loaded():
+    assert printed_by("\n".join(f"{step}; {LOADED}" for step in STEPS)) == [*STEPS.values()]
+
+
+def test_a_module_that_is_imported_first_doesnt_hide_the_view_of_its_name():
+    names = ("chip", "climb", "timeline")
+    modules = "; ".join(f"import cypresskit.draw.{ck.draw.VIEWS[name]}" for name in names)
+    views = ", ".join(f"callable(cypresskit.draw.{name})" for name in names)
+    assert printed_by(f"{modules}; print({views})") == ["True True True"]
 
 
 def test_a_name_that_isnt_there_is_told_with_its_neighbour():

@@ -38,7 +38,6 @@ def press(page, *keys: str) -> int:
     return at(page, None, "cells C")["frame"]
 
 
-@pytest.mark.proof
 def test_keys_step_jump_and_play(shown, player, recording):
     at(shown, 40)
     shown.locator("[data-ready]").focus()
@@ -221,7 +220,6 @@ def test_the_lesson_runs_and_plays_in_jupyterlab(lab, page):
         assert (page.evaluate(INK) > 200) == (look == "dark")
 
 
-@pytest.mark.proof
 def test_a_guess_is_entered_and_stands_beside_the_result(lab, page):
     """Lesson 01: a number and a choice; the next cell, run after that, shows both beside what was
     counted. Prose stays rendered when it is clicked twice: there are solutions in it.

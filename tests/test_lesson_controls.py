@@ -15,6 +15,7 @@ SOME = 3  # settings that are tried
 TEXTS = ("09", "10", "11", "12")
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow
 @pytest.mark.parametrize("lesson", TEXTS)
 def test_a_control_shows_numbers_for_each_of_its_settings(lesson, monkeypatch):

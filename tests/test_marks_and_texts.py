@@ -73,7 +73,7 @@ def stills(name: str) -> Iterator[tuple[Box, list[Box], list[Box]]]:
             yield read(shown.still())
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", PLAYERS)
 def test_marks_lie_inside_their_picture_and_no_texts_overlap(name):
     for whole, texts, marks in stills(name):

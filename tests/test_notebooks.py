@@ -168,9 +168,15 @@ def told(outputs) -> list:
     return texts
 
 
-#: A short one shows in `make test` that lessons work.
+#: A short one shows in `make test` that lessons work; some others run by day, and all at night.
+BY_DAY = "01", "03", "07", "09", "14"
 LESSONS = [
-    pytest.param(path, marks=[pytest.mark.proof] * (path.stem == "09_bus")) for path in SOLVED
+    pytest.param(
+        path,
+        marks=[pytest.mark.proof] * (path.stem == "09_bus")
+        + [pytest.mark.nightly] * (path.stem[:2] not in BY_DAY),
+    )
+    for path in SOLVED
 ]
 
 
@@ -217,7 +223,7 @@ def said_by(cell) -> str:
 
 
 @pytest.mark.notebook
-@pytest.mark.some(4)  # their cells are those of the solved ones, of which all are run
+@pytest.mark.few(2)  # their cells are those of the solved ones
 @each_lesson
 def test_what_students_get_prints_what_it_holds_and_checks_a_product(path, run):
     """Each check fails until its exercise is solved. And in the body of the lesson, outside of

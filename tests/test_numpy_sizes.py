@@ -68,6 +68,7 @@ TAKES = {
 }
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("name", TAKES)
 def test_a_size_counts_whatever_integer_holds_it(name, kind):

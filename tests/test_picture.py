@@ -88,7 +88,7 @@ def test_a_hostile_text_stays_text_in_a_player_and_a_chart(stage, view):
     assert stage.evaluate("() => document.documentElement.scrollWidth") < 3000
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("view", hostile.PICTURES)
 def test_whatever_a_text_is_a_picture_can_be_saved(view, tmp_path):
     """As a page and as a still that is well-formed, and its text form can be printed."""

@@ -4,6 +4,7 @@ clean.
 
 import ast
 import contextlib
+import functools
 import importlib
 import operator
 import os
@@ -314,6 +315,9 @@ def test_the_ten_functions_of_the_tour_exist():
 # --------------------------------------------------------------------------------------------------
 
 
+distributions = functools.cache(packages_distributions)
+
+
 @pytest.mark.parametrize("folder", PYTHON)
 def test_what_is_imported_is_declared(folder):
     """A package that only happens to be there, by hand or because another wants it, is a fault on
@@ -335,7 +339,7 @@ def test_what_is_imported_is_declared(folder):
     ours |= {"comm"}  # in a browser it comes with ipywidgets: tools/workbook
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
     declared = names(PROJECT["dependencies"]).union(*map(names, wanted))
-    installed = packages_distributions()
+    installed = distributions()
     built = {
         module: [name for name in declared if name.startswith(f"{module}-cuda")]
         for module in foreign
@@ -360,6 +364,7 @@ def test_import_loads_only_what_every_user_needs():
     assert not fast, "the compiled engine is loaded with the first launch"
 
 
+@pytest.mark.slow
 def test_load_alone_changes_the_search_for_garbage():
     state = "print(gc.isenabled(), bool(gc.get_freeze_count()))"
     shown = run(

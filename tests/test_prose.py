@@ -132,6 +132,7 @@ def test_every_number_with_a_unit_comes_from_somewhere(path):
     assert not missing, "print it in the lesson, or say in tests/prose.toml how it is computed"
 
 
+@pytest.mark.slow
 @pytest.mark.few
 @pytest.mark.parametrize(
     ("stem", "phrase"),
@@ -182,7 +183,8 @@ def test_every_number_in_words_comes_from_somewhere(path):
     assert unspoken(prose(path), TABLE.get(path.stem, {}).get("spoken", {})) == []
 
 
-@pytest.mark.few
+@pytest.mark.slow
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("stem", "phrase"),
     [(stem, phrase) for stem, table in TABLE.items() for phrase in table.get("spoken", {})],

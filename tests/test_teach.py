@@ -18,9 +18,12 @@ from hypothesis import strategies as st
 from cypresskit.teach import formula
 from cypresskit.teach.answer_source import AnswerSource, find_source
 from cypresskit.teach.l00_start_here import checks as start
+from cypresskit.teach.l01_register_block import checks as block
 from cypresskit.teach.l03_bundles import checks as bundles
+from cypresskit.teach.l05_texture_cache import checks as textures
 from cypresskit.teach.l06_double_double.checks import hilbert
 from cypresskit.teach.l06_double_double.two_sum import two_sum_bits
+from cypresskit.teach.l07_lds import checks as lds
 from cypresskit.teach.l09_bus import checks as bus
 from cypresskit.teach.l11_pipelines import checks as pipelines
 from cypresskit.teach.l12_contest import checks as contest
@@ -48,11 +51,16 @@ def said_otherwise(check, answer, right: bool, *words: str) -> str:
     )
 
 
+#: Checks that simulate or record launches for each answer.
 SIMULATES = (
     contest.check_entry,
     contest.check_two_steps,
     contest.check_chip,
-)  # whole launches for each answer
+    block.check_texels,
+    bus.check_size_for,
+    lds.check_place,
+    textures.check_bank,
+)
 
 
 def launches(check) -> bool:
@@ -61,29 +69,29 @@ def launches(check) -> bool:
     return not callable(right[0]) or check.__name__ == "check_product"
 
 
-#: Of answers that are launched, a third comes in `make test`, one in `make rest`, and one at night.
+#: Of answers that are launched, `make rest` judges a fourth, and the others are judged at night.
 EACH = [
     pytest.param(
         check,
-        part,
-        marks=[pytest.mark.slow] * (check in SIMULATES or part in (2, 3))
-        + [pytest.mark.nightly] * (part == 3),
-        id=f"{check.__module__.split('.')[-2]}-{check.__name__}-{part}",
+        begin,
+        step,
+        marks=[pytest.mark.slow] * (check in SIMULATES or step > 1)
+        + [pytest.mark.nightly] * (begin > 0),
+        id=f"{check.__module__.split('.')[-2]}-{check.__name__}-{begin}",
     )
     for check in CHECKS
-    for part in ((1, 2, 3) if launches(check) else ("all",))
+    for begin, step in ([(begin, 4) for begin in range(4)] if launches(check) else [(0, 1)])
 ]
 
 
-@pytest.mark.few(8)
-@pytest.mark.parametrize(("check", "part"), EACH)
-def test_planted_answers_get_their_verdicts(check, part):
+@pytest.mark.parametrize(("check", "begin", "step"), EACH)
+def test_planted_answers_get_their_verdicts(check, begin, step):
     """Right ones are accepted; wrong ones aren't, and it is said why."""
     right, wrong = CHECKS[check]
     planted = [(answer, True) for answer in right] + [
         (answer, False, *words) for answer, words in wrong
     ]
-    chosen = planted if part == "all" else planted[part - 1 :: 3]
+    chosen = planted[begin::step]
     assert not "".join(said_otherwise(check, *answer) for answer in chosen)
 
 

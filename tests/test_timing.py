@@ -101,6 +101,7 @@ LATE = {  # by rows of pixels: how many turns, or which texel is fetched
 }
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("test, more", LATE.values(), ids=LATE)
 def test_late_work_items_that_do_other_work_are_timed_right(test, more):

@@ -59,6 +59,7 @@ def test_every_kernel_agrees_with_numpy_on_a_simulated_gpu():
     assert {*eval(said)} == known - {("library", "Gflop/s")}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("broken", "experiment", "said"),
     [
@@ -109,6 +110,7 @@ except RuntimeError as error:
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("decorator", "said"),
     [
@@ -151,6 +153,7 @@ except (RuntimeError, ValueError) as error:
 """
 
 
+@pytest.mark.slow
 def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     calls = {
@@ -164,6 +167,7 @@ def test_the_first_to_ask_for_numba_cuda_finds_what_it_needs_in_a_new_numpy():
         assert reason in done.stdout, done.stderr
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("warning", "shown"),
     [
@@ -207,6 +211,7 @@ def test_a_figure_is_the_median_of_runs_after_the_warm_up():
     }
 
 
+@pytest.mark.slow
 def test_importing_the_kernels_leaves_numpy_as_it_is():
     code = "import numpy; print({*dir(numpy)} - BEFORE, BEFORE - {*dir(numpy)})"
     assert simulated(code).strip() == "set() set()"
@@ -224,6 +229,7 @@ def test_the_record_is_of_a_real_gpu_and_steady():
     assert len({(row["experiment"], row["case"]) for row in gpu["rows"]}) == len(gpu["rows"])
 
 
+@pytest.mark.slow
 def test_without_a_gpu_nothing_is_imported():
     code = (
         "import sys; from cypresskit.teach.l13_what_is_left import checks as l;"
