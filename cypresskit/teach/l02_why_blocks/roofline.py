@@ -4,7 +4,8 @@ A b x b block in registers needs 1/b words of four bytes per flop (Nakasato, equ
 works at b/4 flops for each byte fetched. Left out: other precisions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
+from statistics import harmonic_mean
 
 from cypresskit.devices import HD5870
 from cypresskit.draw.line_chart import line_chart
@@ -19,17 +20,25 @@ PUBLISHED = "sgemm_tn", "sgemm_64x64_lds", "sgemm_64x64"
 WORD = 4  # bytes
 
 
-def roofline(reports: Mapping[int, Report] | None = None) -> Player:
-    """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are published
-    kernels, as measured, or the ``reports`` of ``simulate_blocks``.
+def roofline(reports: Iterable[Report] = (), name: str = "") -> Player:
+    """Draw the roof of each memory: Gflop/s over b, for blocks of b x b. Below are the kernels of
+    ``reports``, as a line with this ``name``, or else published ones, as measured.
+
+    A block of other sides is drawn at their harmonic mean, as it needs as many words per flop.
     """
     lines: dict[str, dict[float, float]] = {
         memory: {b: min(HD5870.single_gflops, rate * b / WORD) for b in BLOCKS}
         for memory, rate in memory_bandwidths(HD5870).items()
     }
-    if reports:
-        lines["plain kernels, modeled"] = {b: reports[b].gflops for b in reports}
-    for name in () if reports else PUBLISHED:
-        lines[f"{name}, measured"] = {KERNELS[name].block[0]: published(name)["gflops_max"]}
+    points = {
+        harmonic_mean(report.gemm_kernel.block): report.gflops
+        for report in reports
+        if report.gemm_kernel
+    }
+    if points:
+        lines[name] = points
+    for measured in () if points else PUBLISHED:
+        block = KERNELS[measured].block
+        lines[f"{measured}, measured"] = {block[0]: published(measured)["gflops_max"]}
     title = "Roofline of the HD 5870, single precision"
     return line_chart(lines, "b, for a block of b x b", "Gflop/s", title=title)
