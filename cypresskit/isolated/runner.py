@@ -14,8 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
@@ -39,7 +38,6 @@ class ProcessServer(Server):
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         super().__init__(partial(write_message, writer), partial(read_message, reader))
-        self.megabytes = 0.0
 
     def serve(self) -> None:
         while message := self.receive():
@@ -48,52 +46,30 @@ class ProcessServer(Server):
     def make(self, how: dict) -> None:
         """Make the answer that cells set, within limits that this process can't lift."""
         resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE, MAX_FILE))
-        self.megabytes = how["first"]
-        bound_memory(self.megabytes)
+        bound_memory(how["first"])
         forbid_child_processes()
         teach_stub.install()
         if "gemm" in how["services"]:
             card.install(self.ask)
         super().make(how)
-        self.megabytes = how["megabytes"]
-        bound_memory(self.megabytes)
+        bound_memory(how["megabytes"])
 
     def run(self, how: dict) -> None:
-        self.megabytes = how["megabytes"]
+        bound_memory(how["megabytes"])
         super().run(how)
-
-    @contextmanager
-    def limited(self) -> Iterator[None]:
-        """Make Python raise ``MemoryError`` if it needs ``megabytes`` more."""
-        before = resource.getrlimit(resource.RLIMIT_DATA)
-        with suppress(FileNotFoundError):  # memory is only limited on Linux
-            taken = read_memory_use(5)
-            sizes = [size for size in before if size != resource.RLIM_INFINITY]
-            most = min([taken + int(1e6 * self.megabytes), *sizes])
-            resource.setrlimit(resource.RLIMIT_DATA, (most, before[1]))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def read_memory_use(column: int) -> int:
-    """Return a column of /proc/self/statm in bytes: 0 is the address space, 5 data and stack.
-
-    Raises ``FileNotFoundError`` on other systems.
-    """
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[column]) * resource.getpagesize()
 
 
 def bound_memory(megabytes: float) -> None:
-    """Limit this process's address space to its present size plus 2 * ``megabytes``.
+    """Limit this process's address space to ``megabytes`` more than its present size: Python raises
+    ``MemoryError`` then.
 
     The process can't raise this limit. Shared memory and libraries are included.
     """
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):  # memory is only limited on Linux
         _, before = resource.getrlimit(resource.RLIMIT_AS)
-        most = read_memory_use(0) + int(2e6 * megabytes)
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[0])
+        most = pages * resource.getpagesize() + int(1e6 * megabytes)
         if before != resource.RLIM_INFINITY:
             most = min(most, before)
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -108,11 +108,6 @@ class Server:
         except Exception:  # not the answer's: those are caught in `guarded`
             self.send({"broken": traceback.format_exc()[-4_000:]})
 
-    @contextmanager
-    def limited(self) -> Iterator[None]:
-        """Limit the memory of what is run."""
-        yield
-
     # -- how the answer is made
 
     def make(self, how: dict) -> None:
@@ -178,7 +173,7 @@ class Server:
     def guarded(self, work: Callable, made: bool = False) -> None:
         """Do some work within the limits, and send the outcome."""
         try:
-            with self.limited(), refuse_input(), redirect_stdout(self.page):
+            with refuse_input(), redirect_stdout(self.page):
                 with redirect_stderr(self.page):
                     value = work()
                 if made:

@@ -39,7 +39,7 @@ from cypresskit.timing import DataDependentError
 T = TypeVar("T")
 # Limits of a call of an answer
 SECONDS, WALL, MEGABYTES = CallLimits.seconds, CallLimits.wall, CallLimits.megabytes
-MAKING = CallLimits(60.0, 120.0, 1_000)  # for running the cells that make an answer
+MAKING = CallLimits(60.0, 120.0, 2_000)  # for running the cells that make an answer
 NEEDED_CELLS_HINT = (
     "only the cells that the answer needs are run: does it use a name that another cell sets, or"
     " that was set by hand?"
