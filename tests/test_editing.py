@@ -57,11 +57,11 @@ def test_rows_are_the_compiled_code(name):
     answer = static_answers.code_answer(ck.kernels[name].program)
     bundles = [bundle for control in code.controls for bundle in control.bundles]
     rows = [row for row in answer["rows"] if row["kind"] == "alu"]
-    assert [[part[:3] for part in row["parts"]] for row in rows] == [
+    assert [[each[:3] for each in row["operations"]] for row in rows] == [
         [[o.slot, o.name, o.line] for o in bundle.operations] for bundle in bundles
     ]
     fetches = [f.line for control in code.controls for f in control.fetches]
-    assert [r["parts"][0][2] for r in answer["rows"] if r["kind"] == "fetch"] == fetches
+    assert [r["operations"][0][2] for r in answer["rows"] if r["kind"] == "fetch"] == fetches
     loop = sum(row["loop"] for row in rows)
     assert loop == answer["card"]["bundles_per_iteration"] == code.stats().bundles_per_iteration
     assert json.loads(json.dumps(answer)) == answer
@@ -315,15 +315,15 @@ def test_two_versions_side_by_side_hold_all_that_differs(seed):
     pair = [Edit(0, "\n".join(text), bundles=n) for n, text in enumerate((before, after))]
     lines = [{"line": n, "shown": f"{n}.0"} for n in range(1, len(before) + 1, 2)]
     found = side_by_side(pair, [{"message": "line 1", "lines": lines}, NO_COSTS])
-    for part in reversed(found["parts"]):
+    for hunk in reversed(found["hunks"]):
         old, new = (
-            [line for line in side if line] for side in zip(*(row["sides"] for row in part))
+            [line for line in side if line] for side in zip(*(row["sides"] for row in hunk))
         )
         assert all(text == before[n - 1] for n, _, text in old)
         assert all(cost == (f"{n}.0" if n % 2 else "") for n, cost, _ in old)
         first = old[0][0] if old else len(before) + 1
         before[first - 1 : first - 1 + len(old)] = [text for _, _, text in new]
-        for row in part:
+        for row in hunk:
             left, right = (line and line[2] for line in row["sides"])
             assert row["changed"] or left == right
     assert before == after

@@ -606,7 +606,7 @@ def test_a_new_step_begins_with_the_readers_best_and_no_text_is_replaced(
         talk.begin(f"a-{number}", text)
         talk.answers = {"code": {"card": CARD}, "verdict": {"right": right}}
         talk.answers["clocks"] = {"gflops": gflops, "size": size, "bound": "ALU"}
-        talk._note_edit()
+        talk._add_judged()
         talk.close()
         if right:
             best[step] = gflops, text, step
@@ -689,7 +689,7 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
         card = {"code": {"card": CARD}, "verdict": {"right": right}}
         size = [talk.step.n] * 3
         talk.answers = card | {"clocks": {"gflops": gflops, "size": size, "bound": "ALU"}}
-        talk._note_edit()
+        talk._add_judged()
         wanted.append((talk.text, gflops == 1000.0) if edit < 3 else wanted[-1])
         held = step_texts([{"data": shown[-1]}])
         assert held["01b"][:2] == wanted[-1]

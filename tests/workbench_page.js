@@ -40,7 +40,7 @@ function answersTo(text) {
     loop: true,
     new: false,
     text: "",
-    parts: [[0, `OP${stamp}`, line, `op ${stamp}`]],
+    operations: [[0, `OP${stamp}`, line, `op ${stamp}`]],
   }))
   const card = {
     bundles_per_iteration: stamp,

@@ -14,7 +14,7 @@ from cypresskit.editing import dynamic_answers, static_answers
 from cypresskit.editing.changed_lines import LineFault, find_changed_fault, name_own_line
 from cypresskit.editing.leading import next_sentence
 from cypresskit.editing.small_product import SmallProduct, small_product
-from cypresskit.editing.static_answers import Answer, last_line
+from cypresskit.editing.static_answers import Part, last_line
 from cypresskit.editing.steps import STEPS
 from cypresskit.il import ILError
 from cypresskit.kernels import Kernel
@@ -72,10 +72,10 @@ class Case:
     def small(self) -> SmallProduct | None:
         return small_product(self.seen.kernel)
 
-    def text(self) -> Answer:
+    def text(self) -> Part:
         return static_answers.text_answer(self.job["text"], self.job["name"])
 
-    def code(self) -> Answer | None:
+    def code(self) -> Part | None:
         try:
             program = assembled(self.job["text"], self.job["name"])
         except ILError:
@@ -84,7 +84,7 @@ class Case:
         self.ended = "refusal" in answer
         return answer
 
-    def verdict(self) -> Answer:
+    def verdict(self) -> Part:
         try:
             answer = dynamic_answers.verdict_answer(self.seen)
         except (ValueError, TypeError) as error:
@@ -97,7 +97,7 @@ class Case:
             answer |= {"message": self.leads}
         return answer | {"small": self.small and self.small.answer()}
 
-    def clocks(self) -> Answer:
+    def clocks(self) -> Part:
         answer = dynamic_answers.clocks_answer(self.seen, self.job["n"], self.whole)
         self.ended = "problem" in answer
         return answer
@@ -108,7 +108,7 @@ class Case:
             return self.job.get("element", ())
         return (self.small and self.small.wrong) or self.seen.wrong[:2]
 
-    def replay(self) -> Answer:
+    def replay(self) -> Part:
         """The terms of this element; first of its notes, the fault among the changed lines."""
         answer = dynamic_answers.replay_answer(self.seen, self.small, *self.replay_place())
         notes = answer.get("notes", ())
@@ -121,7 +121,7 @@ class Case:
                 answer |= {"notes": [fault.message, *notes], "line": fault.line}
         return answer
 
-    def costs(self) -> Answer | None:
+    def costs(self) -> Part | None:
         """Costs are computed for a correct kernel only."""
         if not self.seen.right:
             return None
@@ -130,7 +130,7 @@ class Case:
         return dynamic_answers.costs_answer(costs)
 
 
-def unknown_launch(error: Exception) -> Answer:
+def unknown_launch(error: Exception) -> Part:
     """Return the part "verdict" of a text for which no launch is known."""
     message = last_line(error).replace("ck.load_kernel(", "ck.workbench(")
     message = message[:1].upper() + message[1:]

@@ -54,7 +54,7 @@ export class BundleTable {
     const {box} = this.list
     const loop = rows.filter((row) => row.loop)
     const shown = loop.length ? loop : rows
-    const lines = new Set(shown.flatMap(({parts}) => parts.map((part) => part[2])))
+    const lines = new Set(shown.flatMap(({operations}) => operations.map(([, , line]) => line)))
     this.colors = new Map([...lines].sort((a, b) => a - b).map((line, n) => [line, n]))
     const bundles = shown.filter(({kind}) => kind === "alu").length
     this.title.textContent = `${bundles} bundles${loop.length ? " in the loop" : ""}`
@@ -69,10 +69,10 @@ export class BundleTable {
       make(line, "span", {role: "rowheader", class: "ckw-label"}, label)
       if (row.kind === "alu") {
         number++
-        const slots = SLOTS.map((_, slot) => row.parts.find((part) => part[0] === slot))
-        return slots.map((part, slot) => this.cell(line, part, `${SLOTS[slot]}: `))
+        const slots = SLOTS.map((_, slot) => row.operations.find(([at]) => at === slot))
+        return slots.map((operation, slot) => this.cell(line, operation, `${SLOTS[slot]}: `))
       }
-      if (row.parts.length) return [this.cell(line, row.parts[0])]
+      if (row.operations.length) return [this.cell(line, row.operations[0])]
       make(line, "span", {class: "ckw-jump"}, row.text)
       return []
     })

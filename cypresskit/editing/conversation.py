@@ -72,7 +72,7 @@ class Conversation:
         self.lock = threading.RLock()
         self.supervisor = Supervisor(self._take_answer, self.lock, start, clock)
         self.pages: list[Send] = []
-        self.noted: list[Callable[[], None]] = []  # called when the history has changed
+        self.listeners: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.text
         self.edit = "file-0"
         self.note = ""  # where the text comes from, unless it was typed
@@ -137,7 +137,7 @@ class Conversation:
             if unsent.get("base") == self.text:
                 self.put(text, LEFT)
             elif text != self.text:
-                self._keep(text, LEFT)
+                self._add_unjudged(text, LEFT)
         state = {
             "type": "state",
             "name": self.name,
@@ -189,7 +189,9 @@ class Conversation:
         with self.lock:
             unseen = base not in (None, self.edit)
             if text != self.text and (unseen or self.note):
-                self._keep(self.text, self.note or "replaced by a text typed at the same time")
+                self._add_unjudged(
+                    self.text, self.note or "replaced by a text typed at the same time"
+                )
             self._write(text)
             self._take(edit, text)
             self._answer_text()
@@ -201,7 +203,7 @@ class Conversation:
         with self.lock:
             if text == self.text:
                 return
-            self._keep(self.text, "replaced by another text")
+            self._add_unjudged(self.text, "replaced by another text")
             self._write(text)
             self._take(f"put-{next(self.numbers)}", text, note)
 
@@ -247,9 +249,9 @@ class Conversation:
         """
         overwritten = self.file.save(text)
         if self.file.problem:
-            self._keep(text, UNWRITTEN)
+            self._add_unjudged(text, UNWRITTEN)
         if overwritten is not None:
-            self._keep(overwritten, THEIRS)
+            self._add_unjudged(overwritten, THEIRS)
             message = (
                 "Another program changed the file at the same time. Its text is in the history."
             )
@@ -315,7 +317,7 @@ class Conversation:
         if message["type"] == "answer":
             self.answers[message["part"]] = message
             if message["part"] == "clocks":
-                self._note_edit()
+                self._add_judged()
             elif message["part"] == "costs":
                 self.costs[self.text] = message
                 self.costs = dict([*self.costs.items()][-MOST:])
@@ -323,7 +325,7 @@ class Conversation:
 
     # -- history
 
-    def _note_edit(self) -> None:
+    def _add_judged(self) -> None:
         """Keep the answered text in the history, unless the last edit says the same of it."""
         card = self.answers.get("code", {}).get("card")
         verdict, clocks = self.answers.get("verdict"), self.answers["clocks"]
@@ -347,7 +349,7 @@ class Conversation:
         if not self.edits or self.edits[-1].figures != made.figures:
             self._add(made)
 
-    def _keep(self, text: str, note: str) -> None:
+    def _add_unjudged(self, text: str, note: str) -> None:
         """Keep a text in the history, unless it is there. Only its origin is known."""
         if text.strip() and self.edits.known(text) is None:
             self._add(Edit(0, text, note=note))
@@ -369,9 +371,9 @@ class Conversation:
         stuck = self.step is not None and is_stuck(self.edits, self.step)
         news = {"entries": self._history(), "kept": self._kept(), "stuck": stuck}
         self.say({"type": "history"} | news)
-        for act in tuple(self.noted):
+        for listener in tuple(self.listeners):
             with suppress(Exception):  # whatever an output that is gone raises
-                act()
+                listener()
 
     def _history(self) -> list[Message]:
         return [edit.shown() for edit in self.edits]
@@ -391,7 +393,7 @@ class Conversation:
                 if not self.file.problem:
                     self._acknowledge(self.edit)
             if text is not None and text != self.text:
-                self._keep(self.text, REPLACED)
+                self._add_unjudged(self.text, REPLACED)
                 self._take(f"file-{next(self.numbers)}", text, THEIRS)
 
 

@@ -13,7 +13,7 @@ from cypresskit.compiler import CompileError
 from cypresskit.diagnosis.element_trace import ElementTrace, Term, trace_element
 from cypresskit.diagnosis.verification import Verification, verify
 from cypresskit.editing.small_product import SmallProduct
-from cypresskit.editing.static_answers import Answer, last_line, written_line
+from cypresskit.editing.static_answers import Part, last_line, written_line
 from cypresskit.editing.steps import reference_kernel, shown_speed
 from cypresskit.il import assemble
 from cypresskit.kernels import Kernel
@@ -79,7 +79,7 @@ def judged_kernel(
     return verify(seen.kernel, alpha=2.0, beta=-1.0) if old_c and seen.right else seen
 
 
-def verdict_answer(seen: Verification) -> Answer:
+def verdict_answer(seen: Verification) -> Part:
     """Return the part "verdict".
 
     It holds whether C is correct (``right``); a ``message``; and ``findings``, each with kind,
@@ -116,7 +116,7 @@ def _sentence(seen: Verification) -> str:
     return seen.error or f"{result} is incorrect."
 
 
-def _finding_row(finding: Finding) -> Answer:
+def _finding_row(finding: Finding) -> Part:
     """Return a finding as a row of the list."""
     return {
         "kind": finding.kind,
@@ -127,7 +127,7 @@ def _finding_row(finding: Finding) -> Answer:
     }
 
 
-def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Answer:
+def replay_answer(seen: Verification, small: SmallProduct | None, row: int, column: int) -> Part:
     """Return the part "replay": the terms of an element of C.
 
     It is an element of the ``small`` product, unless that doesn't show the fault.
@@ -159,7 +159,7 @@ def replay_answer(seen: Verification, small: SmallProduct | None, row: int, colu
     }
 
 
-def _term_row(term: Term, trace: ElementTrace) -> Answer:
+def _term_row(term: Term, trace: ElementTrace) -> Part:
     is_old_c = [factor.element.matrix for factor in term.factors] == ["C"]
     scalar, name = (trace.beta, " (beta)") if is_old_c else (trace.alpha, " (alpha)")
     times = f"{term.times:g}{name if term.times == scalar else ''} · "
@@ -172,7 +172,7 @@ def _term_row(term: Term, trace: ElementTrace) -> Answer:
     }
 
 
-def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Answer:
+def clocks_answer(seen: Verification, n: int, whole: bool = False) -> Part:
     """Return the part "clocks".
 
     It holds ``size`` [m, n, k]; ``gflops``; what it is ``bound`` by; ``busy`` (shares of the time,
@@ -220,7 +220,7 @@ def report_at(mine: Kernel, n: int, whole: bool = False) -> Report:
     return simulate(mine, 1 if mine.is_vector else n, m=n, k=n, exact=exact, progress=False)
 
 
-def costs_answer(found: LineCosts) -> Answer:
+def costs_answer(found: LineCosts) -> Part:
     """Return the part "costs": what lines cost.
 
     It holds ``lines``: line, ``cost`` (as a share of the time), the cost as it is ``shown``, and a
@@ -229,8 +229,8 @@ def costs_answer(found: LineCosts) -> Answer:
     written: dict[int, list[LineCost]] = defaultdict(list)
     for row in found.lines:
         written[written_line(row.work)].append(row)
-    costs = {line: _sum_of(parts) for line, parts in written.items()}
-    rows = [_cost_row(line, costs[line], parts) for line, parts in written.items()]
+    costs = {line: _sum_of(instructions) for line, instructions in written.items()}
+    rows = [_cost_row(line, costs[line], instructions) for line, instructions in written.items()]
     first = max(costs, key=lambda line: costs[line].cost, default=0)
     if not first or costs[first].cost < WORTH:
         return {"lines": rows, "costliest": 0, "message": "No single line costs much."}
@@ -241,17 +241,17 @@ def costs_answer(found: LineCosts) -> Answer:
     return {"lines": rows, "costliest": first, "message": message}
 
 
-def _sum_of(parts: Sequence[LineCost]) -> CostEstimate:
+def _sum_of(instructions: Sequence[LineCost]) -> CostEstimate:
     """Return the cost of a line: the sum over its instructions."""
     names = "cost", "low", "high"
-    return CostEstimate(*(math.fsum(getattr(part, name) for part in parts) for name in names))
+    return CostEstimate(*(math.fsum(getattr(one, name) for one in instructions) for name in names))
 
 
-def _cost_row(line: int, cost: CostEstimate, parts: Sequence[LineCost]) -> Answer:
+def _cost_row(line: int, cost: CostEstimate, instructions: Sequence[LineCost]) -> Part:
     """Return a line's cost, and the unit that works for it."""
     work: dict[str, float] = defaultdict(float)
-    for part in parts:
-        work[part.unit] += part.share
+    for one in instructions:
+        work[one.unit] += one.share
     unit, share = max(work.items(), key=lambda each: each[1])
     text = (
         f"Cost {cost}: the kernel would finish that much sooner if this line took no time."

@@ -129,7 +129,7 @@ class Edits(Sequence[Edit]):
             before = rows[-1].text if rows else edit.text
             change = change_between(before, edit.text)
             rows.append(replace(edit, number=last.number + 1, time=now, change=change))
-            self.rows = kept(rows)
+            self.rows = thinned(rows)
             return rows[-1]
 
     # -- the file
@@ -160,7 +160,7 @@ class Edits(Sequence[Edit]):
         return "\n".join([f"{len(self)} edits", *lines])
 
 
-def kept(rows: list[Edit]) -> list[Edit]:
+def thinned(rows: list[Edit]) -> list[Edit]:
     """Return edits without one of the older half if they are too many: an unchecked or incorrect
     one, or else the slowest.
     """

@@ -66,7 +66,7 @@ Messages of Python
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
     ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: whether one
     more line can be shown.
-``versions``: figures, parts
+``versions``: figures, hunks
     Two entries side by side (``versions.side_by_side``).
 ``gone``
     Python is being restarted. (The widget's channel sends this itself.)

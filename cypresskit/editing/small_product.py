@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cypresskit.editing.static_answers import Answer
+from cypresskit.editing.static_answers import Part
 from cypresskit.kernels import Kernel
 from cypresskit.kernels.products import Product, make_product
 from cypresskit.machine import KernelError
@@ -37,7 +37,7 @@ class SmallProduct:
         places = np.argwhere((self.c != self.given.expected)[:SIDE, :SIDE])
         return (int(places[0][0]), int(places[0][1])) if len(places) else None
 
-    def answer(self) -> Answer:
+    def answer(self) -> Part:
         """Return the shown rows of A, B, C and the expected C (``right``); and for each element of
         C its sum, in words (``sums``).
         """

@@ -19,7 +19,7 @@ from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 from cypresskit.timing.line_work import LineWork
 
-Answer = dict[str, Any]
+Part = dict[str, Any]  # of an answer, for JSON
 #: A word of a line, with its controls or its index; the page finds words in the same way.
 WORD = re.compile(r"[A-Za-z_]\w*(?:\([\w.,+-]*\)\w*)*(?:\[[^\]]*\](?:\.\w+)?)?")
 REGISTER = re.compile(r"r\d+")
@@ -49,7 +49,7 @@ def _meaning(word: str) -> tuple[str, str] | None:
     return name, " · ".join(part for part in (operands, meaning, cost) if part != "-")
 
 
-def text_answer(text: str, name: str = "kernel.il") -> Answer:
+def text_answer(text: str, name: str = "kernel.il") -> Part:
     """Return the part "text".
 
     It holds ``faults``, each with line, column (from 1), message, and the line's text; ``words``,
@@ -94,14 +94,14 @@ def _registers(numbering: Numbering, bits: int) -> list[str]:
     return [f"r{number}" for number, first in numbering.first.items() if bits >> first & 15]
 
 
-def code_answer(program: Program) -> Answer:
+def code_answer(program: Program) -> Part:
     """Return the part "code" of an assembled text.
 
     It holds ``refusal``, the line and message of a program that the chip can't run; or ``rows``
     and ``card``, the statistics.
 
     A row is a bundle, a fetch, a store or a jump: its ``kind`` ("alu", "fetch", "store", "flow"),
-    ``clause``, whether it is in the main ``loop``, and its ``text`` (for a jump) or ``parts``:
+    ``clause``, whether it is in the main ``loop``, and its ``text`` (for a jump) or ``operations``:
     [slot, operation, line, operation in full]. Slots 0 to 4 are x y z w t.
     """
     try:
@@ -120,13 +120,13 @@ def code_answer(program: Program) -> Answer:
     return {"rows": rows, "card": card}
 
 
-def _control_rows(control: Control) -> Iterator[Answer]:
+def _control_rows(control: Control) -> Iterator[Part]:
     for bundle in control.bundles:
-        parts = [[o.slot, o.name, o.line, operation_text(o)] for o in bundle.operations]
-        yield {"kind": "alu", "parts": parts}
+        operations = [[o.slot, o.name, o.line, operation_text(o)] for o in bundle.operations]
+        yield {"kind": "alu", "operations": operations}
     for fetch in control.fetches:
-        yield {"kind": "fetch", "parts": [[0, fetch.name, fetch.line, fetch_text(fetch)]]}
+        yield {"kind": "fetch", "operations": [[0, fetch.name, fetch.line, fetch_text(fetch)]]}
     if store := control.store:
-        yield {"kind": "store", "parts": [[0, store.name, store.line, store_text(store)]]}
+        yield {"kind": "store", "operations": [[0, store.name, store.line, store_text(store)]]}
     elif not control.bundles and not control.fetches:
-        yield {"kind": "flow", "text": control.name, "parts": []}
+        yield {"kind": "flow", "text": control.name, "operations": []}

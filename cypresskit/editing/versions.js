@@ -38,7 +38,7 @@ export class Versions {
   }
 
   /** Show a comparison. */
-  show({figures, parts}) {
+  show({figures, hunks}) {
     this.values.replaceChildren()
     for (const [name, ...values] of figures) {
       const row = make(this.values, "tr")
@@ -47,9 +47,9 @@ export class Versions {
       for (const value of values) make(row, "td", {}, value)
     }
     this.lines.replaceChildren()
-    for (const part of parts) {
+    for (const hunk of hunks) {
       const body = make(this.lines, "tbody")
-      for (const row of part) {
+      for (const row of hunk) {
         const line = make(body, "tr")
         row.sides.forEach((side, at) => {
           const [number, cost, text] = side ?? ["", "", ""]
@@ -61,7 +61,7 @@ export class Versions {
         })
       }
     }
-    const count = parts.flat().filter(({changed}) => changed).length
+    const count = hunks.flat().filter(({changed}) => changed).length
     const marks =
       "Changed lines have − or + in front; the number beside a line is its cost in percent."
     this.said.textContent = count

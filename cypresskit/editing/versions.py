@@ -17,22 +17,21 @@ Costs = Mapping[str, Any]  # the part "costs" of a text's answer
 def side_by_side(pair: Sequence[Edit], costs: Sequence[Costs]) -> dict[str, Any]:
     """Compare two edits, with the costs of their lines.
 
-    The result holds ``figures``, each a name and two values; and ``parts`` of the texts, each a
-    list of rows: whether the row is ``changed``, and its ``sides``, each [number, cost, text] of a
-    line, or None.
+    The result holds ``figures``, each a name and two values; and ``hunks``, each a list of rows:
+    whether the row is ``changed``, and its ``sides``, each [number, cost, text] of a line, or None.
     """
     before, after = (edit.text.splitlines() for edit in pair)
     left, right = map(_lines, pair, costs)
-    parts = [
+    hunks = [
         [
             {"changed": kind != "equal", "sides": sides}
-            for kind, i1, i2, j1, j2 in part
+            for kind, i1, i2, j1, j2 in hunk
             for sides in zip_longest(left[i1:i2], right[j1:j2])
         ]
-        for part in SequenceMatcher(None, before, after, False).get_grouped_opcodes(AROUND)
+        for hunk in SequenceMatcher(None, before, after, False).get_grouped_opcodes(AROUND)
     ]
     first, second = map(_figures, pair, costs)
-    return {"figures": [[name, first[name], second[name]] for name in first], "parts": parts}
+    return {"figures": [[name, first[name], second[name]] for name in first], "hunks": hunks}
 
 
 def _lines(edit: Edit, costs: Costs) -> list[list]:

@@ -235,9 +235,9 @@ class Workbench:
 
         shown = display(bundle(), raw=True, display_id=True)
         if shown is not None:
-            noted = self._conversation.noted
-            noted.append(lambda: shown.update(bundle(), raw=True))
-            del noted[:-MAX_OUTPUTS]
+            listeners = self._conversation.listeners
+            listeners.append(lambda: shown.update(bundle(), raw=True))
+            del listeners[:-MAX_OUTPUTS]
 
     def _begin(self) -> Any:
         """Return the widget; it is made when it is first shown."""

@@ -46,7 +46,7 @@ class Halt(BaseException):
     """Ends a call for a named reason, such as "input"."""
 
 
-class Page(TextIOBase):
+class FirstLines(TextIOBase):
     """A text stream that passes its first lines on to ``show``, and drops the others."""
 
     def __init__(self, show: Callable[[str], object]) -> None:
@@ -85,7 +85,7 @@ class Server:
 
     def __init__(self, send: Callable[[dict], None], receive: Callable[[], dict | None]) -> None:
         self.send, self.receive = send, receive
-        self.page = Page(lambda text: self.send({"print": text}))
+        self.output = FirstLines(lambda text: self.send({"print": text}))
         self.answer: Any = None
 
     def ask(self, name: str, /, *values: Any, **options: Any) -> Any:
@@ -173,8 +173,8 @@ class Server:
     def guarded(self, work: Callable, made: bool = False) -> None:
         """Do some work within the limits, and send the outcome."""
         try:
-            with refuse_input(), redirect_stdout(self.page):
-                with redirect_stderr(self.page):
+            with refuse_input(), redirect_stdout(self.output):
+                with redirect_stderr(self.output):
                     value = work()
                 if made:
                     self.answer = value
