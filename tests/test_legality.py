@@ -200,7 +200,7 @@ FAULTS: dict[str, list[Control]] = {
 
 
 def code_of(controls: list[Control]) -> MachineCode:
-    return MachineCode((*controls, Control("END")), GPRS, 0, 0)
+    return MachineCode((*controls, Control("END")), GPRS, 0)
 
 
 @pytest.mark.parametrize("words", FAULTS)

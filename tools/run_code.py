@@ -97,9 +97,7 @@ class _LaunchMemory:
                 self.memories.store(lds.array, word, value, active)
             return []
         requests = [(first, 0)]
-        if o.name == "LDS_READ2_RET":
-            requests.append((words[1].astype(np.int64) - lds.base, 0))
-        elif o.name == "LDS_READ_REL_RET":
+        if o.name == "LDS_READ_REL_RET":
             requests.append((first, lds.offset))
         requested = [addressing.lds_inside(byte, offset, lds.size) for byte, offset in requests]
         return [self.memories.load(lds.array, *place) for place in requested]

@@ -11,10 +11,9 @@ The passes, each a module, in their order:
 5. ``allocate``: register numbers.
 6. ``emit``: hardware code.
 
-If registers run out, the kernel is compiled again with fewer fetches per clause. ``ir`` defines
-what the passes work on, ``isa`` the chip's operations, ``assembly`` its instructions, and ``code``
-the result with its statistics and its ``listing``. Left out: spilling registers to memory, and
-moving code from block to block.
+``ir`` defines what the passes work on, ``isa`` the chip's operations, ``assembly`` its
+instructions, and ``code`` the result with its statistics and its ``listing``. Left out: spilling
+registers to memory, and moving code from block to block.
 """
 
 from functools import lru_cache
@@ -51,8 +50,6 @@ __all__ = [
     "compile",
 ]
 
-GATHER = (128, 16, 8, 4, 2, 1)  # most fetches of a block per clause, in order of the attempts
-
 
 def compile(program: Program, device: Device = HD5870) -> Code:
     """Compile an assembled kernel. The latest results are cached.
@@ -84,21 +81,14 @@ def compile(program: Program, device: Device = HD5870) -> Code:
 
 @lru_cache(maxsize=128)
 def _compiled(program: Program, limits: CodeLimits, _lines: tuple[str, ...]) -> MachineCode:
-    """Compile for all boards with the same limits: the first attempt whose registers suffice.
+    """Compile for all boards with the same limits.
 
     Equal programs may differ in their lines, which the code has. Errors aren't cached.
     """
-    refused: list[CompileError] = []
-    for gather in GATHER:
-        function = lower(program, limits)
-        simplify(function)
-        assign_vregs(function)
-        try:
-            plans, source_gprs = schedule(function, limits, gather)
-            allocation = allocate(function, plans, limits)
-        except CompileError as error:
-            refused.append(error)
-            continue
-        controls = emit(function, plans, allocation)
-        return MachineCode(controls, allocation.registers, allocation.temporaries, source_gprs)
-    raise refused[0]
+    function = lower(program, limits)
+    simplify(function)
+    assign_vregs(function)
+    plans = schedule(function, limits)
+    allocation = allocate(function, plans, limits)
+    controls = emit(function, plans, allocation)
+    return MachineCode(controls, allocation.registers, allocation.temporaries)

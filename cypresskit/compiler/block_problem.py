@@ -35,7 +35,6 @@ class DependenceGraph:
         live_out: set[VirtualRegister],
         limits: CodeLimits,
     ):
-        self.block = block
         self.ops = block.ops
         self.limits = limits
         self.live_in = live_in
@@ -98,8 +97,8 @@ class Pressure:
 
     Attributes
     ----------
-    count, peak
-        By channel: how many are live now, and the most so far.
+    count
+        By channel: how many are live now.
     assigned
         Virtual registers whose channel was chosen in this block, in order.
     """
@@ -109,7 +108,6 @@ class Pressure:
         self.left = Counter(graph.uses)
         self.live: set[VirtualRegister] = set(graph.live_in)
         self.count = [sum(w.channel == c for w in self.live) for c in range(CHANNELS)]
-        self.peak = list(self.count)
         self.assigned: list[VirtualRegister] = []
 
     def preferred(self, vreg: VirtualRegister) -> list[int]:
@@ -120,8 +118,7 @@ class Pressure:
         if vreg.home in options:
             return [vreg.home]
         if len(options) > 1:
-            full = self.peak if vreg in self.graph.live_in else self.count
-            options.sort(key=lambda c: (full[c], self.count[c], c))
+            options.sort(key=lambda c: (self.count[c], c))
         return options
 
     def assign_channel(self, vreg: VirtualRegister, channel: int | None = None) -> None:
@@ -129,7 +126,7 @@ class Pressure:
         if vreg.channel is not None:
             return
         if channel is None:
-            channel = min(self.preferred(vreg), key=lambda c: (self.peak[c], c))
+            channel = self.preferred(vreg)[0]
         pair = vreg.pair if vreg.pair is not None and vreg.pair.channel is None else None
         choose_channel(vreg, channel)
         for w, c in ((vreg, channel), (pair, channel ^ 1)):
@@ -137,15 +134,14 @@ class Pressure:
                 self.assigned.append(w)
                 if w in self.live:
                     self.count[c] += 1
-                    self.peak[c] = max(self.peak[c] + (w in self.graph.live_in), self.count[c])
 
-    def state(self) -> tuple[int, list[int], list[int]]:
+    def state(self) -> tuple[int, list[int]]:
         """Return a snapshot for ``undo``: how many channels were chosen, and the counts."""
-        return len(self.assigned), list(self.count), list(self.peak)
+        return len(self.assigned), list(self.count)
 
-    def undo(self, state: tuple[int, list[int], list[int]]) -> None:
+    def undo(self, state: tuple[int, list[int]]) -> None:
         """Restore a snapshot."""
-        length, self.count, self.peak = state
+        length, self.count = state
         for vreg in self.assigned[length:]:
             vreg.channel = None
         del self.assigned[length:]
@@ -166,20 +162,9 @@ class Pressure:
             self.live.add(vreg)
             if vreg.channel is not None:
                 self.count[vreg.channel] += 1
-                self.peak[vreg.channel] = max(self.peak[vreg.channel], self.count[vreg.channel])
 
     def issue(self, op: Op) -> None:
         """Count an op as done: its operands are read, and its results become live."""
         self.read(op)
         for r in op.results:
             self.write(r)
-
-
-def measure_source_pressure(graph: DependenceGraph) -> int:
-    """Return the registers that the block would need in the order of the IL."""
-    pressure = Pressure(graph)
-    most = len(pressure.live)
-    for op in graph.ops:
-        pressure.issue(op)
-        most = max(most, len(pressure.live))
-    return -(-most // CHANNELS)

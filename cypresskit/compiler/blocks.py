@@ -20,7 +20,7 @@ Not modeled: spilling, which AMD's compiler did when registers ran out.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import islice, permutations, takewhile
+from itertools import permutations, takewhile
 from typing import NamedTuple
 
 from cypresskit.compiler.block_problem import DependenceGraph, Pressure
@@ -56,7 +56,7 @@ class SlotChoice(NamedTuple):
 
 
 class NoBundle(Exception):
-    """No bundle can hold an op. ``args``: its block, and the op."""
+    """No bundle can hold an op. ``args``: the op."""
 
 
 class BlockScheduler:
@@ -66,8 +66,6 @@ class BlockScheduler:
     ----------
     graph
         The block's dependence graph.
-    gather
-        The most fetches per clause.
 
     Attributes
     ----------
@@ -93,10 +91,9 @@ class BlockScheduler:
         The open bundle, the open ALU clause, and its free slots.
     """
 
-    def __init__(self, graph: DependenceGraph, gather: int):
+    def __init__(self, graph: DependenceGraph):
         self.graph = graph
         self.ops = graph.ops
-        self.gather = gather
         self.pressure = Pressure(graph)
         self.open = set(range(len(self.ops)))
         self.queue: list[Op] = []
@@ -160,8 +157,6 @@ class BlockScheduler:
         batch: list[int] = []
         needed: set[int] = set()
         for n in self.texture_fetches:
-            if len(batch) == self.gather:
-                break
             if n in self.open and not self.held[n]:
                 batch.append(n)
                 needed |= self.ancestors(n, needed)
@@ -276,13 +271,13 @@ class BlockScheduler:
             elif self.clause.bundles and not self.queue:
                 self.open_clause()
             else:
-                raise NoBundle(self.graph.block, self.ops[n])
+                raise NoBundle(self.ops[n])
         if self.draft.slots:
             self.close_bundle()
 
     def choose_next(self, waiting: list[int]) -> int:
         """Return the op to try next: the first one, but LDS pops before it if the clause is nearly
-        full, and a test last.
+        full.
         """
         queue = self.queue
         room = self.room - self.draft.size
@@ -291,10 +286,7 @@ class BlockScheduler:
         )
         if self.draining:
             return next((n for n in waiting if self.ops[n].name == "LDS_POP"), waiting[0])
-        first = waiting[:2]
-        if not self.draft.slots:  # some op is ready, in whatever order the numbers are
-            first = list(islice((n for n in waiting if not self.waits[n]), 2)) or first
-        return first[-1] if self.ops[first[0]].row.is_test else first[0]
+        return waiting[0]
 
     def try_to_place(self, op: Op) -> bool:
         """Put an op into the bundle. Return False, with nothing changed, if it doesn't fit."""

@@ -67,7 +67,6 @@ class KernelStats:
         "what takes longest: bundles, the texture unit, or the latency that wavefronts can't hide"
     )
     bundles_bound: int = _row("the fewest bundles that could hold these operations")
-    gprs_bound: int = _row("the fewest registers, if operations stay in the order of the IL")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -133,14 +132,11 @@ class MachineCode:
         Its control-flow instructions.
     gprs, temporaries
         Registers and clause temporaries per work-item.
-    source_gprs
-        The registers that the innermost loop would need in the order of the IL.
     """
 
     controls: tuple[Control, ...]
     gprs: int
     temporaries: int
-    source_gprs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,5 +258,4 @@ class Code(MachineCode):
             ),
             bound_by=max(takes, key=lambda what: takes[what]),
             bundles_bound=lower_bound_bundles(Counter(o.row.slots for o in operations)),
-            gprs_bound=self.source_gprs,
         )

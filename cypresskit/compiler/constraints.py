@@ -6,9 +6,9 @@
 - The two words of a double are adjacent, in xy or zw: a ``pair``.
 - An operation reads no more constants than one bundle can hold.
 
-Innermost loops come first. The virtual registers of an op are put into a ``group`` or a
-``pair`` if their other constraints allow it (``register_channels``). If not, a MOV before the op
-copies an operand, or a MOV after it copies a result.
+The virtual registers of an op are put into a ``group`` or a ``pair`` if their other constraints
+allow it (``register_channels``). If not, a MOV before the op copies an operand, or a MOV after it
+copies a result.
 """
 
 from cypresskit.compiler.ir import (
@@ -34,11 +34,8 @@ from cypresskit.il.bits import ONE
 
 def constrain(function: Function) -> None:
     """Group and pair the virtual registers of a function, with the copies that this needs."""
-    blocks = function.blocks
-    read = {s.value for b in blocks for op in b.ops for s in op.srcs}
-    read |= {v for b in blocks for phi in b.phis for v in phi.args.values()}
-    for block in sorted(blocks, key=lambda b: -b.depth):
-        constraints = _Constraints(function, block, read)
+    for block in function.blocks:
+        constraints = _Constraints(function, block)
         block.ops = [op for wanted in block.ops for op in constraints.with_copies(wanted)]
 
 
@@ -47,16 +44,13 @@ class _Constraints:
 
     Attributes
     ----------
-    read
-        Words that an op or a phi reads.
     before, after
         The copies that the current op needs.
     """
 
-    def __init__(self, function: Function, block: BasicBlock, read: set[Word]):
+    def __init__(self, function: Function, block: BasicBlock):
         self.function = function
         self.block = block
-        self.read = read
         self.before: list[Op] = []
         self.after: list[Op] = []
 
@@ -123,10 +117,9 @@ class _Constraints:
     # Results
 
     def constrain_fetch(self, op: Op) -> None:
-        """Put the used results of a fetch into one register."""
-        used = [n for n, word in enumerate(op.results) if word in self.read]
-        if not join_groups([op.results[n].vreg for n in used]):
-            join_groups([self.rename(op, n) for n in used])
+        """Put the results of a fetch into one register."""
+        if not join_groups([word.vreg for word in op.results]):
+            join_groups([self.rename(op, n) for n in range(len(op.results))])
 
     def constrain_double(self, op: Op) -> None:
         """Put the two words of a double next to each other."""
@@ -194,20 +187,6 @@ class _Constraints:
             or word.vreg.depth > self.block.depth
             or word.vreg.fixed is not None
         )
-
-
-def copy_operands(block: BasicBlock, op: Op) -> None:
-    """Give a double operation copies of its operands: low words in x or z, high words in y or w."""
-    for n, src in enumerate(op.srcs):
-        if not src.value.has_register:
-            continue
-        copy = Op("MOV", [Src(src.value)], op.at)
-        allowed = HIGH if n % 2 else LOW
-        copy.results[0].vreg = VirtualRegister(
-            list(copy.results), src.value.vreg.order, allowed=allowed
-        )
-        op.srcs[n] = Src(copy.results[0], src.neg)
-        block.ops.insert(block.ops.index(op), copy)
 
 
 def _selectable(word: Word, bits: tuple[int, ...]) -> bool:

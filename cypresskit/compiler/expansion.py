@@ -58,15 +58,11 @@ def _quotient(chip: _Chip, a: Src, n: Src) -> Word:
 
 
 def _whole_quotient(chip: _Chip, a: Src, n: Src) -> Word:
-    if _is_power(n):
-        return chip.LSHR_INT(a, n.value.bits.bit_length() - 1)
     quotient, _, more = _divided(chip, a, n)
     return chip.CNDE_INT(n, ALL, chip.SUB_INT(quotient, more))
 
 
 def _remainder(chip: _Chip, a: Src, n: Src) -> Word:
-    if _is_power(n):
-        return chip.AND_INT(a, n.value.bits - 1)
     _, left, more = _divided(chip, a, n)
     return chip.CNDE_INT(n, ALL, chip.SUB_INT(left, chip.AND_INT(more, n)))
 
@@ -78,10 +74,6 @@ def _divided(chip: _Chip, a: Src, n: Src) -> tuple[Word, Word, Word]:
     quotient = chip.MULHI_UINT(chip.RECIP_UINT(n), a)
     left = chip.SUB_INT(a, chip.MULLO_INT(quotient, n))
     return quotient, left, chip.SETGE_UINT(left, n)
-
-
-def _is_power(n: Src) -> bool:
-    return n.value.kind == "const" and n.value.bits.bit_count() == 1
 
 
 #: Opcodes without an operation of the chip, and what they become; others may compute the same

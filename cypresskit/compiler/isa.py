@@ -71,8 +71,6 @@ class HardwareOp:
         Arithmetic operand count; a double is one.
     meaning
         Function of arrays of bits; None if the operation is more than arithmetic.
-    commutes
-        Whether the two operands may be exchanged.
     neutral
         The second operand that leaves the first unchanged.
     flops
@@ -88,7 +86,6 @@ class HardwareOp:
     kind: str
     reads: int = 0
     meaning: Callable[..., np.ndarray] | None = None
-    commutes: bool = False
     neutral: int | None = None
     flops: int = 0
     relation: str = ""
@@ -147,7 +144,6 @@ for _opcode in OPCODES.values():
             _opcode.hardware,
             reads=len(_opcode.sources),
             meaning=MEANING[_opcode.name],
-            commutes=_opcode.commutes,
             neutral=_opcode.neutral,
             flops=0 if _slots == "t" else _opcode.flops,
         )
@@ -157,7 +153,7 @@ _add("any", "int", "CNDE_INT", reads=3, meaning=lambda a, b, c: MEANING["cmov_lo
 _add("t", "int", "RECIP_UINT", reads=1, meaning=_recip_uint)
 _add("quad", "double", "DIV_64", reads=3, meaning=lambda a, b, quotient: MEANING["ddiv"](a, b))
 
-for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET", "LDS_READ2_RET"):
+for _name in ("LDS_WRITE", "LDS_WRITE_REL", "LDS_READ_RET", "LDS_READ_REL_RET"):
     _add("x", "lds", _name, memories="s")
 _add("x", "sync", "GROUP_BARRIER", memories="gs")
 _add("", "pop", "LDS_POP")
@@ -182,10 +178,9 @@ CHIP_RELATIONS = {"gt": "GT", "ge": "GE", "eq": "E", "ne": "NE"}
 def _add_comparison(compares: str, relation: str) -> None:
     ending, slots, kind = COMPARED[compares]
     name = f"SET{CHIP_RELATIONS[relation]}"
-    equality = relation in ("eq", "ne")
     columns: dict = {"reads": 2, "relation": relation, "meaning": compared(compares, relation)}
-    _add(slots, kind, f"{name}{ending}", commutes=kind == "int" and equality, **columns)
-    if compares == "i" and equality:  # the tests that the compiler makes
+    _add(slots, kind, f"{name}{ending}", **columns)
+    if compares == "i" and relation in ("eq", "ne"):  # the tests that the compiler makes
         _add(slots, kind, f"PRED_{name}{ending}", **columns)
 
 

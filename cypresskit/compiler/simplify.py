@@ -1,15 +1,14 @@
 """Reduce the number of operations without changing a bit.
 
-Copies are propagated, constants folded, common subexpressions shared, and dead code is removed. One
-pass goes over the program in order and rewrites each op with what is known of its operands. Equal
-operations are shared within a block and the ifs it contains, but not across a loop's edge, where
-sharing would occupy a register throughout the loop to save an instruction outside of it.
+Copies are propagated, integer sums with constants joined, common subexpressions shared within a
+block, and dead code is removed. One pass goes over the program in order and rewrites each op with
+what is known of its operands.
 
-Then, LDS reads are paired: two reads of one word each become one operation that reads two. The
-second word is at a fixed distance from the first, or has an address of its own. Two reads of a
-block can be paired if nothing between them writes to the LDS, waits, or takes the first one's word.
+Then, LDS reads are paired: two reads of one word each become one operation that reads two, the
+second at a fixed distance from the first. Two reads of a block can be paired if nothing between
+them writes to the LDS, waits, or takes the first one's word.
 
-No float operation is reassociated.
+No float operation is reassociated. Left out: operations on constants alone, which the chip does.
 """
 
 from dataclasses import replace
@@ -18,7 +17,6 @@ import numpy as np
 
 from cypresskit.compiler.ir import BasicBlock, Function, LdsAccess, Op, Src, Word, const
 from cypresskit.il.bits import ALL, SIGN
-from cypresskit.il.meaning import pair
 
 EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stores and tests
 
@@ -26,8 +24,8 @@ EFFECTS = ("LDS_WRITE", "LDS_WRITE_REL", "GROUP_BARRIER")  # in addition to stor
 def simplify(function: Function) -> None:
     """Rewrite ``function`` in place."""
     _drop_trivial_phis(function)
-    _Rewriter(function).run()
-    _drop_dead(function)
+    for block in function.blocks:
+        _Rewriter(block).run()
     pair_lds_reads(function)
     _drop_dead(function)
 
@@ -50,36 +48,20 @@ def _rewritten(op: Op, a: Src, c: int) -> tuple[str, list[Src]] | None:
 
 
 class _Rewriter:
-    """Rewrites one function.
+    """Rewrites one block.
 
     Attributes
     ----------
-    scopes
-        Stacks of ops that may be shared here, by ``_key``. The scope of an if begins with the
-        enclosing one.
+    shared
+        Ops that later ones may share, by ``_key``.
     """
 
-    def __init__(self, function: Function):
-        self.function = function
-        self.scopes: list[dict[tuple, Op]] = [{}]
+    def __init__(self, block: BasicBlock):
+        self.block = block
+        self.shared: dict[tuple, Op] = {}
 
     def run(self) -> None:
-        for item in self.function.items:
-            if isinstance(item, BasicBlock):
-                item.ops = [op for op in item.ops if self.rewrite(op)]
-            else:
-                self.enter(item)
-
-    def enter(self, keyword: str) -> None:
-        """Begin and end scopes. A loop ends two, its own and the enclosing one: what follows a loop
-        shares nothing with what precedes it.
-        """
-        for _ in range({"else": 1, "endif": 1, "endloop": 2}.get(keyword, 0)):
-            self.scopes.pop()
-        if keyword in ("if", "else"):
-            self.scopes.append(dict(self.scopes[-1]))
-        elif keyword in ("loop", "endloop"):
-            self.scopes.append({})
+        self.block.ops = [op for op in self.block.ops if self.rewrite(op)]
 
     def rewrite(self, op: Op) -> bool:
         """Rewrite one op. Return False if it is to be removed."""
@@ -89,14 +71,11 @@ class _Rewriter:
         if op.is_arithmetic:
             self.algebra(op)
             value, neg = op.srcs[0]
-            copies = op.name == "MOV" and not neg
-            if copies and value.has_register:
+            if op.name == "MOV" and not neg and value.has_register:
                 return self.replaced(op, [value])
-            if not copies and all(s.value.kind == "const" for s in op.srcs):
-                self.fold(op)
         if not op.is_pure or (op.name == "MOV" and op.srcs[0].value.kind == "const"):
             return True
-        same = self.scopes[-1].setdefault(_key(op), op)
+        same = self.shared.setdefault(_key(op), op)
         return same is op or self.replaced(op, same.results)
 
     def replaced(self, op: Op, words: list[Word]) -> bool:
@@ -106,9 +85,7 @@ class _Rewriter:
         return False
 
     def look_through(self, op: Op, n: int, src: Src) -> Src:
-        """Return the operand with copies propagated: what a MOV read, if the reader can apply the
-        MOV's sign.
-        """
+        """Return the operand with copies propagated: what a MOV read, if it has no sign."""
         made = src.value.op
         if made is not None and made.name == "MOV":
             inner = made.srcs[0].resolve()
@@ -118,32 +95,14 @@ class _Rewriter:
                 return src
             if not inner.neg:
                 src = Src(inner.value, src.neg)
-            elif op.is_arithmetic and op.takes_float(n):
-                src = Src(inner.value, not src.neg)
         if src.value.kind == "const" and src.neg:
             src = Src(const(src.value.bits ^ SIGN))
         return src
 
-    def fold(self, op: Op) -> None:
-        """Turn an op whose operands are all constants into a MOV of its result."""
-        row = op.row
-        if len(op.results) == 2 or row.meaning is None:
-            return  # doubles of constants are rare: compute them on the chip
-        words = [np.array([s.value.bits], np.uint32) for s in op.srcs]
-        with np.errstate(all="ignore"):
-            if row.kind == "double":
-                words = [pair(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
-            bits = row.meaning(*words)
-        op.name = "MOV"
-        op.srcs = [Src(const(int(bits[0])))]
-
     def algebra(self, op: Op) -> None:
-        """Put an op's constant last, and simplify an op of two operands (``_rewritten``)."""
+        """Simplify an op of two operands (``_rewritten``)."""
         if len(op.srcs) != 2:
             return
-        first, second = (s.value.kind == "const" for s in op.srcs)
-        if first and not second and op.row.commutes and op.row.kind == "int":
-            op.srcs.reverse()
         a, b = op.srcs
         rewritten = _rewritten(op, a, b.value.bits) if b.value.kind == "const" else None
         if rewritten is not None:
@@ -152,11 +111,7 @@ class _Rewriter:
 
 def _key(op: Op) -> tuple:
     """Return a key that is equal for ops that compute the same."""
-    srcs = [(id(s.value), s.neg) for s in op.srcs]
-    if op.row.commutes:
-        half = len(srcs) // 2  # words of an operand
-        srcs = [src for operand in sorted([srcs[:half], srcs[half:]]) for src in operand]
-    return op.name, tuple(srcs), op.detail
+    return op.name, tuple((id(s.value), s.neg) for s in op.srcs), op.detail
 
 
 def _drop_trivial_phis(function: Function) -> None:
@@ -214,7 +169,7 @@ def _drop_dead(function: Function) -> None:
 
 
 def pair_lds_reads(function: Function) -> None:
-    """Pair the LDS reads of every block, in place: LDS_READ_REL_RET and LDS_READ2_RET."""
+    """Pair the LDS reads of every block, in place: LDS_READ_REL_RET."""
     for block in function.blocks:
         first: Op | None = None  # a read that isn't paired yet
         pops = {op.popped: op for op in block.ops if op.popped}
@@ -232,13 +187,12 @@ def pair_lds_reads(function: Function) -> None:
             first_base, first_offset = _affine(first.srcs[0].value)
             base, offset = _affine(op.srcs[0].value)
             distance = offset - first_offset
-            if base is first_base and distance in range(0, 4 * 64, 4):
-                op.name = "LDS_READ_REL_RET"
-                op.srcs = first.srcs
-                op.detail = replace(access, offset=distance // 4)
-            else:
-                op.name = "LDS_READ2_RET"
-                op.srcs = first.srcs + op.srcs
+            if base is not first_base or distance not in range(0, 4 * 64, 4):
+                first = op
+                continue
+            op.name = "LDS_READ_REL_RET"
+            op.srcs = first.srcs
+            op.detail = replace(access, offset=distance // 4)
 
             first_pop, pop = pops[first], pops[op]
             pop.results = first_pop.results + pop.results

@@ -67,8 +67,6 @@ class Opcode:
         The controls that must be there.
     hardware
         The chip's operation that does the same (ISA 9), if there is one.
-    commutes
-        Whether the operands may be exchanged; set where a pass uses it.
     neutral
         The second operand that leaves the first unchanged; set where a pass uses it.
     same
@@ -92,7 +90,6 @@ class Opcode:
     controls: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     hardware: str = ""
-    commutes: bool = False
     neutral: int | None = None
     same: str = ""
 
@@ -152,7 +149,6 @@ def _read(file: Path) -> None:
             vector="d" in types or kind in ("fetch", "lds") or "across" in facts,
             passed=tuple(n for n, letter in enumerate(letters[1:]) if "'" in letter),
             store=bool(facts.pop("store", False)),
-            commutes=bool(facts.pop("commutes", False)),
             neutral=int(facts.pop("neutral"), 0) if "neutral" in facts else None,
             controls=tuple(c.strip("!") for c in controls),
             needs=tuple(c.strip("!") for c in controls if "!" in c),

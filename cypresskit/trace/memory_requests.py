@@ -54,7 +54,7 @@ class RequestRecorder:
         self.noted: list[MemoryRequest] = []
 
     def lds(self, o: Operation, words: list[Value], active: np.ndarray) -> list[Value]:
-        self._record(o, words[: 2 if o.name == "LDS_READ2_RET" else 1], active)
+        self._record(o, words[:1], active)
         return [] if o.name.startswith("LDS_WRITE") else [unknown_value(o.at)] * 2
 
     def fetch(

@@ -89,7 +89,7 @@ class Counting:
     def lds(self, o: Operation, words: list[np.ndarray], on: np.ndarray) -> list[np.ndarray]:
         assert o.lds is not None
         words = [np.broadcast_to(word, self.items).astype(np.int64) // 4 for word in words]
-        requested = words[:2] if o.name == "LDS_READ2_RET" else words[:1]
+        requested = words[:1]
         requested += [words[0] + o.lds.offset] * ("_REL" in o.name)
         for active, wavefront in self._active(on, self.device.lds_items_clock):
             asked = {int(w[lane]) for w in requested for lane in active}
