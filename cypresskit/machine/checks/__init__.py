@@ -2,6 +2,8 @@
 
 Each check is an observer in its own module. Nothing raises for what the kernel does: a store out of
 range, a barrier in divergent control flow or an endless loop ends the run and becomes a finding.
+Where values are used that were never set, faults of addresses and branches are left out, since they
+may follow from these values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,21 +70,21 @@ def check(
     )
     interpreter.check_memory(launch)
     naming = Naming(launch, names or {}, inputs or {}, global_memory)
-    checks = (
-        MemoryCheck(naming),
-        RaceCheck(naming),
+    of_values = (
         TypeConfusionCheck(naming, constants or {}, outputs or {}),
         UninitialisedCheck(naming),
-        BarrierCheck(naming),
     )
+    of_accesses = (MemoryCheck(naming), RaceCheck(naming), BarrierCheck(naming))
     ended_early = False
     try:
-        interpreter.run(launch, checks)
+        interpreter.run(launch, (*of_accesses, *of_values))
     except KernelError as error:
         ended_early = True
-        _report_loop(checks[0], error)
+        _report_loop(of_accesses[0], error)
     if in_place:
         launch.write_back(outputs, global_memory)
+    # What follows from an unset value isn't reported: an address, a branch, a loop's end
+    checks = of_values if of_values[1].found else (*of_accesses, *of_values)
     findings = Findings.of(finding for c in checks for finding in c.found.values())
     findings.ended_early = ended_early
     return findings
@@ -91,7 +93,7 @@ def check(
 def _report_loop(check: Check, error: KernelError) -> None:
     """Report an endless loop; the checks have reported all other errors."""
     launch, place = check.launch, error.work_item
-    if error.kind != "endless" or check.is_suppressed(error.at):
+    if error.kind != "endless":
         return
     item = place[0] + place[1] * launch.shape.domain[0] if isinstance(place, tuple) else place
     text = error.message.replace(launch.shape.item_name(item), check.naming.item(item))

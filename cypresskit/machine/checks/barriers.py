@@ -25,8 +25,6 @@ class BarrierCheck(Check):
         # The group diverges at the innermost branch that all of it reached.
         came = [entry.at for entry in event.stack if entry.entry_mask[members].all()]
         opener = came[-1] if came else event.at
-        if self.is_suppressed(opener):
-            return
         line = self.program.body[opener].line
         advice = f"The branch of line {line} splits the group: take the fence out of it."
         if self.program.body[opener].op.flow == "loop":

@@ -1,8 +1,7 @@
 """Find fetches, loads and stores outside of their texture, global memory or LDS, and unaligned LDS
 addresses.
 
-The advice depends on the address: a negative one, the bits of a float, exchanged coordinates. An
-address that is wrong for a reason already reported isn't reported again.
+The advice depends on the address: a negative one, the bits of a float, exchanged coordinates.
 """
 
 from collections.abc import Callable
@@ -50,11 +49,9 @@ class MemoryCheck(Check):
         wrong: np.ndarray,
         describe: Callable[[Any, int], Described],
     ) -> None:
-        """Report those active work-items of ``wrong`` that aren't suppressed; ``describe``
-        describes the first one.
-        """
+        """Report the active work-items of ``wrong``; ``describe`` describes the first one."""
         at = event.at
-        bad = np.flatnonzero(wrong & event.active & ~self.suppressed.get(at, np.False_))
+        bad = np.flatnonzero(wrong & event.active)
         if len(bad):
             does, advice, element = describe(event, item := int(bad[0]))
             message = f"{self.naming.item(item)} {does}"

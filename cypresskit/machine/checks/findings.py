@@ -130,8 +130,6 @@ class Naming:
         The caller's: resource number, "g" or "o0" .. "o7" to a name.
     textures, memory
         The caller's arrays: textures by number, and global memory.
-    suppressed
-        Of an instruction, the work-items (bool) whose address or condition has been reported.
     """
 
     def __init__(
@@ -152,7 +150,6 @@ class Naming:
                 f" {names!r}"
             )
         self.launch, self.names, self.textures, self.memory = launch, names, textures, memory
-        self.suppressed: dict[int, np.ndarray] = {}
 
     def item(self, item: int) -> str:
         """Return ``work-item (3, 5), wavefront 0``."""
@@ -224,7 +221,6 @@ class Check(Observer):
         self.naming = naming
         self.launch = naming.launch
         self.program = naming.launch.program
-        self.suppressed = naming.suppressed
         self.group = naming.launch.group
         self.found: dict[tuple[Any, ...], Finding] = {}
 
@@ -263,15 +259,6 @@ class Check(Observer):
         place = None if item is None else self.launch.shape.place(item)
         where = column(text, program.as_written(word))
         self.found[name] = Finding(kind, program.name, line, where, text, work_item=place, **more)
-
-    def is_suppressed(self, opener: int) -> bool:
-        """Return whether an if, or a break of a loop, depends on a value that has been
-        reported.
-        """
-        body, matching = self.program.body, self.program.matching
-        return any(
-            at == opener or matching.get(at) == opener for at in self.suppressed if body[at].op.flow
-        )
 
 
 def column(text: str, word: str) -> int:

@@ -15,8 +15,7 @@ Four are enough to find a race in every word that has one:
   last write need no stamp: whatever is unordered with them is unordered with that write.
 
 A wavefront's 64 work-items run in lockstep on this chip. A kernel that depends on that is still
-reported, because the next chip may have other wavefronts. Accesses whose address is known to be
-wrong are ignored.
+reported, because the next chip may have other wavefronts.
 """
 
 import numpy as np
@@ -55,7 +54,7 @@ class RaceCheck(Check):
             self.epochs["global"] += passed
 
     def memory(self, event: MemoryEvent) -> None:
-        right = event.active & event.inside & ~self.suppressed.get(event.at, np.False_)
+        right = event.active & event.inside
         first = event.element * 4
         in_memory = self.launch.memory.size
         if event.space == "lds":

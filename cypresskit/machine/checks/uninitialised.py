@@ -1,18 +1,12 @@
 """Find uses of uninitialised values: registers, and LDS words loaded before a store.
 
-This is taint tracking: a mark on a register's component holds the work-items whose value is unset.
-Only components that matter (``Needs``) are examined, and only those that some path through the
-program leaves unset are tracked: most kernels have none. A load from LDS doesn't use the word: its
-result is marked.
-
-Copying a value does not use it: the mark follows the copy, by ``mov`` to a register or as the
-operand that ``cmov_logical`` chooses. So a macro's arguments, a register that is copied whole and
-an unused result raise no alarm. Any other use is reported once. What is computed from the value is
-tainted, and if a tainted value is an address or a branch's condition, further reports of that
-instruction are ``suppressed`` for those work-items: one fault, one report.
+For each register component the check knows the work-items in which it is unset. Only components
+that matter (``Needs``) are examined, and only those that some path through the program leaves unset
+are tracked: most kernels have none. So an unused macro argument, an unused component of a register
+that is copied whole, and an unused result raise no alarm. Any other use is reported once, a copy
+included; of `cmov_logical` only the operand that it chooses is used. What is computed from an unset
+value counts as set: one fault, one report.
 """
-
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,11 +18,10 @@ from cypresskit.il.dataflow import (
     Use,
     backward,
     defines,
-    is_address,
     keys,
     uses,
 )
-from cypresskit.il.program import LETTERS
+from cypresskit.il.program import LETTERS, Instruction
 from cypresskit.machine.checks.findings import Check, Naming
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
@@ -79,148 +72,93 @@ class Needs:
         return after & ~self.numbering.bits(written) | self.numbering.bits(keys(needed))
 
 
-@dataclass(frozen=True, eq=False)
-class _Unset:
-    """The origin of an unset value: a register's component, or an LDS array and byte addresses."""
-
-    source: Key | None
-    copied: int = -1  # by the instruction that copied it first
-    array: int = 0
-    addresses: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-
-
-@dataclass(eq=False)
-class Mark:
-    """The work-items (bool) that hold an unset value, its origin, and whether that has been
-    reported.
-    """
-
-    holders: np.ndarray
-    unset: _Unset
-    reported: bool = False
-
-
 class UninitialisedCheck(Check):
-    """Reports the use of registers and LDS words that were never set."""
+    """Reports the use of registers and LDS words that were never set.
+
+    Attributes
+    ----------
+    unset
+        By component of a register, the work-items (bool) in which it is unset.
+    stored
+        By LDS array, the words of each group that were stored (bool).
+    """
 
     def __init__(self, naming: Naming):
         super().__init__(naming)
         self.needs = Needs(self.launch)
         items = self.launch.shape.items
-        self.marks = {key: [Mark(np.ones(items, bool), _Unset(key))] for key in self.needs.start}
-        self.carried: dict[int, list[Mark]] = {}  # by component of the running instruction's result
-        #: What it uses, by fault: the first component, its origin, and the work-items.
-        self.used: dict[tuple, tuple[Key, _Unset, np.ndarray]] = {}
+        self.unset = {key: np.ones(items, bool) for key in self.needs.start}
+        self.reported = False  # an unset register: addresses may be wrong from then on
         self.stored = {
             n: np.zeros((self.launch.shape.group_count, size // 4), bool)
             for n, size in self.program.lds.items()
         }
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.space != "lds":
+        if event.space != "lds" or self.reported:
             return
         stored = self.stored[event.array]
         i = self.program.body[event.at]
-        lost = event.active & ((event.element & 3 != 0) | self.suppressed.get(event.at, False))
-        if event.store and lost.any():  # reported as out of bounds already
-            stored[self.group[lost]] = True
-        items = np.flatnonzero(event.active & event.inside & ~lost)
+        unaligned = event.active & (event.element & 3 != 0)  # reported already
+        if event.store:
+            stored[self.group[unaligned]] = True
+        items = np.flatnonzero(event.active & event.inside & ~unaligned)
         for word in event.words:
-            looked = self.group[items], (event.element[items] >> 2) + word
-            missing = ~stored[looked]
+            places = self.group[items], (event.element[items] >> 2) + word
+            missing = items[~stored[places]]
             if event.store:
-                stored[looked] = True
-            elif missing.any() and i.dest:
-                bad = np.zeros(self.launch.shape.items, bool)
-                bad[items[missing]] = True
-                unset = _Unset(None, event.at, event.array, (event.element & ~3) + 4 * word)
-                if i.dest.register.kind != "r":
-                    self.report_use(event.at, None, unset, bad)
-                for c in (word,) if i.op.words > 1 else self.needs.writes[event.at]:
-                    _carry(self.carried, c, Mark(bad, unset))
+                stored[places] = True
+            elif len(missing) and self._matters(event.at, i, word):
+                byte = (int(event.element[missing[0]]) & ~3) + 4 * word
+                element = self.naming.lds(event.array, byte)
+                advice = (
+                    "Store to it first, with `fence_threads_lds` between, or load from another"
+                    " place."
+                )
+                does = f"loads {element}, which no store has written"
+                self._report_use(event.at, does, advice, element, missing)
+
+    def _matters(self, at: int, i: Instruction, word: int) -> bool:
+        """Return whether a word that an instruction loads from the LDS matters later."""
+        written = self.needs.writes[at]
+        return word in written if i.op.words > 1 else bool(written)
 
     def step(self, event: StepEvent) -> None:
-        self.carried = {}
-        if not self.marks:
-            return
         i = event.instruction
-        self.used = {}
-        for n, source, positions in self.needs.uses[event.at]:
-            passed = i.op.is_copy and n in i.op.passed
+        used: dict[int, tuple[Key, np.ndarray]] = {}  # by register: its first component
+        for n, source, positions in self.needs.uses[event.at] if self.unset else ():
             for p in positions:
                 key = source.register.index, LETTERS.find(source.swizzle[p])
-                for mark in tuple(self.marks.get(key, ())):
-                    users = mark.holders & event.active
-                    if passed and len(i.op.sources) > 1:
-                        users &= (event.rows(i.sources[0], i.sources[0].swizzle[p])[0] != 0) == (
-                            n == 1
-                        )
-                    if not users.any():
-                        continue
-                    if passed and i.dest is not None and i.dest.register.kind == "r":
-                        unset = mark.unset
-                        if unset.copied < 0:
-                            unset = replace(unset, copied=event.at)
-                        _carry(self.carried, p, Mark(users, unset, mark.reported))
-                    else:
-                        self._use(event, n, p, key, mark, users)
-        for used in self.used.values():
-            self.report_use(event.at, *used)
-
-    def _use(
-        self, event: StepEvent, n: int, p: int, key: Key, mark: Mark, users: np.ndarray
-    ) -> None:
-        """Note the use of a mark by some work-items, and taint the result; what was reported before
-        only taints.
-        """
-        at = event.at
-        i = event.instruction
-        if not mark.reported:
-            fault = key[0], mark.unset.source and mark.unset.source[0]
-            first, unset, others = self.used.get(fault, (key, mark.unset, users))
-            self.used[fault] = first, unset, others | users
-            mark.holders = mark.holders & ~users  # they hold a reported mark from here on
-            mark = Mark(users, mark.unset, reported=True)
-            _carry(self.marks, key, mark)
-        for c in self.needs.writes[at] if i.op.vector else (p,):
-            _carry(self.carried, c, mark)
-        if is_address(i, n):
-            self.suppressed[at] = self.suppressed.get(at, False) | users
+                users = self.unset.get(key, np.False_) & event.active
+                if i.op.name == "cmov_logical" and n:
+                    condition = event.rows(i.sources[0], i.sources[0].swizzle[p])[0]
+                    users = users & ((condition != 0) == (n == 1))
+                if users.any():
+                    first, others = used.get(key[0], (key, users))
+                    used[key[0]] = first, others | users
+                    self.unset[key] = self.unset[key] & ~users
+        for key, users in used.values():
+            self.reported = True
+            name = _named(key)
+            does = f"uses {name}, which was never set"
+            advice = self._setters(event.at, key)
+            word = f",{name[:-2]}"
+            self._report_use(event.at, does, advice, name, np.flatnonzero(users), word)
 
     def wrote(self, event: WroteEvent) -> None:
-        if event.register.kind != "r" or not (self.marks or self.carried):
-            return
-        for c in event.components:
+        for c in event.components if event.register.kind == "r" else ():
             key = (event.register.index, c)
-            old = self.marks.pop(key, [])
-            for mark in old:
-                mark.holders = mark.holders & ~event.active
-            if left := [mark for mark in old if mark.holders.any()] + self.carried.get(c, []):
-                self.marks[key] = left
+            if key in self.unset:
+                self.unset[key] = self.unset[key] & ~event.active
 
-    def report_use(self, at: int, key: Key | None, unset: _Unset, users: np.ndarray) -> None:
-        """Report that instruction ``at`` uses an unset value: of component ``key``, or one it loads
-        from LDS.
-        """
-        bad = np.flatnonzero(users)
-        item = int(bad[0])
-        name = _named(key) if key else ""
-        if unset.source is None:
-            element = self.naming.lds(unset.array, int(unset.addresses[item]))
-            uses = f"uses {name}, loaded from" if key else "stores what it loads from"
-            does = f"{uses} {element}, which no store has written"
-            advice = (
-                "Store to it first, with `fence_threads_lds` between, or load from another place."
-            )
-        else:
-            element = _named(unset.source)
-            copied = f"a copy of {element}, " if element != name else ""
-            does = f"uses {name}, {copied}which was never set"
-            advice = self._setters(at if unset.copied < 0 else unset.copied, unset.source)
+    def _report_use(
+        self, at: int, does: str, advice: str, element: str, items: np.ndarray, word: str = ""
+    ) -> None:
+        """Report that instruction ``at`` uses an unset ``element`` in some work-items."""
+        item = int(items[0])
         message = f"{self.naming.item(item)} {does}"
         memory = element.split(".")[0].split("[")[0]
-        word = f",{name[:-2]}" if name else ""
-        more: dict = {"count": len(bad), "word": word, "item": item, "element": element}
+        more: dict = {"count": len(items), "word": word, "item": item, "element": element}
         self.report("uninitialised", at, message, advice, key=(memory,), **more)
 
     def _setters(self, at: int, source: Key) -> str:
@@ -275,15 +213,6 @@ def _zero_literal(program: Program) -> str:
         if word == 0
     )
     return next(zeros, "...")
-
-
-def _carry(marks: dict, key: object, mark: Mark) -> None:
-    """Add a mark; tainted ones are merged."""
-    for old in marks.setdefault(key, []):
-        if old.reported == mark.reported and (mark.reported or old.unset is mark.unset):
-            old.holders = old.holders | mark.holders
-            return
-    marks[key].append(Mark(mark.holders, mark.unset, mark.reported))
 
 
 def _named(key: Key) -> str:
