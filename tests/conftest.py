@@ -412,6 +412,14 @@ def scored(once):
 
 
 @pytest.fixture(scope="session")
+def python_site(tmp_path_factory, once):
+    """A site's parts that run Python, made once, and why there are none: see ``pages.require``."""
+    from pages import make_python_site  # not at the top: the core's tests run without its tools
+
+    return once("python-site", lambda: make_python_site(tmp_path_factory.mktemp("python")))
+
+
+@pytest.fixture(scope="session")
 def sandbox():
     """The walls in which answers are marked. Without bubblewrap a test is skipped, saying so; in CI
     it fails.

@@ -2,10 +2,10 @@
 see pages.js.
 """
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 from conftest import JS
@@ -16,25 +16,32 @@ from cypresskit.draw.player import Player
 from cypresskit.host import Resource, Task, run_tasks
 from cypresskit.teach import l01_register_block as register_block
 from cypresskit.timing import simulate
-from tools import bench_page
+from tools import bench_page, workbook
+
+LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
 
-def site_with_python(tmp_path_factory, once, **parts: Callable[[Path], None]) -> Path:
-    """The folder of a site with a first page, and with these folders, each written by a function.
-    Without Python for browsers the test is skipped.
+def make_python_site(folder: Path) -> tuple[Path, str]:
+    """Write a site of a first page and of the two parts that run Python, of which the workbook has
+    the results of one launch. Return its folder, and why it has no such parts, or "".
     """
+    lesson = folder / "launch.ipynb"
+    cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
+    site = folder / "site"
+    site.mkdir()
+    (site / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
+    try:
+        bench_page.write_page(site / "bench")
+        workbook.write_workbook(site / "workbook", [lesson])
+    except bench_page.NotAvailable as why:
+        return site, str(why)
+    return site, ""
 
-    def make():
-        folder = tmp_path_factory.mktemp("site")
-        (folder / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
-        try:
-            for name, write in parts.items():
-                write(folder / name)
-        except bench_page.NotAvailable as why:
-            return folder, str(why)
-        return folder, ""
 
-    folder, problem = once("-".join(parts), make)
+def require(made: tuple[Path, str]) -> Path:
+    """The folder of that site. Without Python for browsers the test is skipped."""
+    folder, problem = made
     if problem:
         pytest.skip(f"a page can't be made: {problem}")
     return folder

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import JS, SIX, SIZE
-from pages import axe_finds, site_with_python
+from pages import axe_finds, require
 from random_edits import edited
 
 import cypresskit as ck
@@ -49,9 +49,9 @@ class Packing(SilentHandler):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, once):
+def folder(python_site):
     """A site with the page."""
-    return site_with_python(tmp_path_factory, once, bench=bench_page.write_page)
+    return require(python_site)
 
 
 @pytest.fixture(scope="module")

@@ -2,18 +2,17 @@
 a reader writes stays.
 """
 
-from functools import partial
 from pathlib import Path
 
 import nbformat
 import pytest
-from pages import site_with_python
+from pages import LAUNCH, require
 from playwright.sync_api import Page
 from test_notebooks import code_cells, exempt, told
 
 import cypresskit as ck
 from cypresskit.grading import course
-from tools import bench_page, workbook
+from tools import workbook
 from tools.bench_page.browser import TIMEOUT_MS, served
 
 APP = "window.cypresskitApp"
@@ -32,7 +31,6 @@ RUN = f"""async (code) => {{
     return [texts.join(""), reply.content.status]
 }}"""
 
-LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 (LESSON_01,) = (path for path in workbook.lessons() if path.stem.startswith("01"))
 
 #: Calls a function; fails if it hasn't ended after some milliseconds.
@@ -43,15 +41,9 @@ WITHIN = """([script, argument, most]) => Promise.race([
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, once):
+def site(python_site):
     """The address of a site with the workbook, on this computer."""
-    lesson = tmp_path_factory.mktemp("lesson") / "launch.ipynb"
-    cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), lesson)
-    write_workbook = partial(workbook.write_workbook, ran=[lesson])
-    parts = {"bench": bench_page.write_page, "workbook": write_workbook}
-    folder = site_with_python(tmp_path_factory, once, **parts)
-    with served(folder) as address:
+    with served(require(python_site)) as address:
         yield f"{address}/workbook"
 
 
@@ -163,10 +155,12 @@ def test_what_a_cell_may_do_in_a_page(running):
 def test_a_launch_of_a_lesson_is_read_from_the_site_and_another_is_simulated(running):
     fetched = []
     running.on("requestfinished", lambda request: fetched.append(request.url))
-    for n in 256, 128:
-        ran = evaluate(running, RUN, LAUNCH.format(n))
+    with running.expect_request_finished(lambda request: "/launches/launch-" in request.url):
+        first = evaluate(running, RUN, LAUNCH.format(256))
+    second = evaluate(running, RUN, LAUNCH.format(128))
+    for n, ran in ((256, first), (128, second)):
         assert ran == [f"{ck.simulate('sgemm_tn', n).clocks}\n", "ok"]
-        assert sum("/launches/launch-" in url for url in fetched) == 1
+    assert sum("/launches/launch-" in url for url in fetched) == 1
 
 
 @pytest.mark.slow
