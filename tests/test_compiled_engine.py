@@ -26,9 +26,9 @@ from test_compiler import matrices, same_bits
 import cypresskit as ck
 from cypresskit.il.meaning import MEANING
 from cypresskit.machine.compiled import execute, jit
-from cypresskit.machine.compiled.host import HostTarget
 from cypresskit.machine.compiled.native_meaning import NATIVE
 from cypresskit.machine.compiled.processor import HostProcessor, this_host
+from cypresskit.machine.compiled.translate import translate
 from tools.check_imports import PACKAGE, find_imports, parse_sources
 from tools.fuzz.programs import random_program
 
@@ -358,7 +358,7 @@ def test_on_arm_its_own_flush_mode_is_set_and_its_flags_are_read():
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     host = HostProcessor("neoverse-n1", "", "arm")
-    text = HostTarget(ck.kernels["sgemm_tn"].program, host).translation().text
+    text = translate(ck.kernels["sgemm_tn"].program, host).text
     machine = llvm.Target.from_triple("aarch64-linux-gnu").create_target_machine(cpu="neoverse-n1")
     assembly = machine.emit_assembly(llvm.parse_assembly(text)).lower()
     assert all(word in assembly for word in ("msr\tfpcr", "msr\tfpsr", "mrs\tx", "fmla"))
@@ -379,7 +379,7 @@ def test_labels_of_a_program_are_unique(length):
         endloop
     """
     text = compute(body + "mov r1, r0\n" * length + body * 30)
-    target = HostTarget(text, HostProcessor("neoverse-n1", "", "arm"))
-    labels = re.findall(r"^([\w.]+):", target.translation().text, re.MULTILINE)
+    translation = translate(text, HostProcessor("neoverse-n1", "", "arm"))
+    labels = re.findall(r"^([\w.]+):", translation.text, re.MULTILINE)
     assert len(labels) > 300
     assert len(set(labels)) == len(labels)

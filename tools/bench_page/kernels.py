@@ -16,8 +16,8 @@ import cypresskit as ck
 from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.il import Program, assemble
 from cypresskit.kernels.generated import generate_kernel
-from cypresskit.machine.compiled.host import HostTarget
 from cypresskit.machine.compiled.processor import HostProcessor
+from cypresskit.machine.compiled.translate import translate
 from tools.bench_page import missing_math
 from tools.bench_page.cypresskit_native import program_key
 from tools.bench_page.engine import LIBRARY, add_entry, text_of, web_module
@@ -36,7 +36,7 @@ def kernels_file() -> bytes:
         key = program_key(program)
         if key in kernels:
             continue
-        translation = HostTarget(program, HOST).translation()
+        translation = translate(program, HOST)
         code = web_module(translation.text, lambda name: name == ENTRY, 1, library)
         head = asdict(replace(translation, text=""))
         kernels[key] = {"head": head, "code": base64.b64encode(code).decode()}

@@ -5,9 +5,8 @@
 - ``vec``          LLVM IR as text
 - ``native_meaning``  what each arithmetic opcode computes, in LLVM IR
 - ``translate``, ``translation``  a program, for one work-item; what the host knows of the result
-- ``target``       the interface to the machine that a program is translated for
 - ``in_step``      when the work-items of a wavefront wait for each other
-- ``host``         this computer as a target: the function that runs a launch
+- ``host``         the machine that it is translated for, and the function that runs a launch
 - ``processor``, ``jit``, ``execute``  the host's processor, machine code and the launch
 """
 

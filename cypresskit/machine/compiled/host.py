@@ -1,4 +1,5 @@
-"""Translate a program for this computer: a function that runs a launch, one work-item at a time.
+"""This computer as the machine that a program is translated for (``translate``): how a work-item
+reaches memory, its number, and the function that runs a launch, one work-item at a time.
 
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
@@ -13,6 +14,7 @@ checked.
 accesses outside of memory, then how often each segment of instructions was executed.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -21,12 +23,11 @@ from string import Template
 from cypresskit.devices import TILE, WAVEFRONT
 from cypresskit.il import Instruction, Program
 from cypresskit.il.bits import ONE
-from cypresskit.il.dataflow import Numbering, defines, forward, liveness
+from cypresskit.il.dataflow import find_writers
+from cypresskit.il.program import LETTERS
 from cypresskit.machine.compiled.in_step import in_step
 from cypresskit.machine.compiled.native_meaning import Floats
 from cypresskit.machine.compiled.processor import FLAGGED, HostProcessor, flush_functions
-from cypresskit.machine.compiled.target import Target, store_words
-from cypresskit.machine.compiled.translate import Translator
 from cypresskit.machine.compiled.translation import (
     AT,
     DIVERGED,
@@ -40,7 +41,7 @@ from cypresskit.machine.compiled.translation import (
     UNDERFLOWED,
     Translation,
 )
-from cypresskit.machine.compiled.vec import Vec
+from cypresskit.machine.compiled.vec import Emitter, Vec
 
 FAR = 2.0**40  # a coordinate outside of every texture
 UNUSED = 1  # the counter of instructions that aren't executed; counter 0 counts accesses outside
@@ -48,14 +49,40 @@ NOTE = 2 * TEXEL  # bytes of a deferred store: its address, a mask of words, and
 FRAME = Template(Path(__file__).with_suffix(".ll").read_text(encoding="utf-8"))
 
 
-class HostTarget(Target):
-    """This computer."""
+Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
+
+
+def register_slots(program: Program) -> Slots:
+    """Return the variable that holds each component of a register, and its lane there."""
+    written_by = find_writers(program)
+    slots = {}
+    for number in program.registers:
+        for c in range(4):
+            together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
+            name = f"r{number}{''.join(LETTERS[d] for d in together)}"
+            slots[number, c] = name, together.index(c)
+    return slots
+
+
+class HostTarget:
+    """This computer. ``ir`` takes the code, ``floats`` writes arithmetic. Values are words (i32) of
+    one lane or of several; addresses count bytes (i64).
+    """
 
     def __init__(self, program: Program, processor: HostProcessor):
         self.mode = processor.mode
         if any(i.op.double for i in program.body):
             self.mode = "soft"  # a flush mode would flush doubles, too
-        super().__init__(program, Floats, self.mode == "soft")
+        self.program = program
+        self.pixels = program.mode == "pixel"
+        self.items = WAVEFRONT if self.pixels else program.group  # that start together
+        self.ir = Emitter()
+        self.floats = Floats(self.ir, self.mode == "soft")
+        self.lds: dict[int, int] = {}  # the first byte of each LDS array
+        self.lds_bytes = 0
+        for n, size in sorted(program.lds.items()):
+            self.lds[n] = self.lds_bytes
+            self.lds_bytes += -(-size // TEXEL) * TEXEL + TEXEL  # zeros follow
         self.context_slots: dict[str, int] = {}
         self.fixed: dict[str, str] = {}  # the instructions that load a value, by its name
         self.literals: dict[int, int] = {}  # number in the table, by bits
@@ -70,10 +97,11 @@ class HostTarget(Target):
         # The number of each stop, by instruction; 0 is the end of the work-item
         stops = sorted(self.steps.waits | self.steps.fences)
         self.stops = {at: number for number, at in enumerate(stops, 1)}
-        self.numbering = Numbering(program)
-        self.live = liveness(program, self.numbering) if stops else []
-        self.changed = self._changed() if stops else []
-        self.translator = Translator(program, self)
+        self.slots = register_slots(program)
+        lanes = Counter(name for name, _ in self.slots.values())
+        for name, count in lanes.items():
+            self.ir.variable(name, "i32", count if count > 1 else 0)
+        self.registers = list(lanes)
         self.loops = [f"loop{at}" for at, i in enumerate(program.body) if i.op.flow == "loop"]
         for name in ("issued", "spent", "outside", "n", "noted", *self.loops):
             self.ir.variable(name, "i64")
@@ -81,7 +109,7 @@ class HostTarget(Target):
         for name in ("status", "stopped"):
             self.ir.variable(name, "i32")
         # The layout of a work-item in ``spill``: its stop, its count of instructions, its variables
-        saved = sorted({name for at in stops for name in self._names(self.live[at])}) + self.loops
+        saved = self.registers + self.loops
         self.offsets = {name: TEXEL * k for k, name in enumerate(saved, 1)} | {"issued": 8}
         # ... and its deferred stores
         first = self.first_note = TEXEL * (1 + len(saved))
@@ -93,9 +121,8 @@ class HostTarget(Target):
         self._slot("report", "ptr")
 
     def translation(self) -> Translation:
-        """Write the function. Return its text and what the host must know of it."""
+        """Return the function's text, and what the host must know of it."""
         ir = self.ir
-        self._work_item()
         waits = (f"i32 {self.stops[at]}, label %wavefront" for at in self.steps.waits)
         sizes = {
             "context": 8 * len(self.context_slots),
@@ -135,7 +162,8 @@ class HostTarget(Target):
 
     # A work-item, from one stop to the next
 
-    def _work_item(self) -> None:
+    def begin_work_item(self) -> None:
+        """Begin the code of a work-item: jump to where it stopped. Registers begin as 0."""
         ir = self.ir
         n = ir.get("n")
         self._identify(n)
@@ -145,11 +173,16 @@ class HostTarget(Target):
             ir.do(f"switch {self.own.load('i32')}, label %begin [ {labels} ]")
         ir.label("begin")
         ir.set("issued", 0)
-        self.translator.work_item()
-        ir.add("spent", ir.get("issued"))
+        for name in self.registers:
+            ir.set(name, 0)
+
+    def end_work_item(self) -> None:
+        """End the code of a work-item."""
+        self.ir.add("spent", self.ir.get("issued"))
         self._leave(0)
 
     def begin(self, at: int) -> None:
+        """Begin instruction ``at`` of the program's body; carry it out if it is a fence."""
         number = self.counters[at]
         if number > UNUSED and (at == 0 or self.program.body[at - 1].op.flow):
             counter = Vec(self.ir, "%counts", "ptr").at(8 * number)
@@ -163,12 +196,11 @@ class HostTarget(Target):
     def _stop(self, at: int) -> None:
         """Save the work-item; the code that follows resumes it when all have arrived."""
         ir = self.ir
-        always = {*self.loops, "issued"}
-        for name in sorted(always | self._names(self.live[at] & self.changed[at])):
+        for name in self.offsets:
             self.own.at(self.offsets[name]).store(ir.get(name))
         self._leave(self.stops[at])
         ir.lines.append(f"stop{at}:")
-        for name in sorted(always | self._names(self.live[at])):
+        for name in self.offsets:
             variable = ir.variables[name]
             ir.set(name, self.own.at(self.offsets[name]).load(variable.kind, variable.n))
 
@@ -178,20 +210,6 @@ class HostTarget(Target):
             self.own.store(self.ir.const(stop, "i32"))
         self.ir.set("stopped", stop)
         self.ir.go("left")
-
-    def _changed(self) -> list[int]:
-        """For each instruction, return what is written between the last stop and it."""
-        every = self.numbering.bits((n, c) for n in self.program.registers for c in range(4))
-
-        def after(at: int, since: int) -> int:
-            since = 0 if at in self.stops else since
-            return since | self.numbering.bits(defines(self.program.body[at]))
-
-        return forward(self.program, every, after)
-
-    def _names(self, components: int) -> set[str]:
-        """Return the variables of some components."""
-        return {self.translator.slots[key][0] for key in self.numbering.keys(components)}
 
     # Identity
 
@@ -211,7 +229,13 @@ class HostTarget(Target):
         ir.branch(x.cmp("ult", width) & y.cmp("ult", self._slot("height")), "inside", "item_done")
         ir.label("inside")
 
-    def identity(self, name: str, component: int) -> Vec:
+    def input(self, name: str, component: int) -> Vec:
+        """Return a word of an input register."""
+        if name == "vWinCoord0" and component > 1:
+            return self.literal((0, ONE)[component - 2])
+        if name == "vAbsTidFlat":
+            group = self.input("vThreadGrpIdFlat", component)
+            return group * self.items + self.input("vTidInGrpFlat", component)
         if self.pixels:
             return (self.pixel[component].cast("sitofp", "float") + 0.5).bits("i32")
         number = self.batch if name == "vThreadGrpIdFlat" else self.ir.get("n")
@@ -233,11 +257,13 @@ class HostTarget(Target):
         return self._fixed(name, Vec(self.ir, "%context", "ptr"), 8 * slot, kind)
 
     def literal(self, bits: int) -> Vec:
+        """Return a word that is written in the program."""
         # From memory, because LLVM folds constants by other rules
         number = self.literals.setdefault(bits, len(self.literals))
         return self._fixed(f"l_{bits:08x}", self._slot("literals", "ptr"), 4 * number, "i32")
 
     def constant(self, buffer: int, element: int, component: int) -> Vec:
+        """Return a word of a constant buffer."""
         # No kernel reads beyond the declared size, and a launch has an array of at least that size
         base = self._slot(f"cb{buffer}", "ptr")
         name = f"cb{buffer}_{element}_{component}"
@@ -246,6 +272,7 @@ class HostTarget(Target):
     # Memory
 
     def texel(self, i: Instruction, place: Sequence[Vec]) -> Vec:
+        """Return the four words that a fetch reads at some coordinates."""
         n = i.controls.resource
         inside = self.ir.const(1, "i1")
         texel = self._slot(f"t{n}", "ptr")
@@ -271,7 +298,8 @@ class HostTarget(Target):
         self.ir.label(on)
         return self.ir.get("loaded")
 
-    def place(self, array: int | None, byte: Vec) -> Vec:
+    def _place(self, array: int | None, byte: Vec) -> Vec:
+        """Return the address of a byte of an LDS array; of ``g[]`` for None."""
         if array is None:
             return self._slot("global", "ptr").at(byte)
         return self._slot("lds", "ptr").at(byte + self.lds[array])
@@ -281,22 +309,27 @@ class HostTarget(Target):
         return (byte + 4 * max(words)).cmp("ult", size)
 
     def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
+        """Return words of an array (see `_place`), counted from ``byte``."""
         inside = self._inside(array, byte, words)
         if array is None:
             self.reads_global = True
-            return self._load(self.place(array, byte), inside)
+            return self._load(self._place(array, byte), inside)
         self.ir.add("outside", (~inside).cast("zext", "i64"))
-        return super().load(array, byte.call("umin", self.program.lds[array]), words)
+        place = self._place(array, byte.call("umin", self.program.lds[array]))
+        if words == (0,):
+            return place.load("i32", 0, 4)
+        return place.load("i32", 4, 4).pick(words)
 
     def store(
         self, at: int, array: int | None, byte: Vec, words: Sequence[int], value: Vec
     ) -> None:
+        """Store ``value`` for instruction ``at``; ``words`` are as in `load`."""
         ir = self.ir
         inside = ir.when(~self._inside(array, byte, words))
         self._report(ELEMENT, byte.two("ashr", 4) if array is None else byte)
         self._give_up(FAILED, at)
         ir.label(inside)
-        place = self.place(array, byte)
+        place = self._place(array, byte)
         if at not in self.notes:
             return store_words(place, words, value)
         # The store is deferred: only note the place and the words
@@ -308,6 +341,7 @@ class HostTarget(Target):
         ir.set("noted", ir.get("noted") | 1 << number % 64)
 
     def store_output(self, n: int, words: Sequence[int], value: Vec) -> None:
+        """Store the lanes of ``value`` as some words of the work-item's texel of output ``n``."""
         size = self._slot(f"o{n}_words")
         place = self._slot(f"o{n}", "ptr").at(self.item * size << 2)
         for k, c in enumerate(words):
@@ -318,6 +352,7 @@ class HostTarget(Target):
     # Counts, reports and ends
 
     def iteration(self, at: int) -> None:
+        """Begin an iteration of the loop opened at ``at``."""
         # 0 once the kernel is to stop
         limit = self.ir.op(f"load volatile i64, {self._slot('limit', 'ptr')}", "i64")
         inside = self.ir.get("issued") - self.ir.get(f"loop{at}")
@@ -335,3 +370,11 @@ class HostTarget(Target):
         self._report(AT, self.ir.const(at, "i64"))
         self._report(ITEM, self.item)
         self.ir.go("exit")
+
+
+def store_words(place: Vec, words: Sequence[int], value: Vec) -> None:
+    """Store the lanes of ``value`` as words after ``place``."""
+    if len(words) == 4:
+        return place.store(value, 4)
+    for k, c in enumerate(words):
+        place.at(4 * c).store(value[k], 4)

@@ -50,9 +50,9 @@ def compiled(program: Program, processor: HostProcessor) -> NativeCode:
     contents = files.read(key)
     if contents is None:
         # Imported only if needed: it is large
-        from cypresskit.machine.compiled.host import HostTarget
+        from cypresskit.machine.compiled.translate import translate
 
-        translation = HostTarget(program, processor).translation()
+        translation = translate(program, processor)
         code = object_code(translation.text, processor)
         if SOURCES.is_unchanged():
             head = asdict(replace(translation, text=""))

@@ -1,14 +1,13 @@
 """Translate IL to LLVM IR for one work-item: registers, arithmetic and control flow.
 
-A ``Target`` adds how a work-item reaches memory. Components of a register that are always written
-together share a variable, a vector, so LLVM sees which components a loop changes.
+A ``HostTarget`` adds how a work-item reaches memory. Components of a register that are always
+written together share a variable, a vector, so LLVM sees which components a loop changes.
 
 Every result has the canonical NaN where its bits can be seen. A variable to which only float
 arithmetic (or only double arithmetic) writes may hold any NaN: arithmetic on it gives a NaN in any
 case, and other reads make it canonical. All other results are made canonical at once.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -17,29 +16,15 @@ from cypresskit.il.bits import INFINITY, ONE, SIGN
 from cypresskit.il.dataflow import (
     components,
     defines,
-    find_writers,
     lds_words,
     read_positions,
 )
 from cypresskit.il.program import LETTERS
+from cypresskit.machine.compiled.host import HostTarget, Slots
 from cypresskit.machine.compiled.native_meaning import KIND, NATIVE
-from cypresskit.machine.compiled.target import Target
-from cypresskit.machine.compiled.translation import TEXEL
+from cypresskit.machine.compiled.processor import HostProcessor
+from cypresskit.machine.compiled.translation import TEXEL, Translation
 from cypresskit.machine.compiled.vec import Vec
-
-Slots = dict[tuple[int, int], tuple[str, int]]  # (register, component): variable, lane
-
-
-def register_slots(program: Program) -> Slots:
-    """Return the variable that holds each component of a register, and its lane there."""
-    written_by = find_writers(program)
-    slots = {}
-    for number in program.registers:
-        for c in range(4):
-            together = [d for d in range(4) if written_by[number, d] == written_by[number, c]]
-            name = f"r{number}{''.join(LETTERS[d] for d in together)}"
-            slots[number, c] = name, together.index(c)
-    return slots
 
 
 def number_types(program: Program, slots: Slots) -> dict[str, str]:
@@ -64,23 +49,25 @@ def _moves_numbers(program: Program, i: Instruction) -> bool:
     return all(word & ~SIGN <= INFINITY for word in words)
 
 
+def translate(program: Program, processor: HostProcessor) -> Translation:
+    """Return the function that runs a launch of ``program``."""
+    target = HostTarget(program, processor)
+    Translator(program, target).work_item()
+    return target.translation()
+
+
 class Translator:
     """Writes a program's instructions to ``target.ir``."""
 
-    def __init__(self, program: Program, target: Target):
+    def __init__(self, program: Program, target: HostTarget):
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
-        self.slots = register_slots(program)
+        self.slots = target.slots
         self.types = number_types(program, self.slots)
-        lanes = Counter(name for name, _ in self.slots.values())
-        for name, count in lanes.items():
-            self.ir.variable(name, "i32", count if count > 1 else 0)
-        self.variables = list(lanes)
 
     def work_item(self) -> None:
-        """Write the program from its beginning to its end; registers begin as 0."""
-        for name in self.variables:
-            self.ir.set(name, 0)
+        """Write the program from its beginning to its end."""
+        self.target.begin_work_item()
         for at, i in enumerate(self.program.body):
             self.target.begin(at)
             if i.op.flow:
@@ -89,6 +76,7 @@ class Translator:
                 self._access_lds(at, i)
             elif i.dest is not None:
                 self._write(at, i.dest, self.result(i, i.dest.written or (0,)))
+        self.target.end_work_item()
 
     # Operands
 
