@@ -7,19 +7,19 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from cypresskit.chip import steady_state
 from cypresskit.chip.engine import run
 from cypresskit.chip.work import pack
 from cypresskit.compiler import compile
 from cypresskit.kernels import KERNELS
 from cypresskit.timing import sampling
+from cypresskit.timing.launch_time import CONVERGED_ERROR
 from cypresskit.timing.sampling import requested_work, time_launch
 from cypresskit.timing.timed_launch import Spread, TimedLaunch, TimingRequest
 from tools.fuzz.law import SMALL, groups
 from tools.fuzz.samples import sampled
 
 
-def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
+def extended(starts, live=1000.0, rest=0.0):
     """A sample of a launch of 400 wavefronts from its first ones, which start at these clocks, live
     for so many and end ``rest`` clocks before all is over, no pace within them changing.
     """
@@ -38,8 +38,6 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
         start=start,
         end=end,
         engine=np.zeros(len(start)),
-        simulated=simulated,
-        error=0.0,
     )
     return sampling._extrapolate(launch, outcome, Spread([]))
 
@@ -48,7 +46,7 @@ def extended(starts, live=1000.0, rest=0.0, simulated=1.0):
 def test_rounds_whose_pace_changes_are_not_steady(late):
     """Wavefronts that all start at once show none."""
     starts = np.cumsum(np.where(np.arange(120) < 76, 1000.0, 1000.0 * late))
-    assert extended(starts).error > steady_state.CONVERGED_ERROR
+    assert extended(starts).error > CONVERGED_ERROR
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -94,17 +92,7 @@ def test_the_work_of_a_ragged_launch_is_that_of_all_its_wavefronts(seed):
 
 
 @pytest.mark.few(3)
-@pytest.mark.parametrize(
-    "seed",
-    [
-        *range(4),
-        836000150,
-        90100156,
-        925000047,
-        1708000035,
-        pytest.param(832000166, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("seed", range(4))
 def test_a_sample_takes_as_long_as_the_whole(seed):
     """To its error, whatever it is a sample of."""
     sampled(random.Random(seed))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cypresskit.chip.native import native
-from cypresskit.chip.steady_state import SteadyStateSkipper
 from cypresskit.chip.units.alu import run_alu_clause
 from cypresskit.chip.units.cache import place_of_least
 from cypresskit.chip.units.dispatch import dispatch_first, retire
@@ -24,7 +23,7 @@ from cypresskit.chip.units.sequencer import (
     log_clause,
     next_clause,
 )
-from cypresskit.chip.units.state import NEVER, Chip, make_chip, split_tally
+from cypresskit.chip.units.state import NEVER, make_chip, split_tally
 from cypresskit.chip.units.store_path import run_store_clause
 from cypresskit.chip.units.texture import (
     clear_scoreboards,
@@ -49,7 +48,7 @@ class Outcome:
         Of each wavefront.
     timeline
         Rows (slot, wavefront, kind of clause, start, end, served by the texture unit) of engine 0:
-        its first few thousand clauses, or those before the first skipped iterations.
+        its first few thousand clauses.
     progress
         The clocks at which ``Log.pace``, 2 ``Log.pace``, ... clauses were over.
     done
@@ -57,11 +56,6 @@ class Outcome:
         counts a request when it begins to serve it.
     counts
         Sums of the last row over all units of a kind.
-    simulated
-        The share of clauses that weren't skipped.
-    error, unsteady
-        The share by which ``end_clock`` may be off because the pace changed; and if its changes
-        didn't cancel.
     waited
         Of each clause: the clocks in which wavefronts were at it and no unit served them.
     """
@@ -74,9 +68,6 @@ class Outcome:
     progress: np.ndarray
     done: dict[str, np.ndarray]
     counts: dict[str, float]
-    simulated: float
-    error: float
-    unsteady: float
     waited: np.ndarray
 
     @property
@@ -89,7 +80,6 @@ def run(
     work: Packed,
     device: Board,
     slots: int,
-    watch: Callable[[Chip], SteadyStateSkipper] | None = None,
     bar: Callable[[range], Iterable] | None = None,
 ) -> Outcome:
     """Simulate a launch.
@@ -102,22 +92,13 @@ def run(
         The board.
     slots
         Wavefront slots per SIMD engine.
-    watch
-        Makes the object that skips iterations in a steady state. None are skipped, by default.
     bar
         Is given the numbers of the hundredths of the launch, and shows progress over them.
     """
     chip = make_chip(work, device, slots)
     clauses = int(work.clauses_run[work.path].sum())
-    over = chip.log.over
-    skipper = watch and watch(chip)
-    run_chip(chip, slots, 0)  # dispatches the first workgroups, and stops before a clause ends
     for step in bar(range(100)) if bar else (99,):
-        until = clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES
-        while over[0] < until and chip.slots.next_clock.min() < NEVER:
-            run_chip(chip, slots, over[0] + skipper.stretch if skipper else until)
-            if skipper:
-                skipper.observe()
+        run_chip(chip, slots, clauses * (step + 1) // 100 if step < 99 else MAX_CLAUSES)
     tally, groups, memory, log = chip.tally, chip.groups, chip.memory, chip.log
     done = split_tally(np.vstack([tally.snapshots, tally.all]), device)
     sent = (memory.channel_free + memory.pending).max()
@@ -127,13 +108,10 @@ def run(
         start=groups.wavefront_start,
         end=groups.wavefront_end,
         engine=groups.wavefront_engine,
-        timeline=log.rows[: log.row_count[0]][: skipper.logged if skipper else None],
+        timeline=log.rows[: log.row_count[0]],
         progress=log.progress,
         done=done,
         counts={name: float(part[-1].sum()) for name, part in done.items()},
-        simulated=skipper.simulated / int(over[0]) if skipper else 1.0,
-        error=abs(skipper.drift) / end if skipper else 0.0,
-        unsteady=skipper.unsteady / end if skipper else 0.0,
         waited=log.waited,
     )
 

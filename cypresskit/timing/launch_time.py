@@ -19,6 +19,7 @@ from cypresskit.devices import Board
 
 MAX_INTERVALS = 64  # of ``Use``
 MIN_INTERVAL_CLOCKS = 500
+CONVERGED_ERROR = 0.03  # the largest relative error of a time that counts as converged
 BUSY_SHARE = 0.8  # a unit that is busy for at least this share of the time is the bottleneck
 OCCUPIED_SHARE = 0.6  # below this share of occupied wavefront slots, there are too few wavefronts
 

@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cypresskit.chip.steady_state import CONVERGED_ERROR
 from cypresskit.chip.work import KINDS
 from cypresskit.devices import Board, Device
 from cypresskit.il.errors import check_options, shorten
 from cypresskit.kernels import Kernel
 from cypresskit.tables import quantity, table
 from cypresskit.timing import result_cache
-from cypresskit.timing.launch_time import ChipTime, LaunchTime
+from cypresskit.timing.launch_time import CONVERGED_ERROR, ChipTime, LaunchTime
 from cypresskit.timing.line_work import LineWork, launch_line_work
 from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 

@@ -3,7 +3,7 @@
 A ``TimingRequest`` describes what is timed; ``run_request`` returns its ``Report``. The compiled
 code is traced without data, which gives every wavefront's clauses and the cache lines of their
 accesses (``tracing``). The chip runs them (``engine``), all or as many as it takes to know the pace
-(``sampling``, ``steady_state``). ``costs`` and ``limits`` explain a report.
+(``sampling``). ``costs`` and ``limits`` explain a report.
 """
 
 import math

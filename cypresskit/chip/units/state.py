@@ -20,9 +20,8 @@ LOGGED_CLAUSES = 4096
 SNAPSHOTS = 1024  # of progress
 SCOREBOARDS = 7  # of a warp: six, and one for stores to shared memory
 
-#: float64: clocks at which something happens. Skipping iterations moves these on.
-Times = NewType("Times", np.ndarray)
-#: float64: how much was done, or is still to do; or times that skipping leaves alone.
+Times = NewType("Times", np.ndarray)  # float64: clocks at which something happens
+#: float64: how much was done, or is still to do; or times that are past.
 Amounts = NewType("Amounts", np.ndarray)
 Integers = NewType("Integers", np.ndarray)  # int64
 
