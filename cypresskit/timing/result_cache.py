@@ -48,8 +48,11 @@ def load_or_compute(
         Computes it.
     """
     key = _key(what, request, launch)
-    if key is None:
-        return compute()
+    return compute() if key is None else load_or_save(key, compute)
+
+
+def load_or_save(key: str, compute: Callable[[], T]) -> T:
+    """Load the result of this key, or compute it and save it."""
     files = DiskCache(cache_folder(), "launch", MAX_FILES)
     contents = files.read(key)
     if contents is not None:

@@ -16,6 +16,7 @@ Tampering with the judge in a notebook changes no leaderboard: ``cypresskit cont
 judges it in a process of its own.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
@@ -30,6 +31,7 @@ from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.il import Program
 from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.isolated import here
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
 from cypresskit.kernels.generated import generate_kernel, make_entry
@@ -53,15 +55,18 @@ from cypresskit.teach.climb import (
 )
 from cypresskit.teach.formula import formula_exercise
 from cypresskit.teach.kernels import judge_kernel
+from cypresskit.timing import result_cache
 from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 N = 2048  # where entries are timed
+N_HERE = 512  # where a browser's Python compares C, so that a minute is enough
 CHANGEABLE_FIELDS = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 MAX_EXACT = 1 << 24  # up to which every whole number is a float
 
 
+Size = tuple[int, int, int]
 TARGET_KERNEL = generate_kernel(12, 8, 3)  # at most half a percent from the fastest generated
 
 
@@ -202,7 +207,8 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
     for (m, n, k), alpha, beta in products:
         seed = chance.getrandbits(32) if beta else make_generator(full).getrandbits(32)
-        if wrong := _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed):
+        (m, n, k), wrong = _compared(kernel, (m, n, k), alpha, beta, seed)
+        if wrong:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
                 place = "where it would be timed"
@@ -219,6 +225,26 @@ def _make_problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndar
     rng = np.random.default_rng(seed)
     a, b = (rng.integers(-most, most + 1, shape, np.int8) for shape in ((k, m), (k, n)))
     return a, b, a.T.astype(np.float32) @ b.astype(np.float32)
+
+
+def _compared(kernel: Kernel, size: Size, alpha: float, beta: float, seed: int) -> tuple[Size, str]:
+    """Compare a product, unless that is saved. Return its size and the fault. Python in a browser
+    compares a smaller one.
+    """
+
+    def compare() -> tuple[Size, str]:
+        m, n, k = size
+        if here.IS_USED and m * n * k > N_HERE**3:
+            m, n, k = (min(one, N_HERE) for one in size)
+            print(f"On this page C is compared at N = {N_HERE}; by `cypresskit contest`, at {N}.")
+        wrong = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
+        return (m, n, k), wrong
+
+    if os.environ.get("CYPRESSKIT_KEEP") == "0":
+        return compare()
+    made_by = str(result_cache.compiler())
+    parts = "compared", made_by, kernel.text, kernel.convention, size, alpha, beta, seed
+    return result_cache.load_or_save(result_cache.SOURCES.key(*parts), compare)
 
 
 def _compare_product(
