@@ -43,7 +43,7 @@ def corners(launch: GridLaunch) -> np.ndarray:
     """Return the places of some blocks, which tell what all do: the first one, and along each axis
     the second, the one in the middle and the last one.
     """
-    far = np.array(launch.grid) - 1
+    far = np.array(launch.grid, np.int64) - 1
     diagonals = [np.diag(place) for place in (far, np.minimum(far, 1), far // 2)]
     return np.vstack([np.zeros((1, 3), np.int64), *diagonals])
 

@@ -16,6 +16,7 @@ import numpy as np
 from cypresskit.today.sass import PRODUCTS, SUMS, Operand, SassInstruction
 
 MASK = 0xFFFFFFFF
+ONE = np.int64(1)  # times an array of bools: int64 also where an int has 32 bits
 SIGN = 0x80000000
 UNKNOWN = -1
 PREDICATES = "PT", *(f"P{n}" for n in range(8))
@@ -75,10 +76,10 @@ class Registers:
     def word(self, name: str | int) -> Values:
         """Return a register, a predicate, a constant or a number, without the sign before it."""
         if isinstance(name, int):
-            return np.array([name & MASK])
+            return np.array([name & MASK], np.int64)
         if name in FIXED:
-            return np.array([FIXED[name]])
-        return self.values.get(name, np.array([UNKNOWN]))
+            return np.array([FIXED[name]], np.int64)
+        return self.values.get(name, np.array([UNKNOWN], np.int64))
 
     def read(self, operand: Operand) -> Values:
         """Return an operand's 32 bits, or its truth. The negative of a number has 33 bits: its
@@ -95,7 +96,7 @@ class Registers:
         """Return the 64 bits of two registers, or a number."""
         sign, name = operand
         if isinstance(name, int):
-            return np.array([name])
+            return np.array([name], np.int64)
         both = signed(self.word(following(name))) << 32 | self.word(name)
         return -both if sign == "-" else both
 
@@ -156,14 +157,14 @@ def compute(registers: Registers, one: SassInstruction, on: np.ndarray) -> None:
         at = 2 if name == "IMAD" else 0
         values[at] = registers.pair(sources[at])
     value = MEANING[name](one.modifiers, *values)
-    carries = [1 * (value >> 32 >= n) for n in range(1, len(results))]
+    carries = [ONE * (value >> 32 >= n) for n in range(1, len(results))]
     if is_wide and carries:
-        carries = [1 * (value.view(np.uint64) < values[2].view(np.uint64))]
+        carries = [ONE * (value.view(np.uint64) < values[2].view(np.uint64))]
     found = {str(to.value): result for to, result in zip(results, [value & MASK, *carries])}
     if is_long:
         found[following(str(results[0].value))] = value >> 32 & MASK
     words = [registers.word(source.value) for source in sources]
-    least = reduce(np.minimum, words, np.array([UNKNOWN if name in REAL else 0]))
+    least = reduce(np.minimum, words, np.array([UNKNOWN if name in REAL else 0], np.int64))
     for to, result in found.items():
         registers.write(to, np.where(least < 0, least, result), on)
 
@@ -172,7 +173,7 @@ Modifiers = tuple[str, ...]
 
 
 def _add(modifiers: Modifiers, *values: Values) -> Values:
-    return sum(values, np.array([0]))
+    return sum(values, np.array([0], np.int64))
 
 
 def _lea(modifiers: Modifiers, value: Values, base: Values, *rest: Values) -> Values:
@@ -204,12 +205,12 @@ def _logic(
     modifiers: Modifiers, first: Values, second: Values, third: Values, table: Values, *_: Values
 ) -> Values:
     """Return what a table has for each three bits. LOP3 also sets whether any is 1."""
-    found = np.array([0])
+    found = np.array([0], np.int64)
     for n in range(8):
         if table.flat[0] >> n & 1:
             terms = (first, 4), (second, 2), (third, 1)
             found = found | reduce(np.bitwise_and, (v if n & bit else ~v for v, bit in terms))
-    return found & MASK | (found & MASK != 0) * (1 << 32)
+    return found & MASK | (found & MASK != 0) * (ONE << 32)
 
 
 def _truths(modifiers: Modifiers, *values: Values) -> Values:
@@ -243,7 +244,7 @@ def _compare(
         truth = np.where(order == 0, lower[0] > 0, truth)
     combine = np.logical_or if "OR" in modifiers else np.logical_and
     one, complement = (combine(each, other > 0) for each in (truth, ~truth))
-    return 1 * one | 1 * complement << 32
+    return ONE * one | ONE * complement << 32
 
 
 def _select(modifiers: Modifiers, first: Values, second: Values, choice: Values) -> Values:
@@ -262,6 +263,6 @@ MEANING: dict[str, Callable[..., Values]] = {
     "SEL": _select,
     "IADD3": _add,
     "VIADD": _add,
-    **dict.fromkeys(REAL, lambda *_: np.array([0])),
+    **dict.fromkeys(REAL, lambda *_: np.array([0], np.int64)),
     **dict.fromkeys(MOVES, lambda _, value: value),
 }

@@ -137,9 +137,9 @@ class Tracer:
 
     def __init__(self, code: SassCode, launch: GridLaunch, blocks: np.ndarray):
         self.code, self.launch = code, launch
-        numbers = np.arange(-(-launch.group // WARP) * WARP).reshape(-1, WARP)
-        given = {f"c{byte}": np.array([word]) for byte, word in launch.constants.items()}
-        given["SR_CgaCtaId"] = np.array([0])
+        numbers = np.arange(-(-launch.group // WARP) * WARP, dtype=np.int64).reshape(-1, WARP)
+        given = {f"c{byte}": np.array([word], np.int64) for byte, word in launch.constants.items()}
+        given["SR_CgaCtaId"] = np.array([0], np.int64)
         across, down, _ = launch.threads
         places = numbers % across, numbers // across % down, numbers // (across * down)
         for n, axis in enumerate(AXES):
@@ -260,5 +260,5 @@ class Tracer:
         elif first < SHARED_BASE or last > SHARED_BASE + self.shared_bytes:
             raise NotTimed(f"line {one.line} accesses an element outside its shared array")
         for _ in range(one.is_load * one.size // 4):
-            self.registers.write(data, np.array([UNKNOWN]), step.on)
+            self.registers.write(data, np.array([UNKNOWN], np.int64), step.on)
             data = following(data)

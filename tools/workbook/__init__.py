@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 NAME = "cypresskit-kernel"  # of the extension
 EXTENSIONS = "@jupyter-widgets/jupyterlab-manager", "anywidget", NAME
+MODULES = "kernel_python.py", "cuda_here.py"
 MAX_BYTES = 60_000_000  # of the folder
 #: Packages of this environment that the lessons need besides those in the page ``bench/``.
 PACKAGES = """
@@ -66,7 +67,7 @@ def launches(ran: Sequence[Path]) -> list[Path]:
 
 def packages() -> dict[str, str]:
     """Return the text files of the packages, by name."""
-    files = {"kernel_python.py": (HERE / "kernel_python.py").read_text(encoding="utf-8")}
+    files = {name: (HERE / name).read_text(encoding="utf-8") for name in MODULES}
     for name in PACKAGES:
         held = importlib.metadata.distribution(DISTRIBUTIONS.get(name, name))
         for file in held.files or []:

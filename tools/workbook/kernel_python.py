@@ -36,21 +36,6 @@ for missing in ("PIL", "PIL.Image", "contourpy", "contourpy.enum_util", "contour
     lenient(missing)
 for missing in ("tornado", "tornado.web"):
     lenient(missing)
-
-
-class NoNumba:
-    """Says what the kernels of lesson 14 need; the import system asks it last."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Refuse numba."""
-        if name == "numba":
-            why = (
-                "CUDA kernels need numba, which can't run on this page: install the workbook for it"
-            )
-            raise ModuleNotFoundError(why, name=name)
-
-
-sys.meta_path.append(NoNumba())
 state = SimpleNamespace(parent={}, content={})  # the request that is being handled
 
 
@@ -243,12 +228,18 @@ import ipywidgets  # noqa: E402
 
 ipywidgets.register_comm_target()
 
+import cuda_here  # noqa: E402
+
 import cypresskit.draw  # noqa: E402
 import cypresskit.editing.steps  # noqa: E402
 import cypresskit.editing.workbench  # noqa: E402
 import cypresskit.teach  # noqa: E402, F401
 from cypresskit.isolated import here  # noqa: E402
 from cypresskit.timing import result_cache  # noqa: E402
+
+for missing in ("numba", "numba.core", "numba.extending"):  # lesson 14 imports it
+    lenient(missing)
+vars(sys.modules["numba"]).update(cuda=cuda_here, config=SimpleNamespace(ENABLE_CUDASIM=True))
 
 here.IS_USED = True  # an answer to an exercise runs in this process: Stop ends it
 

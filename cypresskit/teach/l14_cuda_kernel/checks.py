@@ -33,7 +33,7 @@ REPEAT_RUN = "cypresskit.isolated.repeat_run"
 @exercise
 def check_product(product: Answer) -> Verdict:
     """Exercise 1: ``product(a, b)``, transpose(a) b by a CUDA kernel with 8 x 8 of C for each
-    thread; run in numba's simulator at three shapes.
+    thread; run in a simulator at three shapes.
     """
     rng = np.random.default_rng(200)
     for k, m, n in ((3, 64, 64), (5, 32, 64), (8, 64, 128)):
@@ -48,7 +48,7 @@ def check_product(product: Answer) -> Verdict:
     speed = figures("exercise")["8 x 4"]
     return Verdict(
         True,
-        "C is correct at three shapes, in numba's simulator. On an"
+        "C is correct at three shapes, in a simulator. On an"
         f" {record()['device']} the reference kernel was measured at {speed:,.0f} Gflop/s.",
     )
 
