@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from cypresskit.chip.native import compiler
+from cypresskit.chip.native import compiler as compiler
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
