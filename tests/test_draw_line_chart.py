@@ -8,6 +8,7 @@ from pages import (
     drawn,
 )
 
+import cypresskit as ck
 from cypresskit import draw
 
 
@@ -28,3 +29,12 @@ def test_a_still_draws_the_axes_of_its_chart():
     axes = [*figure.left, *(part for part in figure.below if isinstance(part, LinearAxis))]
     labels = [axis.major_label_overrides[n] for axis in axes for n in axis.ticker.ticks]
     assert sorted(texts[2:]) == sorted([*labels, "bytes", "flops", "a", "b"])
+
+
+def test_a_roofline_has_a_block_of_other_sides_where_it_needs_as_many_words():
+    """A block of 4 x 8 reads 12 words for 64 flops: as many per flop as one of 16/3 x 16/3."""
+    report = ck.simulate("sgemm_tn_stream", 128)
+    text = repr(ck.teach.why_blocks.roofline([report], "yours"))
+    assert re.search(rf"yours: 5\.33\d*: {report.gflops:.3g}\b", text), text
+    assert "measured" not in text
+    assert "sgemm_tn, measured: 8: 2014" in repr(ck.teach.why_blocks.roofline([], "yours"))
