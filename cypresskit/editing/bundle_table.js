@@ -84,17 +84,17 @@ export class BundleTable {
     this.light(this.lit)
   }
 
-  cell(parent, part, place = "") {
-    const [, name, line, text] = part ?? [0, "", 0, ""]
-    const words = part ? `${name}, line ${line}` : "empty"
+  cell(parent, operation, place = "") {
+    const [, name, line, text] = operation ?? [0, "", 0, ""]
+    const words = operation ? `${name}, line ${line}` : "empty"
     const cell = make(
       parent,
       "span",
       {
         role: "gridcell",
-        class: part ? "ckw-slot" : "ckw-slot ckw-empty",
-        title: part ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
-        style: part ? `--line: var(--ckw-${this.colors.get(line) % 8})` : "",
+        class: operation ? "ckw-slot" : "ckw-slot ckw-empty",
+        title: operation ? `${place}${text.replace(/\s+/g, " ")}\nline ${line}` : "",
+        style: operation ? `--line: var(--ckw-${this.colors.get(line) % 8})` : "",
         "aria-label": `${place}${words}`,
       },
       short(name),
