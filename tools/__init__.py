@@ -1,6 +1,6 @@
 """Tools for developers, run from a clone:
 
-the fuzzer, builders of notebooks and pages, the oracle.
+the fuzzer, builders of notebooks and pages.
 """
 
 import os
