@@ -335,7 +335,7 @@ def test_what_is_imported_is_declared(folder):
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
             modules.add(ast.literal_eval(node.args[0]))
     ours = {path.stem for path in (ROOT / "tests").iterdir()} | {"cypresskit", "tools"}
-    ours |= {"cypresskit_native", "_host", "stand_ins", "cuda_here"}  # in a browser: tools/bench_page
+    ours |= {"cypresskit_native", "_host", "stand_ins", "cuda_here"}  # in a browser
     ours |= {"comm"}  # in a browser it comes with ipywidgets: tools/workbook
     foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names - ours
     declared = names(PROJECT["dependencies"]).union(*map(names, wanted))
