@@ -44,9 +44,8 @@ def test_each_fault_is_reported_where_it_is():
 def test_live_registers_are_those_of_the_dataflow(name):
     program = ck.kernels[name].program
     answer = static_answers.text_answer(ck.kernels[name].text, program.name)
-    numbering = dataflow.Numbering(program)
-    before = dataflow.liveness(program, numbering)
-    most = max(len({number for number, _ in numbering.keys(bits)}) for bits in before)
+    before = dataflow.liveness(program)
+    most = max(len({number for number, _ in live}) for live in before)
     assert max(count for _, count, _ in answer["live"]) == most
     assert [line for line, *_ in answer["live"]] == sorted({line for line, *_ in answer["live"]})
 

@@ -5,7 +5,6 @@ from conftest import compute
 
 from cypresskit.il import OPCODES
 from cypresskit.il.dataflow import (
-    Numbering,
     defines,
     find_successors,
     is_address,
@@ -67,8 +66,7 @@ def test_control_goes_where_it_says():
 
 
 def test_what_is_live_is_read_on_some_later_path():
-    numbering = Numbering(LOOP)
-    live = [numbering.keys(bits) for bits in liveness(LOOP, numbering)]
+    live = liveness(LOOP)
     always = {(0, 0), (1, 0), (2, 1)}  # tests, and what is stored at the end
     assert live[0] == always | {(3, 0), (3, 1)}
     assert live[7] == live[8] == always | {(2, 0)}

@@ -14,7 +14,7 @@ from cypresskit.compiler.listing import fetch_text, operation_text, store_text
 from cypresskit.editing.legend import STATISTICS
 from cypresskit.il import ILError, Instruction, Program, assemble, reference
 from cypresskit.il.cursor import strip_comment
-from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.dataflow import liveness
 from cypresskit.il.opcodes import Opcode
 from cypresskit.kernels.convention import ELEMENTS
 from cypresskit.timing.line_work import LineWork
@@ -77,21 +77,16 @@ def written_line(at: Instruction | LineWork) -> int:
 
 def _live(program: Program) -> list[list]:
     """Return [line, count, names] of the live registers, by line."""
-    numbering = Numbering(program)
-    before = liveness(program, numbering)
-    sets: dict[int, list[int]] = defaultdict(list)
+    before = liveness(program)
+    sets: dict[int, list[frozenset]] = defaultdict(list)
     for at, instruction in enumerate(program.body):
         sets[written_line(instruction)] += before[at : at + 2]
     rows = []
     for line in sorted(sets):
-        held = max((_registers(numbering, bits) for bits in sets[line]), key=len)
-        rows.append([line, len(held), program.as_written(" ".join(held))])
+        held = max(({number for number, _ in live} for live in sets[line]), key=len)
+        names = " ".join(f"r{number}" for number in sorted(held))
+        rows.append([line, len(held), program.as_written(names)])
     return rows
-
-
-def _registers(numbering: Numbering, bits: int) -> list[str]:
-    """Return the live registers of a bit set."""
-    return [f"r{number}" for number, first in numbering.first.items() if bits >> first & 15]
 
 
 def code_answer(program: Program) -> Part:

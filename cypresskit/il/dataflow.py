@@ -1,21 +1,16 @@
 """Analyze data flow: what an instruction reads and writes, its successors, liveness.
 
-A component of an ``r`` register is a pair (number, component). A set of them is an integer with one
-bit each, so that a kernel with many live registers takes a few kilobytes per instruction. A
-*position* is a place in a swizzle: source ``r1.zx``, read at positions 0 and 1, reads components z
-and x.
+A component of an ``r`` register is a pair (number, component). A *position* is a place in a
+swizzle: source ``r1.zx``, read at positions 0 and 1, reads components z and x.
 
 Not covered: values, and SSA form (``compiler.ssa``).
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
-from operator import or_
-from typing import TypeVar
 
 from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
-Facts = TypeVar("Facts", int, frozenset)  # a set
+Facts = frozenset
 Key = tuple[int, int]  # number of an r register, component
 # (number of the source, or ADDRESS; the source; the positions that are read)
 Use = tuple[int, Source, tuple[int, ...]]
@@ -110,7 +105,7 @@ def find_successors(program: Program, at: int) -> tuple[int, ...]:
     return (at + 1, target) if flow in ("if", "break") else (at + 1,)
 
 
-def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
+def backward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Facts]:
     """Return the least fixed point of a backward analysis.
 
     Parameters
@@ -123,25 +118,23 @@ def backward(program: Program, step: Callable[[int, int], int]) -> list[int]:
     The set before each instruction and, last, at the end.
     """
     body = program.body
-    before = [0] * (len(body) + 1)
+    before: list[Facts] = [Facts()] * (len(body) + 1)
     following = [find_successors(program, at) for at in range(len(body))]
     changed = True
     while changed:
         changed = False
         for at in range(len(body) - 1, -1, -1):
-            now = step(at, reduce(or_, (before[n] for n in following[at])))
+            now = step(at, Facts().union(*(before[n] for n in following[at])))
             changed |= now != before[at]
             before[at] = now
     return before
 
 
-def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts]) -> list[Facts]:
+def forward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Facts]:
     """Return the least fixed point of a forward analysis.
 
     Parameters
     ----------
-    first
-        The set at the beginning.
     step
         Computes the set after an instruction from (its index, the set before it).
 
@@ -149,7 +142,7 @@ def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts])
     -------
     The set before each instruction and, last, at the end.
     """
-    before = [first] + [type(first)()] * len(program.body)
+    before: list[Facts] = [Facts()] * (len(program.body) + 1)
     changed = True
     while changed:
         changed = False
@@ -162,31 +155,7 @@ def forward(program: Program, first: Facts, step: Callable[[int, Facts], Facts])
     return before
 
 
-class Numbering:
-    """Maps components to bits. Register ``number`` has the four bits from ``first[number]`` on."""
-
-    def __init__(self, program: Program):
-        self.first = {number: 4 * n for n, number in enumerate(program.registers)}
-
-    def bits(self, pairs: Iterable[Key]) -> int:
-        """Return the set of some components."""
-        bits = 0
-        for number, c in pairs:
-            bits |= 1 << self.first[number] + c
-        return bits
-
-    def keys(self, bits: int) -> frozenset[Key]:
-        """Return the components of a set."""
-        return frozenset(
-            (number, c)
-            for number, bit in self.first.items()
-            for c in range(4)
-            if bits >> bit + c & 1
-        )
-
-
-def liveness(program: Program, numbering: Numbering) -> list[int]:
+def liveness(program: Program) -> list[frozenset[Key]]:
     """Return the components that are live before each instruction and, last, at the end."""
-    reads = [numbering.bits(keys(uses(program, i))) for i in program.body]
-    writes = [numbering.bits(defines(i)) for i in program.body]
-    return backward(program, lambda at, after: reads[at] | after & ~writes[at])
+    reads = [keys(uses(program, i)) for i in program.body]
+    return backward(program, lambda at, after: after - {*defines(program.body[at])} | reads[at])

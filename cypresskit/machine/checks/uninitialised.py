@@ -14,7 +14,6 @@ from cypresskit.il import Program
 from cypresskit.il.dataflow import (
     ADDRESS,
     Key,
-    Numbering,
     Use,
     backward,
     defines,
@@ -45,19 +44,19 @@ class Needs:
         self.program = program = launch.program
         self.outputs = launch.outputs
         body = program.body
-        self.numbering = Numbering(program)
         self.uses: list[list[Use]] = [[]] * len(body)
         self.writes: list[tuple[int, ...]] = [()] * len(body)
-        self.start = self.numbering.keys(backward(program, self._step)[0])
+        self.start: frozenset[Key] = backward(program, self._step)[0]
 
-    def _step(self, at: int, after: int) -> int:
+    def _step(self, at: int, after: frozenset[Key]) -> frozenset[Key]:
         i = self.program.body[at]
         written = defines(i)
         if i.dest:
             index = i.dest.register.index
             words = self.outputs[index].texel // 4 if i.dest.register.kind == "o" else 4
-            matter = after >> self.numbering.first[index] if written else (1 << words) - 1
-            self.writes[at] = tuple(c for c in i.dest.written if matter >> c & 1)
+            self.writes[at] = tuple(
+                c for c in i.dest.written if ((index, c) in after if written else c < words)
+            )
         needed: list[Use] = []
         matters = self.writes[at] or not written
         # The result is 0 for any operands, an idiom that clears a register
@@ -69,7 +68,7 @@ class Needs:
             if source.register.kind == "r":
                 needed.append((n, source, positions))
         self.uses[at] = needed
-        return after & ~self.numbering.bits(written) | self.numbering.bits(keys(needed))
+        return after - {*written} | keys(needed)
 
 
 class UninitialisedCheck(Check):

@@ -59,7 +59,7 @@ def in_step(program: Program) -> InStep:
             since |= {(at, memory, stores)}
         return since
 
-    forward(program, Accesses(), after)
+    forward(program, after)
     return InStep(frozenset(waits), frozenset(fences), frozenset(deferred))
 
 

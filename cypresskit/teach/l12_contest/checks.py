@@ -30,7 +30,7 @@ from cypresskit.diagnosis.verification import verify
 from cypresskit.editing.dynamic_answers import LARGE_BLOCK, judged_kernel
 from cypresskit.editing.steps import STEPS, shown_speed
 from cypresskit.il import Program
-from cypresskit.il.dataflow import Numbering, liveness
+from cypresskit.il.dataflow import liveness
 from cypresskit.isolated import here
 from cypresskit.kernels import KERNELS, Kernel
 from cypresskit.kernels.compiled import kernel_stats
@@ -186,8 +186,8 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
     small = verify(kernel, alpha=2.0, beta=-1.0)
     if not small.right:
         return explain_wrong_product(kernel, small)
-    if unset := liveness(kernel.program, numbering := Numbering(kernel.program))[0]:
-        number, component = min(numbering.keys(unset))
+    if unset := liveness(kernel.program)[0]:
+        number, component = min(unset)
         message = (
             f"On some path through the program r{number}.{'xyzw'[component]} is read, but nothing"
             " has set it."
