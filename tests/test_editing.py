@@ -329,6 +329,8 @@ def test_two_versions_side_by_side_hold_all_that_differs(seed):
     figures = {name: values for name, *values in found["figures"]}
     assert figures["bundles per iteration"] == ["–", 1]
     assert figures["costs"][0] == "line 1" and "not known" in figures["costs"][1]
+    wrong = side_by_side([Edit(0, "", right=False)] * 2, [NO_COSTS] * 2)["figures"]
+    assert ["costs", "–", "–"] in wrong, "an incorrect kernel has no costs to wait for"
 
 
 def test_a_full_history_keeps_the_newest_and_the_fastest():

@@ -177,6 +177,8 @@ def test_any_two_versions_are_compared_by_the_keyboard(begin, page):
     page.focus(".ckw-edits [tabindex='0']")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
+    chosen = page.locator(".ckw-versions select")
+    assert [chosen.nth(side).input_value() for side in (0, 1)] == ["2", "3"], "the last two"
     for side in (1, 2):
         page.keyboard.press("Tab")
         page.keyboard.press(str(side))

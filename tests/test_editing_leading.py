@@ -12,6 +12,8 @@ FIRST = WHOLE.index(next(line for line in WHOLE if line.startswith("dcl_literal"
 #: With a fetch outside of A, since half a pixel isn't subtracted.
 FETCHED = ["sample_resource(0)_sampler(0) r2, vWinCoord0.xy00", "mov o0, r2"]
 STORES = [f"mov o{row}, l0.y" for row in range(4)]
+UNSET = [f"mov o{row}, r1{row}" for row in range(4)]
+FETCHES = [f"sample_resource({n})_sampler({n}) r{n + 2}, r0.xy00" for n in range(2)]
 
 
 def headline(lines: list[str]) -> str:
@@ -38,6 +40,10 @@ def without(*words: str) -> list[str]:
         ([STORES[0], STORES[3]], "Rows 0 and 3 are stored, rows 1 and 2 are not."),
         (FETCHED, "Row 0 is stored, rows 1 to 3 are not."),
         (STORES, "No number of A is fetched yet: A is texture 0."),
+        (UNSET[:1], "Row 0 is stored, rows 1 to 3 are not."),
+        (UNSET, "No number of A is fetched yet: A is texture 0."),
+        ([*FETCHES, *UNSET], "Numbers of A and B are fetched, but not multiplied."),
+        ([STORES[0], *UNSET], "No number of A is fetched yet: A is texture 0."),
         (without("resource(0)", "mad"), "No number of A is fetched yet: A is texture 0."),
         (without("resource(1)", "mad"), "No number of B is fetched yet: B is texture 1."),
         (without("mad"), "Numbers of A and B are fetched, but not multiplied."),
@@ -53,6 +59,8 @@ def test_the_state_of_the_kernel_gives_the_sentence(lines, said):
 def test_a_place_and_a_loop_are_missed():
     loop = ("whileloop", "ge r1", "break", "add r0.z", "endloop")
     assert headline(without(*loop)).startswith("Each sum has one product")
+    unset = [*FETCHES, "mul r10, r2.x, r3", *UNSET]
+    assert "none reads its place" in headline(unset)
     here = [line.replace("add r0.xy, vWinCoord0.yx, l0.x", "mov r0, l0.y") for line in without()]
     assert "none reads its place" in headline(here)
 

@@ -13,6 +13,7 @@ from conftest import SIX
 from faults import count_correct_share
 
 import cypresskit as ck
+from cypresskit.editing.steps import STEPS, reference_kernel
 from cypresskit.kernels.generated import block_kernel
 from cypresskit.kernels.own import resolve, resolve_program
 from cypresskit.kernels.statement import state
@@ -120,6 +121,15 @@ def test_a_block_larger_than_stated_is_named(stated):
     mine = ck.load_kernel(f"il_ps_2_0\n{unstated}", like=block_kernel(4, 4, 2, scaled=True))
     assert "state its block in line 1" in ck.verify(mine).launch_hint
     assert not ck.verify("sgemm_tn").launch_hint
+
+
+@pytest.mark.parametrize("name", ["01a", "own", "free"])
+def test_a_row_that_is_stored_twice_counts_once(name):
+    kernel = reference_kernel(STEPS[name].like)
+    wrong = re.sub(r"^mov (o\d\S*, )r\d+", r"\g<0>\nmov \1r0", kernel.text, flags=re.MULTILINE)
+    seen = ck.verify(replace(kernel, text=wrong))
+    assert not seen.right
+    assert not seen.launch_hint
 
 
 @pytest.mark.parametrize("rows", [0, 2, 3, 4, 8, 36])

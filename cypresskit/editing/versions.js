@@ -24,7 +24,7 @@ export class Versions {
     this.said = make(this.box, "p", {class: "ckw-soft", role: "status"})
   }
 
-  /** Offer all edits: at first, the last two. */
+  /** Offer all edits. Until the comparison is opened, the last two are chosen. */
   offer(entries) {
     this.box.hidden = entries.length < 2
     this.chosen.forEach((select, at) => {
@@ -32,7 +32,7 @@ export class Versions {
       select.replaceChildren()
       for (const {number, words} of entries)
         make(select, "option", {value: number}, `${number}: ${words}`)
-      const known = entries.some(({number}) => String(number) === before)
+      const known = this.box.open && entries.some(({number}) => String(number) === before)
       select.value = known ? before : entries.at(at - 2)?.number
     })
   }

@@ -51,5 +51,5 @@ def _figures(edit: Edit, costs: Costs) -> dict[str, object]:
         "bundles per iteration": edit.bundles or UNKNOWN,
         "registers": edit.registers or UNKNOWN,
         "wavefronts": edit.wavefronts or UNKNOWN,
-        "costs": costs["message"],
+        "costs": UNKNOWN if edit.right is False else costs["message"],
     }
