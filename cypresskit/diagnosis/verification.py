@@ -197,14 +197,15 @@ def _compared(given: Product) -> ProductComparison | None:
 
 def _stored_elements(kernel: Kernel) -> int:
     """Return how many elements of C a work-item stores, by its source; 0 if in a loop or branch."""
-    depth, words = 0, set()
+    depth = 0
+    words: set[tuple[object, object]] = set()
     for at, i in enumerate(kernel.program.body):
         depth += {"loop": 1, "if": 1, "endloop": -1, "endif": -1}.get(i.op.flow, 0)
         if i.dest and i.dest.register.kind in ("g", "o"):
             if depth:
                 return 0
-            output = i.dest.register.index if i.dest.register.kind == "o" else ("g", at)
-            words |= {(output, component) for component in i.dest.written}
+            place = i.dest.register if i.dest.register.kind == "o" else at
+            words |= {(place, component) for component in i.dest.written}
     return len(words) * 4 // BYTES[kernel.precision]
 
 
