@@ -412,11 +412,13 @@ def scored(once):
 
 
 @pytest.fixture(scope="session")
-def python_site(tmp_path_factory, once):
+def python_site(tmp_path_factory, once, request):
     """A site's parts that run Python, made once, and why there are none: see ``pages.require``."""
     from pages import make_python_site  # not at the top: the core's tests run without its tools
 
-    return once("python-site", lambda: make_python_site(tmp_path_factory.mktemp("python")))
+    tests = " ".join(item.name for item in request.session.items)
+    folder = tmp_path_factory.mktemp("python")
+    return once("python-site", lambda: make_python_site(folder, tests))
 
 
 @pytest.fixture(scope="session")

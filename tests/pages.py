@@ -21,9 +21,11 @@ from tools import bench_page, workbook
 LAUNCH = "import cypresskit as ck; print(ck.simulate('sgemm_tn', {}).clocks)"
 
 
-def make_python_site(folder: Path) -> tuple[Path, str]:
+def make_python_site(folder: Path, tests: str) -> tuple[Path, str]:
     """Write a site of a first page and of the two parts that run Python, of which the workbook has
-    the results of one launch. Return its folder, and why it has no such parts, or "".
+    the results of one launch; and those of lesson 12's judge, if it is among the names of the
+    ``tests``: a browser's own judge compares smaller products. Return its folder, and why it has no
+    such parts, or "".
     """
     lesson = folder / "launch.ipynb"
     cell = nbformat.v4.new_code_cell(LAUNCH.format(256), id="launch")
@@ -33,7 +35,9 @@ def make_python_site(folder: Path) -> tuple[Path, str]:
     (site / "index.html").write_text("<!DOCTYPE html><title>The site</title>")
     try:
         bench_page.write_page(site / "bench")
-        workbook.write_workbook(site / "workbook", [lesson])
+        judged = [path for path in workbook.lessons() if path.stem[:2] == "12"]
+        saved = [path for path in judged if path.stem in tests]
+        workbook.write_workbook(site / "workbook", [lesson, *saved])
     except bench_page.NotAvailable as why:
         return site, str(why)
     return site, ""
