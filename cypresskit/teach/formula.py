@@ -6,7 +6,7 @@ result. If all results are right, three calls with random arguments follow. Thei
 never shown, so copying the numbers from earlier messages doesn't pass.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -29,6 +29,7 @@ from cypresskit.teach.check import (
 Mistakes = Mapping[str, Callable]
 Draw = Callable[[], tuple] | None
 RELATIVE_TOLERANCE = 5e-6  # relative: numbers that a verdict shows alike, in six digits, are equal
+MILLION = 10**6
 N_RANDOM_CASES = 3  # calls with numbers that aren't shown
 ROUNDED = "right, but rounded: give it as it comes out, without `round`, `int` or `//`."
 
@@ -158,7 +159,8 @@ class Formula:
 
     def ignored(self, answer: Callable) -> str:
         """Return two calls of which the answer gives the same, and which show an argument that it
-        never uses; "" if it uses all.
+        never uses; "" if it uses all. One that is only lost beside other numbers counts if it is
+        a million times as large, or as small.
         """
         for place, column in enumerate(zip(*self.cases)):
             pairs = []
@@ -167,7 +169,8 @@ class Formula:
                 pairs += [(o, case) for o in others if self.right(*o) != self.right(*case)][:1]
             with suppress(CheckStopped):
                 if pairs and all(
-                    self.result(answer, a) == self.result(answer, b) for a, b in pairs
+                    self.result(answer, a) == self.result(answer, b)
+                    for a, b in (*pairs, *_extremes(place, self.cases))
                 ):
                     other, case = pairs[0]
                     also = f"{self.call(other)} gives the same as {self.call(case)}"
@@ -182,6 +185,18 @@ class Formula:
     def call(self, case: tuple) -> str:
         """Return a call of the student's function, as it would be written."""
         return f"{self.name}({', '.join(map(_text, case))})"
+
+
+def _extremes(place: int, cases: Sequence[tuple]) -> Iterator[tuple[tuple, tuple]]:
+    """Yield each case with another number in a place, a million times as large or as small."""
+    for case in cases:
+        number = case[place]
+        if isinstance(number, int):
+            others: tuple = number * MILLION, max(1, number // MILLION)
+        else:
+            others = (number * MILLION, number / MILLION) if isinstance(number, float) else ()
+        for other in others:
+            yield (*case[:place], other, *case[place + 1 :]), case
 
 
 def draw_case(cases: Sequence[tuple]) -> tuple:

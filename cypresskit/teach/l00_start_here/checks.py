@@ -59,7 +59,7 @@ def check_half(half: float, step: int = 128) -> Verdict:
     if whole and half >= step:
         message = f"{half} is no multiple of {step}"
     hint = f"it should be a whole number, a positive multiple of {step}."
-    if isinstance(half, float):
+    if isinstance(half, float) and half % step == 0:
         hint = "write a whole number without a point: `int(half)`."
     require(multiple, f"{message}.", hint)
     require(half <= 4096, f"N = {half} is larger than it has to be.", "look between 512 and 4096.")
