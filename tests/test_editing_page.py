@@ -283,6 +283,25 @@ def test_a_step_is_seen_whole_down_to_its_help_line_on_a_small_screen(begin, pag
     assert help_line["y"] + help_line["height"] - bench["y"] <= 535
 
 
+def test_a_shown_line_is_at_its_button_and_heard(begin, page):
+    begin()
+    page.set_viewport_size({"width": 1366, "height": 657})
+    page.evaluate(OPENED, {"name": "02", "stuck": True})
+    button = page.locator("button", has_text="Show one more line")
+    button.click()
+    assert page.evaluate("() => channel.heard.at(-1).type") == "line"
+    shown = page.locator(".ckw-step [role='status']")
+    for lines, end in ([["mad r1"], ""], [["mad r1", "mad r2"], "No more."]):
+        page.evaluate("([lines, end]) => channel.say({type: 'line', lines, end})", [lines, end])
+        assert [*filter(None, shown.inner_text().splitlines())] == [*lines, *filter(None, [end])]
+    at, below = button.bounding_box(), shown.bounding_box()
+    assert at["width"] < 250
+    assert 0 <= below["y"] - at["y"] - at["height"] < 12
+    assert below["y"] + below["height"] < page.locator(AREA).bounding_box()["y"]
+    page.evaluate("() => channel.say({type: 'history', entries: [], stuck: false})")
+    assert not shown.is_visible()
+
+
 PANELS = ("costs", "limits", "bundles", "registers", "history", "climb")
 
 

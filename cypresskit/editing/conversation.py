@@ -40,6 +40,9 @@ MAX_PAGES = 4  # that get messages: a cell that runs again leaves its old page b
 LEFT = "was on the page when the kernel ended"
 REPLACED = "replaced when another program changed the file"
 THEIRS = "written by another program"
+#: To a stuck reader, when there is no further line.
+ALL_SHOWN = "These are all the lines that your kernel lacks."
+ALL_TYPED = "Your kernel has all lines: look at their order."
 LOOK_SECONDS = 0.4  # between two looks at the files, and at the processes
 
 Send = Callable[[Message], None]
@@ -75,6 +78,7 @@ class Conversation:
         self.listeners: list[Callable[[], None]] = []  # called when the history has changed
         self.text = file.text
         self.edit = "file-0"
+        self.shown: list[str] = []  # lines of the solution that a stuck reader was shown
         self.note = ""  # where the text comes from, unless it was typed
         self.answers: dict[str, Message] = {}
         self.costs: dict[str, Message] = {}  # of lines, by text: those of the last texts
@@ -221,11 +225,14 @@ class Conversation:
         """Show a reader who is stuck one more line of the solution. The history says so."""
         if self.step is None or not is_stuck(self.edits, self.step):
             return
-        line = next_line(self.text, self.step)
-        edit = self.edits.known(self.text) or Edit(0, self.text)
-        self._add(replace(edit, note=SHOWN, time=0.0))
-        shown = f"One more line: {line}" if line else "All lines are there: look at their order."
-        self.say({"type": "trouble", "message": shown}, page)
+        line = next_line("\n".join([self.text, *self.shown]), self.step)
+        if line:
+            self.shown.append(line)
+            edit = self.edits.known(self.text) or Edit(0, self.text)
+            self._add(replace(edit, note=SHOWN, time=0.0))
+        lacks = next_line(self.text, self.step)
+        end = "" if line else ALL_SHOWN if lacks else ALL_TYPED
+        self.say({"type": "line", "lines": [*self.shown], "end": end}, page)
 
     def _hear_recall(self, message: Message, _: Send | None) -> None:
         edit = self.edits.find(int(message["entry"]))

@@ -28,7 +28,7 @@ Messages of the page
 ``restart``
     Load the given text of the step; the reply is ``text``.
 ``line``
-    Show one more line of the step's solution, to a reader who is stuck; the reply is ``trouble``.
+    Show one more line of the step's solution, to a reader who is stuck; the reply is ``line``.
 ``recall``: entry
     Load the text of an entry of the history; the reply is ``text``.
 ``compare``: entries
@@ -66,6 +66,8 @@ Messages of Python
     The history has changed (``edit_history.Edit.shown``), and perhaps the edit that the step saves:
     ``kept`` holds its ``gflops`` and a sentence (``words``), or is None. ``stuck``: whether one
     more line can be shown.
+``line``: lines, end
+    The lines that a stuck reader was shown; ``end`` says that there is no further one, or is "".
 ``versions``: figures, hunks
     Two entries side by side (``versions.side_by_side``).
 ``gone``

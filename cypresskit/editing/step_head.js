@@ -35,12 +35,10 @@ export class StepHead {
       class: "ckw-book",
       title: "Your text stays in the history",
     })
-    this.more = make(
-      this.box,
-      "button",
-      {hidden: "", title: "The history says so", onclick: owner.more},
-      "Stuck? Show one more line",
-    )
+    this.stuck = make(this.box, "div", {hidden: ""})
+    const more = {title: "The history says so", onclick: owner.more}
+    make(this.stuck, "button", more, "Stuck? Show one more line")
+    this.shown = make(this.stuck, "div", {role: "status"})
     this.climb = make(below, "div", {class: "ckw-climb"})
     this.showTargets()
   }
@@ -102,7 +100,7 @@ export class StepHead {
   showTargets() {
     const {speed} = this
     const {targets, within, kept, hint, stuck} = this.step
-    this.more.hidden = !stuck
+    this.stuck.hidden = !stuck
     this.targetsLine.replaceChildren("Targets in Gflop/s:")
     const say = (words, kind = "", tag = "span") =>
       make(this.targetsLine, tag, {class: kind}, words)
@@ -116,6 +114,13 @@ export class StepHead {
     if (kept) say(kept.words, "ckw-kept", "b")
     const helps = speed && speed < targets.reference * (1 - within)
     this.hint.hidden = !hint || !helps
+  }
+
+  /** Show the lines that a stuck reader asked for. */
+  showLines({lines, end}) {
+    this.shown.replaceChildren()
+    for (const line of lines) make(make(this.shown, "p"), "code", {}, line)
+    make(this.shown, "p", {}, end)
   }
 
   /** Show the climb. */

@@ -75,6 +75,7 @@ export class Workbench {
     else if (message.type === "text") this.takeOver(message)
     else if (message.type === "history") this.showHistory(message)
     else if (message.type === "versions") this.history.versions.show(message)
+    else if (message.type === "line") this.step?.showLines(message)
     else if (message.type === "trouble") this.note(message.message)
     else if (message.type === "gone") this.lose()
   }
