@@ -18,7 +18,7 @@ from cypresskit.draw import theme
 from cypresskit.editing import dynamic_answers, page_files, static_answers
 from cypresskit.editing.answering import AnswerHere
 from cypresskit.editing.conversation import Conversation
-from cypresskit.editing.edit_history import MOST, Edit, Edits
+from cypresskit.editing.edit_history import MOST, Edit, Edits, change_between
 from cypresskit.editing.kernel_file import KernelFile
 from cypresskit.editing.protocol import PARTS
 from cypresskit.editing.small_product import small_product
@@ -456,3 +456,10 @@ def test_a_text_written_while_another_is_saved_is_overwritten_and_known_or_news(
     assert not file.problem
     assert overwritten == "theirs" or file.news() == "theirs"
     assert path.read_text() == file.text
+
+
+def test_an_edits_words_count_and_name_a_line_of_the_kernel():
+    assert "; 1 bundle, 1 register, 2 wavefronts" in str(Edit(1, "", True, 1.0, 64, "ALU", 1, 1, 2))
+    assert change_between("a\n", "a\n;;\nb ; c\n") == "line 3 is now b ; c"
+    assert change_between("a\n", "a\n;\n//\n") == "comments were changed"
+    assert change_between("a\n", "a\n\n") == "comments were changed"

@@ -95,6 +95,23 @@ def fault(text: str) -> ck.ILError:
     return caught.value
 
 
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        ("0", "write `l0.y`, which holds 0"),
+        ("0x0", "write `l0.y`, which holds 0x0"),
+        ("-2.5", "write `l3.w`, which holds -2.5"),
+        ("1", "declare `dcl_literal l1, 1, 0, 0, 0`, and write `l1.x`"),
+        ("99999999999", "declare `dcl_literal l1, 99999999999, 0, 0, 0`"),
+    ],
+)
+def test_a_number_is_named_where_it_is_or_in_a_free_literal(number, advice):
+    literals = "dcl_literal l0, 4, 0, 1.0, 0\ndcl_literal l3, 7, 7, 7, -2.5\n"
+    with pytest.raises(ck.ILError) as caught:
+        ck.assemble(f"il_ps_2_0\n{literals}mov o0, {number}\nend\n")
+    assert advice in str(caught.value)
+
+
 FAULTY = tomllib.loads((HERE / "cases/faulty_texts.toml").read_text(encoding="utf-8"))
 
 

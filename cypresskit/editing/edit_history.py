@@ -19,11 +19,13 @@ from typing import Any
 
 from cypresskit.files.atomic import file_stamp, save_file
 from cypresskit.files.received import read_plain
+from cypresskit.il.cursor import bare_line
 from cypresskit.tables import elided, quantity
 
 MOST = 300  # edits that are kept: of the older half, the fastest
 LARGEST = 64 << 20  # bytes of a history
 BURST = 2.0  # seconds between two edits: nobody has read the judgement of the first
+COUNTED = "bundle", "register", "wavefront"
 LETTERS = 48  # characters of a line that is quoted
 UNWRITTEN = "couldn't be written"
 LINKED = "came with a link"  # note on the text of another reader
@@ -63,8 +65,9 @@ class Edit:
     def __str__(self) -> str:
         """Return what was found about it, where it comes from, and its statistics."""
         origin = ", ".join(filter(None, (self.note, self.change)))
-        counts = f"{self.bundles} bundles, {self.registers} registers, {self.wavefronts} wavefronts"
-        return "; ".join(filter(None, (self.judgement, origin, counts if self.bundles else "")))
+        counts = [quantity(getattr(self, f"{noun}s"), noun) for noun in COUNTED]
+        parts = self.judgement, origin, ", ".join(counts) if self.bundles else ""
+        return "; ".join(filter(None, parts))
 
     def shown(self) -> dict[str, Any]:
         """Return what a page shows; ``gflops`` is 0 unless C is correct."""
@@ -172,14 +175,16 @@ def thinned(rows: list[Edit]) -> list[Edit]:
 
 
 def change_between(before: str, after: str) -> str:
-    """Describe the change of a text by its first new line; "" for none."""
+    """Describe the change of a text by its first new line of code; "" for none."""
     lines = {*before.splitlines()}
-    new = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
+    changed = [at for at in enumerate(after.splitlines(), 1) if at[1] not in lines]
+    new = [at for at in changed if bare_line(at[1])]
     if not new:
-        return "" if before == after else "lines were moved or deleted"
+        what = "comments were changed" if changed else "lines were moved or deleted"
+        return "" if before == after else what
     (number, line), *others = new
     more = f", and {quantity(len(others), 'more line')}" if others else ""
-    return f"line {number} is now {elided(line.strip(), LETTERS) or 'empty'}{more}"
+    return f"line {number} is now {elided(line.strip(), LETTERS)}{more}"
 
 
 def history_path(path: Path) -> Path:

@@ -21,7 +21,7 @@ export class History {
    *   `gflops` is 0 unless C is correct; `right` is null for a text that was never checked */
   show(entries) {
     this.versions.offer(entries)
-    const at = this.list.option?.dataset.number
+    const at = this.list.box.matches(":focus-within") && this.list.option?.dataset.number
     const list = new DocumentFragment()
     const fastest = Math.max(1, ...entries.map(({gflops}) => gflops))
     const options = entries.toReversed().map(({number, gflops, right, words}) => {

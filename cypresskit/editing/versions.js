@@ -24,14 +24,14 @@ export class Versions {
     this.said = make(this.box, "p", {class: "ckw-soft", role: "status"})
   }
 
-  /** Offer all edits. Until the comparison is opened, the last two are chosen. */
+  /** Offer all edits, each with its judgement. Until the comparison is opened, the last two are chosen. */
   offer(entries) {
     this.box.hidden = entries.length < 2
     this.chosen.forEach((select, at) => {
       const before = select.value
       select.replaceChildren()
       for (const {number, words} of entries)
-        make(select, "option", {value: number}, `${number}: ${words}`)
+        make(select, "option", {value: number}, `${number}: ${words.split("; ")[0]}`)
       const known = this.box.open && entries.some(({number}) => String(number) === before)
       select.value = known ? before : entries.at(at - 2)?.number
     })

@@ -301,7 +301,8 @@ export class Workbench {
 
   show_code(answer) {
     if (answer.refusal) {
-      this.headline("fault", answer.refusal.message, [answer.refusal])
+      const {line, message} = answer.refusal
+      this.headline("fault", line ? `Line ${line}: ${message}` : message, [answer.refusal])
       return
     }
     this.list([])

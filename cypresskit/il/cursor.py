@@ -7,7 +7,7 @@ line are raised as ``FaultAt`` with their column.
 import re
 from typing import NoReturn
 
-from cypresskit.il.bits import ALL
+from cypresskit.il.bits import ALL, Literals
 from cypresskit.il.opcodes import find_opcode
 from cypresskit.il.other_languages import suggest_operator
 
@@ -45,11 +45,14 @@ class Line:
         The line, without comment and trailing blanks.
     number
         Its line number, from 1.
+    literals
+        The literals that it may read, as ``Program.literals``.
     at
         Index of the next character.
     """
 
-    def __init__(self, text: str, number: int):
+    def __init__(self, text: str, number: int, literals: Literals | None = None):
+        self.literals = literals or {}
         self.text = strip_comment(text)
         self.number = number
         self.at = 0

@@ -1,9 +1,8 @@
 """Read declarations: literals, textures, constant buffers, workgroup and LDS sizes."""
 
 import re
-import struct
 
-from cypresskit.il.bits import ALL
+from cypresskit.il.bits import number_bits
 from cypresskit.il.cursor import Line, count, end_of_line, parse_integer
 from cypresskit.il.errors import did_you_mean
 from cypresskit.il.opcodes import OPCODES, Opcode
@@ -139,14 +138,11 @@ def _literal_numbers(line: Line) -> tuple[int, ...]:
 
 
 def _bits(text: str, line: Line, at: int) -> int:
-    """Return the 32-bit pattern of a number. Text with a point or an exponent is a float, other
-    text an integer.
-    """
+    """Return the 32-bit pattern of a number."""
     bare = text.lstrip("+-")
     if bare[:2].lower() == "0x" or bare.isdigit():
-        value = parse_integer(bare, line, at)
-        return -value & ALL if text.startswith("-") else value
+        parse_integer(bare, line, at)
     try:
-        return struct.unpack("<I", struct.pack("<f", float(text.rstrip("fF"))))[0]
+        return number_bits(text)
     except OverflowError:
         return line.fail(f"`{text[:32]}` does not fit in a single-precision float", at)

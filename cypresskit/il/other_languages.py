@@ -5,7 +5,10 @@
 """
 
 import re
+from contextlib import suppress
+from itertools import count
 
+from cypresskit.il.bits import Literals, number_bits
 from cypresskit.il.opcodes import find_opcode
 
 LOOP = (
@@ -94,8 +97,9 @@ def suggest_statement(text: str) -> str:
     return ""
 
 
-def suggest_operand(text: str) -> str:
-    """Return what to write in place of an operand that is no register; "" if unknown.
+def suggest_operand(text: str, literals: Literals | None = None) -> str:
+    """Return what to write in place of an operand that is no register; "" if unknown. A number may
+    be in one of the ``literals``.
 
     >>> suggest_operand("-l0.x")
     'a sign comes after the register: `l0.x_neg(xyzw)`'
@@ -106,8 +110,7 @@ def suggest_operand(text: str) -> str:
         index, letter, components = swapped.groups("")
         return f"a register begins with its letter: `{letter}{index}{components}`"
     if number := _NUMBER.match(text):
-        declared = f"`dcl_literal l0, {number[0]}, 0, 0, 0`"
-        return f"declare {declared} (l0, or another that is free), and write `l0.x`"
+        return _suggest_literal(number[0], literals or {})
     if signed := _SIGNED.match(text):
         if text[0] == "+":
             return f"leave out the sign: `{signed[1]}`"
@@ -124,6 +127,17 @@ def suggest_operand(text: str) -> str:
     if SIZES.match(text):
         return "a size is passed as a constant: `dcl_cb cb0[1]`, then `cb0[0].x`"
     return ""
+
+
+def _suggest_literal(number: str, literals: Literals) -> str:
+    """Return the component of a literal that holds a number, or how to declare one that is free."""
+    with suppress(ValueError, OverflowError):
+        bits = number_bits(number)
+        for index, words in literals.items():
+            if bits in words:
+                return f"write `l{index}.{'xyzw'[words.index(bits)]}`, which holds {number}"
+    free = next(index for index in count() if index not in literals)
+    return f"declare `dcl_literal l{free}, {number}, 0, 0, 0`, and write `l{free}.x`"
 
 
 def suggest_operator(text: str) -> str:

@@ -10,9 +10,10 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from cypresskit.il.cursor import BRACKETS, FaultAt, Line, count, end_of_line
+from cypresskit.il.cursor import BRACKETS, FaultAt, Line, bare_line, count, end_of_line
 from cypresskit.il.declarations import MAX_LDS, read_declaration
 from cypresskit.il.errors import Fault, ILError, did_you_mean
 from cypresskit.il.macros import MAX_INSTRUCTIONS, MacroExpansion
@@ -95,8 +96,8 @@ class _Assembler:
         What was found so far.
     mode
         "pixel" or "compute"; "" before the header.
-    instructions, macros
-        What was read so far.
+    instructions, macros, literals
+        What was read so far; literals that a macro doesn't declare, as ``Program.literals``.
     macro, body
         The ``mdef`` that is open, if any, and its instructions so far.
     ended
@@ -113,12 +114,14 @@ class _Assembler:
         self.mode = ""
         self.instructions: list[Instruction] = []
         self.macros: list[Macro] = []
+        self.literals: dict[int, tuple[int, ...]] = {}
         self.macro: Instruction | None = None
         self.body: list[Instruction] = []
         self.ended = False
         self.closed = ""
 
     def program(self) -> Program:
+        self._check_length()
         for number, text in enumerate([*self.before, *self.lines], 1 - len(self.before)):
             if len(self.faults) >= MAX_FAULTS:
                 break
@@ -136,6 +139,13 @@ class _Assembler:
         self._check_names(program)
         self._report()
         return program
+
+    def _check_length(self) -> None:
+        """Refuse a text that is too long to be checked while its writer waits."""
+        written = (number for number, text in enumerate(self.lines, 1) if bare_line(text))
+        for number in islice(written, MAX_INSTRUCTIONS, None):
+            self._fault(number, f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions")
+            self._report()
 
     def _check_whole(self) -> None:
         """Check that the kernel has a header and an end, and that its blocks nest."""
@@ -165,10 +175,7 @@ class _Assembler:
 
     def _line(self, number: int, text: str) -> None:
         """Read one line, and record its fault if it has one."""
-        if len(self.instructions) + len(self.body) > MAX_INSTRUCTIONS:
-            message = f"the kernel has more than {MAX_INSTRUCTIONS:,} instructions"
-            raise ILError(self.name, [Fault(number, 1, message, text)])
-        line = Line(text, number)
+        line = Line(text, number, {} if self.macro else self.literals)
         try:
             if len(text) > MAX_LINE:
                 many = f"this line has {len(text):,} characters: at most {MAX_LINE:,} are read"
@@ -209,6 +216,8 @@ class _Assembler:
             self._misplaced(line, self.closed)
         else:
             self.instructions.append(instruction)
+            if opcode == "dcl_literal" and instruction.dest:
+                self.literals[instruction.dest.register.index] = instruction.numbers
 
     def _end(self, opcode: str, line: Line) -> None:
         """End the kernel, or its instructions."""

@@ -93,7 +93,7 @@ def read_register(line: Line) -> Register:
             " subset",
             start,
         )
-    if cure := suggest_operand(line.text[start:]):
+    if cure := suggest_operand(line.text[start:], line.literals):
         line.at = start
         line.fail(f"expected a register, found {line.rest()}: {cure}", start)
     guess = did_you_mean(name, [*INPUTS, "mem"]) if word else ""
