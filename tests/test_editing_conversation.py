@@ -694,7 +694,7 @@ def test_until_a_step_keeps_a_text_its_last_one_is_handed_in(tmp_path, monkeypat
         held = step_texts([{"data": shown[-1]}])
         assert held["01b"][:2] == wanted[-1]
         kept = [text for text, reaches_target in wanted if reaches_target]
-        assert [bench.kept.text if bench.kept else None] == (kept or [None])[-1:]
+        assert [bench.saved_kernel.text if bench.saved_kernel else None] == (kept or [None])[-1:]
     talk.close()
 
 
@@ -761,14 +761,14 @@ def test_a_step_saves_what_the_reader_wrote_alone(name, tmp_path, monkeypatch):
     talk = bench._conversation
     talk.supervisor.start = lambda _: SilentAnswerer()
     talk.answer_here()
-    assert bench.text == step.starter and bench.history and bench.kept is None
+    assert bench.text == step.starter and bench.history and bench.saved_kernel is None
     linked = starter_text(step.reference) + "; theirs"
     talk.put(linked, LINKED)
     talk.answer_here()
-    assert bench.history[-1].right and bench.kept is None
+    assert bench.history[-1].right and bench.saved_kernel is None
     talk.begin("a-1", linked + "; mine")
     talk.answer_here()
-    assert bench.kept.text == linked + "; mine"
+    assert bench.saved_kernel.text == linked + "; mine"
 
 
 @pytest.mark.parametrize("step", ["larger", "contest"])

@@ -179,7 +179,7 @@ class Workbench:
         """The kernel and its launch convention, for use like one of the catalog. Raises what
         ``ck.load_kernel`` does.
         """
-        return judged_kernel(self.text, self.path.name, self._conversation.settings["like"]).kernel
+        return self._kernel_of(self.text)
 
     @property
     def history(self) -> Edits:
@@ -188,18 +188,22 @@ class Workbench:
         return self._conversation.edits
 
     @property
-    def kept(self) -> Edit | None:
-        """The edit that the step saves: the fastest correct one that reaches its first target. None
-        if there is none, or no step.
+    def saved_kernel(self) -> Kernel | None:
+        """The kernel that the step saves: the fastest correct one that reaches its first target.
+        None if there is none, or no step.
         """
         step = self._conversation.step
-        return None if step is None else saved_edit(self.history, step)
+        edit = None if step is None else saved_edit(self.history, step)
+        return None if edit is None else self._kernel_of(edit.text)
 
     @property
     def climb(self) -> Climb:
         """The climb so far as one picture, with buttons that save it as a file."""
         folder = self.path.parent
         return own_climb(histories(folder if self._conversation.step else folder / CLIMB))
+
+    def _kernel_of(self, text: str) -> Kernel:
+        return judged_kernel(text, self.path.name, self._conversation.settings["like"]).kernel
 
     def __repr__(self) -> str:
         return f"Workbench: {self.path.name}, {_summary(self.text, self.path.name)}"

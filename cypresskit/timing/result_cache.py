@@ -1,8 +1,8 @@
-"""Cache results of launches on the user's disk, by a hash of all that they depend on.
+"""Cache results of launches, and of a judge's comparisons, by a hash of all that they depend on.
 
-The hash covers the files of the model as they were when this was imported, the versions of numpy
-and numba, the processor, the program's source, the board, the launch, and how much is simulated.
-Nothing is cached
+They lie on the user's disk. The hash covers the files of the model as they were when this was
+imported, the versions of numpy and numba, the processor, the program's source, the board, the
+launch, and how much is simulated. Nothing is cached
 
 - for code that is given in compiled form, or for a subclass of ``Device``;
 - while ``CYPRESSKIT_KEEP`` is 0, as in tests and judges;
@@ -19,9 +19,9 @@ import pickle
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from cypresskit.chip.native import compiler as compiler
+from cypresskit.chip.native import compiler
 from cypresskit.compiler import Code
 from cypresskit.devices import Device
 from cypresskit.files.disk_cache import DiskCache, SourceFiles, cache_folder
@@ -29,7 +29,15 @@ from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 
 MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
-MODEL = "chip", "compiler", "il", "machine", "timing", "trace"  # packages that results depend on
+MODEL = (
+    "chip",
+    "compiler",
+    "il",
+    "kernels",
+    "machine",
+    "timing",
+    "trace",
+)  # packages that results depend on
 T = TypeVar("T")
 
 
@@ -45,23 +53,40 @@ def load_or_compute(
     request, launch
         What it is about.
     compute
-        Computes it.
+        Computes it. A result is never None.
     """
     key = _key(what, request, launch)
-    return compute() if key is None else load_or_save(key, compute)
-
-
-def load_or_save(key: str, compute: Callable[[], T]) -> T:
-    """Load the result of this key, or compute it and save it."""
-    files = DiskCache(cache_folder(), "launch", MAX_FILES)
-    contents = files.read(key)
-    if contents is not None:
-        saved: T = pickle.loads(zlib.decompress(contents))
+    saved: T | None = load(key)
+    if saved is not None:
         return saved
     result = compute()
-    if SOURCES.is_unchanged():
-        files.write(key, zlib.compress(pickle.dumps(result)))
+    save(key, result)
     return result
+
+
+def hash_key(*parts: object) -> str | None:
+    """Return a hash of the model and of all else that a result depends on; None if nothing is
+    cached.
+    """
+    if os.environ.get("CYPRESSKIT_KEEP") == "0":
+        return None
+    return SOURCES.key(str(compiler()), *parts)
+
+
+def load(key: str | None) -> Any:
+    """Return the result that is saved under this key, or None."""
+    contents = None if key is None else _files().read(key)
+    return None if contents is None else pickle.loads(zlib.decompress(contents))
+
+
+def save(key: str | None, result: object) -> None:
+    """Save a result under this key, unless it is None or a source file was edited."""
+    if key is not None and SOURCES.is_unchanged():
+        _files().write(key, zlib.compress(pickle.dumps(result)))
+
+
+def _files() -> DiskCache:
+    return DiskCache(cache_folder(), "launch", MAX_FILES)
 
 
 def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
@@ -71,19 +96,16 @@ def _key(what: str, request: TimingRequest, launch: TimedLaunch) -> str | None:
     which a key can't cover.
     """
     program, device = request.program, request.device
-    if os.environ.get("CYPRESSKIT_KEEP") == "0":
-        return None
     if isinstance(request.kernel, Code) or type(device) is not Device:
         return None
     parts = (
         what,
-        str(compiler()),
         (program.mode, program.lines),
         [i for i in program.expanded if i.line < 1],  # from before the first line
         (vars(device), launch.memory_layout.key),
         request.exact,
     )
-    return SOURCES.key(*parts)
+    return hash_key(*parts)
 
 
 def _sources() -> list[Path]:

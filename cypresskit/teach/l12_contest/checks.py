@@ -16,10 +16,10 @@ Tampering with the judge in a notebook changes no leaderboard: ``cypresskit cont
 judges it in a process of its own.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,13 +60,13 @@ from cypresskit.timing.report import Report
 from cypresskit.timing.simulate import simulate
 
 N = 2048  # where entries are timed
-N_HERE = 512  # where a browser's Python compares C, so that a minute is enough
+BROWSER_N = 256  # rows and columns of C that a browser's judge compares: all of them take minutes
 CHANGEABLE_FIELDS = ("register_pool", "lds_bytes", "l1_bytes", "l2_bytes")  # what a chip may change
 POOL_BYTES = 64 * 16  # of one register for a wavefront
 MAX_EXACT = 1 << 24  # up to which every whole number is a float
 
 
-Size = tuple[int, int, int]
+Size = tuple[int, ...]  # m, n, k
 TARGET_KERNEL = generate_kernel(12, 8, 3)  # at most half a percent from the fastest generated
 
 
@@ -205,9 +205,11 @@ def _check_entry(kernel: Kernel, full: int) -> Verdict | None:
         chance.randrange(full, 2 * full) | 1,
     )
     products = ((full,) * 3, 1.0, 0.0), (large, 3.0, -2.0), (long_sums, -2.0, 1.0)
-    for (m, n, k), alpha, beta in products:
+    for size, alpha, beta in products:
         seed = chance.getrandbits(32) if beta else make_generator(full).getrandbits(32)
-        (m, n, k), wrong = _compared(kernel, (m, n, k), alpha, beta, seed)
+        (m, n, k), wrong = _compare_or_load(kernel, size, alpha, beta, seed)
+        if m < size[0] == full:
+            print(f"A browser compares {m} x {n} elements of C; `cypresskit contest`, all.")
         if wrong:
             place = f"with alpha = {alpha:g} and beta = {beta:g}"
             if m == full:
@@ -227,24 +229,24 @@ def _make_problem(m: int, n: int, k: int, most: int, seed: int) -> tuple[np.ndar
     return a, b, a.T.astype(np.float32) @ b.astype(np.float32)
 
 
-def _compared(kernel: Kernel, size: Size, alpha: float, beta: float, seed: int) -> tuple[Size, str]:
-    """Compare a product, unless that is saved. Return its size and the fault. Python in a browser
-    compares a smaller one.
+def _compare_or_load(
+    kernel: Kernel, size: Size, alpha: float, beta: float, seed: int
+) -> tuple[Size, str]:
+    """Compare a product, unless its result is saved. Return the size, and the fault or "". A
+    browser compares fewer elements, each over the whole k.
     """
-
-    def compare() -> tuple[Size, str]:
-        m, n, k = size
-        if here.IS_USED and m * n * k > N_HERE**3:
-            m, n, k = (min(one, N_HERE) for one in size)
-            print(f"On this page C is compared at N = {N_HERE}; by `cypresskit contest`, at {N}.")
-        wrong = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
-        return (m, n, k), wrong
-
-    if os.environ.get("CYPRESSKIT_KEEP") == "0":
-        return compare()
-    made_by = str(result_cache.compiler())
-    parts = "compared", made_by, kernel.text, kernel.convention, size, alpha, beta, seed
-    return result_cache.load_or_save(result_cache.SOURCES.key(*parts), compare)
+    judge = Path(__file__).read_text(encoding="utf-8")
+    key = result_cache.hash_key(judge, kernel.text, kernel.convention, size, alpha, beta, seed)
+    saved: str | None = result_cache.load(key)
+    if saved is not None:
+        return size, saved
+    m, n, k = size
+    if here.IS_USED:
+        m, n = min(m, BROWSER_N), min(n, BROWSER_N)
+    wrong = _compare_product(kernel, (m, n, k), alpha=alpha, beta=beta, seed=seed)
+    if not here.IS_USED:
+        result_cache.save(key, wrong)
+    return (m, n, k), wrong
 
 
 def _compare_product(
