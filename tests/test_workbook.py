@@ -144,8 +144,9 @@ def test_what_a_cell_may_do_in_a_page(running):
     assert run("print(input('name? '))") == ["typed\n", "ok"]
     assert run("import asyncio; await asyncio.sleep(0.01); print('slept')") == ["slept\n", "ok"]
     assert "no shell" in run("!ls")[0]
-    assert run("x = 1; open('mine.txt', 'w').write('kept')")[1] == "ok"
-    running.evaluate(f"() => {{ window.endless = ({RUN})('while True: pass') }}")
+    assert run("x = 1")[1] == "ok"
+    endless = "open('mine.txt', 'w').write('kept')\nwhile True: pass"
+    running.evaluate(f"(code) => {{ window.endless = ({RUN})(code) }}", endless)
     running.wait_for_timeout(500)
     evaluate(running, f"() => {APP}.commands.execute('notebook:interrupt-kernel')")
     text, status = evaluate(running, "() => window.endless")

@@ -86,7 +86,12 @@ export class Python {
     const say = ConsoleStdout.lineBuffered((line) => console.log(line))
     const beside = [new OpenFile(new File([])), say, say, new PreopenDirectory("/", root)]
     this.wasi = new WASI(["python"], ENVIRONMENT, beside, {debug: false})
-    const {poll_oneoff} = this.wasi.wasiImport
+    const {poll_oneoff, fd_close} = this.wasi.wasiImport
+    this.wasi.wasiImport.fd_close = (file) => {
+      const status = fd_close(file)
+      respond("closed", "") // a cell may never end
+      return status
+    }
     this.wasi.wasiImport.poll_oneoff = (at, ...others) => {
       const view = new DataView(this.exports.memory.buffer)
       // The shim reads a clock's flags there, four bytes too early: a sleep that ends at a given time
