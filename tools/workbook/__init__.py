@@ -36,15 +36,25 @@ MODULES = "kernel_python.py", "cuda_here.py"
 MAX_BYTES = 60_000_000  # of the folder
 #: Packages of this environment that the lessons need besides those in the page ``bench/``.
 PACKAGES = """
-    anywidget asttokens bokeh comm dateutil executing ipython
+    anywidget asttokens bokeh comm executing ipython
     ipython_pygments_lexers ipywidgets jinja2 markupsafe matplotlib_inline narwhals packaging
-    prompt_toolkit psygnal pure_eval pygments pyyaml six stack_data traitlets typing_extensions
-    wcwidth xyzservices
+    prompt_toolkit psygnal pure_eval pygments python-dateutil pyyaml six stack_data traitlets
+    typing_extensions wcwidth xyzservices
 """.split()
-DISTRIBUTIONS = {"dateutil": "python-dateutil"}  # named otherwise than their module
 SUFFIXES = ".py", ".json", ".css", ".html", ".js", ".txt", ".jinja", ".ts", ".mjs"
-LEFT_OUT = "bokeh/sampledata/", "bokeh/server/static/", "narwhals/testing/"
-KEPT = "bokeh/server/static/js/bokeh.min.js", "bokeh/server/static/js/types.json"
+LEFT_OUT = """
+    anywidget/labextension/ bokeh/sampledata/ bokeh/server/static/ narwhals/testing/
+    pygments/lexers/
+""".split()
+#: What is kept of these folders: of pygments, what IPython imports.
+KEPT = """
+    bokeh/server/static/js/bokeh.min.js bokeh/server/static/js/types.json
+    pygments/lexers/__init__ pygments/lexers/_css_builtins pygments/lexers/_lilypond_builtins
+    pygments/lexers/_mapping pygments/lexers/_scheme_builtins pygments/lexers/css
+    pygments/lexers/data pygments/lexers/html pygments/lexers/javascript pygments/lexers/jvm
+    pygments/lexers/lilypond pygments/lexers/lisp pygments/lexers/markup pygments/lexers/perl
+    pygments/lexers/python pygments/lexers/ruby pygments/lexers/shell pygments/lexers/special
+""".split()
 
 
 def lessons() -> list[Path]:
@@ -69,10 +79,10 @@ def packages() -> dict[str, str]:
     """Return the text files of the packages, by name."""
     files = {name: (HERE / name).read_text(encoding="utf-8") for name in MODULES}
     for name in PACKAGES:
-        held = importlib.metadata.distribution(DISTRIBUTIONS.get(name, name))
+        held = importlib.metadata.distribution(name)
         for file in held.files or []:
             path = file.as_posix()
-            is_left_out = path.startswith(LEFT_OUT) and path not in KEPT
+            is_left_out = path.startswith((*LEFT_OUT,)) and not path.startswith((*KEPT,))
             if {"test", "tests"} & {*file.parts} or ".." in file.parts or is_left_out:
                 continue
             if file.suffix in SUFFIXES or file.name == "METADATA":

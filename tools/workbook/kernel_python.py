@@ -32,9 +32,8 @@ def lenient(name: str) -> None:
         setattr(sys.modules[parent], own, module)
 
 
-for missing in ("PIL", "PIL.Image", "contourpy", "contourpy.enum_util", "contourpy.types"):
-    lenient(missing)
-for missing in ("tornado", "tornado.web"):
+NAMED = "PIL PIL.Image contourpy contourpy.enum_util contourpy.types tornado tornado.web"
+for missing in NAMED.split():
     lenient(missing)
 state = SimpleNamespace(parent={}, content={})  # the request that is being handled
 
@@ -167,27 +166,18 @@ class Displays(DisplayPublisher):
 class Results(DisplayHook):
     """Sends the value of a cell's last line."""
 
-    data: Any = None
-
-    def start_displayhook(self) -> None:
-        """Begin."""
-        sys.stdout.flush()
-        self.data = None
-
     def write_output_prompt(self) -> None:
         """Write none: the page has it."""
 
-    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        """Take the value's forms."""
-        if format_dict:
-            self.data = {"data": format_dict, "metadata": md_dict or {}}
-
     def finish_displayhook(self) -> None:
-        """Send them."""
-        if self.data:
-            count = state.content.get("execution_count", 0)
-            publish("execute_result", {"execution_count": count, **self.data})
-        self.data = None
+        """All is sent."""
+
+    def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
+        """Send the value's forms."""
+        sys.stdout.flush()
+        count = state.content.get("execution_count", 0)
+        result = {"data": format_dict, "metadata": md_dict or {}, "execution_count": count}
+        publish("execute_result", result)
 
 
 class Shell(InteractiveShell):
@@ -214,10 +204,8 @@ shell = Shell.instance(
 )
 shell.Completer.use_jedi = False  # it takes seconds here
 shell.loop_runner = loop.run_until_complete
-shell.kernel = SimpleNamespace(
-    comm_manager=manager,
-    shell=shell,
-    get_parent=lambda channel=None: {"header": state.parent, "content": state.content},
+shell.kernel = SimpleNamespace(  # ipywidgets asks for the request
+    get_parent=lambda channel=None: {"header": state.parent, "content": state.content}
 )
 sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
 builtins.input = read_line
