@@ -62,7 +62,7 @@ async function newest(seconds) {
 /** Answer a request of Python's own module. */
 function respond(kind, content) {
   if (kind === "message") return JSON.stringify(current)
-  if (kind === "closed") return report()
+  if (kind === "closed") return current && report() // not while Python begins
   if (kind === "waiting") return waits ? newest(Number(content)) : ""
   if (kind === "post") {
     report()
