@@ -126,6 +126,58 @@ def test_a_fault_of_every_iteration_is_counted_in_each(seed):
     assert (finding.kind, 1 + finding.more) == ("fetch outside", turns * 2 * (8 - wide))
 
 
+# Faults after which a run goes on, and faults that end it
+GOES_ON = {
+    "race": "mov g[r0.w], r0",
+    "load outside": "mov r4, g[r0.z]\nmov g[r0.x], r4",
+    "unaligned": "lds_store_id(0) r0.y, r0.y",
+    "fetch outside": "sample_resource(0)_sampler(0) r5, r1.xx00\nmov g[r0.x], r5",
+}
+ENDS = {
+    "store outside": "mov g[r0.z], r0",
+    "barrier": "if_logicalnz r0.x\nfence_threads_lds\nendif",
+    "endless loop": "whileloop\nmov r6, r0\nendloop",
+}
+UNSET = "add r7, r9, r0\nmov g[r0.x], r7"
+
+
+def kinds_found(*parts: str) -> tuple[list[str], bool]:
+    """The kinds of fault that the check finds, sorted, and whether the run was ended."""
+    program = compute(
+        "dcl_num_thread_per_group 64",
+        "dcl_lds_id(0) 512",
+        TEXTURE.format(0, "2d,unnorm"),
+        "dcl_literal l0, 1, 100, 99.0, 0",
+        "mov r0.x, vTidInGrpFlat.x",
+        "mov r0.y, l0.x",
+        "mov r0.z, l0.y",
+        "mov r0.w, l0.w",
+        "mov r1, l0.z",
+        *parts,
+    )
+    texture = {0: np.ones((2, 2, 4), np.float32)}
+    memory = np.zeros((64, 4), np.uint32)
+    found = check(program, 64, inputs=texture, global_memory=memory, max_instructions=1000)
+    return sorted(f.kind for f in found), found.ended_early
+
+
+@pytest.mark.parametrize("kind", GOES_ON)
+def test_what_was_found_before_an_unset_value_is_reported_and_not_what_may_follow(kind):
+    fault = GOES_ON[kind]
+    assert kinds_found(fault) == ([kind], False)
+    assert kinds_found(fault, UNSET) == (sorted([kind, "uninitialised"]), False)
+    assert kinds_found(UNSET, fault) == (["uninitialised"], False)
+
+
+@pytest.mark.parametrize("kind", ENDS)
+def test_what_ended_the_run_is_reported_after_an_unset_value(kind):
+    assert kinds_found(ENDS[kind]) == ([kind], True)
+    assert kinds_found(UNSET, ENDS[kind]) == (sorted([kind, "uninitialised"]), True)
+    for before in GOES_ON:
+        both = sorted([before, kind, "uninitialised"])
+        assert kinds_found(GOES_ON[before], UNSET, ENDS[kind]) == (both, True)
+
+
 # Products
 
 

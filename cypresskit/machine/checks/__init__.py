@@ -2,8 +2,8 @@
 
 Each check is an observer in its own module. Nothing raises for what the kernel does: a store out of
 range, a barrier in divergent control flow or an endless loop ends the run and becomes a finding.
-Where values are used that were never set, faults of addresses and branches are left out, since they
-may follow from these values.
+Once a value is used that was never set, later faults of accesses and branches are left out, except
+the one that ends the run: they may follow from that value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,8 @@ from cypresskit.machine.checks.uninitialised import UninitialisedCheck
 from cypresskit.machine.launch import Arrays, KernelError, check_program, prepare
 
 __all__ = ["Finding", "Findings", "check"]
+
+ENDS = ("store outside", "barrier", "endless loop")  # the kinds of fault that end a run
 
 
 def check(
@@ -70,22 +72,22 @@ def check(
     )
     interpreter.check_memory(launch)
     naming = Naming(launch, names or {}, inputs or {}, global_memory)
-    of_values = (
-        TypeConfusionCheck(naming, constants or {}, outputs or {}),
-        UninitialisedCheck(naming),
-    )
-    of_accesses = (MemoryCheck(naming), RaceCheck(naming), BarrierCheck(naming))
+    barriers = BarrierCheck(naming)
+    access_checks = (MemoryCheck(naming), RaceCheck(naming), barriers)
+    types = TypeConfusionCheck(naming, constants or {}, outputs or {})
+    unset = UninitialisedCheck(naming, access_checks)
     ended_early = False
     try:
-        interpreter.run(launch, (*of_accesses, *of_values))
+        interpreter.run(launch, (*access_checks, types, unset))
     except KernelError as error:
         ended_early = True
-        _report_loop(of_accesses[0], error)
+        _report_loop(barriers, error)
     if in_place:
         launch.write_back(outputs, global_memory)
-    # What follows from an unset value isn't reported: an address, a branch, a loop's end
-    checks = of_values if of_values[1].found else (*of_accesses, *of_values)
-    findings = Findings.of(finding for c in checks for finding in c.found.values())
+    found = [finding for c in access_checks for finding in c.found.values()]
+    if unset.found:
+        found = [*unset.earlier, *(finding for finding in found if finding.kind in ENDS)]
+    findings = Findings.of([*found, *types.found.values(), *unset.found.values()])
     findings.ended_early = ended_early
     return findings
 

@@ -4,9 +4,12 @@ For each register component the check knows the work-items in which it is unset.
 that matter (``Needs``) are examined, and only those that some path through the program leaves unset
 are tracked: most kernels have none. So an unused macro argument, an unused component of a register
 that is copied whole, and an unused result raise no alarm. Any other use is reported once, a copy
-included; of `cmov_logical` only the operand that it chooses is used. What is computed from an unset
-value counts as set: one fault, one report.
+included; of ``cmov_logical`` only the operand that it chooses is used. What is computed from an
+unset value counts as set: one fault, one report. After an unset register, words of the LDS are no
+longer checked: their addresses may follow from it.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,7 +24,7 @@ from cypresskit.il.dataflow import (
     uses,
 )
 from cypresskit.il.program import LETTERS, Instruction
-from cypresskit.machine.checks.findings import Check, Naming
+from cypresskit.machine.checks.findings import Check, Finding, Naming
 from cypresskit.machine.launch import Launch
 from cypresskit.machine.observer import MemoryEvent, StepEvent, WroteEvent
 
@@ -62,7 +65,8 @@ class Needs:
         # The result is 0 for any operands, an idiom that clears a register
         clears = i.op.name in ("ixor", "isub") and i.sources[0] == i.sources[1]
         clears = clears and i.sources[0].register.kind == "r"
-        for n, source, positions in uses(self.program, i) if matters and not clears else ():
+        operands = uses(self.program, i) if matters and not clears else ()
+        for n, source, positions in operands:
             if n != ADDRESS and i.op.kind == "alu" and not i.op.vector and i.dest:
                 positions = tuple(p for p in positions if p in self.writes[at])
             if source.register.kind == "r":
@@ -80,25 +84,31 @@ class UninitialisedCheck(Check):
         By component of a register, the work-items (bool) in which it is unset.
     stored
         By LDS array, the words of each group that were stored (bool).
+    has_reported
+        Whether the use of an unset register was reported.
+    earlier
+        What ``others`` had found when the first unset value was used.
     """
 
-    def __init__(self, naming: Naming):
+    def __init__(self, naming: Naming, others: Sequence[Check]):
         super().__init__(naming)
+        self.others = others
+        self.earlier: list[Finding] = []
         self.needs = Needs(self.launch)
         items = self.launch.shape.items
         self.unset = {key: np.ones(items, bool) for key in self.needs.start}
-        self.reported = False  # an unset register: addresses may be wrong from then on
+        self.has_reported = False
         self.stored = {
             n: np.zeros((self.launch.shape.group_count, size // 4), bool)
             for n, size in self.program.lds.items()
         }
 
     def memory(self, event: MemoryEvent) -> None:
-        if event.space != "lds" or self.reported:
+        if event.space != "lds" or self.has_reported:
             return
         stored = self.stored[event.array]
         i = self.program.body[event.at]
-        unaligned = event.active & (event.element & 3 != 0)  # reported already
+        unaligned = event.active & (event.element & 3 != 0)  # ``MemoryCheck`` reports these
         if event.store:
             stored[self.group[unaligned]] = True
         items = np.flatnonzero(event.active & event.inside & ~unaligned)
@@ -123,9 +133,11 @@ class UninitialisedCheck(Check):
         return word in written if i.op.words > 1 else bool(written)
 
     def step(self, event: StepEvent) -> None:
+        if not self.unset:
+            return
         i = event.instruction
         used: dict[int, tuple[Key, np.ndarray]] = {}  # by register: its first component
-        for n, source, positions in self.needs.uses[event.at] if self.unset else ():
+        for n, source, positions in self.needs.uses[event.at]:
             for p in positions:
                 key = source.register.index, LETTERS.find(source.swizzle[p])
                 users = self.unset.get(key, np.False_) & event.active
@@ -137,7 +149,7 @@ class UninitialisedCheck(Check):
                     used[key[0]] = first, others | users
                     self.unset[key] = self.unset[key] & ~users
         for key, users in used.values():
-            self.reported = True
+            self.has_reported = True
             name = _named(key)
             does = f"uses {name}, which was never set"
             advice = self._setters(event.at, key)
@@ -145,7 +157,9 @@ class UninitialisedCheck(Check):
             self._report_use(event.at, does, advice, name, np.flatnonzero(users), word)
 
     def wrote(self, event: WroteEvent) -> None:
-        for c in event.components if event.register.kind == "r" else ():
+        if event.register.kind != "r":
+            return
+        for c in event.components:
             key = (event.register.index, c)
             if key in self.unset:
                 self.unset[key] = self.unset[key] & ~event.active
@@ -154,6 +168,8 @@ class UninitialisedCheck(Check):
         self, at: int, does: str, advice: str, element: str, items: np.ndarray, word: str = ""
     ) -> None:
         """Report that instruction ``at`` uses an unset ``element`` in some work-items."""
+        if not self.found:
+            self.earlier = [finding for check in self.others for finding in check.found.values()]
         item = int(items[0])
         message = f"{self.naming.item(item)} {does}"
         memory = element.split(".")[0].split("[")[0]
