@@ -51,12 +51,12 @@ UNSURE = ("sgemm_nn_buffer", 1024, 64, replace(HD5870, simd_engines=1))
 
 
 def test_an_unsure_launch_is_simulated_whole_if_quick():
-    few, all_ = sampled(*UNSURE, WHOLE_EFFORT=1e3)
+    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3)
     assert (few.clocks, few.simulated, few.error) == (all_.clocks, 1, 0)
 
 
 def test_a_longer_one_says_by_how_much_it_may_be_off():
-    few, all_ = sampled(*UNSURE, WHOLE_EFFORT=1e3, PATIENCE=1e5)
+    few, all_ = sampled(*UNSURE, SAMPLE_EFFORT=1e3, MAX_WHOLE_EFFORT=1e5)
     assert few.simulated < 1 and few.error > CONVERGED_ERROR
     assert few.clocks == pytest.approx(all_.clocks, rel=few.error)
 
@@ -64,7 +64,7 @@ def test_a_longer_one_says_by_how_much_it_may_be_off():
 @pytest.mark.parametrize("name", ["sgemm_naive", "ddgemm_tn_fma"])
 def test_rounds_that_are_left_out_are_timed_within_1_per_cent(name):
     board = replace(HD5870, simd_engines=4)
-    few, all_ = sampled(name, 512, 256, board, WHOLE_EFFORT=5e5, MIN_ROUNDS=3)
+    few, all_ = sampled(name, 512, 256, board, SAMPLE_EFFORT=5e5, MIN_ROUNDS=3)
     assert len(few.use.wavefronts) < 0.6 * len(all_.use.wavefronts)
     assert few.clocks == pytest.approx(all_.clocks, rel=0.01)
 
@@ -106,7 +106,7 @@ def test_late_work_items_that_do_other_work_are_timed_right(test, more):
         program, (128, 2048, 1), {0: Extent(2048, 32768, 16)}, {}, {0: Extent(128, 2048, 16)}
     )
     launch = TimedLaunch(compile(program), shape, replace(HD5870, max_wavefronts=4), "linear")
-    with patch.multiple(sampling, WHOLE_EFFORT=3e5, MIN_ROUNDS=1):
+    with patch.multiple(sampling, SAMPLE_EFFORT=3e5, MIN_ROUNDS=1):
         default, exact = (time_launch(launch, exact=exact) for exact in (False, True))
     assert default.clocks == pytest.approx(exact.clocks, rel=0.01)
 

@@ -46,7 +46,7 @@ def faults(kernel, size, board=HD5870, layout="linear", beta=0.0, wrong=()) -> l
     kernel = KERNELS[kernel] if isinstance(kernel, str) else kernel
     (m, n, k), code = size, compile(kernel.program, board)
     options = {"m": m, "k": k, "device": board, "layout": layout, "beta": beta}
-    with patch.multiple(sampling, WHOLE_EFFORT=4e6, PATIENCE=0, MAX_SHARE=1):
+    with patch.multiple(sampling, SAMPLE_EFFORT=4e6, MAX_WHOLE_EFFORT=0, MAX_SHARE=1):
         report = simulate(kernel, n, **options)
     report = replace(
         report, **{name: getattr(report, name) | of for name, of in dict(wrong).items()}

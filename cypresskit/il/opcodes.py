@@ -112,11 +112,6 @@ class Opcode:
         """Whether a source or the result is a double."""
         return "d" in self.types
 
-    @property
-    def is_copy(self) -> bool:
-        """Whether the result is a source's bits."""
-        return self.kind == "alu" and bool(self.passed)
-
 
 OPCODES: dict[str, Opcode] = {}
 

@@ -35,7 +35,7 @@ BOARDS = [
     replace(SMALL, simd_engines=1),
     replace(SMALL, l2_bytes=65536),
 ]
-MOST = 24  # times as much as is simulated whole
+MOST = 24  # times the effort of a sample
 CALLS = 200  # of one child
 SOME = 64  # wavefronts, from which the work of a launch is estimated
 
@@ -54,10 +54,10 @@ class Trial:
 
 
 def trial(rng: random.Random) -> Trial:
-    """Return a random launch of which a part is skipped."""
+    """Return a random launch of which a part is left out."""
     while True:
-        patience = rng.choice((0, sampling.PATIENCE))
-        effort_of_whole = rng.choice((4e5, 1e6))
+        max_whole_effort = rng.choice((0, sampling.MAX_WHOLE_EFFORT))
+        sample_effort = rng.choice((4e5, 1e6))
         question = _question(rng)
         try:
             launch = question.launch()
@@ -67,8 +67,11 @@ def trial(rng: random.Random) -> Trial:
             work = effort(launch.trace_some(numbers)) * launch.wavefronts / len(numbers)
         except (CompileError, ck.KernelError, ValueError):  # no launch, or a loop that is too long
             continue
-        if effort_of_whole < work < MOST * effort_of_whole:
-            limits: dict[str, Any] = {"WHOLE_EFFORT": effort_of_whole, "PATIENCE": patience}
+        if sample_effort < work < MOST * sample_effort:
+            limits: dict[str, Any] = {
+                "SAMPLE_EFFORT": sample_effort,
+                "MAX_WHOLE_EFFORT": max_whole_effort,
+            }
             with patch.multiple(sampling, **limits):
                 few = run_request(question)
             if few.simulated < 1:

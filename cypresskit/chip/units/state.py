@@ -20,9 +20,7 @@ LOGGED_CLAUSES = 4096
 SNAPSHOTS = 1024  # of progress
 SCOREBOARDS = 7  # of a warp: six, and one for stores to shared memory
 
-Times = NewType("Times", np.ndarray)  # float64: clocks at which something happens
-#: float64: how much was done, or is still to do; or times that are past.
-Amounts = NewType("Amounts", np.ndarray)
+Floats = NewType("Floats", np.ndarray)  # float64
 Integers = NewType("Integers", np.ndarray)  # int64
 
 
@@ -39,33 +37,33 @@ class SlotJobs(NamedTuple):
 class Slots(NamedTuple):
     """When each wavefront slot continues. The last few slots may stay empty."""
 
-    ready: Times  # [e, s]: when it continues
-    came: Times  # [e, s]: when it came to its clause
+    ready: Floats  # [e, s]: when it continues
+    came: Floats  # [e, s]: when it came to its clause
     arrived: Integers  # [e, s]: 1 while it waits at a barrier
     next_slot: Integers  # [e]: the slot that is ready first
-    next_clock: Times  # [e]: when
+    next_clock: Floats  # [e]: when
 
 
 class Groups(NamedTuple):
-    """The workgroups and wavefronts of the launch. Their times are past."""
+    """The workgroups and wavefronts of the launch."""
 
     engine: Integers  # [g]
     slot: Integers  # [g]: the first of its slots
     running: Integers  # [g]: number of its wavefronts that haven't ended
-    ended: Amounts  # [g]
+    ended: Floats  # [g]
     upcoming: Integers  # the next one to be dispatched
     retired: Integers  # the next one to retire
-    released: Amounts  # when the last one retired
-    wavefront_start: Amounts  # [w]
-    wavefront_end: Amounts  # [w]
+    released: Floats  # when the last one retired
+    wavefront_start: Floats  # [w]
+    wavefront_end: Floats  # [w]
     wavefront_engine: Integers  # [w]
 
 
 class Alu(NamedTuple):
     """The ALUs."""
 
-    free: Times  # [e, n], of each of the clauses that alternate
-    busy: Amounts  # [e], clocks
+    free: Floats  # [e, n], of each of the clauses that alternate
+    busy: Floats  # [e], clocks
     bundle_clocks: float
     latency_clocks: float
     overhead_clocks: float
@@ -75,8 +73,8 @@ class Alu(NamedTuple):
 class Lds(NamedTuple):
     """The LDS of each engine."""
 
-    free: Times  # [e]
-    busy: Amounts  # [e], clocks
+    free: Floats  # [e]
+    busy: Floats  # [e], clocks
 
 
 class Tags(NamedTuple):
@@ -87,35 +85,35 @@ class Tags(NamedTuple):
     bits: int  # logarithm of the number of sets
     line: Integers  # of each place; -1 if empty
     used: Integers  # when it was last used, in accesses
-    ready: Times  # when the line arrives
+    ready: Floats  # when the line arrives
 
 
 class Texture(NamedTuple):
     """The texture units, with their L1 caches."""
 
-    free: Times  # [e]
+    free: Floats  # [e]
     owner: Integers  # [e]: the slot whose clause is in the unit, or -1
     queue: Integers  # [e, n]: slots that wait for the unit
     queued: Integers  # [e]: their number
     fetch: Integers  # [e, s]: the next fetch of the clause; -1 outside of a TEX clause
-    began: Times  # [e, s]: when the clause began
-    data: Times  # [e, s]: when the data of its fetches so far arrive
-    cleared: Times  # [e, s, scoreboard]: when the data of all loads that set it have arrived
-    data_free: Times  # [e]: when the last fetch's data have been delivered
+    began: Floats  # [e, s]: when the clause began
+    data: Floats  # [e, s]: when the data of its fetches so far arrive
+    cleared: Floats  # [e, s, scoreboard]: when the data of all loads that set it have arrived
+    data_free: Floats  # [e]: when the last fetch's data have been delivered
     l1: Tags
     l1_clocks: float
     in_order: float  # 1 if data return in the order of the fetches
-    busy: Amounts  # [e], clocks
-    l1_requests: Amounts  # [e], lines, counted once per quad
-    l1_misses: Amounts  # [e], lines
-    delivered: Amounts  # [e], bytes of texels
+    busy: Floats  # [e], clocks
+    l1_requests: Floats  # [e], lines, counted once per quad
+    l1_misses: Floats  # [e], lines
+    delivered: Floats  # [e], bytes of texels
 
 
 class StorePath(NamedTuple):
     """The store paths."""
 
-    free: Times  # [e]
-    written: Amounts  # lines, of the whole chip
+    free: Floats  # [e]
+    written: Floats  # lines, of the whole chip
 
 
 class MemorySystem(NamedTuple):
@@ -126,39 +124,39 @@ class MemorySystem(NamedTuple):
     entry_bits: int  # logarithm of the lines that DRAM sends, and L2 caches, together
     address_bits: AddressBits
     slice_bits: AddressBits  # the same, with a channel for each L2 slice
-    slice_free: Times  # [slice]
-    channel_free: Times  # [channel]
-    pending: Amounts  # [channel]: clocks of stores that it still has to send
-    bank_free: Times  # [channel, bank]
+    slice_free: Floats  # [slice]
+    channel_free: Floats  # [channel]
+    pending: Floats  # [channel]: clocks of stores that it still has to send
+    bank_free: Floats  # [channel, bank]
     bank_row: Integers  # [channel, bank]: the open row
     slice_line_clocks: float
     l2_clocks: float
     dram_clocks: float
     row_clocks: float
     line_clocks: float
-    l2_requests: Amounts  # [slice], lines of textures
-    l2_misses: Amounts  # [slice]
-    l2_bypasses: Amounts  # [slice], lines of global memory
-    channel_busy: Amounts  # [channel], clocks
-    row_waits: Amounts  # [channel], clocks in which a line waits for its row and nothing is sent
+    l2_requests: Floats  # [slice], lines of textures
+    l2_misses: Floats  # [slice]
+    l2_bypasses: Floats  # [slice], lines of global memory
+    channel_busy: Floats  # [channel], clocks
+    row_waits: Floats  # [channel], clocks in which a line waits for its row and nothing is sent
 
 
 class Tally(NamedTuple):
     """The counters of all units, which are views of ``all``."""
 
-    all: Amounts
-    snapshots: Amounts  # copies of ``all``, row by row
+    all: Floats
+    snapshots: Floats  # copies of ``all``, row by row
 
 
 class Log(NamedTuple):
-    """The first clauses of engine 0, the chip's progress, and waiting. Their times are past."""
+    """The first clauses of engine 0, the chip's progress, and waiting."""
 
-    rows: Amounts  # slot, wavefront, kind, start, end, served
+    rows: Floats  # slot, wavefront, kind, start, end, served
     row_count: Integers
     pace: int  # clauses between two snapshots
     over: Integers  # clauses that are over
-    progress: Amounts  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
-    waited: Amounts  # [clause]: clocks in which wavefronts were at it and no unit served them
+    progress: Floats  # clocks at which ``pace``, 2 ``pace``, ... clauses were over
+    waited: Floats  # [clause]: clocks in which wavefronts were at it and no unit served them
 
 
 class Chip(NamedTuple):
@@ -181,7 +179,7 @@ def blank(kind: type, shape, **given) -> Any:
     """Return a tuple of zeros: arrays of ``shape``, or of the shape that is given for a field
     instead of its value.
     """
-    dtypes = {Times: np.float64, Amounts: np.float64, Integers: np.int64}
+    dtypes = {Floats: np.float64, Integers: np.int64}
     values = {}
     for name, field in kind.__annotations__.items():
         value = given.get(name, shape)
@@ -244,7 +242,7 @@ def make_chip(work: Packed, device: Board, slots: int) -> Chip:
         ),
         stores=blank(StorePath, engines, written=counters["written"]),
         memory=make_memory(device, counters),
-        tally=Tally(Amounts(done), Amounts(np.zeros((SNAPSHOTS + 1, len(done))))),
+        tally=Tally(Floats(done), Floats(np.zeros((SNAPSHOTS + 1, len(done))))),
         log=blank(
             Log,
             1,
