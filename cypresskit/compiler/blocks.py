@@ -56,7 +56,11 @@ class SlotChoice(NamedTuple):
 
 
 class NoBundle(Exception):
-    """No bundle can hold an op. ``args``: the op."""
+    """No bundle can hold ``op``."""
+
+    def __init__(self, op: Op):
+        super().__init__(op)
+        self.op = op
 
 
 class BlockScheduler:

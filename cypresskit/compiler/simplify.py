@@ -169,7 +169,7 @@ def _drop_dead(function: Function) -> None:
 
 
 def pair_lds_reads(function: Function) -> None:
-    """Pair the LDS reads of every block, in place: LDS_READ_REL_RET."""
+    """Replace two LDS reads of a block by one LDS_READ_REL_RET, in place."""
     for block in function.blocks:
         first: Op | None = None  # a read that isn't paired yet
         pops = {op.popped: op for op in block.ops if op.popped}

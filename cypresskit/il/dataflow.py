@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from cypresskit.il.program import LETTERS, Instruction, Program, Source
 
-Facts = frozenset
 Key = tuple[int, int]  # number of an r register, component
 # (number of the source, or ADDRESS; the source; the positions that are read)
 Use = tuple[int, Source, tuple[int, ...]]
@@ -105,7 +104,7 @@ def find_successors(program: Program, at: int) -> tuple[int, ...]:
     return (at + 1, target) if flow in ("if", "break") else (at + 1,)
 
 
-def backward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Facts]:
+def backward(program: Program, step: Callable[[int, frozenset], frozenset]) -> list[frozenset]:
     """Return the least fixed point of a backward analysis.
 
     Parameters
@@ -118,19 +117,19 @@ def backward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Fact
     The set before each instruction and, last, at the end.
     """
     body = program.body
-    before: list[Facts] = [Facts()] * (len(body) + 1)
+    before: list[frozenset] = [frozenset()] * (len(body) + 1)
     following = [find_successors(program, at) for at in range(len(body))]
     changed = True
     while changed:
         changed = False
         for at in range(len(body) - 1, -1, -1):
-            now = step(at, Facts().union(*(before[n] for n in following[at])))
+            now = step(at, frozenset().union(*(before[n] for n in following[at])))
             changed |= now != before[at]
             before[at] = now
     return before
 
 
-def forward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Facts]:
+def forward(program: Program, step: Callable[[int, frozenset], frozenset]) -> list[frozenset]:
     """Return the least fixed point of a forward analysis.
 
     Parameters
@@ -142,7 +141,7 @@ def forward(program: Program, step: Callable[[int, Facts], Facts]) -> list[Facts
     -------
     The set before each instruction and, last, at the end.
     """
-    before: list[Facts] = [Facts()] * (len(program.body) + 1)
+    before: list[frozenset] = [frozenset()] * (len(program.body) + 1)
     changed = True
     while changed:
         changed = False

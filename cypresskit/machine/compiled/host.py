@@ -1,5 +1,4 @@
-"""This computer as the machine that a program is translated for (``translate``): how a work-item
-reaches memory, its number, and the function that runs a launch, one work-item at a time.
+"""Write the function that runs a launch on this computer, one work-item at a time (``translate``).
 
     i32 kernel(ptr context, ptr counts, ptr spill, i64 budget, i64 first, i64 last)
 
@@ -64,9 +63,9 @@ def register_slots(program: Program) -> Slots:
     return slots
 
 
-class HostTarget:
-    """This computer. ``ir`` takes the code, ``floats`` writes arithmetic. Values are words (i32) of
-    one lane or of several; addresses count bytes (i64).
+class WorkItemWriter:
+    """Writes the code of a work-item. ``ir`` takes the code, ``floats`` writes arithmetic. Values
+    are words (i32) of one lane or of several; addresses count bytes (i64).
     """
 
     def __init__(self, program: Program, processor: HostProcessor):
@@ -309,7 +308,7 @@ class HostTarget:
         return (byte + 4 * max(words)).cmp("ult", size)
 
     def load(self, array: int | None, byte: Vec, words: Sequence[int]) -> Vec:
-        """Return words of an array (see `_place`), counted from ``byte``."""
+        """Return words of an LDS array, of ``g[]`` for None, counted from ``byte``."""
         inside = self._inside(array, byte, words)
         if array is None:
             self.reads_global = True

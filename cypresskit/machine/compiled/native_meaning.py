@@ -6,7 +6,8 @@ The two are independent implementations that must agree bit for bit.
 Single precision flushes subnormals. Without ``soft`` the host's flush mode does that, and only
 operations that select or copy bits flush by themselves; with ``soft`` every operation does. NaN
 results depend on the processor: the translator requests ``canonical`` ones where the difference is
-visible. On hosts without a fused multiply-add LLVM calls the C library's, which is exact and slow.
+visible. On hosts without a fused multiply-add LLVM calls the C library's for doubles, and for
+``mad`` without ``soft``: it is exact and slow.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """Translate IL to LLVM IR for one work-item: registers, arithmetic and control flow.
 
-A ``HostTarget`` adds how a work-item reaches memory. Components of a register that are always
+A ``WorkItemWriter`` adds how a work-item reaches memory. Components of a register that are always
 written together share a variable, a vector, so LLVM sees which components a loop changes.
 
 Every result has the canonical NaN where its bits can be seen. A variable to which only float
@@ -20,7 +20,7 @@ from cypresskit.il.dataflow import (
     read_positions,
 )
 from cypresskit.il.program import LETTERS
-from cypresskit.machine.compiled.host import HostTarget, Slots
+from cypresskit.machine.compiled.host import Slots, WorkItemWriter
 from cypresskit.machine.compiled.native_meaning import KIND, NATIVE
 from cypresskit.machine.compiled.processor import HostProcessor
 from cypresskit.machine.compiled.translation import TEXEL, Translation
@@ -51,7 +51,7 @@ def _moves_numbers(program: Program, i: Instruction) -> bool:
 
 def translate(program: Program, processor: HostProcessor) -> Translation:
     """Return the function that runs a launch of ``program``."""
-    target = HostTarget(program, processor)
+    target = WorkItemWriter(program, processor)
     Translator(program, target).work_item()
     return target.translation()
 
@@ -59,7 +59,7 @@ def translate(program: Program, processor: HostProcessor) -> Translation:
 class Translator:
     """Writes a program's instructions to ``target.ir``."""
 
-    def __init__(self, program: Program, target: HostTarget):
+    def __init__(self, program: Program, target: WorkItemWriter):
         self.program, self.target = program, target
         self.ir, self.floats = target.ir, target.floats
         self.slots = target.slots
