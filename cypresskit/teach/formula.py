@@ -170,7 +170,7 @@ class Formula:
             with suppress(CheckStopped):
                 if pairs and all(
                     self.result(answer, a) == self.result(answer, b)
-                    for a, b in (*pairs, *_extremes(place, self.cases))
+                    for a, b in (*pairs, *self._extremes(place))
                 ):
                     other, case = pairs[0]
                     also = f"{self.call(other)} gives the same as {self.call(case)}"
@@ -182,21 +182,25 @@ class Formula:
         whether = isinstance(self.right(*case), bool)
         return _result(self.call(case), answer, case, self.hint, whether)
 
+    def _extremes(self, place: int) -> Iterator[tuple[tuple, tuple]]:
+        """Yield each case with another number in a place, a million times as large or as small, if
+        the right formula takes it.
+        """
+        for case in self.cases:
+            number = case[place]
+            if isinstance(number, int):
+                others: tuple = number * MILLION, max(1, number // MILLION)
+            else:
+                others = (number * MILLION, number / MILLION) if isinstance(number, float) else ()
+            for other in others:
+                changed = *case[:place], other, *case[place + 1 :]
+                with suppress(ValueError):
+                    self.right(*changed)
+                    yield changed, case
+
     def call(self, case: tuple) -> str:
         """Return a call of the student's function, as it would be written."""
         return f"{self.name}({', '.join(map(_text, case))})"
-
-
-def _extremes(place: int, cases: Sequence[tuple]) -> Iterator[tuple[tuple, tuple]]:
-    """Yield each case with another number in a place, a million times as large or as small."""
-    for case in cases:
-        number = case[place]
-        if isinstance(number, int):
-            others: tuple = number * MILLION, max(1, number // MILLION)
-        else:
-            others = (number * MILLION, number / MILLION) if isinstance(number, float) else ()
-        for other in others:
-            yield (*case[:place], other, *case[place + 1 :]), case
 
 
 def draw_case(cases: Sequence[tuple]) -> tuple:
