@@ -531,7 +531,8 @@ class Slice:
             return False
         for step, _, c in self.products.get(term.elements, ()):
             reads = map(self._read, self.operands(step, self.item, c)[:2])
-            if {*reads} == {*term.factors} and self.line(step) != self.line(term.made):
+            same = {read.step for read in reads} == {read.step for read in term.factors}
+            if same and self.line(step) != self.line(term.made):
                 return True
         return False
 
