@@ -767,6 +767,13 @@ def unread(folder: Path, name: str, data: bytes) -> list[str]:
     return student.notes
 
 
+@pytest.mark.parametrize("ending", [*submissions.ARCHIVES, ".tar.gz", ".IPYNB", ".Zip"])
+def test_an_ending_is_no_part_of_a_students_name(ending, tmp_path):
+    (tmp_path / f"ada{ending}").write_bytes(b"{}")
+    found, _ = submissions.find_students(tmp_path)
+    assert [student.id for student in found] == ["ada"]
+
+
 @pytest.mark.parametrize("name", ["a.zip", "a.ZIP", "a.tar.gz", "09.7z"])
 def test_an_archive_is_told_to_be_unpacked(name, tmp_path):
     assert "unpack it" in unread(tmp_path / "ada", name, b"PK")[0]

@@ -1,7 +1,4 @@
-"""Tools for developers, run from a clone:
-
-the fuzzer, builders of notebooks and pages.
-"""
+"""Tools for developers, run from a clone: the fuzzer, and the builders of notebooks and pages."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""`cypresskit grade`: grade submitted notebooks; write two tables, and a page for each student."""
+"""`cypresskit grade`: grade submitted notebooks; write tables, and a page for each student."""
 
 import argparse
 import sys

@@ -29,7 +29,7 @@ MOODLE = re.compile(r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission", re.S)
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d+)_\d+_(?P<file>.+)", re.S)
 NOTEBOOK = ".ipynb"
 ARCHIVES = ".7z", ".bz2", ".gz", ".rar", ".tar", ".tgz", ".xz", ".zip"  # endings of archives
-ENDING = re.compile(rf"({re.escape(NOTEBOOK)}|\.zip)\b.*", re.S | re.I)
+ENDING = re.compile(rf"({'|'.join(map(re.escape, (NOTEBOOK, *ARCHIVES)))})\b.*", re.S | re.I)
 MAX_NOTEBOOK_BYTES = 100_000_000  # a lesson has less than one million, if it doesn't print much
 MAX_PAGE_NAME = 100  # characters in the file name of a page
 

@@ -66,7 +66,7 @@ class CallLimits:
 
     seconds: float = 5.0  #: of processor time
     wall: float = 20.0  #: seconds of wall-clock time, of which a busy machine needs more
-    megabytes: float = 1_000  #: of address space
+    megabytes: float = 1_000  #: of address space, besides what its cells have taken
 
 
 class Cell(NamedTuple):

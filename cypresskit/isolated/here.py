@@ -2,8 +2,7 @@
 
 ``answer.Answer`` does so by itself where Python runs in a browser, or if ``here.IS_USED`` is set to
 True. Verdicts are the same as with a process of its own, and there is the same card. But nothing is
-limited or kept apart: an answer that doesn't end goes on until the notebook's stop button raises
-``KeyboardInterrupt`` in it, which the verdict then says.
+limited or kept apart: an answer that doesn't end goes on until Python is stopped.
 """
 
 import json

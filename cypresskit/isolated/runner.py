@@ -1,8 +1,8 @@
 """The program of a bare process: stays warm, and forks itself for each answer.
 
 The process that asks for an answer sends, over the control socket, one end of the answer's own
-stream (see ``serving``), and the processor time that its next call may take. Both are enforced
-here, outside of the answer's process, which can't prolong them.
+stream (see ``serving``), and the processor time that its next call may take. That is enforced here,
+outside of the answer's process, which can't prolong it.
 """
 
 import ctypes

@@ -9,8 +9,8 @@ the notebook's (``here``):
     -> {"call": {"values": [...]}}       arguments; optional "through": [module, name] of a
                                          function to pass the answer to
     -> {"run": {"function": ...}}        a function of the package: [module, name], its "arguments"
-                                         and "limits"
-    <- {"print": "text"}                 its output, up to one page
+                                         and "megabytes"
+    <- {"print": "text"}                 the first lines of its output
     <- {"ask": [name, ...]}              calls a service: -> {"answer": ...} or {"raised": ...}
     <- {"result": ...} or {"failed": ...}; or {"halted": reason}, such as "memory"
     <- {"broken": a traceback}           a fault of the package, not of the answer
@@ -171,7 +171,7 @@ class Server:
         self.guarded(lambda: function(*map(decode, how["arguments"])))
 
     def guarded(self, work: Callable, made: bool = False) -> None:
-        """Do some work within the limits, and send the outcome."""
+        """Do some work, and send the outcome."""
         try:
             with refuse_input(), redirect_stdout(self.output):
                 with redirect_stderr(self.output):

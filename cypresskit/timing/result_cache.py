@@ -29,15 +29,8 @@ from cypresskit.timing.timed_launch import TimedLaunch, TimingRequest
 
 MAX_FILES = 1024
 PACKAGE = Path(__file__).parents[1]
-MODEL = (
-    "chip",
-    "compiler",
-    "il",
-    "kernels",
-    "machine",
-    "timing",
-    "trace",
-)  # packages that results depend on
+#: Packages that results depend on.
+MODEL = "chip", "compiler", "il", "kernels", "machine", "timing", "trace"
 T = TypeVar("T")
 
 

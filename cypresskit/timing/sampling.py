@@ -39,9 +39,7 @@ from cypresskit.timing.timed_launch import Spread, TimedLaunch
 
 # Effort is in cache lines and clauses.
 SAMPLE_EFFORT = 3.2e7  # about a second: a sample has as much, or ``MIN_ROUNDS``
-MAX_WHOLE_EFFORT = (
-    3e8  # about ten seconds: up to here, all is simulated if the error would be too large
-)
+MAX_WHOLE_EFFORT = 3e8  # about ten seconds: to here, a sample with too large an error isn't used
 MIN_ROUNDS = 6  # the fewest that may stand for all rounds of a long launch
 MAX_SHARE = 0.25  # of the wavefronts: a sample that simulates more isn't worth it
 WORK_TOLERANCE = 0.002  # the share by which the work of rounds that are left out may differ

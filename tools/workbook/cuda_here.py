@@ -23,7 +23,7 @@ def _lacks(name: str, *_: Any, **__: Any) -> None:
     raise RuntimeError(LACKS.format(name))
 
 
-#: What ``launched`` replaces.
+#: Functions of ``numba.cuda`` that a page lacks: a call says so.
 REPLACED = "device_array device_array_like pinned_array stream synchronize to_device".split()
 globals().update({name: partial(_lacks, name) for name in REPLACED})
 
