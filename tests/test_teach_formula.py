@@ -67,25 +67,3 @@ def test_a_constant_factor_an_ignored_argument_and_a_wrong_rounding_are_told(see
     many = [(a, b, 3) for a, b, _ in cases] + [(1, 1, 3), (2, 2, 3), (1, 2, 3)]
     assert "off by one" in hint(whole, lambda a, b, c: (a + b) // c, *many)
     assert hint(whole, lambda a, b, c: a * b * c, *many).startswith("think.")
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_an_argument_that_is_lost_beside_others_is_used(seed):
-    rng = random.Random(seed)
-    cases = [
-        (rng.uniform(1, 9), rng.uniform(1e11, 1e12), rng.randint(2000, 9000)) for _ in range(4)
-    ]
-    cases += [(time, rate, 5000) for time, rate, _ in cases]
-
-    def right(time, rate, size):
-        return time + size**3 / rate
-
-    assert hint(right, lambda t, r, n: t * 1e16 + n**3 / r, *cases).startswith("think.")
-    assert "gives the same" in hint(right, lambda t, r, n: t * 1e16 + n**3, *cases)
-
-    def least(registers, threads, blocks):
-        return min(1000 // (registers * threads), blocks)
-
-    some = [(rng.randint(5, 9), rng.randint(5, 9), rng.randint(4, 8)) for _ in range(6)]
-    assert hint(least, lambda r, t, b: min(1000 // r, b), *some).count("same as") <= 1
-    assert "same as f(" not in hint(least, lambda r, t, b: min(1000 // r, b // t), *some)
