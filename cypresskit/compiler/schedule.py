@@ -32,6 +32,9 @@ def schedule(function: Function, limits: CodeLimits) -> Plans:
         try:
             plans[block] = BlockScheduler(graph).run()
         except NoBundle as stuck:
-            what = f"no bundle of this chip can hold {stuck.op.name} here"
+            what = (
+                f"no bundle of this chip can hold {stuck.op.name} here: its words are in one bank"
+                " of the registers. Write one of its operands to other components."
+            )
             raise error_at(function.program, stuck.op.at, what) from None
     return plans
